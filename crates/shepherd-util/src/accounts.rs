@@ -1,30 +1,27 @@
-//! The lines of `/etc/passwd` and `/etc/group`. What is no line of an account is passed over.
+//! Parsers for the text of `/etc/passwd` and `/etc/group`. Malformed lines are skipped.
 
-/// A user, as one line says.
+/// A user account, as listed on one line of `/etc/passwd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswdEntry<'t> {
-    /// Its name.
     pub name: &'t str,
-    /// Its number.
     pub uid: u32,
-    /// The number of its own group.
+    /// The id of the user's primary group.
     pub gid: u32,
-    /// Its home folder, if the line goes that far.
+    /// The home folder, or `None` if the line has too few fields.
     pub home: Option<&'t str>,
 }
 
-/// A group, as one line says.
+/// A group, as listed on one line of `/etc/group`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEntry<'t> {
-    /// Its name.
     pub name: &'t str,
-    /// Its number.
     pub gid: u32,
-    /// The users that it lists. Whose own group it is need not be among them.
+    /// The users listed on the line. Users with this primary group may be absent from the list.
     pub members: Vec<&'t str>,
 }
 
-/// The users that the text of a `passwd` file names. Of two with one name the first counts.
+/// Returns the users in the text of a `passwd` file, in file order. If two lines have the same name, callers
+/// use the first, as the system does.
 pub fn parse_passwd(passwd: &str) -> impl Iterator<Item = PasswdEntry<'_>> {
     passwd.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -35,7 +32,8 @@ pub fn parse_passwd(passwd: &str) -> impl Iterator<Item = PasswdEntry<'_>> {
     })
 }
 
-/// The groups that the text of a `group` file names. Of two with one name the first counts.
+/// Returns the groups in the text of a `group` file, in file order. If two lines have the same name, callers
+/// use the first, as the system does.
 pub fn parse_group(group: &str) -> impl Iterator<Item = GroupEntry<'_>> {
     group.lines().filter_map(|line| {
         let mut fields = line.split(':');
@@ -50,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_an_account_is_one_and_no_other_is() {
+    fn well_formed_lines_are_parsed_and_others_skipped() {
         let passwd =
             "root:x:0:0:root:/root:/bin/bash\n# nobody\n\n::1:1::/:\nbroken:x:many:1::/:\nshort:x:7:8\n";
         let user = |name, uid, gid, home| PasswdEntry { name, uid, gid, home };

@@ -1,4 +1,5 @@
-//! Time as the rest of Shepherd sees it: what a decision is told, never what it asks.
+//! Clocks, instants and deadlines. Code that decides never reads a clock: the caller passes in a
+//! [`ClockReading`].
 
 mod boot;
 mod deadline;
@@ -15,22 +16,20 @@ pub(crate) use instant::saturating_micros;
 pub use manual::ManualClock;
 pub use system::SystemClock;
 
-/// Civil time's ground: a moment on the wall clock, which anybody may set. Windows and calendar days are found
-/// from it; nothing is ever measured with it.
+/// A time on the wall clock. Anybody may set that clock, so Shepherd uses it to find windows and calendar
+/// days, and never to measure a duration.
 pub type WallTime = jiff::Timestamp;
 
-/// The moment at which something is decided, on both kinds of clock.
+/// A reading of the wall clock and the monotonic clocks. Every decision is based on a single reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// What the wall clock shows.
     pub wall: WallTime,
-    /// How long the machine has been up, with and without sleep.
+    /// The time since boot, with and without suspend.
     pub mono: MonotonicInstant,
 }
 
-/// Whoever knows what time it is.
+/// A source of the current time.
 pub trait Clock {
-    /// The present moment.
     fn now(&self) -> ClockReading;
 }
 

@@ -1,4 +1,4 @@
-//! Lengths of time as a person writes them: `"45m"`, `"1h30m"`, `"90s"`.
+//! Parsing and formatting of durations as people write them: `"45m"`, `"1h30m"`, `"90s"`.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,79 +8,91 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The longest length of time that is read: ten years. A longer one is a slip of the finger, and far below this
-/// bound no sum of lengths can overflow.
+/// The longest duration that the parser accepts: ten years. Anything longer is probably a typo, and the bound
+/// keeps sums of durations far from overflow.
 pub const MAX_DURATION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
 
-/// Units from the longest to the shortest, in milliseconds.
+/// The units with their length in milliseconds, longest first.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Why a text is no length of time, and which bytes of it are to blame.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{problem}")]
+/// The error for a text that is not a duration. Its message completes a sentence such as "`max_run` must be a
+/// duration: ".
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurationError {
-    /// What is wrong.
     pub problem: DurationProblem,
-    /// Where in the text.
+    /// The bytes of the text that the problem is about.
     pub at: Range<usize>,
+    /// The unit to name in the message, shortened and escaped.
+    unknown_unit: Option<String>,
 }
 
-/// What can be wrong with a length of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DurationProblem {
-    /// Nothing there.
-    #[error("a duration can't be empty")]
-    Empty,
-    /// A minus sign.
-    #[error("a duration can't be negative")]
-    Negative,
-    /// `1.5h`.
-    #[error("a duration has whole numbers only")]
-    Fraction,
-    /// `h`, `m30`.
-    #[error("a number is missing here")]
-    NumberMissing,
-    /// `45`.
-    #[error("the unit is missing after this number")]
-    UnitMissing,
-    /// `3 fortnights`.
-    #[error("this is not a unit of time")]
-    UnknownUnit,
-    /// `1h2h`.
-    #[error("this unit is there twice")]
-    RepeatedUnit,
-    /// `30m1h`.
-    #[error("the longer unit must come first")]
-    UnorderedUnits,
-    /// More than [`MAX_DURATION`].
-    #[error("a duration can't be longer than 3650 days")]
-    TooLong,
-}
-
-impl DurationProblem {
-    /// What would be right.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        match self {
-            Self::Empty | Self::NumberMissing => "write it like \"45m\", \"1h30m\" or \"90s\"",
-            Self::Negative => "take the minus sign away",
-            Self::Fraction => "use a smaller unit: \"1h30m\" for one and a half hours",
-            Self::UnitMissing => "add `s`, `m`, `h` or `d`: \"45m\" is 45 minutes",
-            Self::UnknownUnit => "use `d`, `h`, `m`, `s` or `ms`",
-            Self::RepeatedUnit => "add the two numbers up",
-            Self::UnorderedUnits => "write days, hours, minutes and seconds in this order",
-            Self::TooLong => "write a shorter one, or leave the limit out",
+impl fmt::Display for DurationError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.unknown_unit {
+            Some(unit) => write!(formatter, "{} `{unit}`", self.problem),
+            None => self.problem.fmt(formatter),
         }
     }
 }
 
-/// Reads a length of time. The parts may stand apart (`1h 30m`); each unit comes once, the longest first.
+impl std::error::Error for DurationError {}
+
+/// The kinds of mistake that [`parse_duration`] reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DurationProblem {
+    #[error("the text is empty")]
+    Empty,
+    /// A minus sign, as in `-5m`.
+    #[error("negative durations are not allowed")]
+    Negative,
+    /// A decimal number, as in `1.5h`.
+    #[error("fractions are not allowed")]
+    Fraction,
+    /// A unit without a number, as in `h` or `m30`.
+    #[error("expected a number")]
+    NumberMissing,
+    /// A number without a unit, as in `45`.
+    #[error("the number has no unit")]
+    UnitMissing,
+    /// A word that is not a unit, as in `3 fortnights`.
+    #[error("unknown unit")]
+    UnknownUnit,
+    /// A unit that occurs twice, as in `1h2h`.
+    #[error("the same unit is used twice")]
+    RepeatedUnit,
+    /// A longer unit after a shorter unit, as in `30m1h`.
+    #[error("longer units must come first")]
+    UnorderedUnits,
+    /// A duration beyond [`MAX_DURATION`], as in `4000d`.
+    #[error("longer than the maximum of 3650 days")]
+    TooLong,
+}
+
+impl DurationProblem {
+    /// Returns advice on how to correct the text, for a `help:` line.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::Empty | Self::NumberMissing => "write it like \"45m\", \"1h30m\" or \"90s\"",
+            Self::Negative => "remove the minus sign",
+            Self::Fraction => "use a smaller unit: \"1h30m\" for one and a half hours",
+            Self::UnitMissing => "add `s`, `m`, `h` or `d`: \"45m\" is 45 minutes",
+            Self::UnknownUnit => "use `d`, `h`, `m`, `s` or `ms`",
+            Self::RepeatedUnit => "add the two numbers together",
+            Self::UnorderedUnits => "write days first, then hours, minutes and seconds",
+            Self::TooLong => "write a shorter duration, or leave the limit out",
+        }
+    }
+}
+
+/// Parses a duration such as `1h30m`. Spaces between the parts are allowed (`1h 30m`). Each unit may occur
+/// once, and longer units come before shorter ones.
 ///
 /// # Errors
-/// What is wrong, at which bytes.
+/// Returns the problem and the bytes that it is about.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let mut total: u64 = 0;
-    // Units from this index on may still come.
+    // Only units from this index on may follow.
     let mut next_unit = 0;
     let mut at = skip_blanks(text, 0);
     if at == text.len() {
@@ -132,18 +144,15 @@ fn find_unit(text: &str, number: Range<usize>, unit: Range<usize>) -> Result<usi
         let other = text.get(unit.start..).and_then(|rest| rest.chars().next());
         return Err(match other {
             Some(character) if !character.is_ascii_digit() => {
-                duration_error(DurationProblem::UnknownUnit, unit.start..unit.start + character.len_utf8())
+                unknown_unit_error(text, unit.start..unit.start + character.len_utf8())
             }
             _ => duration_error(DurationProblem::UnitMissing, number),
         });
     }
-    UNITS
-        .iter()
-        .position(|(name, _)| *name == written)
-        .ok_or_else(|| duration_error(DurationProblem::UnknownUnit, unit))
+    UNITS.iter().position(|(name, _)| *name == written).ok_or_else(|| unknown_unit_error(text, unit))
 }
 
-/// A unit after a shorter one: there before, or only in the wrong place.
+/// Returns the error for a unit that follows a shorter one: either a repetition or a unit in the wrong order.
 fn misplaced_unit_error(text: &str, part: usize, unit: Range<usize>) -> DurationError {
     let written = text.get(unit.clone()).unwrap_or_default();
     let before = text.get(..part).unwrap_or_default();
@@ -157,17 +166,24 @@ fn skip_blanks(text: &str, from: usize) -> usize {
     skip_while(text, from, |character| character == ' ')
 }
 
-fn skip_while(text: &str, from: usize, wanted: impl Fn(char) -> bool) -> usize {
+fn skip_while(text: &str, from: usize, matches: impl Fn(char) -> bool) -> usize {
     let rest = text.get(from..).unwrap_or_default();
-    from + rest.find(|character| !wanted(character)).unwrap_or(rest.len())
+    from + rest.find(|character| !matches(character)).unwrap_or(rest.len())
 }
 
 fn duration_error(problem: DurationProblem, at: Range<usize>) -> DurationError {
-    DurationError { problem, at }
+    DurationError { problem, at, unknown_unit: None }
 }
 
-/// Writes a length of time in the one way that is canonical: the longest units first, none that is zero, without
-/// blanks. What is less than a millisecond is cut off.
+fn unknown_unit_error(text: &str, at: Range<usize>) -> DurationError {
+    const MAX_SHOWN_CHARS: usize = 20;
+    let unit = text.get(at.clone()).unwrap_or_default();
+    let shown = unit.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    DurationError { problem: DurationProblem::UnknownUnit, at, unknown_unit: Some(shown) }
+}
+
+/// Formats a duration in its canonical form, such as `1h30m`: longer units first, no units that are zero, no
+/// spaces. Fractions of a millisecond are dropped.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let mut rest = duration.as_millis();
@@ -182,7 +198,8 @@ pub fn format_duration(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// A length of time that reads and writes itself as text. From data it also takes whole seconds.
+/// A duration that is serialised as text such as `1h30m`. It is deserialised from such text or from whole
+/// seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DurationText(pub Duration);
 

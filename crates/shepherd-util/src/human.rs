@@ -1,10 +1,11 @@
-//! Lengths of time in sentences.
+//! Durations as words, for sentences that people read.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Prints a length of time for people: `1 hour 30 minutes`, `5 minutes`, `20 seconds`. Seconds count only where
-/// there is no minute; at most two units, rounded down: a sentence never promises more than there is.
+/// A duration that is displayed in words: `1 hour 30 minutes`, `5 minutes`, `20 seconds`. Seconds are shown
+/// only below a minute, and at most two units. The value is rounded down, so that a sentence never promises
+/// too much time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(pub Duration);
 

@@ -1,61 +1,48 @@
-//! One type for each kind of id, checked where it comes in, so that none can be taken for another.
+//! A type for each kind of id. Ids are validated when they are parsed, and one kind can't be used in place of
+//! another.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest name that a policy can give to a thing. It becomes part of file and cgroup names.
+/// The longest id that a policy may use, in bytes. Such ids become part of file and cgroup names.
 pub const MAX_NAME_LENGTH: usize = 64;
 
-/// Hex digits of a random id: 128 bits, which nobody guesses and no two share.
+/// The number of hex digits in a random id: 128 bits, so ids can't be guessed and don't collide.
 const RANDOM_DIGITS: usize = 32;
 
-/// Why a text is not the id that it should be.
+/// The error for a text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {problem}")]
 pub struct IdError {
-    /// The kind of id.
+    /// The kind of id with its article, such as `an entry id`.
     pub what: &'static str,
-    /// What is wrong with the text.
     pub problem: IdProblem,
 }
 
-/// What can be wrong with an id.
+/// The ways in which a text can fail to be a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdProblem {
-    /// Nothing there.
     #[error("can't be empty")]
     Empty,
-    /// More than [`MAX_NAME_LENGTH`].
+    /// The text is longer than [`MAX_NAME_LENGTH`].
     #[error("can have at most {MAX_NAME_LENGTH} characters, not {length}")]
-    TooLong {
-        /// Its length in characters.
-        length: usize,
-    },
-    /// A character that is not allowed.
+    TooLong { length: usize },
     #[error("can't contain {character:?}; use lower-case letters, digits, `-`, `_` and `.`")]
     BadCharacter {
-        /// The character.
         character: char,
-        /// The byte at which it stands.
+        /// The byte offset of the character.
         at: usize,
     },
-    /// A first character that is neither letter nor digit.
     #[error("must begin with a lower-case letter or a digit, not with {character:?}")]
-    BadStart {
-        /// The character.
-        character: char,
-    },
-    /// Not what the daemon gives out.
-    #[error("looks like `{prefix}-` with {RANDOM_DIGITS} digits (0-9, a-f)")]
-    Malformed {
-        /// How it begins.
-        prefix: &'static str,
-    },
+    BadStart { character: char },
+    /// The text doesn't have the form of the ids that the daemon generates.
+    #[error("must be `{prefix}-` followed by {RANDOM_DIGITS} digits (0-9, a-f)")]
+    Malformed { prefix: &'static str },
 }
 
-/// What every kind of id has: a checked way in from text, and the same text out.
+/// Defines an id type: a string that `$check` validates on the way in, from text and from serialised data.
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $what:literal, $check:expr) => {
         $(#[$meta])*
@@ -64,7 +51,6 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// The id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -105,13 +91,14 @@ macro_rules! id {
     };
 }
 
-/// An id that the daemon gives out. The random bits are passed in: whoever is pure can't have any.
+/// Defines the type of an id that the daemon generates. The caller supplies the random bits, because the
+/// engine has no source of randomness.
 macro_rules! random_id {
     ($(#[$meta:meta])* $name:ident, $what:literal, $prefix:literal) => {
         id!($(#[$meta])* $name, $what, |text| check_random(text, $prefix));
 
         impl $name {
-            /// The id made from 128 random bits.
+            /// Creates an id from 128 random bits.
             #[must_use]
             pub fn from_random(bits: u128) -> Self {
                 Self(format!(concat!($prefix, "-{:032x}"), bits))
@@ -121,36 +108,36 @@ macro_rules! random_id {
 }
 
 id! {
-    /// A whitelisted thing that can be launched. Stable: usage is counted under it.
+    /// The id of a policy entry that can be launched. Usage is counted under it, so it must stay stable.
     EntryId, "an entry id", check_name
 }
 id! {
-    /// A child or an agent whose usage is counted.
+    /// The id of a profile: a child or an agent whose usage is counted.
     ProfileId, "a profile id", check_name
 }
 id! {
-    /// A quota that several entries share.
+    /// The id of a budget: a quota that several entries share.
     BudgetId, "a budget id", check_name
 }
 random_id! {
-    /// One run of an entry.
+    /// The id of a session: a single run of an entry.
     SessionId, "a session id", "session"
 }
 random_id! {
-    /// One connected front end.
+    /// The id of a client that is connected to the daemon.
     ClientId, "a client id", "client"
 }
 random_id! {
-    /// A child's request for time.
+    /// The id of a child's request for more time.
     RequestId, "a request id", "request"
 }
 random_id! {
-    /// Time given beyond the policy.
+    /// The id of a grant: time allowed beyond the policy.
     GrantId, "a grant id", "grant"
 }
 
 impl Default for ProfileId {
-    /// The profile of a policy that names none.
+    /// Returns the id of the profile that a policy without profiles has.
     fn default() -> Self {
         Self("default".to_owned())
     }
@@ -158,12 +145,14 @@ impl Default for ProfileId {
 
 fn check_name(text: &str) -> Result<(), IdProblem> {
     let Some(first) = text.chars().next() else { return Err(IdProblem::Empty) };
-    let word = |character: char| matches!(character, 'a'..='z' | '0'..='9');
-    let bad = text.char_indices().find(|(_, character)| !word(*character) && !"-_.".contains(*character));
+    let is_alphanumeric = |character: char| matches!(character, 'a'..='z' | '0'..='9');
+    let bad = text
+        .char_indices()
+        .find(|(_, character)| !is_alphanumeric(*character) && !"-_.".contains(*character));
     if let Some((at, character)) = bad {
         return Err(IdProblem::BadCharacter { character, at });
     }
-    if !word(first) {
+    if !is_alphanumeric(first) {
         return Err(IdProblem::BadStart { character: first });
     }
     if text.len() > MAX_NAME_LENGTH {

@@ -1,9 +1,9 @@
-//! The vocabulary of Shepherd: clocks, ids, durations, paths, accounts, rate limits, chains of errors.
+//! The basic types of Shepherd: clocks, ids, durations, paths, accounts, rate limits and error chains.
 //!
-//! Nothing here decides anything, and only [`SystemClock`] and [`BootId::read`] touch the world. Everything else
-//! is values and pure functions, so that the crates that decide can use it without losing their purity.
+//! This crate contains no policy decisions. Only [`SystemClock`] and [`BootId::read`] do I/O; everything else
+//! is values and pure functions, so that the engine can use them and stay pure itself.
 //!
-//! Start at [`ClockReading`]: it is what every decision is given.
+//! Start with [`ClockReading`]: every decision takes a reading as input.
 
 mod accounts;
 mod clock;

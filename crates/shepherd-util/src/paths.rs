@@ -1,55 +1,47 @@
-//! Where Shepherd keeps its things, as a function of the environment that it is given.
+//! The paths of Shepherd's files, computed from environment variables that the caller passes in.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Longest path of a Unix socket: the kernel's `sun_path` has 108 bytes, the last of which is zero.
+/// The longest path of a Unix socket: the kernel's `sun_path` has 108 bytes, the last of which is zero
+/// (see `man 7 unix`).
 pub const MAX_SOCKET_PATH: usize = 107;
 
-/// The environment variables that a program was started with; only its `main` reads them.
+/// The environment variables of a program. Only `main` reads them from the process.
 pub type EnvironmentVariables = BTreeMap<String, OsString>;
 
-/// The places that daemon and command line agree on.
+/// The paths that the daemon and the command line share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShepherdPaths {
-    /// The policy; `SHEPHERD_POLICY` overrides it.
+    /// The policy file; `SHEPHERD_POLICY` overrides it.
     pub policy: PathBuf,
-    /// Database, audit log and session logs; `SHEPHERD_DATA` overrides it.
+    /// The folder of the database, audit log and session logs; `SHEPHERD_DATA` overrides it.
     pub data: PathBuf,
     /// The daemon's socket; `SHEPHERD_SOCKET` overrides it.
     pub socket: PathBuf,
 }
 
-/// Why the places can't be told.
+/// The error for an environment from which the paths can't be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// No `HOME`, and not everything is overridden.
     #[error("HOME is not set to an absolute path; set it, or run as a system service")]
     NoHome,
-    /// An override that depends on where the program was started.
+    /// An override is relative, so it would depend on the folder the program was started in.
     #[error("{variable} must be an absolute path, not `{}`", value.display())]
-    Relative {
-        /// The variable.
-        variable: &'static str,
-        /// What it says.
-        value: PathBuf,
-    },
-    /// A socket that the kernel can't bind.
+    Relative { variable: &'static str, value: PathBuf },
+    /// The path is longer than the kernel allows for a socket.
     #[error(
-        "the socket's path has {length} bytes, but the system allows {MAX_SOCKET_PATH}; set SHEPHERD_SOCKET to a shorter one"
+        "the socket path has {length} bytes, but the system allows {MAX_SOCKET_PATH}; set SHEPHERD_SOCKET to a shorter path"
     )]
-    SocketTooLong {
-        /// Its length.
-        length: usize,
-    },
+    SocketTooLong { length: usize },
 }
 
 impl ShepherdPaths {
-    /// The places of a system service.
+    /// Returns the paths of a system service.
     ///
     /// # Errors
-    /// If an override can't be used.
+    /// Fails if an override is relative, or the socket path is too long.
     pub fn system(environment: &EnvironmentVariables) -> Result<Self, PathError> {
         Self {
             policy: PathBuf::from("/etc/shepherd/policy.toml"),
@@ -59,11 +51,12 @@ impl ShepherdPaths {
         .apply_overrides(environment)
     }
 
-    /// The places of an ordinary user, by the XDG base directory specification. As it demands, a relative path in
-    /// an `XDG_` variable is ignored. Without a runtime folder the socket is with the data.
+    /// Returns the paths of an ordinary user, following the XDG Base Directory Specification. As the
+    /// specification demands, a relative path in an `XDG_` variable is ignored. Without a runtime folder, the
+    /// socket is put in the data folder.
     ///
     /// # Errors
-    /// If there is no home folder, or an override can't be used.
+    /// Fails if `HOME` is not an absolute path, an override is relative, or the socket path is too long.
     pub fn user(environment: &EnvironmentVariables) -> Result<Self, PathError> {
         let home = absolute_variable_path(environment, "HOME").ok_or(PathError::NoHome)?;
         let folder = |variable: &str, fallback: &str| {
@@ -97,7 +90,7 @@ impl ShepherdPaths {
     }
 }
 
-/// A variable's path; empty is as good as not set.
+/// Returns the path in a variable. An empty variable counts as unset.
 fn variable_path<'e>(environment: &'e EnvironmentVariables, variable: &str) -> Option<&'e Path> {
     environment.get(variable).filter(|value| !value.is_empty()).map(Path::new)
 }

@@ -1,4 +1,4 @@
-//! How often somebody may: a bucket of tokens that fills by itself.
+//! Rate limiting with token buckets, for a single caller and for many keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::MonotonicInstant;
 
-/// So many at once, and then one in each period.
+/// A rate limit: a number of requests at once (the burst), and then one request per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     burst: NonZeroU32,
@@ -15,14 +15,15 @@ pub struct RateLimit {
 
 const MAX_REFILL_US: u64 = u64::MAX / 4;
 
-/// What who comes too soon is told: come back after this time.
+/// The error for a request over the limit, with the time to wait before trying again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {} ms", _0.as_micros().div_ceil(1000))]
 pub struct RateLimitExceeded(pub Duration);
 
 impl RateLimit {
-    /// A bucket of `burst` tokens, to which one is added every `period`. A period below a microsecond is one; one
-    /// with which an empty bucket would take more than [`MAX_REFILL`](Self::MAX_REFILL) to fill is shortened to that.
+    /// Creates a limit for buckets that hold `burst` tokens and gain one token every `period`. The period is
+    /// raised to at least a microsecond, and lowered so that an empty bucket is full after at most
+    /// [`MAX_REFILL`](Self::MAX_REFILL).
     #[must_use]
     pub fn new(burst: NonZeroU32, period: Duration) -> Self {
         let longest_us = MAX_REFILL_US / u64::from(burst.get());
@@ -30,19 +31,19 @@ impl RateLimit {
         Self { burst, period_us }
     }
 
-    /// Longest time that an empty bucket takes to be full: some 146,000 years. It keeps sums of moments within
-    /// their type; a bucket whose refill did not fit would never be empty.
+    /// The longest time that an empty bucket may take to fill: about 146,000 years. The bound keeps sums of
+    /// times from overflowing; a bucket whose refill time overflowed would never be empty.
     pub const MAX_REFILL: Duration = Duration::from_micros(MAX_REFILL_US);
 
-    /// How long an empty bucket takes to be full.
+    /// Returns the time that an empty bucket takes to fill, in microseconds.
     fn refill_us(self) -> u64 {
-        // At most MAX_REFILL_US, as `new` sees to.
+        // `new` keeps this product at or below MAX_REFILL_US.
         self.period_us.saturating_mul(u64::from(self.burst.get()))
     }
 }
 
-/// One bucket. It is kept as the moment at which it will be full again, so that nothing has to tick and nothing
-/// is rounded. It counts time that goes on in suspend.
+/// A token bucket. It stores the time at which it will be full again, so it needs no timer and rounds
+/// nothing. Time in suspend counts too.
 #[derive(Debug, Clone)]
 pub struct TokenBucket {
     limit: RateLimit,
@@ -50,7 +51,6 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket.
     #[must_use]
     pub fn full(limit: RateLimit) -> Self {
         Self { limit, full_at_us: 0 }
@@ -59,21 +59,22 @@ impl TokenBucket {
     /// Takes a token.
     ///
     /// # Errors
-    /// How long to wait, if there is none. Nothing is taken then.
+    /// Returns the time to wait if the bucket is empty. The bucket is then unchanged.
     pub fn take(&mut self, now: MonotonicInstant) -> Result<(), RateLimitExceeded> {
         self.full_at_us = take_token(self.limit, self.full_at_us, now)?;
         Ok(())
     }
 }
 
-/// The moment at which a bucket is full after one more token is taken.
+/// Takes a token from a bucket that is full at `full_at_us`, and returns the time at which it will then be
+/// full.
 fn take_token(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Result<u64, RateLimitExceeded> {
     let now_us = crate::clock::saturating_micros(now.total());
-    // A clock at the end of time grants nothing.
+    // If the sum overflows, the clock is at its end; refuse rather than wrap around.
     let Some(full_after) = full_at_us.max(now_us).checked_add(limit.period_us) else {
         return Err(RateLimitExceeded(Duration::from_micros(limit.period_us)));
     };
-    // An empty bucket is full after one whole refill; one that needed longer had no token to give.
+    // A bucket that now needs longer than a complete refill had no token left.
     let needed = full_after.saturating_sub(now_us);
     match needed.saturating_sub(limit.refill_us()) {
         0 => Ok(full_after),
@@ -81,35 +82,36 @@ fn take_token(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Resul
     }
 }
 
-/// A bucket for each of many keys, in bounded memory. A bucket that is full again is forgotten, which changes
-/// nothing. When all places are taken by keys still under limit, newcomers share one bucket: who floods it with
-/// fresh keys slows down other newcomers, but frees nobody and makes nothing grow.
+/// A token bucket for each key, in bounded memory. Buckets that are full again are dropped, since a full
+/// bucket and no bucket behave the same. When `max_keys` buckets are in use, all new keys share one bucket:
+/// an attacker who floods the limiter with fresh keys slows down other new keys, but can't reset the limit of
+/// a known key or use up memory.
 #[derive(Debug, Clone)]
 pub struct KeyedLimiter<K> {
     limit: RateLimit,
     max_keys: usize,
     full_at: BTreeMap<K, u64>,
-    by_moment: BTreeSet<(u64, K)>,
+    by_full_at: BTreeSet<(u64, K)>,
     newcomers: TokenBucket,
 }
 
 impl<K: Ord + Clone> KeyedLimiter<K> {
-    /// A limiter that remembers at most so many keys.
+    /// Creates a limiter that tracks at most `max_keys` keys.
     #[must_use]
-    pub fn new(limit: RateLimit, places: usize) -> Self {
+    pub fn new(limit: RateLimit, max_keys: usize) -> Self {
         Self {
             limit,
-            max_keys: places,
+            max_keys,
             full_at: BTreeMap::new(),
-            by_moment: BTreeSet::new(),
+            by_full_at: BTreeSet::new(),
             newcomers: TokenBucket::full(limit),
         }
     }
 
-    /// Takes a token of a key.
+    /// Takes a token from the bucket of a key.
     ///
     /// # Errors
-    /// How long to wait, if there is none.
+    /// Returns the time to wait if the bucket is empty.
     pub fn take(&mut self, key: &K, now: MonotonicInstant) -> Result<(), RateLimitExceeded> {
         self.forget_full(now);
         let before = self.full_at.get(key).copied();
@@ -118,14 +120,14 @@ impl<K: Ord + Clone> KeyedLimiter<K> {
         }
         let full_at = take_token(self.limit, before.unwrap_or(0), now)?;
         if let Some(before) = before {
-            self.by_moment.remove(&(before, key.clone()));
+            self.by_full_at.remove(&(before, key.clone()));
         }
         self.full_at.insert(key.clone(), full_at);
-        self.by_moment.insert((full_at, key.clone()));
+        self.by_full_at.insert((full_at, key.clone()));
         Ok(())
     }
 
-    /// How many keys are remembered.
+    /// Returns the number of keys with a bucket of their own.
     #[must_use]
     pub fn tracked_keys(&self) -> usize {
         self.full_at.len()
@@ -133,11 +135,11 @@ impl<K: Ord + Clone> KeyedLimiter<K> {
 
     fn forget_full(&mut self, now: MonotonicInstant) {
         let now_us = crate::clock::saturating_micros(now.total());
-        while let Some((moment, _)) = self.by_moment.first() {
-            if *moment > now_us {
+        while let Some((full_at, _)) = self.by_full_at.first() {
+            if *full_at > now_us {
                 break;
             }
-            if let Some((_, key)) = self.by_moment.pop_first() {
+            if let Some((_, key)) = self.by_full_at.pop_first() {
                 self.full_at.remove(&key);
             }
         }

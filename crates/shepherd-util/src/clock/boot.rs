@@ -1,4 +1,4 @@
-//! Which boot a moment belongs to.
+//! Boot ids, and instants that record the boot they belong to.
 
 use std::fmt;
 use std::io;
@@ -8,30 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use super::MonotonicInstant;
 
-/// Where Linux names the running boot.
+/// The file in which Linux publishes the id of the running boot.
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The kernel's name of one boot: a random UUID.
+/// The kernel's id of a boot: a random UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BootId(u128);
 
-/// Why a boot has no name.
+/// The error for a boot id that can't be read or parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum BootIdError {
-    /// The kernel did not say.
-    #[error("reading {BOOT_ID_FILE}")]
+    #[error("could not read {BOOT_ID_FILE}")]
     Read(#[source] io::Error),
-    /// What was said is no UUID.
-    #[error("`{0}` is not a boot id; one looks like 3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e")]
+    #[error("`{0}` is not a boot id; a boot id looks like 3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e")]
     Malformed(String),
 }
 
 impl BootId {
-    /// The running boot.
+    /// Reads the id of the running boot.
     ///
     /// # Errors
-    /// If the kernel doesn't say, as where `/proc` is not mounted.
+    /// Fails if the kernel doesn't provide the id, for example because `/proc` is not mounted.
     pub fn read() -> Result<Self, BootIdError> {
         std::fs::read_to_string(BOOT_ID_FILE).map_err(BootIdError::Read)?.trim().parse()
     }
@@ -79,7 +77,8 @@ impl fmt::Display for BootId {
     }
 }
 
-/// A moment that can be written down: it says of which boot it is, and can't be compared with another's.
+/// An instant that can be stored across reboots. It records its boot, and can't be compared with instants of
+/// another boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootInstant {
     boot: BootId,
@@ -87,19 +86,17 @@ pub struct BootInstant {
 }
 
 impl BootInstant {
-    /// A moment of a boot.
     #[must_use]
     pub fn new(boot: BootId, at: MonotonicInstant) -> Self {
         Self { boot, at }
     }
 
-    /// The boot.
     #[must_use]
     pub fn boot(&self) -> BootId {
         self.boot
     }
 
-    /// The moment, if it is of the given boot.
+    /// Returns the instant if it belongs to `boot`.
     #[must_use]
     pub fn during(&self, boot: BootId) -> Option<MonotonicInstant> {
         (self.boot == boot).then_some(self.at)

@@ -1,4 +1,4 @@
-//! A clock that goes only when it is told to.
+//! A clock that is moved by hand, for tests and simulations.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,46 +7,46 @@ use jiff::SignedDuration;
 
 use super::{Clock, ClockReading, MonotonicInstant, WallTime};
 
-/// For tests and simulations: advances, sleeps, and has its wall clock set, all by hand.
+/// A clock that stands still until the caller advances it, suspends the machine or sets the wall clock.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<ClockReading>,
 }
 
 impl ManualClock {
-    /// A machine that just started, at a time of the wall clock.
+    /// Creates the clock of a machine that was started at `wall`.
     #[must_use]
     pub fn starting_at(wall: WallTime) -> Self {
         Self { now: Mutex::new(ClockReading { wall, mono: MonotonicInstant::BOOT }) }
     }
 
-    /// Time passes while the machine is awake.
+    /// Lets time pass while the machine is awake.
     pub fn advance(&self, awake: Duration) {
         let mut now = self.lock();
         now.mono = now.mono.after(awake);
         now.wall = shift_wall_time(now.wall, saturating_signed(awake));
     }
 
-    /// The machine sleeps and wakes.
+    /// Lets time pass while the machine is suspended.
     pub fn suspend(&self, asleep: Duration) {
         let mut now = self.lock();
         now.mono = now.mono.after_suspend(asleep);
         now.wall = shift_wall_time(now.wall, saturating_signed(asleep));
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, as a user with access to it could.
     pub fn set_wall(&self, wall: WallTime) {
         self.lock().wall = wall;
     }
 
-    /// Somebody moves the wall clock, forward or back.
+    /// Moves the wall clock forward or back.
     pub fn move_wall(&self, by: SignedDuration) {
         let mut now = self.lock();
         now.wall = shift_wall_time(now.wall, by);
     }
 
     fn lock(&self) -> MutexGuard<'_, ClockReading> {
-        // Each change is whole or not at all, so a panic elsewhere left nothing half done.
+        // Every change replaces whole values, so a panic can't have left an inconsistent reading.
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ fn saturating_signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-/// The wall clock stops at the ends of the calendar.
+/// Moves a wall time, and stops at the first and last time that the calendar can represent.
 fn shift_wall_time(wall: WallTime, by: SignedDuration) -> WallTime {
     let end = if by.is_negative() { WallTime::MIN } else { WallTime::MAX };
     wall.checked_add(by).unwrap_or(end)

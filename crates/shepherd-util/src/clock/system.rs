@@ -1,4 +1,4 @@
-//! The clocks of the machine.
+//! The clock that production code uses.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::{Clock, ClockReading, MonotonicInstant, WallTime};
 
-/// Reads the kernel's clocks.
+/// A clock that reads the kernel's clocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -18,14 +18,15 @@ impl Clock for SystemClock {
     }
 }
 
-/// A time namespace can set a clock before its own start; that is the start.
+/// Returns the time since boot. A time namespace can offset a clock to below zero, which counts as zero
+/// (`man 7 time_namespaces`).
 fn since_boot(reading: Timespec) -> Duration {
     let seconds = u64::try_from(reading.tv_sec).unwrap_or(0);
     let nanoseconds = u32::try_from(reading.tv_nsec).unwrap_or(0);
     Duration::new(seconds, nanoseconds)
 }
 
-/// A wall clock set beyond the year 9999 shows its end.
+/// Returns the wall time. A clock set beyond the years that `WallTime` can represent is capped.
 fn wall_time() -> WallTime {
     let shown = SystemTime::now();
     let end = if shown < UNIX_EPOCH { WallTime::MIN } else { WallTime::MAX };

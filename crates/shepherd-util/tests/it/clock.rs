@@ -1,4 +1,4 @@
-//! No movement of any clock makes time negative, and each deadline counts on its own clock.
+//! Setting or suspending a clock never makes a time negative, and each deadline counts on its own clock.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn setting_the_wall_clock_moves_nothing_else() {
 }
 
 #[test]
-fn a_run_time_waits_for_a_sleeping_machine_and_a_window_does_not() {
+fn a_run_deadline_pauses_in_suspend_and_a_window_deadline_does_not() {
     // S4.4.
     let clock = ManualClock::starting_at(saturday());
     let start = clock.now().mono;
@@ -64,7 +64,7 @@ fn a_run_time_waits_for_a_sleeping_machine_and_a_window_does_not() {
 }
 
 #[test]
-fn of_two_deadlines_that_come_together_the_window_wins() {
+fn the_window_deadline_wins_a_tie() {
     let now = MonotonicInstant::BOOT;
     let run = Deadline::after(now, MINUTE, DeadlineClock::Awake);
     let window = Deadline::after(now, MINUTE, DeadlineClock::Total);
@@ -90,8 +90,8 @@ fn the_system_clock_goes_forward() {
     let second = SystemClock.now();
     assert!(second.mono.total() >= first.mono.total() && second.mono.awake() >= first.mono.awake());
     assert!(first.wall > "2025-01-01T00:00:00Z".parse().unwrap());
-    let boxed: std::sync::Arc<dyn Clock> = std::sync::Arc::new(SystemClock);
-    assert!(boxed.now().mono.total() >= second.mono.total());
+    let shared: std::sync::Arc<dyn Clock> = std::sync::Arc::new(SystemClock);
+    assert!(shared.now().mono.total() >= second.mono.total());
 }
 
 #[test]
@@ -117,12 +117,12 @@ fn a_boot_id_is_a_lower_case_uuid() {
 }
 
 #[test]
-fn a_moment_of_another_boot_says_nothing() {
+fn an_instant_of_another_boot_is_not_returned() {
     let first: BootId = "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse().unwrap();
     let second: BootId = "00000000-0000-0000-0000-000000000001".parse().unwrap();
     let moment = MonotonicInstant::BOOT.after(MINUTE);
-    let kept = BootInstant::new(first, moment);
-    let text = serde_json::to_string(&kept).unwrap();
+    let stored = BootInstant::new(first, moment);
+    let text = serde_json::to_string(&stored).unwrap();
     assert_eq!(
         text,
         r#"{"boot":"3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e","at":{"total_us":60000000,"awake_us":60000000}}"#
@@ -134,7 +134,7 @@ fn a_moment_of_another_boot_says_nothing() {
 }
 
 #[test]
-fn a_moment_is_written_and_read_back() {
+fn readings_and_deadlines_survive_serialisation() {
     let now = ClockReading { wall: saturday(), mono: MonotonicInstant::new(3 * MINUTE, 2 * MINUTE) };
     let text = serde_json::to_string(&now).unwrap();
     assert_eq!(text, r#"{"wall":"2026-11-14T10:00:00Z","mono":{"total_us":180000000,"awake_us":120000000}}"#);
@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_done_to_the_clocks_makes_time_run_backwards(events in prop::collection::vec(clock_event(), 1..40)) {
+    fn no_clock_event_makes_time_run_backwards(events in prop::collection::vec(clock_event(), 1..40)) {
         let clock = ManualClock::starting_at(saturday());
         let start = clock.now().mono;
         let run = Deadline::after(start, MINUTE, DeadlineClock::Awake);

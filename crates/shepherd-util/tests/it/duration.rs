@@ -1,4 +1,4 @@
-//! Durations both ways, and what is refused.
+//! Parsing and formatting of durations, and the errors for malformed ones.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use shepherd_util::{
 };
 
 #[test]
-fn what_people_write_is_understood() {
+fn durations_are_parsed_and_formatted_canonically() {
     for (text, seconds, canonical) in [
         ("45m", 2_700, "45m"),
         ("1h30m", 5_400, "1h30m"),
@@ -32,7 +32,7 @@ fn what_people_write_is_understood() {
 }
 
 #[test]
-fn what_is_wrong_is_named_and_pointed_at() {
+fn an_error_names_the_problem_and_its_bytes() {
     use DurationProblem::{
         Empty, Fraction, Negative, NumberMissing, RepeatedUnit, TooLong, UnitMissing, UnknownUnit,
         UnorderedUnits,
@@ -72,22 +72,24 @@ fn what_is_wrong_is_named_and_pointed_at() {
 }
 
 #[test]
-fn data_may_hold_text_or_seconds() {
+fn text_and_whole_seconds_are_deserialised() {
     let read = |json: &str| serde_json::from_str::<DurationText>(json).map_err(|error| error.to_string());
     assert_eq!(read("\"1h30m\""), Ok(DurationText(Duration::from_secs(5_400))));
     assert_eq!(read("5400"), Ok(DurationText(Duration::from_secs(5_400))));
-    assert!(read("-1").unwrap_err().starts_with("a duration can't be negative"));
+    assert!(read("-1").unwrap_err().starts_with("negative durations are not allowed"));
+    assert!(read("18446744073709551615").unwrap_err().starts_with("longer than the maximum of 3650 days"));
     assert!(
-        read("18446744073709551615").unwrap_err().starts_with("a duration can't be longer than 3650 days")
+        read("\"5 fortnights\"")
+            .unwrap_err()
+            .contains("unknown unit `fortnights`; use `d`, `h`, `m`, `s` or `ms`")
     );
-    assert!(read("\"5 fortnights\"").unwrap_err().contains("use `d`, `h`, `m`, `s` or `ms`"));
     assert!(read("true").unwrap_err().contains("a duration such as \"1h30m\", or whole seconds"));
     assert_eq!(serde_json::to_string(&DurationText(Duration::from_secs(90))).unwrap(), "\"1m30s\"");
 }
 
 #[test]
-fn sentences_never_promise_more_than_there_is() {
-    for (seconds, sentence) in [
+fn durations_in_words_are_rounded_down() {
+    for (seconds, words) in [
         (0, "no time"),
         (1, "1 second"),
         (59, "59 seconds"),
@@ -102,7 +104,7 @@ fn sentences_never_promise_more_than_there_is() {
         (86_460, "1 day"),
         (180_000, "2 days 2 hours"),
     ] {
-        assert_eq!(HumanDuration(Duration::from_secs(seconds)).to_string(), sentence);
+        assert_eq!(HumanDuration(Duration::from_secs(seconds)).to_string(), words);
     }
     assert_eq!(HumanDuration(Duration::from_millis(1)).to_string(), "less than a second");
     assert!(HumanDuration(Duration::MAX).to_string().ends_with("hours"));
@@ -112,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(millis in 0..=MAX_DURATION.as_secs() * 1000) {
+    fn a_formatted_duration_parses_to_itself(millis in 0..=MAX_DURATION.as_secs() * 1000) {
         let duration = Duration::from_millis(millis);
         let text = format_duration(duration);
         prop_assert_eq!(parse_duration(&text), Ok(duration));
@@ -120,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_written_shortest(text in "([0-9]{1,3}d)? ?([0-9]{1,3}h)? ?([0-9]{1,3}m)? ?([0-9]{1,3}s)?") {
+    fn the_canonical_form_is_stable_and_has_no_spaces(text in "([0-9]{1,3}d)? ?([0-9]{1,3}h)? ?([0-9]{1,3}m)? ?([0-9]{1,3}s)?") {
         if let Ok(duration) = parse_duration(&text) {
             let canonical = format_duration(duration);
             prop_assert_eq!(format_duration(parse_duration(&canonical).unwrap()), canonical.clone());
@@ -129,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_it_and_blame_is_inside_the_text(text in prop_oneof!["\\PC{0,12}", "[0-9dhms .,-]{0,12}"]) {
+    fn any_text_is_parsed_without_panic_and_errors_lie_inside_it(text in prop_oneof!["\\PC{0,12}", "[0-9dhms .,-]{0,12}"]) {
         if let Err(error) = parse_duration(&text) {
             prop_assert!(text.get(error.at.clone()).is_some(), "{:?} {:?}", text, error);
         }

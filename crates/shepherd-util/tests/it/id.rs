@@ -1,4 +1,4 @@
-//! Ids are checked where they come in.
+//! Ids are validated when they are parsed or deserialised.
 
 use proptest::prelude::*;
 use shepherd_util::{
@@ -6,7 +6,7 @@ use shepherd_util::{
 };
 
 #[test]
-fn names_of_a_policy() {
+fn policy_ids_are_validated() {
     for good in ["tuxmath", "a", "7", "gcompris-qt", "video.long_films", "a..b", &"x".repeat(MAX_NAME_LENGTH)]
     {
         assert_eq!(good.parse::<EntryId>().unwrap().as_str(), good);
@@ -53,7 +53,7 @@ fn names_of_a_policy() {
 }
 
 #[test]
-fn ids_that_the_daemon_gives_out() {
+fn generated_ids_are_validated() {
     let id = SessionId::from_random(0xab);
     assert_eq!(id.to_string(), "session-000000000000000000000000000000ab");
     assert_eq!(id.as_str().parse::<SessionId>().unwrap(), id);
@@ -67,7 +67,7 @@ fn ids_that_the_daemon_gives_out() {
         let error = bad.parse::<SessionId>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a session id looks like `session-` with 32 digits (0-9, a-f)",
+            "a session id must be `session-` followed by 32 digits (0-9, a-f)",
             "{bad}"
         );
     }
@@ -77,7 +77,7 @@ fn ids_that_the_daemon_gives_out() {
 }
 
 #[test]
-fn data_is_checked_too() {
+fn deserialised_ids_are_validated() {
     assert_eq!(serde_json::to_string(&EntryId::try_from("tux".to_owned()).unwrap()).unwrap(), "\"tux\"");
     assert!(
         serde_json::from_str::<EntryId>("\"../etc\"").unwrap_err().to_string().contains("can't contain '/'")
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_random_id_is_read_back_and_no_other(bits in any::<u128>(), other in any::<u128>()) {
+    fn a_random_id_parses_to_itself_and_differs_from_others(bits in any::<u128>(), other in any::<u128>()) {
         let id = SessionId::from_random(bits);
         prop_assert_eq!(id.to_string().parse::<SessionId>(), Ok(id.clone()));
         prop_assert_eq!(bits == other, id == SessionId::from_random(other));

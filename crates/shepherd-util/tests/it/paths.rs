@@ -1,4 +1,4 @@
-//! Where things are, for every environment.
+//! The paths that each environment leads to.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn paths(policy: &str, data: &str, socket: &str) -> ShepherdPaths {
 }
 
 #[test]
-fn a_system_service() {
+fn a_system_service_uses_system_paths() {
     let standard = paths("/etc/shepherd/policy.toml", "/var/lib/shepherd", "/run/shepherd/shepherd.sock");
     assert_eq!(ShepherdPaths::system(&EnvironmentVariables::new()), Ok(standard.clone()));
     let user_variables =
@@ -23,7 +23,7 @@ fn a_system_service() {
 }
 
 #[test]
-fn an_ordinary_user() {
+fn an_ordinary_user_has_xdg_paths() {
     assert_eq!(
         ShepherdPaths::user(&environment(&[("HOME", "/home/ann"), ("XDG_RUNTIME_DIR", "/run/user/1000")])),
         Ok(paths(
@@ -69,14 +69,14 @@ fn overrides_win_and_must_be_absolute() {
 }
 
 #[test]
-fn without_a_home_there_is_no_guess() {
+fn a_missing_or_relative_home_is_an_error() {
     for variables in [&[][..], &[("HOME", "")], &[("HOME", "home")]] {
         assert_eq!(ShepherdPaths::user(&environment(variables)), Err(PathError::NoHome));
     }
 }
 
 #[test]
-fn a_socket_that_the_kernel_refuses_is_refused_here() {
+fn a_socket_path_longer_than_the_kernel_allows_is_an_error() {
     let longest = format!("/{}", "s".repeat(MAX_SOCKET_PATH - 1));
     assert!(ShepherdPaths::system(&environment(&[("SHEPHERD_SOCKET", &longest)])).is_ok());
     std::os::unix::net::SocketAddr::from_pathname(&longest).unwrap();
@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_place_is_absolute(values in prop::collection::vec(prop::option::of("/?[a-z./~]{0,12}"), 7)) {
+    fn every_path_is_absolute(values in prop::collection::vec(prop::option::of("/?[a-z./~]{0,12}"), 7)) {
         let names = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHEPHERD_POLICY", "SHEPHERD_DATA", "SHEPHERD_SOCKET"];
         let environment: EnvironmentVariables =
             names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?.into()))).collect();

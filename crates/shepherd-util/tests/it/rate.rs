@@ -1,4 +1,4 @@
-//! Rate limits hold for every order of events.
+//! Rate limits hold whatever the order and timing of requests.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn at(micros: u64) -> MonotonicInstant {
 }
 
 #[test]
-fn a_burst_and_then_one_in_each_period() {
+fn a_burst_is_granted_and_then_one_token_per_period() {
     let mut bucket = TokenBucket::full(limit(3, SECOND));
     let now = at(5_000_000);
     assert_eq!([bucket.take(now), bucket.take(now), bucket.take(now)], [Ok(()); 3]);
@@ -34,14 +34,14 @@ fn a_burst_and_then_one_in_each_period() {
 }
 
 #[test]
-fn it_fills_while_the_machine_sleeps() {
+fn a_bucket_fills_in_suspend() {
     let mut bucket = TokenBucket::full(limit(1, SECOND));
     bucket.take(at(0)).unwrap();
     assert_eq!(bucket.take(at(0).after_suspend(SECOND)), Ok(()));
 }
 
 #[test]
-fn extremes_do_not_overflow() {
+fn extreme_limits_and_times_do_not_overflow() {
     let mut never = TokenBucket::full(limit(u32::MAX, Duration::MAX));
     assert_eq!(never.take(at(0)), Ok(()));
     assert!(never.take(at(u64::MAX)).is_err());
@@ -53,7 +53,7 @@ fn extremes_do_not_overflow() {
 }
 
 #[test]
-fn a_limit_beyond_all_time_is_still_a_limit() {
+fn an_extremely_long_period_still_limits() {
     for (burst, period) in [(1, Duration::MAX), (2, Duration::MAX), (3, Duration::from_micros(u64::MAX / 2))]
     {
         let limit = limit(burst, period);
@@ -82,7 +82,7 @@ fn one_key_does_not_slow_another() {
 }
 
 #[test]
-fn a_flood_of_keys_frees_nobody_and_takes_no_memory() {
+fn a_flood_of_keys_resets_no_limit_and_is_bounded_in_memory() {
     let mut limiter = KeyedLimiter::new(limit(1, SECOND), 3);
     let now = at(0);
     assert_eq!(limiter.take(&0, now), Ok(()));
@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_stretch_of_time_sees_more_than_its_share(
+    fn no_interval_grants_more_than_its_share(
         burst in 1..20_u32,
         period in 1..1_000_u64,
         gaps in prop::collection::vec(0..2_000_u64, 1..200),
@@ -109,7 +109,7 @@ proptest! {
             match bucket.take(at(now)) {
                 Ok(()) => granted.push(now),
                 Err(RateLimitExceeded(wait)) => {
-                    // The promise is kept, and not a moment too late.
+                    // A token is available after exactly the stated wait, and not earlier.
                     let wait = u64::try_from(wait.as_micros()).unwrap();
                     prop_assert!(wait > 0);
                     prop_assert!(bucket.clone().take(at(now + wait)).is_ok());
