@@ -1,34 +1,34 @@
-//! What a person needs to find the bug.
+//! The report of a failed fuzz run, with everything that is needed to reproduce the bug.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An input that the function under test did not survive.
+/// A failed fuzz run: usually an input on which the function under test panicked or hung.
 #[derive(Clone)]
 pub struct FuzzFailure {
-    /// Which target.
+    /// Name of the fuzz target.
     pub name: String,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// How many inputs were tried before it.
+    /// Number of inputs that passed before this one.
     pub tried: u64,
-    /// What happened.
+    /// Reason for the failure.
     pub fault: FuzzFailureKind,
-    /// The input, made as small as could be.
+    /// Failing input, minimised if the target panicked.
     pub input: Vec<u8>,
-    /// Where it was kept, so that every later run tries it first; `None` if it could not be.
+    /// File that the input was saved to, so that every later run tries it first; `None` if it could not be saved.
     pub kept: Option<PathBuf>,
 }
 
-/// What happened.
+/// The reason why a fuzz run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FuzzFailureKind {
-    /// A panic, with its message.
+    /// The target panicked with this message.
     Panicked(String),
-    /// It took so long.
+    /// The target took this long for a single input.
     TooSlow(Duration),
-    /// The run could not be made.
+    /// The run could not start, for this reason.
     NotRun(String),
 }
 
@@ -38,8 +38,8 @@ impl fmt::Display for FuzzFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, seed, tried, fault, input, kept } = self;
         match fault {
-            FuzzFailureKind::NotRun(why) => {
-                return write!(formatter, "fuzz target `{name}` did not run: {why}");
+            FuzzFailureKind::NotRun(reason) => {
+                return write!(formatter, "could not run fuzz target `{name}`: {reason}");
             }
             FuzzFailureKind::Panicked(message) => {
                 writeln!(formatter, "fuzz target `{name}` panicked: {message}")?;
@@ -48,19 +48,25 @@ impl fmt::Display for FuzzFailure {
                 writeln!(formatter, "fuzz target `{name}` took {time:?} for one input")?;
             }
         }
-        writeln!(formatter, "input of {} bytes: b\"{}\"", input.len(), input.escape_ascii())?;
+        let length = count(input.len() as u64, "byte");
+        writeln!(formatter, "input of {length}: b\"{}\"", input.escape_ascii())?;
+        writeln!(formatter, "seed {seed}, after {}", count(*tried, "input"))?;
         match kept {
-            Some(path) => writeln!(formatter, "kept in {}", path.display())?,
-            None => writeln!(formatter, "it could not be kept; copy it from here")?,
+            Some(path) => {
+                writeln!(formatter, "saved in {}", path.display())?;
+                write!(formatter, "help: every later run tries the saved input first")
+            }
+            None => write!(formatter, "help: the input could not be saved; copy it from the line above"),
         }
-        write!(
-            formatter,
-            "seed {seed}, after {tried} inputs\nhelp: every later run tries the kept input first"
-        )
     }
 }
 
-/// The same as `Display`, so that `unwrap` in a test shows it readably.
+/// Formats a number with its noun, in the plural unless the number is 1.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The same text as `Display`, so that `unwrap` in a test prints a readable report.
 impl fmt::Debug for FuzzFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

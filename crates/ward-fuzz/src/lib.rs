@@ -1,8 +1,8 @@
-//! Mutation fuzzing inside ordinary tests: a seed, a corpus, a function that must not panic.
+//! Mutation fuzzing inside ordinary tests, from a seed and a corpus, for functions that must not panic.
 //!
-//! Only tests use it, so it knows no product and brings no dependency. It needs no special compiler: instead of
-//! coverage it goes by what the function under test returns. An input with an answer that was not seen before joins
-//! the corpus, and is mutated in its turn.
+//! Only tests use this crate, so it has no dependencies and knows nothing about the products. It works with an
+//! ordinary compiler: instead of measuring coverage it compares the values that the function under test returns. An
+//! input with a return value that was not seen before joins the corpus and is mutated further.
 //!
 //! ```no_run
 //! # fn parse(_: &[u8]) -> Result<(), String> { Ok(()) }
@@ -11,13 +11,13 @@
 //! println!("{report}");
 //! ```
 //!
-//! A target is a test in a module called `fuzz` of `tests/it`. In the normal tests it runs for [`DEFAULT_SECONDS`]
-//! with a fixed seed; `cargo xtask fuzz` runs it longer, with another seed each time, through [`SECONDS_VARIABLE`] and
-//! [`SEED_VARIABLE`]. An input that fails is made smaller and kept in `tests/it/regressions/<name>/`, from where every
-//! later run replays it first.
+//! A fuzz target is a test in a module called `fuzz` of `tests/it`. In the normal tests each target runs for
+//! [`DEFAULT_SECONDS`] with a fixed seed. `cargo xtask fuzz` runs the targets longer and with another seed each time, by
+//! setting [`SECONDS_VARIABLE`] and [`SEED_VARIABLE`]. A failing input is minimised and saved in
+//! `tests/it/regressions/<name>/`; every later run replays the saved inputs first.
 //!
-//! What it can't see: a crash of the whole process, such as a stack overflow, is reported without its input. The
-//! seed is the same again, so a debugger finds it.
+//! Limitation: a crash of the whole process, such as a stack overflow, is reported without its input. A second run with
+//! the same seed makes the same inputs, so a debugger finds the crash.
 
 #![warn(missing_docs)]
 

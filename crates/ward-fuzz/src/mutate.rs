@@ -1,14 +1,14 @@
-//! Ways to make one input from others.
+//! Makes new inputs by mutating the inputs of the corpus.
 
 use std::collections::BTreeSet;
 
 use crate::SeededRandom;
 
-/// Longest input that is made: what is longer finds nothing new and takes its time.
+/// Length of the longest input that is made. Longer inputs find nothing new and slow the run down.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
-/// Most words that are kept for insertion.
-const MOST_WORDS: usize = 512;
+/// Number of corpus words that are kept for insertion.
+const MAX_WORDS: usize = 512;
 
 /// Texts that parsers have tripped over before.
 const TROUBLESOME_TOKENS: &[&[u8]] = &[
@@ -64,14 +64,14 @@ const TROUBLESOME_TOKENS: &[&[u8]] = &[
     b"0000-00-00",
 ];
 
-/// Makes new inputs from a corpus.
+/// A source of new inputs, which it makes from a corpus.
 #[derive(Clone, Debug)]
 pub struct InputMutator {
     words: Vec<Vec<u8>>,
 }
 
 impl InputMutator {
-    /// Learns the words of a corpus, so that mutations speak its language.
+    /// Collects the words of a corpus, which mutations then insert into inputs.
     #[must_use]
     pub fn new(corpus: &[Vec<u8>]) -> Self {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
@@ -80,10 +80,10 @@ impl InputMutator {
             .flat_map(|input| input.split(|byte| !is_word(byte)))
             .filter(|word| word.len() > 1)
             .collect();
-        Self { words: words.into_iter().take(MOST_WORDS).map(<[u8]>::to_vec).collect() }
+        Self { words: words.into_iter().take(MAX_WORDS).map(<[u8]>::to_vec).collect() }
     }
 
-    /// One to eight mutations of an input of the corpus, one after the other.
+    /// Picks an input of the corpus and applies one to eight mutations to it.
     #[must_use]
     pub fn make_input(&self, corpus: &[Vec<u8>], random: &mut SeededRandom) -> Vec<u8> {
         let mut input = random.pick(corpus).cloned().unwrap_or_default();
@@ -105,7 +105,7 @@ impl InputMutator {
             4 => piece.into_iter().map(|byte| byte ^ (1 << random.below(8))).collect(),
             5 => vec![random.byte()],
             6 | 7 => random.pick(&self.words).cloned().unwrap_or_default(),
-            8 => random.pick(TROUBLESOME_TOKENS).map(|trouble| trouble.to_vec()).unwrap_or_default(),
+            8 => random.pick(TROUBLESOME_TOKENS).map(|token| token.to_vec()).unwrap_or_default(),
             9 => {
                 let other = random.pick(corpus).cloned().unwrap_or_default();
                 other.get(random_span(&other, random)).unwrap_or_default().to_vec()
@@ -117,7 +117,7 @@ impl InputMutator {
     }
 }
 
-/// A part of an input: mostly short, often a whole word or what stands between two brackets or quotes.
+/// Picks a part of an input: mostly a short one, often a whole word or the text between two brackets or quotes.
 fn random_span(input: &[u8], random: &mut SeededRandom) -> std::ops::Range<usize> {
     let start = random.below(input.len() + 1);
     let rest = input.get(start..).unwrap_or_default();
@@ -130,7 +130,7 @@ fn random_span(input: &[u8], random: &mut SeededRandom) -> std::ops::Range<usize
     start..start + length.min(rest.len())
 }
 
-/// The piece inside many brackets.
+/// Wraps a piece in up to 1024 levels of brackets, to test the recursion limits of parsers.
 fn nest_in_brackets(piece: &[u8], random: &mut SeededRandom) -> Vec<u8> {
     let depth = 1 << random.below(11);
     let (open, close): (&[u8], &[u8]) = if random.below(2) == 0 { (b"[", b"]") } else { (b"{\"a\":", b"}") };

@@ -1,17 +1,17 @@
-//! Numbers that look random and are the same for the same seed, everywhere and for ever.
+//! A pseudo-random generator that gives the same numbers for the same seed on every machine and in every version.
 
-/// SplitMix64: eight bytes of state, and good enough to choose mutations.
+/// A SplitMix64 generator: eight bytes of state, and random enough to choose mutations.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// The sequence of a seed.
+    /// Starts the sequence of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number of the sequence.
     pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,19 +20,19 @@ impl SeededRandom {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let Ok(bound) = u64::try_from(bound) else { return 0 };
         let number = self.next_number().checked_rem(bound).unwrap_or_default();
         usize::try_from(number).unwrap_or_default()
     }
 
-    /// One of them.
+    /// Picks an element of a slice, or `None` if the slice is empty.
     pub fn pick<'all, T>(&mut self, all: &'all [T]) -> Option<&'all T> {
         all.get(self.below(all.len()))
     }
 
-    /// Any byte.
+    /// Returns any of the 256 bytes.
     pub fn byte(&mut self) -> u8 {
         let [byte, ..] = self.next_number().to_le_bytes();
         byte

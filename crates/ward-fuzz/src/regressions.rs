@@ -1,11 +1,11 @@
-//! Inputs that failed once, kept as files.
+//! Loads and saves the inputs that failed in earlier runs, one file each.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The kept inputs in the order of their names; none if there is no folder.
+/// Reads the saved inputs in the order of their file names. A missing folder counts as empty.
 pub(crate) fn load(folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -17,8 +17,8 @@ pub(crate) fn load(folder: &Path) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     paths.into_iter().map(|path| fs::read(&path).map(|input| (path, input))).collect()
 }
 
-/// Keeps an input under a name that follows from its content. A checkout that can't be written to gets it in the
-/// folder for temporary files instead.
+/// Saves an input under a file name made from the hash of its content. If the checkout is read-only, the file goes to
+/// the system's temporary folder instead.
 pub(crate) fn keep(folder: &Path, input: &[u8]) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! One run: replay what failed before, then mutate until the time is up.
+//! Runs a fuzz target: replays the saved inputs, then mutates the corpus until the time is up.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,55 +7,58 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::failure::{FuzzFailure, FuzzFailureKind};
+use crate::failure::{FuzzFailure, FuzzFailureKind, count};
 use crate::{InputMutator, SeededRandom, regressions, settings};
 
-/// One input may take so long on a busy machine; more is a parser that hangs.
+/// Time allowed for a single input. It is long enough for a busy machine, so anything slower is a parser that hangs.
 const MAX_INPUT_TIME: Duration = Duration::from_secs(5);
 
-/// Inputs with new answers that join the corpus. More would only make each one rarer.
-const MOST_LEARNED: usize = 2_000;
+/// Number of inputs with new return values that may join the corpus. A larger corpus would be mutated too thinly.
+const MAX_LEARNED: usize = 2_000;
 
-/// Attempts to make a failing input smaller.
-const MOST_REDUCTIONS: usize = 2_000;
+/// Number of attempts to make a failing input smaller.
+const MAX_REDUCTIONS: usize = 2_000;
 
-/// What to run.
+/// The settings of a fuzz run.
 #[derive(Clone, Debug)]
 pub struct FuzzRun {
-    /// Which target.
+    /// Name of the fuzz target.
     pub name: String,
-    /// For how long.
+    /// Time to spend on mutations.
     pub time: Duration,
-    /// Where the sequence of inputs starts.
+    /// Seed of the mutations; the same seed gives the same inputs.
     pub seed: u64,
-    /// Where inputs that failed are kept.
+    /// Folder in which failing inputs are saved.
     pub regressions: PathBuf,
 }
 
-/// A run in which nothing failed.
+/// The figures of a run in which no input failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzReport {
-    /// How many kept inputs were replayed.
+    /// Number of saved inputs that were replayed.
     pub replayed: usize,
-    /// How many inputs were tried in all.
+    /// Number of inputs that were tried after the replay.
     pub tried: u64,
-    /// How many different answers there were.
+    /// Number of different values that the target returned.
     pub answers: usize,
 }
 
 impl fmt::Display for FuzzReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { replayed, tried, answers } = self;
-        write!(formatter, "{tried} inputs, {answers} different answers, {replayed} old failures replayed")
+        let inputs = count(*tried, "input");
+        let answers = count(*answers as u64, "different answer");
+        let replayed = count(*replayed as u64, "saved failure");
+        write!(formatter, "{inputs}, {answers}, {replayed} replayed")
     }
 }
 
-/// Runs `target` on mutations of `corpus` as the environment of the test says.
+/// Runs `target` on mutations of `corpus`, with the time and the seed from the environment of the test.
 ///
-/// What `target` returns guides the run: inputs with answers that were not seen before are mutated further.
+/// The values that `target` returns guide the run: inputs with a value that was not seen before are mutated further.
 ///
 /// # Errors
-/// An input made `target` panic or took too long, or a variable or a kept input could not be read.
+/// Fails if `target` panics on an input or takes too long, or if a variable or a saved input can't be read.
 pub fn run<Answer: Hash>(
     name: &str,
     corpus: &[Vec<u8>],
@@ -67,16 +70,16 @@ pub fn run<Answer: Hash>(
     let mut fuzz = FuzzRun { name: name.to_owned(), time: Duration::ZERO, seed: 0, regressions };
     match settings::read(variable) {
         Ok((time, seed)) => (fuzz.time, fuzz.seed) = (time, seed),
-        Err(why) => return Err(fuzz.failure(0, FuzzFailureKind::NotRun(why), Vec::new())),
+        Err(reason) => return Err(fuzz.failure(0, FuzzFailureKind::NotRun(reason), Vec::new())),
     }
     fuzz.run(corpus, target)
 }
 
 impl FuzzRun {
-    /// Runs `target` on what failed before, on the corpus itself, and then on mutations until the time is up.
+    /// Runs `target` on the saved inputs, then on the corpus itself, and then on mutations until the time is up.
     ///
     /// # Errors
-    /// As [`run`].
+    /// Fails for the same reasons as [`run`].
     pub fn run<Answer: Hash>(
         &self,
         corpus: &[Vec<u8>],
@@ -84,8 +87,8 @@ impl FuzzRun {
     ) -> Result<FuzzReport, FuzzFailure> {
         let started = Instant::now();
         let kept = regressions::load(&self.regressions).map_err(|error| {
-            let why = format!("{}: {error}", self.regressions.display());
-            self.failure(0, FuzzFailureKind::NotRun(why), Vec::new())
+            let reason = format!("{}: {error}", self.regressions.display());
+            self.failure(0, FuzzFailureKind::NotRun(reason), Vec::new())
         })?;
         for (path, input) in &kept {
             run_target(&target, input).map_err(|fault| FuzzFailure {
@@ -94,7 +97,7 @@ impl FuzzRun {
             })?;
         }
         let mut corpus: Vec<_> = kept.iter().map(|(_, input)| input).chain(corpus).cloned().collect();
-        let most = corpus.len() + MOST_LEARNED;
+        let max_corpus = corpus.len() + MAX_LEARNED;
         let mutator = InputMutator::new(&corpus);
         let mut random = SeededRandom::new(self.seed);
         let mut answers = HashSet::new();
@@ -111,7 +114,7 @@ impl FuzzRun {
                 Err(fault) => return Err(self.minimize_and_keep(tried, fault, input, &target)),
             };
             tried += 1;
-            if answers.insert(answer) && is_mutated && corpus.len() < most {
+            if answers.insert(answer) && is_mutated && corpus.len() < max_corpus {
                 corpus.push(input);
             }
         }
@@ -139,7 +142,7 @@ impl FuzzRun {
     }
 }
 
-/// The answer of the target to an input, as a number.
+/// Runs the target on an input and returns the hash of its return value.
 fn run_target<Answer: Hash>(target: &impl Fn(&[u8]) -> Answer, input: &[u8]) -> Result<u64, FuzzFailureKind> {
     let started = Instant::now();
     let answer = panic::catch_unwind(AssertUnwindSafe(|| target(input)))
@@ -155,16 +158,16 @@ fn run_target<Answer: Hash>(target: &impl Fn(&[u8]) -> Answer, input: &[u8]) -> 
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }
 
-/// The input with as much left out as it can be and still fail: halves first, single bytes last.
+/// Removes as many bytes from the input as possible while it still fails, first halves and last single bytes.
 fn minimize(mut input: Vec<u8>, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut attempts = 0;
     let mut length = input.len().div_ceil(2);
     while length > 0 {
         let mut start = 0;
-        while start < input.len() && attempts < MOST_REDUCTIONS {
+        while start < input.len() && attempts < MAX_REDUCTIONS {
             attempts += 1;
             let end = (start + length).min(input.len());
             let mut candidate = input.clone();
@@ -180,7 +183,7 @@ fn minimize(mut input: Vec<u8>, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     input
 }
 
-/// Without a report of every panic on the way.
+/// Runs `work` with a silent panic hook, so that minimising doesn't print every panic.
 fn without_panic_output<T>(work: impl FnOnce() -> T) -> T {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));

@@ -1,4 +1,4 @@
-//! Whole runs: what is found, how small it gets, where it is kept.
+//! Whole fuzz runs: a bug is found, its input is minimised, and the input is saved and replayed.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn brittle(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn a_bug_is_found_made_small_and_kept() {
+fn a_failing_input_is_found_minimised_and_saved() {
     let folder = tempfile::tempdir().unwrap();
     let failure =
         fuzz(folder.path(), Duration::from_secs(20)).run(&[b"{\"a\":1}".to_vec()], brittle).unwrap_err();
@@ -33,7 +33,7 @@ fn a_bug_is_found_made_small_and_kept() {
 }
 
 #[test]
-fn a_kept_input_is_tried_again_before_anything_else() {
+fn saved_inputs_are_replayed_before_anything_else() {
     let folder = tempfile::tempdir().unwrap();
     let fuzz = fuzz(folder.path(), Duration::ZERO);
     fs::create_dir_all(&fuzz.regressions).unwrap();
@@ -47,9 +47,9 @@ fn a_kept_input_is_tried_again_before_anything_else() {
 }
 
 #[test]
-fn answers_that_are_new_lead_the_way() {
+fn inputs_with_new_return_values_are_mutated_further() {
     let folder = tempfile::tempdir().unwrap();
-    // Four letters in a row are out of reach for blind mutations, but not one after the other.
+    // Blind mutations practically never hit all four bytes at once, but they do find them one after the other.
     let steps = |bytes: &[u8]| {
         let steps =
             b"\x01\x02\x03\x04".iter().zip(bytes).take_while(|(wanted, found)| wanted == found).count();
@@ -72,7 +72,7 @@ fn the_same_seed_gives_the_same_inputs() {
 }
 
 #[test]
-fn an_empty_corpus_is_no_obstacle() {
+fn an_empty_corpus_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let report = fuzz(folder.path(), Duration::from_millis(50)).run(&[], <[u8]>::len).unwrap();
     assert!(report.tried > 0 && report.answers > 1, "{report:?}");
