@@ -1,8 +1,8 @@
-//! What a benchmark reports: a figure, its baseline from the same run, and the bar.
+//! Benchmark results: a figure, its baseline from the same run, and the limit it must keep.
 //!
 //! A benchmark is a `benches/*.rs` file with `harness = false` that calls [`report`] once for each
-//! [`BenchmarkRow`]. `cargo xtask bench` runs them all and draws one table. The machine is shared and noisy,
-//! so a bar is a ratio to a baseline of the same run wherever one makes sense.
+//! [`BenchmarkRow`]. `cargo xtask bench` runs all benchmarks and draws one table. The machine is shared and noisy,
+//! so a limit is a ratio to a baseline of the same run wherever a baseline makes sense.
 
 #![warn(missing_docs)]
 
@@ -11,53 +11,53 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// One line of the table.
+/// A line of the benchmark table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchmarkRow {
-    /// What was measured, as a short phrase: `ledger: verify 1,000,000 records`.
+    /// Name of the measurement, as a short phrase: `ledger: verify 1,000,000 records`.
     pub bench: String,
-    /// Unit of `figure` and of the baseline: `ms`, `MB/s`, `MB`.
+    /// Unit of `figure` and of the baseline, such as `ms`, `MB/s` or `MB`.
     pub unit: String,
-    /// The measured value.
+    /// Measured value, in `unit`.
     pub figure: f64,
-    /// What it is compared with, measured in the same run.
+    /// Value that the figure is compared with, measured in the same run.
     pub baseline: Option<BenchmarkBaseline>,
-    /// What was promised.
+    /// Limit that the figure has to keep.
     pub bar: BenchmarkLimit,
 }
 
-/// The yardstick of a [`BenchmarkRow`].
+/// The value that the figure of a [`BenchmarkRow`] is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchmarkBaseline {
-    /// What the yardstick is: `sha256sum of the same file`.
+    /// Name of the baseline: `sha256sum of the same file`.
     pub name: String,
-    /// Its value, in the row's unit.
+    /// Value of the baseline, in the row's unit.
     pub figure: f64,
 }
 
-/// The promise, either on the ratio to the baseline or on the figure itself.
+/// A limit on a benchmark, either on the ratio to the baseline or on the figure itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchmarkLimit {
-    /// `figure / baseline` is at most this.
+    /// Largest value of `figure / baseline`.
     RatioAtMost(f64),
-    /// `figure / baseline` is at least this.
+    /// Smallest value of `figure / baseline`.
     RatioAtLeast(f64),
-    /// `figure` is at most this.
+    /// Largest value of `figure`.
     AtMost(f64),
-    /// `figure` is at least this.
+    /// Smallest value of `figure`.
     AtLeast(f64),
 }
 
 impl BenchmarkRow {
-    /// `figure / baseline`, where there is a baseline other than zero.
+    /// Returns `figure / baseline`, or `None` if there is no baseline or the baseline is zero.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let baseline = self.baseline.as_ref()?.figure;
         (baseline != 0.0).then(|| self.figure / baseline)
     }
 
-    /// Whether the promise was kept. A ratio that can't be formed keeps no promise.
+    /// Returns true if the figure is within the limit. A limit on a ratio is missed if there is no ratio.
     #[must_use]
     pub fn is_met(&self) -> bool {
         match self.bar {
@@ -69,22 +69,22 @@ impl BenchmarkRow {
     }
 }
 
-/// Hands a row to `cargo xtask bench`: one JSON object a line on standard output.
+/// Writes a row to standard output as one line of JSON, where `cargo xtask bench` reads it.
 ///
 /// # Errors
-/// When standard output can't be written.
+/// Fails if standard output can't be written.
 pub fn report(row: &BenchmarkRow) -> std::io::Result<()> {
     let line = serde_json::to_string(row)?;
     writeln!(std::io::stdout().lock(), "{line}")
 }
 
-/// The middle of the samples; `NaN` of none.
+/// Sorts the samples and returns the middle one, or `NaN` if the slice is empty.
 #[must_use]
 pub fn median(samples: &mut [f64]) -> f64 {
     percentile(samples, 50.0)
 }
 
-/// The sample below which `percent` of all samples lie (nearest rank); `NaN` of none.
+/// Sorts the samples and returns the percentile by nearest rank, or `NaN` if the slice is empty.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -98,14 +98,14 @@ pub fn percentile(samples: &mut [f64], percent: f64) -> f64 {
     samples.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// How long `work` took.
+/// Runs `work` and returns its result with the time it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let value = work();
     (value, start.elapsed())
 }
 
-/// Milliseconds with their fraction.
+/// Converts a duration to milliseconds with a fraction.
 #[must_use]
 pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
@@ -120,13 +120,13 @@ mod tests {
             bench: "b".into(),
             unit: "ms".into(),
             figure,
-            baseline: baseline.map(|figure| BenchmarkBaseline { name: "yardstick".into(), figure }),
+            baseline: baseline.map(|figure| BenchmarkBaseline { name: "baseline".into(), figure }),
             bar,
         }
     }
 
     #[test]
-    fn a_bar_is_met_on_its_own_side_only() {
+    fn limits_include_their_boundary_and_exclude_the_other_side() {
         assert!(row(4.0, Some(2.0), BenchmarkLimit::RatioAtMost(2.0)).is_met());
         assert!(!row(4.1, Some(2.0), BenchmarkLimit::RatioAtMost(2.0)).is_met());
         assert!(row(1.0, Some(3.0), BenchmarkLimit::RatioAtLeast(0.33)).is_met());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_without_a_baseline_keeps_no_promise() {
+    fn a_limit_on_a_ratio_is_missed_without_a_usable_baseline() {
         assert!(!row(1.0, None, BenchmarkLimit::RatioAtMost(9.0)).is_met());
         assert!(!row(1.0, Some(0.0), BenchmarkLimit::RatioAtLeast(0.0)).is_met());
     }
