@@ -1,4 +1,4 @@
-//! Who may do what, as a pure question (S11.3, S11.3b).
+//! Access decisions: which role a peer has, as a pure function (S11.3, S11.3b).
 
 use std::collections::BTreeMap;
 
@@ -7,62 +7,62 @@ use shepherd_util::ProfileId;
 
 const ROOT: u32 = 0;
 
-/// Who is at the other end, as the kernel says. It can't be forged, and it is as of the moment of connecting.
+/// The identity of a peer as the kernel reports it at the moment of connecting. A client can't forge it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
-    /// The user.
+    /// The user id of the peer.
     pub uid: u32,
-    /// The group that the process acted with. Other groups of the user are found by [`resolve_access`](crate::resolve).
+    /// The effective group id. [`resolve_access`](crate::resolve_access) finds the user's other groups.
     pub gid: u32,
-    /// The process, for the log. It may be gone, and its number somebody else's.
+    /// The process id, for the log. The process may be gone and its id reused.
     pub pid: Option<i32>,
 }
 
-/// Whether administration needs a PIN.
+/// The PIN setting of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinState {
-    /// It does.
+    /// A PIN is set and required.
     Set,
-    /// It does not.
+    /// No PIN is required.
     NotSet,
 }
 
-/// What a peer may do.
+/// The permissions of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerPermissions {
-    /// What it may do as it is.
+    /// The role without a PIN.
     pub role: ClientRole,
-    /// What it may do after it gave the PIN.
+    /// The role after the PIN was given.
     pub role_with_pin: ClientRole,
-    /// Whose time it uses; a peer with a profile can't choose another.
+    /// The profile whose time the peer uses. A peer with a profile can't choose another.
     pub profile: Option<ProfileId>,
 }
 
-/// Whoever says what a peer may do. [`AccessRules`] does so by the policy; another mechanism can take its place.
+/// A mechanism that decides what a peer may do. [`AccessRules`] follows the policy; another mechanism can replace it.
 pub trait PeerAuthorizer: Send + Sync {
-    /// What this peer may do; `Normal` is nothing at all, not even to be connected.
+    /// Returns the permissions of a peer; `None` means that the peer may not even connect.
     fn authorize(&self, peer: &PeerCredentials, pin: PinState) -> Option<PeerPermissions>;
 }
 
-/// The access rules of the policy, in numbers. [`resolve_access`](crate::resolve) makes one.
+/// The access rules of the policy, with numeric ids. [`resolve_access`](crate::resolve_access) creates them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
     /// The daemon's own user, who is an administrator like root.
     pub owner_uid: u32,
-    /// What users may do.
+    /// The roles of single users.
     pub users: BTreeMap<u32, ClientRole>,
-    /// What whoever acts with a group may do.
+    /// The roles of groups.
     pub groups: BTreeMap<u32, ClientRole>,
-    /// What everybody else may do.
+    /// The role of everybody else.
     pub others: Option<ClientRole>,
-    /// Whose time a user uses.
+    /// The profiles of single users.
     pub profiles: BTreeMap<u32, ProfileId>,
-    /// Whose time is used by users who are not named, but act with a group that is.
+    /// The profiles of users who are members of a group and have no profile of their own.
     pub group_profiles: BTreeMap<u32, ProfileId>,
 }
 
 impl AccessRules {
-    /// Everything that matches, and of that the most.
+    /// Combines all matching rules and returns the highest role.
     fn role(&self, peer: &PeerCredentials) -> Option<ClientRole> {
         if peer.uid == ROOT || peer.uid == self.owner_uid {
             return Some(ClientRole::Admin);
@@ -79,7 +79,7 @@ impl AccessRules {
 impl PeerAuthorizer for AccessRules {
     fn authorize(&self, peer: &PeerCredentials, pin: PinState) -> Option<PeerPermissions> {
         let role_with_pin = self.role(peer)?;
-        // Root reads the hash and could replace it: asking it for a PIN protects nothing and locks a machine up.
+        // Root can read and replace the hash, so asking root for a PIN protects nothing and could lock the machine.
         let role = match pin {
             PinState::Set if peer.uid != ROOT => role_with_pin.min(ClientRole::Shell),
             PinState::Set | PinState::NotSet => role_with_pin,

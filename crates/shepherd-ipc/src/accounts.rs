@@ -1,7 +1,7 @@
-//! From the names in a policy to the numbers that the kernel knows.
+//! Resolves the names of users and groups in a policy to numeric ids.
 //!
-//! Names are looked up in `/etc/passwd` and `/etc/group`, and nowhere else: no code of a directory service runs in
-//! the daemon, and nothing waits for a network. An account of such a service is named in the policy by its number.
+//! Names are looked up in `/etc/passwd` and `/etc/group` only: no code of a directory service runs in the daemon,
+//! and nothing waits for a network. The policy names an account of such a service by its number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +15,7 @@ use crate::AccessRules;
 const USERS_FILE: &str = "/etc/passwd";
 const GROUPS_FILE: &str = "/etc/group";
 
-/// The accounts of a machine.
+/// The users and groups of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemAccounts {
     users: BTreeMap<String, UserAccount>,
@@ -34,18 +34,18 @@ struct GroupAccount {
     members: Vec<String>,
 }
 
-/// The accounts of this machine can't be read.
+/// The error for account files that can't be read.
 #[derive(Debug, thiserror::Error)]
-#[error("reading {file}")]
+#[error("could not read {file}")]
 pub struct AccountsReadError {
-    /// What was to be read.
+    /// The path of the file.
     pub file: &'static str,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
 impl SystemAccounts {
-    /// The accounts of this machine.
+    /// Reads the accounts of this machine.
     ///
     /// # Errors
     /// A file can't be read.
@@ -57,14 +57,14 @@ impl SystemAccounts {
         Ok(Self::parse(&text(USERS_FILE)?, &text(GROUPS_FILE)?))
     }
 
-    /// The number of a group.
+    /// Returns the id of a group.
     #[must_use]
     pub fn group_id(&self, name: &str) -> Option<u32> {
         self.groups.get(name).map(|group| group.gid)
     }
 
-    /// The accounts that the texts of both files name. A line that is not one of an account names none; of two with
-    /// one name the first counts, as in the system's own library.
+    /// Parses the texts of both files. Invalid lines are skipped; the first of two accounts with one name counts, as in
+    /// the C library.
     #[must_use]
     pub fn parse(users: &str, groups: &str) -> Self {
         let mut accounts = Self::default();
@@ -78,7 +78,7 @@ impl SystemAccounts {
         accounts
     }
 
-    /// The users of a group: whose first group it is, and who is listed as a member.
+    /// Returns the users of a group: those whose primary group it is, and its listed members.
     fn members(&self, gid: u32) -> BTreeSet<u32> {
         let first = self.users.values().filter(|user| user.gid == gid);
         let listed = self.groups.values().filter(|group| group.gid == gid);
@@ -102,32 +102,32 @@ enum UnixId {
     Gid(u32),
 }
 
-/// Something in a policy that does not fit this machine. What it would have permitted is not permitted.
+/// A problem of a policy on this machine. The permission that can't be resolved isn't given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountResolveError {
-    /// There is no such user.
+    /// The policy names a user that doesn't exist.
     #[error(
         "there is no user `{0}` on this machine; create it, or give its number if a directory service knows it"
     )]
     UnknownUser(String),
-    /// There is no such group.
+    /// The policy names a group that doesn't exist.
     #[error(
         "there is no group `{0}` on this machine; create it, or give its number if a directory service knows it"
     )]
     UnknownGroup(String),
-    /// A user whose time could be two profiles'. It is the first one's.
+    /// A user belongs to two profiles; the first one counts.
     #[error("user {uid} is in the profiles `{first}` and `{second}`; remove it from one of them")]
     TwoProfiles {
-        /// Which user.
+        /// The name of the user.
         uid: u32,
         /// The profile that counts.
         first: ProfileId,
-        /// The other.
+        /// The profile that is ignored.
         second: ProfileId,
     },
 }
 
-/// The rules of a policy in numbers, and all that did not fit.
+/// Resolves the rules of a policy, and returns all problems with it.
 #[must_use]
 pub fn resolve_access(
     access: &AccessPolicy,
@@ -143,7 +143,7 @@ pub fn resolve_access(
     for (account, role) in &access.rules {
         resolver.grant_role(account, *role);
     }
-    // Users by name come first, so that a child of a family's group can have a profile of its own.
+    // Users by name come first, so that a child in a family's group can have its own profile.
     for wants_users in [true, false] {
         for (profile, Profile { accounts, .. }) in profiles {
             let is_user =
@@ -205,7 +205,7 @@ impl AccountResolver<'_> {
             let fault = match account {
                 SystemAccount::Group(name) => AccountResolveError::UnknownGroup(name.clone()),
                 SystemAccount::User(name) => AccountResolveError::UnknownUser(name.clone()),
-                // Numbers need no looking up.
+                // Numeric ids need no lookup.
                 SystemAccount::Uid(_) | SystemAccount::Gid(_) => return None,
             };
             if !self.errors.contains(&fault) {

@@ -1,4 +1,4 @@
-//! The other end of the socket: for whoever wants something of the daemon.
+//! The client side of the socket.
 
 #[cfg(feature = "async-client")]
 mod async_client;

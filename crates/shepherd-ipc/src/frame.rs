@@ -1,63 +1,63 @@
-//! Lines in, whatever way the bytes come (S11.1): one JSON object a line, and a line has a longest length.
+//! Framing (S11.1): one JSON object per line, with a largest length.
 
-/// Longest line that the daemon reads from an administrator, in bytes. `set_policy` sends a whole policy in one
-/// line; one of 1,000 entries has about 150 KiB. A longer one is put into the daemon's own file: on a thousand
-/// connections lines of any length would be all the memory there is.
+/// The longest line that the daemon reads from an administrator, in bytes. `set_policy` sends a whole policy in one
+/// line; a policy of 1,000 entries has about 150 KiB. A longer policy goes into the daemon's own file, because
+/// unlimited lines on a thousand connections would use up all memory.
 pub const MAX_ADMIN_FRAME: usize = 256 * 1024;
 
-/// Longest line that the daemon reads from anybody else, in bytes. Their longest command is `request_time` with a
-/// note of 280 characters, each of which may be written as twelve bytes. A user with all connections that one may
-/// have can so make the daemon hold 16 MiB of half-sent lines, and no more.
+/// The longest line that the daemon reads from any other client, in bytes. Their longest command is `request_time`
+/// with a note of 280 characters, each of which may take twelve bytes. A user with all allowed connections can
+/// therefore make the daemon hold at most 16 MiB of half-sent lines.
 pub const MAX_FRAME: usize = 16 * 1024;
 
-/// Longest line that a client reads, in bytes. The daemon is trusted, but a client has a memory to lose.
+/// The longest line that a client reads, in bytes. Clients trust the daemon, but their memory is limited too.
 pub const MAX_REPLY_FRAME: usize = 64 * 1024 * 1024;
 
-/// A line is longer than it may be. Nothing after it can be read.
+/// The error for a line that is too long. The stream can't be read any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {limit} bytes")]
 pub struct FrameTooLarge {
-    /// The longest length.
+    /// The largest allowed length.
     pub limit: usize,
 }
 
-/// Cuts a stream of bytes into lines. Empty lines are passed over, so that a person at a terminal may press return.
+/// Splits a stream of bytes into lines. Empty lines are skipped, so that a person at a terminal may press return.
 ///
-/// It holds at most one unfinished line and what was fed last, so whoever feeds it bounded pieces, and takes all
-/// lines out before the next piece, needs bounded memory.
+/// The decoder holds at most one unfinished line and the last piece. A caller that feeds bounded pieces and takes all
+/// lines out before the next piece needs bounded memory.
 #[derive(Clone, Debug)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
-    /// Where the first byte stands that was not handed out.
+    /// The position of the first byte that was not returned.
     start: usize,
-    /// How far, from there on, no end of a line was found.
+    /// The number of bytes from there that contain no line end.
     scanned: usize,
     limit: usize,
 }
 
 impl FrameDecoder {
-    /// A decoder of lines with at most so many bytes.
+    /// Creates a decoder for lines of at most this many bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, scanned: 0, limit }
     }
 
-    /// From now on lines may have so many bytes.
+    /// Changes the largest length of a line.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Takes in the next piece of the stream.
+    /// Takes the next piece of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.start = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line, without its end; `Normal` until more is fed.
+    /// Returns the next line without its end; `None` until more is fed.
     ///
     /// # Errors
-    /// The line is too long. It stays an error for ever.
+    /// The line is too long. The error is permanent.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameTooLarge> {
         loop {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
@@ -65,7 +65,7 @@ impl FrameDecoder {
             let Some(found) = unseen.iter().position(|byte| *byte == b'\n') else {
                 self.scanned = rest.len();
                 if rest.is_empty() {
-                    // Of thousands of connections most are idle: they hold nothing.
+                    // Most of thousands of connections are idle, and an idle one holds no memory.
                     (self.buffer, self.start) = (Vec::new(), 0);
                     return Ok(None);
                 }
@@ -88,7 +88,7 @@ impl FrameDecoder {
         }
     }
 
-    /// Whether a line was begun and has not ended.
+    /// Returns whether a line has begun and not ended.
     #[must_use]
     pub fn has_partial_line(&self) -> bool {
         self.start < self.buffer.len()

@@ -1,10 +1,10 @@
-//! The socket between Shepherd's daemon and its clients (S11): framing, credentials, roles, limits, and the clients'
-//! side of it.
+//! The socket between Shepherd's daemon and its clients (S11): framing, credentials, roles, limits and the client
+//! side.
 //!
-//! Without features it is the blocking [`Client`] and nothing that needs a runtime. `server` adds the daemon's side,
-//! `async-client` the same client for whoever has a runtime.
+//! Without features the crate contains the blocking [`BlockingClient`] and nothing that needs a runtime. `server` adds
+//! the daemon's side, `async-client` the asynchronous client.
 //!
-//! Start at [`Client`] and [`DaemonWatcher`], or at [`IpcServer`] and [`AccessRules`].
+//! Start at [`BlockingClient`] and [`DaemonWatcher`], or at [`IpcServer`] and [`AccessRules`].
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The administrator's PIN (S11.3b): kept as an Argon2 hash, checked one at a time, and slower after each failure.
+//! The administrator's PIN (S11.3b): stored as an Argon2 hash, checked one at a time, and slower after each failure.
 
 mod file;
 mod throttle;
@@ -19,8 +19,8 @@ use crate::PinState;
 use file::PinFile;
 use throttle::PinThrottle;
 
-/// Keeps the PIN. Checking takes tens of milliseconds and 19 MiB, so it is done on a thread of its own, never by
-/// two at once, and whoever waits delays nobody else.
+/// Stores and checks the PIN. A check takes tens of milliseconds and 19 MiB, so it runs on its own thread and never
+/// twice at once; waiting for it delays no other client.
 #[derive(Clone, Debug)]
 pub struct PinStore {
     shared: Arc<PinStoreInner>,
@@ -43,7 +43,7 @@ struct PinStoreState {
 enum StoredPin {
     NotSet,
     Hash(String),
-    /// What there is can't be read. Nothing is written over it until somebody sets another PIN.
+    /// The stored PIN can't be read. Nothing overwrites it until an administrator sets another PIN.
     Unreadable,
 }
 
@@ -60,43 +60,43 @@ impl StoredPin {
     }
 }
 
-/// Why a PIN was not accepted, set or loaded.
+/// The error for a PIN that was not accepted, set or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PinStoreError {
-    /// It is another one.
-    #[error("the PIN is another one")]
+    /// The PIN is incorrect.
+    #[error("incorrect PIN")]
     Incorrect,
-    /// Nobody set one.
+    /// No PIN is set.
     #[error("no PIN is set")]
     NotSet,
-    /// It can't be read, so none is right.
+    /// The stored PIN can't be read, so no PIN is correct.
     #[error(
         "the PIN's file can't be read; root can put it right, or set another PIN with `shepherd pin set`"
     )]
     Locked,
-    /// Too many failures; nothing was checked.
-    #[error("too many wrong PINs")]
+    /// There were too many failures; the PIN was not checked.
+    #[error("too many incorrect PINs")]
     Throttled(Duration),
-    /// The file can't be read or written. What can't be counted is not checked.
-    #[error("the PIN's file {} can't be used", path.display())]
+    /// The file can't be read or written. An attempt that can't be counted is not checked.
+    #[error("could not use the PIN file {}", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The hash could not be made.
-    #[error("the PIN could not be hashed: {0}")]
+    /// The hash could not be calculated.
+    #[error("could not hash the PIN: {0}")]
     Hash(String),
 }
 
 impl PinStore {
-    /// Reads what was kept in this file; no file is no PIN. Whoever failed before waits again in full, so that a
-    /// restart wins nothing.
+    /// Loads the stored PIN; a missing file means that no PIN is set. Waiting times start again in full, so that a
+    /// restart gains nothing.
     ///
     /// # Errors
-    /// The file can't be read, was damaged, or somebody else could have written it. It is better to stay locked
-    /// then than to go on without a PIN.
+    /// The file can't be read, is damaged, or another user could have written it. Staying locked is better than going
+    /// on without a PIN.
     pub fn open(path: PathBuf) -> Result<Self, PinStoreError> {
         let found =
             PinFile::load(&path).map_err(|source| PinStoreError::File { path: path.clone(), source })?;
@@ -111,7 +111,7 @@ impl PinStore {
         Ok(Self { shared: Arc::new(PinStoreInner { path, verify_semaphore: Semaphore::new(1), inner }) })
     }
 
-    /// A keeper that lets nobody in, because what it kept can't be read: only root can set another PIN.
+    /// Creates a store that accepts no PIN, because the stored one can't be read: only root can set another PIN.
     #[must_use]
     pub fn new_locked(path: PathBuf) -> Self {
         let inner =
@@ -119,7 +119,7 @@ impl PinStore {
         Self { shared: Arc::new(PinStoreInner { path, verify_semaphore: Semaphore::new(1), inner }) }
     }
 
-    /// Whether there is one.
+    /// Returns whether a PIN is set.
     #[must_use]
     pub fn state(&self) -> PinState {
         match self.shared.lock_state().stored {
@@ -128,11 +128,11 @@ impl PinStore {
         }
     }
 
-    /// Checks a PIN that a user gave. The attempt is on disk as a failure before it is checked: killing the daemon
-    /// in between wins none.
+    /// Checks a PIN that a user gave. The attempt is on disk as a failure before the check, so that killing the daemon
+    /// in between gains nothing.
     ///
     /// # Errors
-    /// It is not the one, it comes too soon, or it could not be counted.
+    /// The PIN is incorrect, the attempt comes too soon, or it could not be counted.
     pub async fn verify(&self, uid: u32, pin: AdminPin) -> Result<(), PinStoreError> {
         self.run_exclusively(move |shared| {
             let PinStoreState { stored: kept, mut throttle } = shared.lock_state().clone();
@@ -152,17 +152,17 @@ impl PinStore {
                 return Err(PinStoreError::Incorrect);
             }
             throttle.record_success(uid);
-            // Who gave the right PIN is not sent away because the disk filled up meanwhile.
+            // A correct PIN isn't refused because the disk filled up meanwhile.
             let _ = shared.save_state(PinStoreState { stored: StoredPin::Hash(hash), throttle });
             Ok(())
         })
         .await
     }
 
-    /// Sets, changes or removes the PIN, and forgets all failures.
+    /// Sets, changes or removes the PIN, and resets all failures.
     ///
     /// # Errors
-    /// It could not be written; then the one before stays.
+    /// The file could not be written; the previous PIN stays.
     pub async fn set(&self, pin: Option<AdminPin>) -> Result<(), PinStoreError> {
         self.run_exclusively(move |shared| {
             let hashed = |pin: AdminPin| Argon2::default().hash_password(pin.reveal().as_bytes());
@@ -179,7 +179,7 @@ impl PinStore {
     ) -> Result<(), PinStoreError> {
         let interrupted = |_| PinStoreError::Hash("it was interrupted".to_owned());
         let shared = Arc::clone(&self.shared);
-        // The permit is inside: who hangs up does not let the next one in early.
+        // The task owns the permit, so a client that hangs up doesn't let the next attempt in early.
         tokio::spawn(async move {
             let _permit = shared.verify_semaphore.acquire().await;
             let working = Arc::clone(&shared);
@@ -195,7 +195,7 @@ impl PinStoreInner {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes it durable, then lets it count.
+    /// Writes the change to disk, then applies it.
     fn save_state(&self, inner: PinStoreState) -> Result<(), PinStoreError> {
         PinFile { hash: inner.stored.clone().into_hash(), failures: inner.throttle.failures() }
             .save(&self.path)

@@ -1,15 +1,15 @@
-//! The daemon's side of the socket: everything that a client can do wrong ends here.
+//! The daemon's side of the socket. Every mistake that a client can make is handled here.
 //!
 //! ```text
 //! socket ─▶ connection task ──▶ two bounded lanes ────▶ the daemon's loop
-//!           credentials, hello,       Incoming           owns the state
+//!           credentials, hello,    IncomingEvent           owns the state
 //!           lines, roles, rates                                │
-//! socket ◀─ outbox, bounded ◀───────────────────────────── Hub ◀
+//! socket ◀─ outbox, bounded ◀──────────────────────── ClientHub ◀
 //! ```
 //!
-//! Each client has a task and an outbox. A task reads a line only when the client has room for one more answer, so
-//! what a client sends too fast waits in its own socket. The loop never waits for a client: what it says goes into
-//! outboxes, and who does not empty its own misses events and is told so.
+//! Each client has a task and an outbox. A task reads a line only when the client has room for one more reply, so a
+//! client that sends too fast waits in its own socket. The loop never waits for a client: it writes into outboxes, and a
+//! client that doesn't empty its outbox misses events and is told so.
 
 mod command_lanes;
 mod connected_client;
@@ -38,53 +38,53 @@ pub use limits::{CommandRates, ConnectionLimits};
 pub use listen::BindError;
 use listen::BoundSocket;
 
-/// How long to wait when no connection can be accepted: descriptors that ran out are not found by looking harder.
+/// The delay after a failed accept: file descriptors that ran out don't come back by retrying at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the clients are given to read the last word.
+/// The time that clients get to read the last message.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where and how to listen.
+/// The settings of the server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The socket's path.
+    /// The path of the socket.
     pub socket: PathBuf,
-    /// The mode of the socket's file. Whoever may write to it may connect, and is then asked for credentials.
+    /// The mode of the socket file. A user with write permission may connect and is then checked by credentials.
     pub mode: u32,
-    /// The group of the socket's file, if it is to be another than the daemon's.
+    /// The group of the socket file, if it differs from the daemon's.
     pub group: Option<u32>,
-    /// What the daemon says of itself.
+    /// The daemon's greeting.
     pub daemon_version: String,
-    /// How much of everything.
+    /// The limits for clients.
     pub limits: ConnectionLimits,
 }
 
-/// A client as it was when it said something.
+/// A client at the moment of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// Which connection.
+    /// The id of the connection.
     pub client_id: ClientId,
-    /// What it calls itself; nothing is permitted because of it.
+    /// The client's own name, which grants no permission.
     pub name: String,
-    /// Who it is to the kernel.
+    /// The identity that the kernel reports.
     pub peer: PeerCredentials,
-    /// What it may do.
+    /// The current role of the client.
     pub role: ClientRole,
-    /// What it may do after it gave the PIN.
+    /// The role after the PIN was given.
     pub role_with_pin: ClientRole,
-    /// Whose time it uses; `Normal` if the policy does not say.
+    /// The profile whose time the client uses; `None` if the policy names none.
     pub profile: Option<ProfileId>,
 }
 
 impl ClientInfo {
-    /// Whether it may see what is a profile's own: an administrator, the profile itself, and whoever the policy has
-    /// given no profile, as the front end of a login that all children share.
+    /// Returns whether the client may see the data of a profile: an administrator, the profile itself, and a client
+    /// without a profile, such as the front end of a login that all children share.
     #[must_use]
     pub fn may_see(&self, profile: &ProfileId) -> bool {
         self.role == ClientRole::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
     }
 
-    /// What it is called that this client may not do something for which one has to be this: if the PIN would help,
+    /// Returns the error for a missing role; it tells the client if the PIN would help.
     /// the client is told.
     #[must_use]
     pub fn refusal_code(&self, role: ClientRole) -> ErrorCode {
@@ -92,51 +92,51 @@ impl ClientInfo {
     }
 }
 
-/// What the loop is told.
+/// An event for the daemon's loop.
 #[derive(Debug)]
 pub enum IncomingEvent {
-    /// A command that this client's role may give. [`ClientHub::respond`] answers it; each needs an answer.
+    /// A command that the client's role permits. The loop must answer each with [`ClientHub::respond`].
     Request {
-        /// Who.
+        /// The client that sent the command.
         client: ClientInfo,
-        /// For the answer.
+        /// The id of the request, for the answer.
         request_id: u64,
-        /// What.
+        /// The command itself.
         command: Command,
     },
-    /// Somebody gave the right PIN and is an administrator now. For the record.
+    /// A client gave the correct PIN and is an administrator now. For the audit log.
     Authenticated {
-        /// Who.
+        /// The client that gave the PIN.
         client: ClientInfo,
     },
-    /// An administrator has set, changed or removed the PIN, or has tried to. For the record.
+    /// An administrator tried to set, change or remove the PIN. For the audit log.
     PinChange {
-        /// Who.
+        /// The client that changed the PIN.
         client: ClientInfo,
-        /// Whether there is one now; or why it is as before, for people.
+        /// True if a PIN is set now; or, for people, the reason why nothing changed.
         outcome: Result<bool, String>,
     },
-    /// Something was refused and answered. For the record.
+    /// A command was refused and answered. For the audit log.
     Refused {
-        /// Who.
+        /// The identity of the client.
         peer: PeerCredentials,
-        /// What it calls itself; empty if it did not come so far.
+        /// The client's own name; empty before the handshake.
         name: String,
-        /// Which command; `connect` if it was not let in.
+        /// The name of the command; `connect` for a refused connection.
         command: &'static str,
-        /// Why.
+        /// The reason for the refusal.
         reason: String,
-        /// How many refusals before this one were not handed on, because there were too many.
+        /// The number of earlier refusals that were not reported, because there were too many.
         unrecorded: u64,
     },
-    /// A subscriber fell behind and has caught up. [`ClientHub::resync`] tells it how it stands now.
+    /// A subscriber that fell behind has caught up. [`ClientHub::resync`] sends it a new snapshot.
     NeedsSnapshot {
-        /// Who.
+        /// The id of the subscriber.
         client_id: ClientId,
     },
 }
 
-/// A socket that listens. Dropping it ends all connections.
+/// A listening socket. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct IpcServer {
     hub: ClientHub,
@@ -146,10 +146,10 @@ pub struct IpcServer {
 }
 
 impl IpcServer {
-    /// Listens. It needs a runtime of tokio, and one thread of it is enough.
+    /// Starts to listen. It needs a tokio runtime; one thread is enough.
     ///
     /// # Errors
-    /// Another daemon listens there, or the socket can't be made.
+    /// Another daemon listens there, or the socket can't be created.
     pub fn bind(
         options: ServerOptions,
         gatekeeper: Arc<dyn PeerAuthorizer>,
@@ -167,18 +167,18 @@ impl IpcServer {
         Ok(Self { hub, incoming, accept_task: accepting, _socket: socket })
     }
 
-    /// What to answer with.
+    /// Returns the handle for replies and events.
     #[must_use]
     pub fn hub(&self) -> &ClientHub {
         &self.hub
     }
 
-    /// The next thing that a client wants. May be cancelled without losing any.
+    /// Waits for the next event from a client. A cancellation loses no event.
     pub async fn next_event(&mut self) -> Option<IncomingEvent> {
         self.incoming.next_event().await
     }
 
-    /// Ends all connections in order: each is told.
+    /// Closes all connections in order, and tells each client.
     pub async fn shutdown(mut self) {
         self.accept_task.abort();
         self.incoming.close();
@@ -207,7 +207,7 @@ async fn accept(listener: UnixListener, hub: ClientHub) {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-        // Whoever connects in a loop gets one turn like everybody else.
+        // A client that connects in a loop gets one turn like all others.
         tokio::task::yield_now().await;
     }
 }

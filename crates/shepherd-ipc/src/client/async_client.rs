@@ -1,4 +1,4 @@
-//! The same client for whoever has a runtime.
+//! An asynchronous client, for programs with a tokio runtime.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::client::protocol::ClientProtocol;
 use crate::client::watch_state::{WatchConnection, WatchState};
 use crate::client::{CallError, ClientOptions, ConnectError, ServerPush, WatchError, WatchUpdate};
 
-/// Bytes that are read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 16 * 1024;
 
-/// A connection to the daemon. One command at a time.
+/// A connection to the daemon that carries one command at a time.
 #[derive(Debug)]
 pub struct AsyncClient {
     stream: UnixStream,
@@ -25,10 +25,10 @@ pub struct AsyncClient {
 }
 
 impl AsyncClient {
-    /// Connects, and says who it is.
+    /// Connects and performs the handshake.
     ///
     /// # Errors
-    /// Nothing listens, or it does not want this client.
+    /// Nothing listens on the socket, or the daemon refuses this client.
     pub async fn connect(options: &ClientOptions) -> Result<Self, ConnectError> {
         let socket = &options.socket;
         let connecting = async {
@@ -46,17 +46,17 @@ impl AsyncClient {
         }
     }
 
-    /// What the daemon said of itself and of what this client may do.
+    /// Returns the daemon's greeting, with its version and the role of this client.
     #[must_use]
     pub fn welcome(&self) -> &ServerWelcome {
         &self.welcome
     }
 
-    /// Gives a command and waits for the answer. If this is cancelled the connection is of no use any more: half a
-    /// line may have been sent.
+    /// Sends a command and waits for the reply. After a cancellation the connection is unusable, because half a line
+    /// may have been sent.
     ///
     /// # Errors
-    /// The daemon refuses, is gone, or does not answer in time.
+    /// The daemon refuses, is gone or does not answer in time.
     pub async fn call(&mut self, command: Command) -> Result<CommandReply, CallError> {
         let (id, line) = self.protocol.encode_request(command)?;
         let (stream, conversation) = (&mut self.stream, &mut self.protocol);
@@ -72,10 +72,10 @@ impl AsyncClient {
         with_timeout(self.call_timeout, calling).await
     }
 
-    /// Asks for events. They follow the snapshot without a gap; [`AsyncClient::next_push`] hands them out.
+    /// Subscribes to events. They follow the snapshot without a gap; [`AsyncClient::next_push`] returns them.
     ///
     /// # Errors
-    /// As [`AsyncClient::call`].
+    /// The same as for [`AsyncClient::call`].
     pub async fn subscribe(&mut self) -> Result<DaemonStateSnapshot, CallError> {
         match self.call(Command::SubscribeEvents {}).await? {
             CommandReply::Subscribed { snapshot } => Ok(snapshot),
@@ -83,10 +83,10 @@ impl AsyncClient {
         }
     }
 
-    /// The next thing that a subscriber is told. May be cancelled without losing any.
+    /// Waits for the next message to a subscriber. A cancellation loses no message.
     ///
     /// # Errors
-    /// The connection is of no use any more.
+    /// The connection is unusable.
     pub async fn next_push(&mut self) -> Result<ServerPush, CallError> {
         loop {
             if let Some(pushed) = self.protocol.take_push()? {
@@ -111,7 +111,7 @@ async fn handshake(
     }
 }
 
-/// Sends a line. If the daemon does not listen any more, the error is what it said last, if it said anything.
+/// Sends a line. If the daemon no longer listens, the error contains its last message, if there was one.
 async fn send_line(
     stream: &mut UnixStream,
     conversation: &mut ClientProtocol,
@@ -144,7 +144,7 @@ async fn with_timeout<T>(
     timeout(patience, work).await.unwrap_or(Err(CallError::TimedOut))
 }
 
-/// Watches the daemon, over a connection of its own, and connects again when it was lost.
+/// Follows the daemon's state over its own connection, and reconnects after a loss.
 #[derive(Debug)]
 pub struct AsyncDaemonWatcher {
     options: ClientOptions,
@@ -152,25 +152,25 @@ pub struct AsyncDaemonWatcher {
 }
 
 impl AsyncDaemonWatcher {
-    /// A watcher that has not connected yet.
+    /// Creates a watcher that isn't connected yet.
     #[must_use]
     pub fn new(options: ClientOptions) -> Self {
         Self { options, watch_state: WatchState::new() }
     }
 
-    /// How it stands, as far as is known; `Normal` before the first connection.
+    /// Returns the latest known state; `None` before the first connection.
     #[must_use]
     pub fn state(&self) -> Option<&ClientState> {
         self.watch_state.state.as_ref()
     }
 
-    /// Whether the state is kept up to date.
+    /// Returns whether the state is kept up to date.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         matches!(self.watch_state.connection, WatchConnection::Up(_))
     }
 
-    /// The next thing to learn. May be cancelled without losing any.
+    /// Waits for the next update. A cancellation loses no update.
     pub async fn next(&mut self) -> WatchUpdate {
         match &mut self.watch_state.connection {
             WatchConnection::Up(client) => match client.next_push().await {

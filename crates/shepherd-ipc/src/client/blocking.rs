@@ -1,4 +1,4 @@
-//! A client that waits, without a runtime.
+//! A blocking client, which needs no runtime.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,10 +12,10 @@ use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, ServerWelcome};
 use crate::client::protocol::ClientProtocol;
 use crate::client::{CallError, ClientOptions, ConnectError, ServerPush};
 
-/// Bytes that are read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 16 * 1024;
 
-/// A connection to the daemon. One command at a time.
+/// A connection to the daemon that carries one command at a time.
 #[derive(Debug)]
 pub struct BlockingClient {
     stream: UnixStream,
@@ -25,10 +25,10 @@ pub struct BlockingClient {
 }
 
 impl BlockingClient {
-    /// Connects, and says who it is.
+    /// Connects and performs the handshake.
     ///
     /// # Errors
-    /// Nothing listens, or it does not want this client.
+    /// Nothing listens on the socket, or the daemon refuses this client.
     pub fn connect(options: &ClientOptions) -> Result<Self, ConnectError> {
         let deadline = Instant::now() + options.connect_timeout;
         let mut stream = connect_with_timeout(&options.socket, options.connect_timeout)
@@ -39,24 +39,24 @@ impl BlockingClient {
         Ok(Self { stream, protocol: conversation, welcome, call_timeout: options.call_timeout })
     }
 
-    /// What the daemon said of itself and of what this client may do.
+    /// Returns the daemon's greeting, with its version and the role of this client.
     #[must_use]
     pub fn welcome(&self) -> &ServerWelcome {
         &self.welcome
     }
 
-    /// Who listens there, by the kernel's word: the user that made the socket. For whoever is about to tell a secret.
+    /// Returns the user who created the socket, as the kernel reports it. Check it before you send a secret.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// The kernel doesn't report the peer.
     pub fn daemon_user(&self) -> std::io::Result<u32> {
         Ok(rustix::net::sockopt::socket_peercred(&self.stream)?.uid.as_raw())
     }
 
-    /// Gives a command and waits for the answer.
+    /// Sends a command and waits for the reply.
     ///
     /// # Errors
-    /// The daemon refuses, is gone, or does not answer in time.
+    /// The daemon refuses, is gone or does not answer in time.
     pub fn call(&mut self, command: Command) -> Result<CommandReply, CallError> {
         let deadline = Instant::now() + self.call_timeout;
         let (id, line) = self.protocol.encode_request(command)?;
@@ -69,10 +69,10 @@ impl BlockingClient {
         }
     }
 
-    /// Asks for events. They follow the snapshot without a gap; [`BlockingClient::next_push`] hands them out.
+    /// Subscribes to events. They follow the snapshot without a gap; [`BlockingClient::next_push`] returns them.
     ///
     /// # Errors
-    /// As [`BlockingClient::call`].
+    /// The same as for [`BlockingClient::call`].
     pub fn subscribe(&mut self) -> Result<DaemonStateSnapshot, CallError> {
         match self.call(Command::SubscribeEvents {})? {
             CommandReply::Subscribed { snapshot } => Ok(snapshot),
@@ -80,10 +80,10 @@ impl BlockingClient {
         }
     }
 
-    /// The next thing that a subscriber is told; waits as long as is said, or for ever.
+    /// Waits for the next message to a subscriber, up to the given time or for ever.
     ///
     /// # Errors
-    /// [`CallError::TimedOut`] if nothing happened in that time; others if the connection is of no use any more.
+    /// [`CallError::TimedOut`] if nothing arrived in that time; other errors if the connection is unusable.
     pub fn next_push(&mut self, within: Option<Duration>) -> Result<ServerPush, CallError> {
         let deadline = within.map(|within| Instant::now() + within);
         loop {
@@ -95,7 +95,7 @@ impl BlockingClient {
     }
 }
 
-/// The standard library can't connect with a time-out: a daemon that hangs with a full backlog would hold us up.
+/// Connects with a timeout, which the standard library can't: a hung daemon with a full backlog would block us.
 fn connect_with_timeout(path: &Path, patience: Duration) -> rustix::io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
@@ -119,7 +119,7 @@ fn handshake(
     }
 }
 
-/// Sends a line. If the daemon does not listen any more, the error is what it said last, if it said anything.
+/// Sends a line. If the daemon no longer listens, the error contains its last message, if there was one.
 fn send_line(
     stream: &mut UnixStream,
     conversation: &mut ClientProtocol,
@@ -128,7 +128,7 @@ fn send_line(
 ) -> Result<(), CallError> {
     stream.set_write_timeout(Some(time_left(deadline)?)).map_err(CallError::from_io)?;
     let Err(error) = stream.write_all(line) else { return Ok(()) };
-    // Half a line may be on its way, so that even after a time-out the connection is of no use.
+    // Half a line may be on its way, so the connection is unusable even after a timeout.
     if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
         while receive(stream, conversation, Some(deadline)).is_ok() {}
         if let Some(farewell) = conversation.take_closing_error() {

@@ -1,50 +1,50 @@
-//! What can go wrong between a client and the daemon.
+//! Errors between a client and the daemon.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use shepherd_api::ApiError;
 
-/// Why there is no connection.
+/// The error for a connection that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nothing listens there.
+    /// Nothing listens on the socket.
     #[error("no daemon listens at {}", socket.display())]
     NoDaemon {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file system does not let this user in.
-    #[error("this user may not open {}", socket.display())]
+    /// The file system denies this user the access.
+    #[error("permission denied for {}", socket.display())]
     PermissionDenied {
-        /// What.
+        /// The path that is closed.
         socket: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The daemon did not answer in time.
     #[error("the daemon at {} does not answer", socket.display())]
     TimedOut {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
     },
-    /// The daemon answered, and does not want this client.
-    #[error("the daemon refuses this connection")]
+    /// The daemon answered and refused this client.
+    #[error("the daemon refused the connection")]
     Refused(#[source] ApiError),
-    /// Something else listens there.
-    #[error("what listens at {} does not speak Shepherd's protocol", socket.display())]
+    /// Another program listens on the socket.
+    #[error("the program at {} does not speak Shepherd's protocol", socket.display())]
     NotShepherd {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
     },
-    /// Anything else.
-    #[error("connecting to {}", socket.display())]
+    /// Any other failure.
+    #[error("could not connect to {}", socket.display())]
     Io {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -71,27 +71,27 @@ impl ConnectError {
     }
 }
 
-/// Why a command has no answer that pleases. Only after [`CallError::Refused`] and [`CallError::TimedOut`] the
-/// connection is still of use.
+/// The error for a command without a successful reply. The connection stays usable only after [`CallError::Refused`]
+/// and [`CallError::TimedOut`].
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The daemon said no.
-    #[error("the daemon refuses")]
+    /// The daemon refused the command.
+    #[error("the daemon refused the command")]
     Refused(#[source] ApiError),
-    /// The daemon ended the connection and said why.
-    #[error("the daemon ended the connection")]
+    /// The daemon closed the connection and said why.
+    #[error("the daemon closed the connection")]
     Closed(#[source] ApiError),
-    /// The connection is gone.
+    /// The connection is lost.
     #[error("the connection to the daemon is lost")]
     Disconnected(#[source] io::Error),
-    /// No answer in time. It may still be carried out.
+    /// No reply came in time. The daemon may still carry out the command.
     #[error("the daemon did not answer in time")]
     TimedOut,
-    /// An answer that is none.
-    #[error("the daemon's answer can't be read")]
+    /// The reply is invalid.
+    #[error("could not read the daemon's answer")]
     InvalidReply,
-    /// More events came in than are kept for whoever does not ask for them.
-    #[error("more events came in than were taken")]
+    /// More events arrived than the client keeps between two reads.
+    #[error("too many unread events")]
     TooManyEvents,
 }
 
@@ -103,7 +103,7 @@ impl CallError {
         }
     }
 
-    /// What the daemon said, if it said anything.
+    /// Returns the daemon's own error, if it sent one.
     #[must_use]
     pub fn api_error(&self) -> Option<&ApiError> {
         match self {

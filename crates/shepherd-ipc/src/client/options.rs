@@ -1,30 +1,30 @@
-//! How a client behaves.
+//! Settings of a client.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a client waits for the daemon to take it. A daemon answers within microseconds; one that does not within
-/// this time hangs, or the machine does.
+/// The time to wait for the handshake. A daemon answers within microseconds; one that takes longer hangs, or the
+/// machine does.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a client waits for an answer. The slowest commands write to a disk that may be slow.
+/// The time to wait for a reply. The slowest commands write to a disk that may be slow.
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a client behaves. Change what [`ClientOptions::new`] chose where that does not fit.
+/// Settings of a client. Start with [`ClientOptions::new`] and change what doesn't fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Where the daemon listens.
+    /// The path of the daemon's socket.
     pub socket: PathBuf,
-    /// What the client calls itself, for the daemon's log.
+    /// The client's own name, for the daemon's log.
     pub name: String,
-    /// How long to wait until the daemon has said welcome.
+    /// The time to wait for the daemon's greeting.
     pub connect_timeout: Duration,
-    /// How long to wait for an answer.
+    /// The time to wait for a reply.
     pub call_timeout: Duration,
 }
 
 impl ClientOptions {
-    /// A client of this name for the daemon that listens there.
+    /// Creates the settings of a client with this name, for the daemon at this socket.
     #[must_use]
     pub fn new(socket: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The client's half of the protocol, without a socket: what to send, and what that which came means.
+//! The client's half of the protocol, without a socket: which bytes to send, and what received bytes mean.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,24 +12,24 @@ use shepherd_api::{
 use crate::client::CallError;
 use crate::frame::{FrameDecoder, MAX_REPLY_FRAME};
 
-/// Events that are kept while an answer is waited for.
+/// The number of events that are kept while a reply is pending.
 const MAX_BUFFERED_PUSHES: usize = 4_096;
 
-/// What the daemon says unasked to whoever subscribed.
+/// A message that the daemon sends to a subscriber.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerPush {
-    /// Something happened.
+    /// An event happened.
     Event(Event),
-    /// This client was too slow; events were left out.
+    /// Events were dropped, because this client was too slow.
     FellBehind {
-        /// How many.
+        /// The number of dropped events.
         missed: u64,
-        /// How it stands now.
+        /// The current state.
         snapshot: DaemonStateSnapshot,
     },
 }
 
-/// One connection as seen from the client.
+/// The protocol state of one connection.
 #[derive(Debug)]
 pub(crate) struct ClientProtocol {
     decoder: FrameDecoder,
@@ -37,7 +37,7 @@ pub(crate) struct ClientProtocol {
     buffered_pushes: VecDeque<ServerPush>,
 }
 
-/// What came.
+/// A received message.
 enum ReceivedMessage {
     Welcome(ServerWelcome),
     Response(ApiResponse),
@@ -53,14 +53,14 @@ impl ClientProtocol {
         encode_line(&ClientMessage::Hello(ClientHello::for_client(name)))
     }
 
-    /// A request and the id that its answer will have.
+    /// Creates a request, and returns the id that its reply will have.
     pub(crate) fn encode_request(&mut self, command: Command) -> Result<(u64, Vec<u8>), CallError> {
         let id = self.next_id;
         self.next_id += 1;
         Ok((id, encode_line(&ClientMessage::Request(ApiRequest { id, command }))?))
     }
 
-    /// Takes in what was read; nothing is the end of the connection.
+    /// Takes the bytes of a read; an empty slice is the end of the connection.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), CallError> {
         if bytes.is_empty() {
             return Err(CallError::Disconnected(io::ErrorKind::UnexpectedEof.into()));
@@ -77,8 +77,8 @@ impl ClientProtocol {
         }
     }
 
-    /// The answer to a request, if it is there. Events before it are kept; answers that nobody waits for any more
-    /// are dropped.
+    /// Returns the reply to a request, if it has arrived. Earlier events are kept; replies to abandoned requests are
+    /// dropped.
     pub(crate) fn take_reply(&mut self, id: u64) -> Result<Option<CommandReply>, CallError> {
         while let Some(message) = self.next_message()? {
             match message {
@@ -110,7 +110,7 @@ impl ClientProtocol {
         Ok(None)
     }
 
-    /// What the daemon said last, for whoever finds that it no longer listens.
+    /// Returns the daemon's last message, for a caller that finds the connection closed.
     pub(crate) fn take_closing_error(&mut self) -> Option<ApiError> {
         loop {
             match self.next_message() {

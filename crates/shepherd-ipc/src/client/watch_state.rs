@@ -1,4 +1,4 @@
-//! What a watcher keeps between connections, whichever way it waits.
+//! The state of a watcher between connections, shared by the blocking and the asynchronous one.
 
 use std::time::{Duration, Instant};
 
@@ -6,46 +6,46 @@ use shepherd_api::{ClientState, DaemonStateSnapshot, Event, RequiredRefresh};
 
 use crate::client::{CallError, ConnectError, ServerPush};
 
-/// First wait before a lost connection is tried again. A restarted daemon is back within this time.
+/// The first delay before a reconnection. A restarted daemon is back within this time.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Longest wait: a person who starts the daemon sees the front end follow at once.
+/// The longest delay: a front end follows at once when a person starts the daemon.
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// What a watcher learns.
+/// An update from a watcher.
 #[derive(Debug)]
 pub enum WatchUpdate {
-    /// Everything anew: after connecting, and after falling behind.
+    /// A new snapshot: after connecting, and after events were dropped.
     Resynced {
-        /// How many events were left out, where the daemon said it.
+        /// The number of dropped events, if the daemon told it.
         missed: u64,
     },
-    /// Something happened. The state has taken it in.
+    /// An event, which the state already includes.
     Event {
-        /// What.
+        /// The event itself.
         event: Event,
-        /// What to ask for again, if it is shown.
+        /// The data to request again, if the client shows it.
         refresh: RequiredRefresh,
     },
-    /// There is no connection. It will be tried again; what is known of the state is old.
+    /// The connection is lost and will be retried; the known state is old.
     Disconnected {
-        /// Why.
+        /// The reason for the loss.
         error: WatchError,
     },
 }
 
-/// Why a watcher is not connected.
+/// The reason for which a watcher isn't connected.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// There was none to be had.
+    /// A connection could not be made.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It was lost.
+    /// The connection was lost.
     #[error(transparent)]
     Call(#[from] CallError),
 }
 
-/// A connection, or when it is tried again, and the state as far as is known.
+/// The connection, or the time of the next attempt, with the latest known state.
 #[derive(Debug)]
 pub(super) struct WatchState<C> {
     pub(super) connection: WatchConnection<C>,
@@ -73,7 +73,7 @@ impl<C> WatchState<C> {
                 let refresh = state.apply(&event);
                 WatchUpdate::Event { event, refresh }
             }
-            // Whoever is connected has a state.
+            // A connected watcher always has a state.
             (ServerPush::Event(event), None) => {
                 WatchUpdate::Event { event, refresh: RequiredRefresh::Everything }
             }

@@ -1,4 +1,4 @@
-//! A picture of the daemon that stays true: subscribed, and connected again when the connection was lost.
+//! A watcher that follows the daemon's state: subscribed, and reconnected after a loss.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use shepherd_api::{ClientState, DaemonStateSnapshot};
 use crate::client::watch_state::{MAX_RETRY_DELAY, WatchConnection, WatchState};
 use crate::client::{BlockingClient, CallError, ClientOptions, WatchError, WatchUpdate};
 
-/// Shortest wait for an event: a socket can't be told to wait for no time.
+/// The shortest wait for an event: a socket can't be told to wait for no time.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// Watches the daemon, over a connection of its own.
+/// Follows the daemon's state over its own connection.
 #[derive(Debug)]
 pub struct DaemonWatcher {
     options: ClientOptions,
@@ -19,25 +19,25 @@ pub struct DaemonWatcher {
 }
 
 impl DaemonWatcher {
-    /// A watcher that has not connected yet.
+    /// Creates a watcher that isn't connected yet.
     #[must_use]
     pub fn new(options: ClientOptions) -> Self {
         Self { options, watch_state: WatchState::new() }
     }
 
-    /// How it stands, as far as is known; `Normal` before the first connection.
+    /// Returns the latest known state; `None` before the first connection.
     #[must_use]
     pub fn state(&self) -> Option<&ClientState> {
         self.watch_state.state.as_ref()
     }
 
-    /// Whether the state is kept up to date.
+    /// Returns whether the state is kept up to date.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         matches!(self.watch_state.connection, WatchConnection::Up(_))
     }
 
-    /// The next thing to learn; `Normal` if there was none in this time.
+    /// Waits for the next update; `None` if there was none in this time.
     pub fn next_within(&mut self, within: Duration) -> Option<WatchUpdate> {
         match &mut self.watch_state.connection {
             WatchConnection::Up(client) => match client.next_push(Some(within.max(SHORTEST_WAIT))) {
@@ -68,7 +68,7 @@ fn connect_and_subscribe(
     Ok((client, snapshot))
 }
 
-/// Never ends: a daemon that is gone may come back.
+/// An iterator over all updates. It never ends, because a daemon that is gone may come back.
 impl Iterator for DaemonWatcher {
     type Item = WatchUpdate;
 

@@ -1,4 +1,4 @@
-//! Where the PIN's hash and the failures are kept: one small file that is replaced whole.
+//! The file with the PIN's hash and the failures: small, and always replaced as a whole.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use super::throttle::PinFailures;
 
-/// Nobody but the daemon reads or writes it.
+/// The file mode: only the daemon reads or writes the file.
 const PIN_FILE_MODE: u32 = 0o600;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PinFile {
-    /// In PHC form: algorithm, parameters, salt and hash.
+    /// The hash in PHC format: algorithm, parameters, salt and hash.
     pub(super) hash: Option<String>,
     pub(super) failures: PinFailures,
 }
 
 impl PinFile {
-    /// What the file says; nothing if there is none.
+    /// Reads the file; a missing file has no content.
     pub(super) fn load(path: &Path) -> io::Result<Self> {
-        // A link would let whoever can make one choose the file.
+        // With a symlink, the person who created it would choose the file.
         let metadata = match fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -43,7 +43,7 @@ impl PinFile {
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_vec(self)?;
         let draft = temporary_path(path);
-        // One of an interrupted attempt would keep its mode.
+        // A file of an interrupted attempt would keep its mode.
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}

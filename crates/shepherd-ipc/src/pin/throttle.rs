@@ -1,4 +1,4 @@
-//! How long whoever failed has to wait. Pure; time is passed in.
+//! Waiting times after wrong PINs. Pure: the time is an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shepherd_util::MonotonicInstant;
 
-/// Failures of one user that cost nothing: fingers slip.
+/// The failures of one user that cost nothing, because fingers slip.
 const FREE_FAILURES_PER_USER: u32 = 3;
 
-/// Failures of all users together that cost nothing. More than for one, so that a user who keeps failing holds up
-/// itself long before the others.
+/// The failures of all users together that cost nothing. The number is larger than for one user, so that a user who
+/// keeps failing is slowed down long before the others.
 const FREE_FAILURES_TOTAL: u32 = 30;
 
-/// Failures of one user that count among those of all. By then it has to wait on its own, and if more counted, one
-/// who goes on failing would close the door to everybody else for good.
+/// The failures of one user that count towards the total. That user already has to wait, and if more failures counted,
+/// one user could lock out all others for good.
 const MAX_COUNTED_PER_USER: u32 = 5;
 
-/// The first wait; each further failure doubles it.
+/// The first waiting time; each further failure doubles it.
 const MIN_WAIT: Duration = Duration::from_secs(2);
 
-/// The longest wait. All PINs of four digits take five weeks at this pace, and a parent who sits down at a machine
-/// on which a child has been guessing waits for no longer.
+/// The longest waiting time. Trying all PINs of four digits takes five weeks at this pace, and a parent at a machine
+/// on which a child has been guessing waits no longer than this.
 const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// Users who are counted one by one. Beyond, which takes a user with numbers to give away, they share a count.
+/// The number of users that are counted separately. Further users, which only an account manager can create, share one count.
 const MAX_TRACKED_USERS: usize = 256;
 
-/// What of it outlives the daemon.
+/// The counts that survive a restart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PinFailures {
@@ -44,7 +44,7 @@ pub(super) struct PinThrottle {
 #[derive(Clone, Copy, Debug, Default)]
 struct FailureCount {
     failures: u32,
-    /// Time since boot, suspend included: nobody can set that clock.
+    /// The time since boot, including suspend: no user can set that clock.
     blocked_until: Duration,
 }
 
@@ -59,7 +59,7 @@ impl FailureCount {
     }
 }
 
-/// How long to wait after so many failures.
+/// Returns the waiting time after this many failures.
 fn wait_after(failures: u32, free: u32) -> Duration {
     match failures.checked_sub(free) {
         None => Duration::ZERO,
@@ -68,7 +68,7 @@ fn wait_after(failures: u32, free: u32) -> Duration {
 }
 
 impl PinThrottle {
-    /// After a restart, at this moment: what was counted, and every wait in full.
+    /// Restores the counts after a restart, with every waiting time in full.
     pub(super) fn restore(failures: &PinFailures, now: MonotonicInstant) -> Self {
         let one = |(uid, failures): (&u32, &u32)| {
             (*uid, FailureCount::with_failures(*failures, FREE_FAILURES_PER_USER, now))
@@ -86,10 +86,10 @@ impl PinThrottle {
         }
     }
 
-    /// Whether this user may try now.
+    /// Checks whether this user may try now.
     ///
     /// # Errors
-    /// How long it has to wait.
+    /// The time that the user has to wait.
     pub(super) fn check(&self, uid: u32, now: MonotonicInstant) -> Result<(), Duration> {
         let own = self.by_uid.get(&uid).map_or(Duration::ZERO, |tally| tally.blocked_until);
         match own.max(self.all.blocked_until).saturating_sub(now.total()) {
@@ -110,7 +110,7 @@ impl PinThrottle {
         }
     }
 
-    /// The right PIN: what this user did wrong before is forgiven, also in the common count.
+    /// Records a correct PIN, which resets this user's failures, also in the total.
     pub(super) fn record_success(&mut self, uid: u32) {
         let own = self.by_uid.remove(&uid).unwrap_or_default();
         self.all = FailureCount {

@@ -1,26 +1,26 @@
-//! The way to the loop. What takes milliseconds has a lane of its own, so that many who ask for that do not keep others
-//! waiting who ask for little.
+//! The queues to the daemon's loop. Commands that take milliseconds have their own lane, so that many of them don't
+//! delay clients with quick commands.
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::IncomingEvent;
 use super::connection::CommandCost;
 
-/// Messages that wait for the loop, in each lane. Every connection has at most a few, and they come in turn.
+/// The number of queued messages per lane. Every connection has at most a few, and they take turns.
 const LANE_CAPACITY: usize = 256;
 
-/// Quick ones that may overtake a survey: together they take about as long as one.
+/// The number of quick commands that may overtake a listing: together they take about as long as one listing.
 const MAX_QUICK_IN_A_ROW: usize = 64;
 
-/// Where messages go in.
+/// The sending half of both lanes.
 #[derive(Debug)]
 pub(super) struct LaneSenders {
-    /// For whatever is no survey.
+    /// The lane for everything except listings.
     pub(super) quick: Sender<IncomingEvent>,
     listings: Sender<IncomingEvent>,
 }
 
-/// Where they come out.
+/// The receiving half of both lanes.
 #[derive(Debug)]
 pub(super) struct LaneReceivers {
     quick: Receiver<IncomingEvent>,
@@ -28,7 +28,7 @@ pub(super) struct LaneReceivers {
     in_a_row: usize,
 }
 
-/// Two empty lanes.
+/// Creates two empty lanes.
 pub(super) fn lane_channels() -> (LaneSenders, LaneReceivers) {
     let ((quick, quick_end), (surveys, surveys_end)) =
         (mpsc::channel(LANE_CAPACITY), mpsc::channel(LANE_CAPACITY));
@@ -39,7 +39,7 @@ pub(super) fn lane_channels() -> (LaneSenders, LaneReceivers) {
 }
 
 impl LaneSenders {
-    /// The lane for commands of a kind.
+    /// Returns the lane for a kind of command.
     pub(super) fn sender_for(&self, kind: CommandCost) -> &Sender<IncomingEvent> {
         match kind {
             CommandCost::Listing => &self.listings,
@@ -49,7 +49,7 @@ impl LaneSenders {
 }
 
 impl LaneReceivers {
-    /// The next message. May be cancelled without losing any.
+    /// Waits for the next message. A cancellation loses no message.
     pub(super) async fn next_event(&mut self) -> Option<IncomingEvent> {
         if self.in_a_row >= MAX_QUICK_IN_A_ROW
             && let Ok(survey) = self.listings.try_recv()
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// Told apart by who sent it.
+    /// A message that is identified by its sender.
     fn message(sender: u128) -> IncomingEvent {
         IncomingEvent::NeedsSnapshot { client_id: ClientId::from_random(sender) }
     }

@@ -1,4 +1,4 @@
-//! One connected client, as the hub and its task share it.
+//! A connected client, as the hub and the client's task share it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use shepherd_util::ClientId;
 use super::outbox::ClientOutbox;
 use crate::PeerCredentials;
 
-/// Characters of a client's own name that are kept.
+/// The number of characters of a client's own name that are kept.
 const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Debug)]
@@ -20,12 +20,12 @@ pub(super) struct ConnectedClient {
     elevation: Mutex<Option<PinElevation>>,
 }
 
-/// That the PIN was given on this connection.
+/// The elevation of a connection after the PIN was given.
 #[derive(Clone, Copy, Debug)]
 struct PinElevation {
-    /// Which PIN it was; another one ends it.
+    /// The generation of the PIN; a new PIN ends the elevation.
     generation: u64,
-    /// Time since boot, suspend included.
+    /// The time since boot, including suspend.
     until: Duration,
 }
 
@@ -35,8 +35,8 @@ impl ConnectedClient {
         Self { client_id, peer, outbox: Arc::new(outbox), name, elevation }
     }
 
-    /// What the client calls itself; only the first time counts. It ends up in logs, in brackets behind what the
-    /// kernel says, so nothing in it can do anything there or look like more of what the kernel says.
+    /// Sets the client's own name, once. Logs show it in brackets after the kernel's data, so no character in it can
+    /// control a terminal or look like more of the kernel's data.
     pub(super) fn set_name(&self, name: &str) {
         let _ = self.name.set(name.chars().filter(is_safe_in_log).take(MAX_NAME_CHARS).collect());
     }
@@ -56,7 +56,7 @@ impl ConnectedClient {
     }
 }
 
-/// Neither a bracket, nor what steers a terminal, nor what can't be seen.
+/// Returns whether a character is neither a bracket, nor a control character, nor invisible.
 fn is_safe_in_log(character: &char) -> bool {
     let is_hidden = matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last.
+//! A connection, from its first byte to its last.
 
 mod request_reader;
 
@@ -22,17 +22,17 @@ use super::wire::{closing_line, not_permitted_error};
 use crate::PeerCredentials;
 use request_reader::{ReadEnd, RequestReader};
 
-/// How long a client has to read why its connection ends.
+/// The time that a client gets to read why its connection ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How much a command costs.
+/// The cost class of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandCost {
-    /// Microseconds.
+    /// Takes microseconds to answer.
     Cheap,
-    /// Milliseconds, if there are a thousand entries.
+    /// Takes milliseconds with a thousand entries.
     Listing,
-    /// More.
+    /// Is evaluated, calculated or written to disk.
     Expensive,
 }
 
@@ -66,10 +66,10 @@ impl CommandCost {
     }
 }
 
-/// Lets a connection in, or tells it why not.
+/// Accepts a connection, or tells the client why not.
 pub(super) fn accept_connection(stream: UnixStream, hub: &ClientHub) {
     let shared = &hub.shared;
-    // A peer that the kernel can't name is nobody.
+    // A peer that the kernel can't identify gets no access.
     let Ok(peer) = stream.peer_cred().map(|found| PeerCredentials {
         uid: found.uid(),
         gid: found.gid(),
@@ -88,7 +88,7 @@ pub(super) fn accept_connection(stream: UnixStream, hub: &ClientHub) {
             if error.code == ErrorCode::NotPermitted
                 && let Some(refusal) = shared.record_refusal(peer, "", "connect", &error.sentence)
             {
-                // If the loop is that busy, the counter has to do.
+                // If the loop is too busy to record it, the counter has to be enough.
                 let _ = shared.lanes.quick.try_send(refusal);
             }
             reject_connection(stream, error);
@@ -119,14 +119,14 @@ fn register_client(
     Ok(client)
 }
 
-/// Says why, if the client's buffer takes it; nobody waits for that.
+/// Sends the reason if it fits the client's buffer, without waiting.
 fn reject_connection(stream: UnixStream, error: ApiError) {
     if let (Ok(mut stream), Some(line)) = (stream.into_std(), closing_line(error)) {
         let _ = stream.write(&line);
     }
 }
 
-/// A client that is in the registry for as long as this lives.
+/// The registration of a client, for as long as this value lives.
 struct RegisteredClient {
     shared: Arc<ServerState>,
     client: Arc<ConnectedClient>,
@@ -161,7 +161,7 @@ async fn serve(mut stream: UnixStream, RegisteredClient { shared, client }: &Reg
         }
         ReadEnd::ConnectionClosed => CLOSE_TIMEOUT,
     };
-    // Whoever does not read to the end does not get it.
+    // A client that doesn't read to the end doesn't get the rest.
     let _ = timeout(patience, writing).await;
 }
 
@@ -184,7 +184,7 @@ async fn write_loop(writer: &WriteHalf<'_>, shared: &ServerState, client: &Conne
     }
 }
 
-/// Writes a line to somebody who takes at least a part of it in every `patience`.
+/// Writes a line to a client that reads at least a part of it in every `patience`.
 async fn write_all(writer: &WriteHalf<'_>, mut rest: &[u8], patience: Duration) -> io::Result<()> {
     while !rest.is_empty() {
         match writer.try_write(rest) {

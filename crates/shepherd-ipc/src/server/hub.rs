@@ -1,4 +1,4 @@
-//! What the daemon's loop talks to.
+//! The handle through which the daemon's loop talks to clients.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use super::wire::{EventMessage, closing_line, encode_line, not_permitted_error};
 use super::{ClientInfo, IncomingEvent};
 use crate::{PeerAuthorizer, PinStore};
 
-/// What the daemon answers with. Cheap to clone; nothing here waits.
+/// Sends replies and events to clients. It is cheap to clone, and no call waits.
 #[derive(Clone, Debug)]
 pub struct ClientHub {
     pub(super) shared: Arc<ServerState>,
 }
 
-/// What was counted since the start, and who is connected now. For the metrics.
+/// Counters since the start, and the current number of connections, for the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Connections now.
+    /// The current number of connections.
     pub clients: usize,
-    /// Of which subscribers.
+    /// The current number of subscribers.
     pub subscribers: usize,
-    /// Connections that were let in.
+    /// The number of accepted connections.
     pub accepted: u64,
-    /// Connections that were not.
+    /// The number of refused connections.
     pub rejected: u64,
-    /// Times that no connection could be taken, for want of descriptors.
+    /// The number of failed accepts for lack of file descriptors.
     pub failed_accepts: u64,
-    /// Commands that the client's role may not give.
+    /// The number of commands that the client's role doesn't permit.
     pub refused: u64,
-    /// Commands that came too fast.
+    /// The number of commands that came too fast.
     pub rate_limited: u64,
-    /// Connections that were ended because of what the client sent, or did not send.
+    /// The number of connections that were closed because of the client's input or silence.
     pub protocol_errors: u64,
-    /// Events that subscribers were too slow for.
+    /// The number of events that subscribers missed because they were too slow.
     pub events_dropped: u64,
 }
 
@@ -53,16 +53,16 @@ impl ClientHub {
         Self { shared: Arc::new(ServerState::new(daemon_version, limits, gatekeeper, pin, lanes)) }
     }
 
-    /// Answers a request. A client that is gone needs no answer. From the reply to `subscribe_events` on, the client
-    /// gets every event that is broadcast.
+    /// Answers a request. A client that is gone needs no answer. After the reply to `subscribe_events` the client gets
+    /// every event that is broadcast.
     pub fn respond(&self, client_id: &ClientId, request_id: u64, result: Result<CommandReply, ApiError>) {
         if let Some(client) = self.shared.find_client(client_id) {
             self.shared.send_reply(&client, request_id, result);
         }
     }
 
-    /// Tells all subscribers whom it concerns. Lines of the audit log are for administrators, requests and grants of
-    /// a profile for administrators and that profile.
+    /// Sends an event to all subscribers that it concerns. Audit records are for administrators; requests and grants of
+    /// a profile are for administrators and that profile.
     pub fn broadcast(&self, event: &Event) {
         let Some(line) = encode_line(&EventMessage::new(event)) else { return };
         let audience = EventAudience::of_event(&event.kind);
@@ -87,7 +87,7 @@ impl ClientHub {
         }
     }
 
-    /// Other rules from now on, for those who are connected, too. Who may not be connected any more is told so.
+    /// Applies new rules, also to connected clients. A client that may no longer be connected is told so.
     pub fn set_authorizer(&self, gatekeeper: Arc<dyn PeerAuthorizer>) {
         self.shared.set_authorizer(gatekeeper);
         for client in self.shared.registry().clients.values() {
@@ -97,8 +97,8 @@ impl ClientHub {
         }
     }
 
-    /// Carries out `set_pin` and answers it, later. The administrator who set it has given it by that.
-    /// One that could not be changed changes nothing for anybody.
+    /// Carries out `set_pin` and answers it later. The administrator who sets the PIN counts as authenticated by it.
+    /// A failed change has no effect on any client.
     pub fn change_pin(&self, client: ClientInfo, request_id: u64, pin: Option<AdminPin>) {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
@@ -113,7 +113,7 @@ impl ClientHub {
             }
             let client_id = client.client_id.clone();
             let told = IncomingEvent::PinChange { client, outcome: outcome.clone() };
-            // Nobody records any more when the daemon goes down.
+            // During shutdown no audit record is written any more.
             let _ = shared.lanes.quick.send(told).await;
             let Some(client) = shared.find_client(&client_id) else { return };
             let result = outcome.map(|set| CommandReply::PinChanged { set }).map_err(|why| {
@@ -124,7 +124,7 @@ impl ClientHub {
         });
     }
 
-    /// What there is to count.
+    /// Returns the current counters.
     #[must_use]
     pub fn counts(&self) -> ConnectionCounts {
         let counters = &self.shared.counters;
@@ -142,7 +142,7 @@ impl ClientHub {
         }
     }
 
-    /// Says a last word to all clients.
+    /// Sends a last message to all clients.
     pub(super) fn close_all(&self, error: &ApiError) {
         let line = closing_line(error.clone());
         for client in self.shared.registry().clients.values() {
@@ -150,7 +150,7 @@ impl ClientHub {
         }
     }
 
-    /// Waits until nobody is connected.
+    /// Waits until no client is connected.
     pub(super) async fn wait_until_disconnected(&self) {
         while !self.shared.registry().clients.is_empty() {
             self.shared.client_left.notified().await;

@@ -1,53 +1,53 @@
-//! How much of everything a client may have (S11.4).
+//! Limits for clients (S11.4).
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use shepherd_util::RateLimit;
 
-/// How much of everything there is. [`ConnectionLimits::default`] says what and why.
+/// The limits for clients. [`ConnectionLimits::default`] explains the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections in all. Never more than half of the descriptors that the process may have: the daemon needs some
-    /// to start and to end programs.
+    /// The total number of connections. Never more than half of the process's file descriptors, because the daemon
+    /// needs some to start and stop programs.
     pub clients: usize,
-    /// Connections of one user, so that none can lock out another by itself. Those who may administer, and root, have
-    /// places beyond what all others together can take.
+    /// The number of connections of one user, so that no user can lock out another. Administrators and root have
+    /// reserved places that no other user can take.
     pub clients_per_user: usize,
-    /// Requests of one connection that are read and whose answer is not yet sent. Further ones wait in the socket.
+    /// The number of requests of one connection that are read but not answered. Further requests wait in the socket.
     pub in_flight: usize,
-    /// Events that wait for one subscriber.
+    /// The number of queued events of one subscriber.
     pub queued_events: usize,
-    /// Bytes of answers that wait for the connections of one user.
+    /// The number of queued reply bytes for all connections of one user.
     pub queued_bytes_per_user: usize,
-    /// How long a client may take to say hello. A person may type it.
+    /// The time that a client may take for the handshake. A person may type it.
     pub hello_timeout: Duration,
-    /// How long a line may take from its first byte to its last.
+    /// The time that a line may take from its first byte to its last.
     pub line_timeout: Duration,
-    /// How long a client that subscribed to nothing may say nothing.
+    /// The time that a client without a subscription may be silent.
     pub idle_timeout: Duration,
-    /// How long a client may not read anything of what waits for it.
+    /// The time that a client may leave its queued messages unread.
     pub write_timeout: Duration,
-    /// How long the PIN is good for after the last command that needed it. A parent who walks away leaves nothing
-    /// open.
+    /// The time for which the PIN stays valid after the last command that needed it. A parent who walks away leaves
+    /// nothing open.
     pub pin_elevation_lifetime: Duration,
-    /// How often one connection may command.
+    /// The command rates of one connection.
     pub rates_per_client: CommandRates,
-    /// How often all connections of one user together may.
+    /// The command rates of all connections of one user together.
     pub rates_per_user: CommandRates,
-    /// How often refusals of one user are handed on to be recorded: nobody can fill a disk with being refused.
+    /// The rate at which refusals of one user are recorded, so that refusals can't fill a disk.
     pub recorded_refusals: RateLimit,
 }
 
-/// How often. What only reads the state costs microseconds; what is about all entries, milliseconds; everything else
-/// is judged, computed or written.
+/// Command rates by cost class. Reading the state costs microseconds, a listing of all entries milliseconds, and all
+/// other commands are evaluated, calculated or written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRates {
-    /// `get_state`, `health`, `metrics` and `subscribe_events`.
+    /// The rate of `get_state`, `health`, `metrics` and `subscribe_events`.
     pub cheap: RateLimit,
-    /// `list_entries`, `timeline` and `usage`.
+    /// The rate of `list_entries`, `timeline` and `usage`.
     pub listings: RateLimit,
-    /// All other commands.
+    /// The rate of all other commands.
     pub expensive: RateLimit,
 }
 

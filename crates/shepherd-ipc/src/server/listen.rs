@@ -1,4 +1,4 @@
-//! A socket in the file system that is nobody else's, and never open wider than it should be.
+//! Creates the socket file. It belongs to this daemon alone and is never open wider than it should be.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,53 +15,53 @@ use rustix::net::{
 use rustix::thread::set_thread_res_gid;
 use shepherd_util::MAX_SOCKET_PATH;
 
-/// Connections that the kernel keeps until they are accepted; it takes less if it is set up so.
+/// The number of connections that the kernel queues before they are accepted; its own limit may be lower.
 const BACKLOG: i32 = 4_096;
 
-/// Why there is no socket.
+/// The error for a socket that can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another daemon has it.
+    /// Another daemon listens on the socket.
     #[error("another daemon listens at {}", socket.display())]
     InUse {
-        /// Where.
+        /// The path of the socket.
         socket: PathBuf,
     },
-    /// Something is there that is no socket. It is not ours to remove.
+    /// The path exists and isn't a socket, so it isn't ours to remove.
     #[error("{} is not a socket; move it away", socket.display())]
     NotASocket {
-        /// Where.
+        /// The path of the file.
         socket: PathBuf,
     },
-    /// The kernel can't bind such a path.
+    /// The path is too long for the kernel.
     #[error("the socket's path has {length} bytes, but the system allows {MAX_SOCKET_PATH}")]
     PathTooLong {
-        /// Its length.
+        /// The length of the path.
         length: usize,
     },
-    /// Anything else.
-    #[error("can't {step} {}", path.display())]
+    /// Any other failure.
+    #[error("could not {step} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         step: &'static str,
-        /// With what.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A bound socket. It is removed from the file system when dropped, if it is still ours.
+/// A bound socket. Dropping it removes the file, if the file is still ours.
 #[derive(Debug)]
 pub(super) struct BoundSocket {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// Held as long as we listen, so that of two daemons that start at once one sees the other.
+    /// A lock that is held while the daemon listens, so that one of two daemons that start at once sees the other.
     _lock: File,
 }
 
-/// Binds and listens. The socket file is born for its owner alone and only then opened to whom `mode` says.
+/// Binds and listens. The socket file is created for its owner alone and only then opened to the users of `mode`.
 pub(super) fn bind_socket(
     path: &Path,
     mode: u32,
@@ -75,7 +75,7 @@ pub(super) fn bind_socket(
     remove_stale_socket(path)?;
     let failed = |step| move |error: Errno| io_error(step, path, error.into());
     let socket = new_socket().map_err(failed("make a socket for"))?;
-    // The file gets the mode that the socket has when it is bound; the umask can only take from it.
+    // The file gets the mode of the socket at bind time; the umask can only remove bits.
     fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed("set the mode of"))?;
     let address = SocketAddrUnix::new(path).map_err(failed("name"))?;
     bind(&socket, &address).map_err(failed("bind"))?;
@@ -93,8 +93,8 @@ pub(super) fn bind_socket(
     Ok((bound, listener))
 }
 
-/// Whoever is in a group may give it what is his. A daemon that may become anybody, but give nothing away, lets a
-/// thread be of that group for as long as this takes.
+/// Changes the group of the file. A member of a group may give a file to it. A daemon that may change its groups but
+/// not file owners lets a thread join the group for this call.
 fn set_socket_group(path: &Path, group: Gid) -> Result<(), Errno> {
     let give = || chownat(CWD, path, None, Some(group), AtFlags::SYMLINK_NOFOLLOW);
     let give_as_member = || set_thread_res_gid(None, Some(group), None).and_then(|()| give());
@@ -124,7 +124,7 @@ fn lock_socket(path: &Path) -> Result<File, BindError> {
     }
 }
 
-/// Removes what a daemon left that was killed. What answers, or is no socket, stays.
+/// Removes the socket file of a killed daemon. A socket that answers, or a file that isn't a socket, stays.
 fn remove_stale_socket(path: &Path) -> Result<(), BindError> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -140,9 +140,9 @@ fn remove_stale_socket(path: &Path) -> Result<(), BindError> {
     };
     match probe() {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(|error| io_error("remove", path, error)),
-        // A full backlog is somebody's, too.
+        // A full backlog also means that a daemon listens.
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(BindError::InUse { socket: path.to_owned() }),
-        Err(error) => Err(io_error("look who listens at", path, error.into())),
+        Err(error) => Err(io_error("check for a daemon at", path, error.into())),
     }
 }
 
@@ -160,7 +160,7 @@ impl Drop for BoundSocket {
         let is_ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
         if is_ours {
-            // Whoever comes next removes it otherwise.
+            // If this fails, the next daemon removes the file.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! What waits to be written to one client: answers, and events up to a bound (S11.2).
+//! The queue of one client: replies, and events up to a limit (S11.2).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// A line as it goes out, its end included. An event is made into one once, however many subscribers there are.
+/// A line to send, including its end. An event is serialised once, however many subscribers there are.
 pub(super) type EncodedLine = Arc<[u8]>;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct ClientOutbox {
     inner: Mutex<OutboxState>,
     writer_notify: Notify,
     reader_notify: Notify,
-    /// Bytes of answers that wait for all connections of this user.
+    /// The queued reply bytes for all connections of this user.
     user_bytes: Arc<AtomicUsize>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct ClientOutbox {
 struct OutboxState {
     lines: VecDeque<QueuedLine>,
     queued_events: usize,
-    /// Requests that were read and whose answers are not yet written.
+    /// The number of requests that were read and not answered.
     unanswered: usize,
     feed: EventFeed,
     phase: OutboxPhase,
@@ -32,7 +32,7 @@ struct OutboxState {
 enum QueuedLine {
     Reply(EncodedLine),
     Event(EncodedLine),
-    /// A word of the daemon's own, such as a welcome.
+    /// A message of the daemon itself, such as the greeting.
     Other(EncodedLine),
 }
 
@@ -40,7 +40,7 @@ enum QueuedLine {
 enum EventFeed {
     Off,
     Live,
-    /// Events are left out until a snapshot came.
+    /// Events are dropped until a new snapshot is queued.
     Behind {
         missed: u64,
         snapshot_requested: bool,
@@ -50,22 +50,22 @@ enum EventFeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutboxPhase {
     Open,
-    /// The client sends nothing more: what it asked for is still answered.
+    /// The client sends nothing more, but its requests are still answered.
     HalfOpen,
-    /// What waits is written, and that is the end.
+    /// The queue is written to its end, then the connection closes.
     Closing,
 }
 
-/// What a writer does next.
+/// The next action of the writer.
 #[derive(Debug)]
 pub(super) enum WriterStep {
     Write(OutgoingLine),
-    /// The client has caught up with what was kept for it: ask how it stands now.
+    /// The client has read everything that was queued: request a new snapshot for it.
     RequestSnapshot,
     End,
 }
 
-/// A line on its way; dropping it says that it is out, or never will be.
+/// A line that is being written; dropping it means that it was sent, or never will be.
 #[derive(Debug)]
 pub(super) struct OutgoingLine {
     pub(super) line: EncodedLine,
@@ -85,7 +85,7 @@ impl Drop for OutgoingLine {
     }
 }
 
-/// Whether an event was queued.
+/// The result of offering an event to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventDelivery {
     Queued,
@@ -110,7 +110,7 @@ impl ClientOutbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until one more request may be read, and counts it. `false` once the connection is to end.
+    /// Waits until one more request may be read, and counts it. Returns `false` once the connection is closing.
     pub(super) async fn reserve_request(&self, most: usize) -> bool {
         loop {
             {
@@ -127,12 +127,12 @@ impl ClientOutbox {
         }
     }
 
-    /// An answer to a request that was taken. If more waits for this user's connections than may, this one ends:
-    /// it asks and does not read.
+    /// Queues the reply to a counted request. If too many bytes are queued for this user, the connection closes, because
+    /// the client asks without reading.
     pub(super) fn push_reply(&self, line: EncodedLine, most_bytes: usize) {
         let before = self.user_bytes.fetch_add(line.len(), Ordering::Relaxed);
         let mut inner = self.lock_state();
-        // One answer always has room, however long it is.
+        // One reply always fits, however long it is.
         if before > 0 && before.saturating_add(line.len()) > most_bytes {
             inner.phase = OutboxPhase::Closing;
             self.user_bytes.fetch_sub(line.len(), Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl ClientOutbox {
         self.wake();
     }
 
-    /// An answer that starts the feed of events: those from this moment on follow it.
+    /// Queues the reply that starts the subscription; events from this moment on follow it.
     pub(super) fn push_subscription_reply(&self, line: EncodedLine, most_bytes: usize) {
         self.lock_state().feed = EventFeed::Live;
         self.push_reply(line, most_bytes);
@@ -178,7 +178,7 @@ impl ClientOutbox {
         EventDelivery::Queued
     }
 
-    /// The snapshot that was asked for; `line` is told how many events were left out.
+    /// Queues the requested snapshot; `line` gets the number of dropped events.
     pub(super) fn push_snapshot(&self, line: impl FnOnce(u64) -> Option<EncodedLine>) {
         let mut inner = self.lock_state();
         let EventFeed::Behind { missed, .. } = inner.feed else { return };
@@ -193,7 +193,7 @@ impl ClientOutbox {
         self.lock_state().feed != EventFeed::Off
     }
 
-    /// Nothing more is read from this client; it is answered and then the connection ends.
+    /// Stops reading from this client; its requests are answered, then the connection closes.
     pub(super) fn half_close(&self) {
         let mut inner = self.lock_state();
         if inner.phase == OutboxPhase::Open {
@@ -203,7 +203,7 @@ impl ClientOutbox {
         self.wake();
     }
 
-    /// The last word.
+    /// Queues the last message.
     pub(super) fn close(&self, line: Option<EncodedLine>) {
         let mut inner = self.lock_state();
         if inner.phase != OutboxPhase::Closing {
@@ -219,7 +219,7 @@ impl ClientOutbox {
         self.reader_notify.notify_one();
     }
 
-    /// What to do next; waits until there is something.
+    /// Returns the next action, and waits until there is one.
     pub(super) async fn next_step(self: &Arc<Self>) -> WriterStep {
         loop {
             if let Some(step) = self.poll_step() {

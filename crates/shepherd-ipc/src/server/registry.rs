@@ -1,4 +1,4 @@
-//! Who is connected, and how many of each user.
+//! The registry of connections, counted by user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use shepherd_util::ClientId;
 use super::connected_client::ConnectedClient;
 use super::limits::ConnectionLimits;
 
-/// Places beyond the limit that are kept for users who may administer: a few accounts together could take all others.
+/// Places beyond the limit that are reserved for administrators, because a few accounts could take all others.
 const RESERVED_FOR_ADMINS: usize = 64;
 
-/// Connections with which a user has no claim to a kept place any more. So one who shares its login with a child does
-/// not lose them all to it, and there are some left for the next.
+/// The number of connections after which a user has no claim to a reserved place. An administrator who shares a login
+/// with a child therefore doesn't lose all reserved places to it.
 const MAX_RESERVED_PER_ADMIN: usize = 16;
 
-/// Places beyond these that are kept for root, who has to be able to look what is going on.
+/// Places beyond these that are reserved for root, who must be able to inspect the daemon.
 const RESERVED_FOR_ROOT: usize = 16;
 
-/// For whom a place is.
+/// The claim of a user to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotPriority {
-    /// A user like any other.
+    /// A user without a claim to reserved places.
     Normal,
-    /// A user who may administer, if need be with the PIN.
+    /// A user who can be an administrator, possibly after the PIN.
     Admin,
     Root,
 }
@@ -42,7 +42,7 @@ struct UserConnections {
     bytes: Arc<AtomicUsize>,
 }
 
-/// Why there is no place.
+/// The reason for which there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoFreeSlot {
     Total,
@@ -50,7 +50,7 @@ pub(super) enum NoFreeSlot {
 }
 
 impl ClientRegistry {
-    /// Takes a place for a connection of this user, and says where its waiting bytes are counted.
+    /// Takes a place for a connection of this user, and returns the counter of its queued bytes.
     pub(super) fn reserve(
         &mut self,
         uid: u32,
@@ -75,7 +75,7 @@ impl ClientRegistry {
         Ok(Arc::clone(&user.bytes))
     }
 
-    /// Gives a place back.
+    /// Returns a place to the registry.
     pub(super) fn release(&mut self, uid: u32) {
         let Some(user) = self.users.get_mut(&uid) else { return };
         user.connections = user.connections.saturating_sub(1);
@@ -85,7 +85,7 @@ impl ClientRegistry {
     }
 }
 
-/// How many descriptors this process may have.
+/// Returns the number of file descriptors that this process may have.
 fn descriptor_limit() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
 }
@@ -94,7 +94,7 @@ fn descriptor_limit() -> usize {
 mod tests {
     use super::*;
 
-    /// How many places a user gets.
+    /// Returns the number of places that a user gets.
     fn reserve_until_full(registry: &mut ClientRegistry, uid: u32, claim: SlotPriority) -> usize {
         (0..5_000).take_while(|_| registry.reserve(uid, claim, &ConnectionLimits::default()).is_ok()).count()
     }

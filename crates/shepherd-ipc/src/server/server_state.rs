@@ -1,4 +1,4 @@
-//! What all connections share: who is connected, the rules, the rates, the counters.
+//! The state that all connections share: clients, rules, rates and counters.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use super::wire::encode_line;
 use super::{ClientInfo, IncomingEvent};
 use crate::{PeerAuthorizer, PeerCredentials, PinStore};
 
-/// Users whose rates are remembered one by one; beyond, newcomers share one.
+/// The number of users whose rates are counted separately; further users share one count.
 const MAX_TRACKED_USERS: usize = 1_024;
 
 pub(super) struct ServerState {
@@ -31,7 +31,7 @@ pub(super) struct ServerState {
     pub(super) lanes: LaneSenders,
     pub(super) counters: ConnectionCounters,
     pub(super) client_left: Notify,
-    /// Counts the PINs that there were, so that what one of them opened does not outlive it.
+    /// Counts the changes of the PIN, so that an elevation ends with its PIN.
     pin_generation: AtomicU64,
     authorizer: RwLock<Arc<dyn PeerAuthorizer>>,
     registry: Mutex<ClientRegistry>,
@@ -70,7 +70,7 @@ impl AtomicCounter {
     }
 }
 
-/// What a client may do at this moment.
+/// Returns the current permissions of a client.
 #[derive(Clone, Debug)]
 pub(super) struct ClientPermissions {
     pub(super) role: ClientRole,
@@ -78,7 +78,7 @@ pub(super) struct ClientPermissions {
     pub(super) profile: Option<ProfileId>,
 }
 
-/// Who is told of an event.
+/// The recipients of an event.
 pub(super) enum EventAudience<'a> {
     Everybody,
     Profile(&'a ProfileId),
@@ -150,7 +150,7 @@ impl ServerState {
         *self.authorizer.write().unwrap_or_else(PoisonError::into_inner) = gatekeeper;
     }
 
-    /// What a client may do now: the rules and the PIN may have changed since it connected.
+    /// Returns the current role of a client: rules and PIN may have changed since it connected.
     pub(super) fn permissions(&self, client: &ConnectedClient) -> Option<ClientPermissions> {
         let gatekeeper = Arc::clone(&self.authorizer.read().unwrap_or_else(PoisonError::into_inner));
         let standing = gatekeeper.authorize(&client.peer, self.pin.state())?;
@@ -163,7 +163,7 @@ impl ServerState {
         })
     }
 
-    /// What a peer's claim to a place is; `Normal` if it may not be connected at all.
+    /// Returns the claim of a peer to a place; `None` if it may not connect.
     pub(super) fn slot_priority(&self, peer: &PeerCredentials) -> Option<SlotPriority> {
         let gatekeeper = Arc::clone(&self.authorizer.read().unwrap_or_else(PoisonError::into_inner));
         let standing = gatekeeper.authorize(peer, self.pin.state())?;
@@ -182,12 +182,12 @@ impl ServerState {
         self.pin_generation.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// From now on, and for a while, this client has given the PIN.
+    /// Elevates this client for a while, because it gave the PIN.
     pub(super) fn elevate(&self, client: &ConnectedClient, generation: u64) {
         client.elevate(generation, now().total().saturating_add(self.limits.pin_elevation_lifetime));
     }
 
-    /// A client that used what the PIN opened may go on using it.
+    /// Extends the elevation of a client that used it.
     pub(super) fn extend_elevation(&self, client: &ConnectedClient) {
         let generation = self.pin_generation();
         if client.is_elevated(generation, now().total()) {
@@ -221,7 +221,7 @@ impl ServerState {
         }
     }
 
-    /// Whether this user may give one more command now.
+    /// Returns whether this user may give one more command now.
     pub(super) fn take_user_token(&self, uid: u32, kind: CommandCost) -> Result<(), RateLimitExceeded> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
@@ -231,7 +231,7 @@ impl ServerState {
         }
     }
 
-    /// What to hand on about a refusal; `Normal` if there were too many.
+    /// Returns the refusal to report; `None` if there were too many.
     pub(super) fn record_refusal(
         &self,
         peer: PeerCredentials,
@@ -262,7 +262,7 @@ impl fmt::Debug for ServerState {
     }
 }
 
-/// A client as the loop sees it.
+/// Describes a client for the loop.
 pub(super) fn client_info(client: &ConnectedClient, rights: ClientPermissions) -> ClientInfo {
     ClientInfo {
         client_id: client.client_id.clone(),

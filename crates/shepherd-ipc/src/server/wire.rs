@@ -1,4 +1,4 @@
-//! Lines that the daemon writes.
+//! Serialises the lines that the daemon writes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use shepherd_api::{ApiError, ErrorCode, Event, ServerMessage};
 
 use super::outbox::EncodedLine;
 
-/// [`ServerMessage::Event`] of an event that is only lent.
+/// A [`ServerMessage::Event`] that borrows its event.
 #[derive(Serialize)]
 pub(super) struct EventMessage<'a> {
     r#type: &'static str,
@@ -20,14 +20,14 @@ impl<'a> EventMessage<'a> {
     }
 }
 
-/// A message as a line. `Normal` can't be with types of the protocol, whose keys are all texts.
+/// Serialises a message as a line. `None` can't occur with protocol types, whose keys are all strings.
 pub(super) fn encode_line(message: &impl Serialize) -> Option<EncodedLine> {
     let mut line = serde_json::to_vec(message).ok()?;
     line.push(b'\n');
     Some(line.into())
 }
 
-/// The last line of a connection.
+/// Creates the last line of a connection.
 pub(super) fn closing_line(error: ApiError) -> Option<EncodedLine> {
     encode_line(&ServerMessage::Closing { error })
 }

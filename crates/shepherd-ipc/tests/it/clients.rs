@@ -165,7 +165,7 @@ fn a_watcher_follows_and_comes_back_after_a_restart() {
     let folder = daemon.stop();
     let lost = watch.next_within(TEST_TIMEOUT).unwrap();
     assert!(
-        matches!(&lost, WatchUpdate::Disconnected { error } if error.to_string() == "the daemon ended the connection"),
+        matches!(&lost, WatchUpdate::Disconnected { error } if error.to_string() == "the daemon closed the connection"),
         "{lost:?}"
     );
     assert!(!watch.is_connected() && watch.state().is_some());

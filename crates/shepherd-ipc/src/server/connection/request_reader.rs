@@ -1,4 +1,4 @@
-//! What a client sends: lines, then messages, then commands that it may give.
+//! Reads what a client sends: lines, then messages, then commands that its role permits.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use super::CommandCost;
 use crate::frame::{FrameDecoder, MAX_ADMIN_FRAME, MAX_FRAME};
 use crate::pin::PinStoreError;
 
-/// Bytes that are read at once. They are on the stack only while they are looked at, so that an idle connection
-/// holds none.
+/// The number of bytes per read. The buffer is on the stack only during a read, so that an idle connection holds no
+/// memory.
 const CHUNK: usize = 16 * 1024;
 
-/// Why nothing more is read.
+/// The reason for which nothing more is read.
 pub(super) enum ReadEnd {
-    /// The client has nothing more to say.
+    /// The client has closed its side.
     ClientClosed,
-    /// The client did what costs it its connection.
+    /// The client broke a rule that costs it the connection.
     ProtocolError(ApiError),
-    /// The connection is gone, or the daemon has ended it.
+    /// The connection is lost, or the daemon has closed it.
     ConnectionClosed,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct RequestReader<'a> {
     listing_tokens: TokenBucket,
     expensive_tokens: TokenBucket,
     hello_received: bool,
-    /// When it connected, or last sent something whole.
+    /// The time of the connection, or of the last complete message.
     idle_since: Instant,
-    /// When the line began of which only a part is here.
+    /// The start of the line that is still incomplete.
     partial_line_since: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> RequestReader<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(_) => return ReadEnd::ConnectionClosed,
             }
-            // How long a line may be depends on rules that may have changed since the last one.
+            // The largest length of a line depends on rules that may have changed since the last line.
             let taken = match self.refresh_permissions() {
                 Ok(_) => self.handle_lines().await,
                 Err(ending) => Err(ending),
@@ -85,13 +85,13 @@ impl<'a> RequestReader<'a> {
         }
     }
 
-    /// Waits for more, as long as this client may take.
+    /// Waits for more bytes, for as long as this client may take.
     async fn wait_readable(&self, reader: &ReadHalf<'_>) -> Result<(), ReadEnd> {
         let readable = match self.read_deadline() {
             None => reader.readable().await,
             Some((since, patience, what)) => match timeout_at(since + patience, reader.readable()).await {
                 Ok(readable) => readable,
-                // Who subscribed in the meantime may be quiet for ever.
+                // A client that has subscribed meanwhile may be silent for ever.
                 Err(_) if self.read_deadline().is_none() => return Ok(()),
                 Err(_) => return Err(ReadEnd::ProtocolError(timeout_error(what, patience))),
             },
@@ -99,7 +99,7 @@ impl<'a> RequestReader<'a> {
         readable.map_err(|_| ReadEnd::ConnectionClosed)
     }
 
-    /// Since when we wait for what, and how long at most.
+    /// Returns the start and the length of the current wait.
     fn read_deadline(&self) -> Option<(Instant, Duration, &'static str)> {
         let limits = &self.shared.limits;
         if !self.hello_received {
@@ -196,7 +196,7 @@ impl<'a> RequestReader<'a> {
             return Ok(());
         }
         if needs == ClientRole::Admin {
-            // The PIN lasts as long as it is used.
+            // The PIN stays valid for as long as it is used.
             self.shared.extend_elevation(self.client);
         }
         match command {
@@ -237,7 +237,7 @@ impl<'a> RequestReader<'a> {
             Err(PinStoreError::Throttled(wait)) => {
                 ApiError::rate_limited("There were too many wrong PINs. Wait a while.", millis(wait))
             }
-            Err(PinStoreError::Incorrect) => ApiError::new(ErrorCode::WrongPin, "This is not the PIN."),
+            Err(PinStoreError::Incorrect) => ApiError::new(ErrorCode::WrongPin, "Incorrect PIN."),
             Err(PinStoreError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
             Err(error @ (PinStoreError::File { .. } | PinStoreError::Locked | PinStoreError::Hash(_))) => {
                 let sentence = format!("The PIN could not be checked: {}.", ErrorChain(&error));
@@ -253,7 +253,7 @@ impl<'a> RequestReader<'a> {
         let code = client_info(self.client, rights.clone()).refusal_code(command.required_role());
         let cure = if code == ErrorCode::PinRequired { " Give the PIN first." } else { "" };
         let sentence = format!(
-            "`{}` needs the role {}; this client's is {}.{cure}",
+            "Permission denied: `{}` needs the role {}, and this client has the role {}.{cure}",
             command.name(),
             role_name(command.required_role()),
             role_name(rights.role)
@@ -262,7 +262,7 @@ impl<'a> RequestReader<'a> {
         self.send_reply(id, Err(ApiError::new(code, sentence))).await;
     }
 
-    /// Has a refusal recorded.
+    /// Reports a refusal for the audit log.
     async fn record_refusal(&self, command: &'static str, reason: &str) {
         if let Some(refusal) =
             self.shared.record_refusal(self.client.peer, self.client.name(), command, reason)
@@ -271,7 +271,7 @@ impl<'a> RequestReader<'a> {
         }
     }
 
-    /// Whether the client may give one more command. If not, it is told so, and its next line is read when it may.
+    /// Returns whether the client may give one more command. If not, the client is told, and its next line is read later.
     async fn take_rate_token(&mut self, id: u64, kind: CommandCost) -> bool {
         let own = match kind {
             CommandCost::Cheap => &mut self.cheap_tokens,
@@ -287,10 +287,10 @@ impl<'a> RequestReader<'a> {
         false
     }
 
-    /// An answer that the loop need not be asked for.
+    /// Sends an answer that doesn't need the loop.
     async fn send_reply(&self, id: u64, result: Result<CommandReply, ApiError>) {
         self.shared.send_reply(self.client, id, result);
-        // Nothing else may have made us wait, and others want their turn.
+        // No other operation may have awaited, and other clients need their turn.
         tokio::task::yield_now().await;
     }
 
@@ -299,7 +299,7 @@ impl<'a> RequestReader<'a> {
         if is_open { Ok(()) } else { Err(ReadEnd::ConnectionClosed) }
     }
 
-    /// What the client may do now, and with that how long its lines may be.
+    /// Returns the current role of the client, which also limits the length of its lines.
     fn refresh_permissions(&mut self) -> Result<ClientPermissions, ReadEnd> {
         let Some(rights) = self.shared.permissions(self.client) else {
             return Err(ReadEnd::ProtocolError(not_permitted_error()));
