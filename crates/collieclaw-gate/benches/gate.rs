@@ -1,7 +1,9 @@
-//! The bars of the gate: typical lines a second, lines that were made to be slow, and the two numbers of C7.3c.
+//! Benchmarks of the gate: typical lines per second, the slowest hostile line, and the two error counts of
+//! C7.3c.
 //!
-//! The bars are for one core, so it is the processor's time that counts: a busy machine changes little.
-#![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
+//! The limits apply to a single core, so the benchmark measures CPU time, which a busy machine hardly
+//! changes.
+#![expect(clippy::print_stderr, reason = "a benchmark reports its progress on standard error")]
 
 #[path = "../tests/it/blocked_cases.rs"]
 mod blocked_cases;
@@ -29,7 +31,7 @@ use rustix::time::{ClockId, clock_gettime};
 use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
 use crate::blocked_cases::BLOCKED_LINES;
-use crate::harmless_cases::{LISTED_TOO, REFUSED_BY_DECISION};
+use crate::harmless_cases::{EXTRA_ALLOWED, REFUSED_BY_DECISION};
 use crate::high_risk_cases::HIGH_RISK_LINES;
 use crate::modifying_cases::MODIFYING_LINES;
 use crate::readonly_cases::READ_ONLY_LINES;
@@ -38,12 +40,11 @@ use crate::test_machine::{GateTestMachine, policy};
 const ROUNDS: usize = 41;
 const SLOW_ROUNDS: usize = 5;
 
-/// Of the longest line.
-const SHARES: [usize; 8] = [1, 2, 4, 8, 16, 64, 128, 256];
+/// Divisors of the maximum line length: a slow line is measured at each of these sizes.
+const SIZE_DIVISORS: [usize; 8] = [1, 2, 4, 8, 16, 64, 128, 256];
 
-/// What the gate must manage on one core.
-const LINES_A_SECOND: f64 = 50_000.0;
-const SLOWEST_MILLIS: f64 = 50.0;
+const MIN_LINES_PER_SECOND: f64 = 50_000.0;
+const MAX_SLOW_LINE_MILLIS: f64 = 50.0;
 
 fn main() -> std::io::Result<()> {
     bench_typical_lines()?;
@@ -52,13 +53,13 @@ fn main() -> std::io::Result<()> {
 }
 
 fn bench_typical_lines() -> std::io::Result<()> {
-    let (policy, world) = (policy(LISTED_TOO), GateTestMachine::new());
+    let (policy, machine) = (policy(EXTRA_ALLOWED), GateTestMachine::new());
     let lines: Vec<_> = READ_ONLY_LINES.iter().chain(MODIFYING_LINES).collect();
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
         let seconds = processor_seconds(|| {
             for line in &lines {
-                black_box(judge_shell(line, AutonomyLevel::Supervised, &policy, &world));
+                black_box(judge_shell(line, AutonomyLevel::Supervised, &policy, &machine));
             }
         });
         rates.push(count(lines.len()) / seconds);
@@ -68,18 +69,19 @@ fn bench_typical_lines() -> std::io::Result<()> {
         unit: "lines/s".into(),
         figure: median(&mut rates),
         baseline: None,
-        bar: BenchmarkLimit::AtLeast(LINES_A_SECOND),
+        bar: BenchmarkLimit::AtLeast(MIN_LINES_PER_SECOND),
     })
 }
 
-/// Lines of many kinds and sizes, of which the slowest counts: the largest ones may be refused at a glance.
+/// Measures lines of many kinds and sizes, and reports the slowest. The largest lines aren't always the
+/// slowest, because the gate may refuse them early.
 fn bench_slow_lines() -> std::io::Result<()> {
-    let (policy, world) = (policy(LISTED_TOO), GateTestMachine::new());
+    let (policy, machine) = (policy(EXTRA_ALLOWED), GateTestMachine::new());
     let mut slowest = 0.0_f64;
     for kind in slow_cases::SLOW_LINE_KINDS {
-        let times = SHARES.map(|share| {
-            let line = kind.line(LONGEST_LINE / share);
-            let judge = || _ = black_box(judge_shell(&line, AutonomyLevel::Full, &policy, &world));
+        let times = SIZE_DIVISORS.map(|divisor| {
+            let line = kind.line(LONGEST_LINE / divisor);
+            let judge = || _ = black_box(judge_shell(&line, AutonomyLevel::Full, &policy, &machine));
             median(&mut [(); SLOW_ROUNDS].map(|()| processor_seconds(judge) * 1_000.0))
         });
         let time = times.into_iter().fold(0.0, f64::max);
@@ -94,11 +96,11 @@ fn bench_slow_lines() -> std::io::Result<()> {
         unit: "ms".into(),
         figure: slowest,
         baseline: None,
-        bar: BenchmarkLimit::AtMost(SLOWEST_MILLIS),
+        bar: BenchmarkLimit::AtMost(MAX_SLOW_LINE_MILLIS),
     })
 }
 
-/// C7.3c: right in both directions.
+/// Counts the hostile lines that pass and the harmless lines that are refused (C7.3c).
 fn bench_false_decisions() -> std::io::Result<()> {
     let harmless = format!(
         "{} (and {} by decision)",
@@ -128,7 +130,7 @@ fn bench_false_decisions() -> std::io::Result<()> {
     Ok(())
 }
 
-/// How long this thread was at work for it.
+/// Returns the CPU time that this thread spends on the work.
 fn processor_seconds(work: impl FnOnce()) -> f64 {
     let start = clock_gettime(ClockId::ThreadCPUTime);
     work();

@@ -1,4 +1,4 @@
-//! Addresses of the network: read narrowly, and judged by where they lead (C7.5).
+//! Parses web addresses strictly and judges them by the machine they lead to (C7.5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,49 +6,42 @@ use crate::policy::GatePolicy;
 use crate::reason::GateReason;
 use crate::verdict::GateFindings;
 
-/// Longer ones are refused by most servers anyway.
+/// The maximum length of an address in bytes. Most servers refuse longer addresses anyway.
 const LONGEST_ADDRESS: usize = 8192;
 
-/// What is done with an address.
+/// The HTTP method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
-    /// It is asked for.
     Get,
-    /// Something is sent to it.
     Post,
 }
 
-/// An address that can be read in one way only.
+/// The parts of an address that decide where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebAddress {
-    /// `http` or `https`.
     pub scheme: UrlScheme,
-    /// The machine it names.
     pub host: UrlHost,
-    /// The port it names, or its scheme's.
+    /// The port in the address, or the default port of the scheme.
     pub port: u16,
 }
 
-/// How to speak with the machine.
+/// The scheme of an address; other schemes are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// In the clear.
     Http,
-    /// Encrypted.
     Https,
 }
 
-/// The machine that an address names.
+/// The host of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UrlHost {
-    /// By a name, in lower case.
+    /// A host name in lower case.
     Name(String),
-    /// By a number, however it was written.
+    /// An IP address, in whichever notation it was written.
     Ip(IpAddr),
 }
 
 impl UrlScheme {
-    /// The port if none is named.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -62,49 +55,49 @@ impl std::fmt::Display for UrlHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
-            Self::Ip(number) => number.fmt(f),
+            Self::Ip(ip) => ip.fmt(f),
         }
     }
 }
 
 impl WebAddress {
-    /// Reads an address. It is refused if programs could read it differently.
+    /// Parses an address. Addresses that programs could read differently are refused.
     ///
     /// # Errors
-    /// With what is wrong, as a sentence without a full stop.
+    /// Returns the fault as a sentence without a full stop.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.len() > LONGEST_ADDRESS {
             return Err("the address is too long");
         }
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace() || letter == '\\') {
-            return Err("an address has no blanks, control characters or backslashes");
+            return Err("an address can't contain blanks, control characters or backslashes");
         }
         let (scheme, rest) =
-            text.split_once("://").ok_or("an address begins with `https://` or `http://`")?;
+            text.split_once("://").ok_or("an address must start with `https://` or `http://`")?;
         let scheme = if scheme.eq_ignore_ascii_case("https") {
             UrlScheme::Https
         } else if scheme.eq_ignore_ascii_case("http") {
             UrlScheme::Http
         } else {
-            return Err("only `https` and `http` are known");
+            return Err("only `https` and `http` are supported");
         };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
-            return Err("an address must not hold a user name or a password");
+            return Err("an address must not contain a user name or a password");
         }
         let (host, port) = split_authority(authority)?;
         let port = port.map_or(Ok(scheme.default_port()), |port| match port.parse() {
-            Ok(0) | Err(_) => Err("no such port"),
+            Ok(0) | Err(_) => Err("a port is a number from 1 to 65535"),
             Ok(port) => Ok(port),
         })?;
         Ok(Self { scheme, host, port })
     }
 
-    /// Host and port, as a rule that is for both names them.
+    /// Returns `host:port`, in the form that `allowed_domains` uses.
     #[must_use]
     pub fn host_and_port(&self) -> String {
         match &self.host {
-            UrlHost::Ip(IpAddr::V6(number)) => format!("[{number}]:{}", self.port),
+            UrlHost::Ip(IpAddr::V6(ip)) => format!("[{ip}]:{}", self.port),
             host => format!("{host}:{}", self.port),
         }
     }
@@ -112,13 +105,14 @@ impl WebAddress {
 
 fn split_authority(authority: &str) -> Result<(UrlHost, Option<&str>), &'static str> {
     if let Some(inside) = authority.strip_prefix('[') {
-        let (number, rest) = inside.split_once(']').ok_or("a bracket is not closed")?;
-        let number: Ipv6Addr = number.parse().map_err(|_| "this is no IPv6 address")?;
+        let (ip, rest) =
+            inside.split_once(']').ok_or("the closing bracket of the IPv6 address is missing")?;
+        let ip: Ipv6Addr = ip.parse().map_err(|_| "this is not an IPv6 address")?;
         let port = match rest {
             "" => None,
-            rest => Some(rest.strip_prefix(':').ok_or("nothing but a port follows the bracket")?),
+            rest => Some(rest.strip_prefix(':').ok_or("only a port can follow the closing bracket")?),
         };
-        return Ok((UrlHost::Ip(IpAddr::V6(number).to_canonical()), port));
+        return Ok((UrlHost::Ip(IpAddr::V6(ip).to_canonical()), port));
     }
     let (name, port) = authority.split_once(':').map_or((authority, None), |(name, port)| (name, Some(port)));
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
@@ -127,17 +121,18 @@ fn split_authority(authority: &str) -> Result<(UrlHost, Option<&str>), &'static 
         !label.is_empty() && label.len() <= 63 && label.bytes().all(inside)
     };
     if name.len() > 253 || !name.split('.').all(is_label) {
-        return Err("this is no name of a machine; names with other letters are written as `xn--…`");
+        return Err("this is not a host name; write names with other letters as `xn--…`");
     }
     let last = name.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
-        let number = parse_legacy_ipv4(&name).ok_or("this is no IPv4 address")?;
-        return Ok((UrlHost::Ip(number.into()), port));
+        let ip = parse_legacy_ipv4(&name).ok_or("this is not an IPv4 address")?;
+        return Ok((UrlHost::Ip(ip.into()), port));
     }
     Ok((UrlHost::Name(name), port))
 }
 
-/// An IPv4 address in any of its old notations: fewer parts, octal, hexadecimal.
+/// Parses an IPv4 address in any notation that `inet_aton` accepts: fewer than four parts, octal,
+/// hexadecimal.
 fn parse_legacy_ipv4(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<u32> = text.split('.').map(parse_ipv4_part).collect::<Option<_>>()?;
     let (last, before) = parts.split_last()?;
@@ -162,21 +157,22 @@ fn parse_ipv4_part(text: &str) -> Option<u32> {
     }
 }
 
-/// Whether a number belongs to the public network: not to this machine, not to its neighbours, not to any purpose of
-/// its own. Whoever connects asks again for each number that a name stands for.
+/// Returns true for IP addresses of the public internet, and false for this machine, its local network and
+/// reserved ranges. The HTTP client repeats this check for each IP address that a name resolves to.
 #[must_use]
-pub fn is_public(number: IpAddr) -> bool {
-    match number.to_canonical() {
-        IpAddr::V4(number) => is_public_v4(number),
-        IpAddr::V6(number) => is_public_v6(number),
+pub fn is_public(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
     }
 }
 
-/// Public by its number, and every virtual machine of one provider reaches that machine's own affairs there.
+/// The metadata service of Azure: a public IP address at which every virtual machine reaches its own
+/// configuration.
 const CLOUD_METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-fn is_public_v4(number: Ipv4Addr) -> bool {
-    let [a, b, c, _] = number.octets();
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
     !matches!(
         (a, b, c),
         (0 | 10 | 127 | 224..=255, _, _)
@@ -189,12 +185,13 @@ fn is_public_v4(number: Ipv4Addr) -> bool {
             | (198, 18..=19, _)
             | (198, 51, 100)
             | (203, 0, 113)
-    ) && number != CLOUD_METADATA
+    ) && ip != CLOUD_METADATA
 }
 
-fn is_public_v6(number: Ipv6Addr) -> bool {
-    let [a, b, ..] = number.segments();
-    // Of the public block: not what carries an IPv4 address inside, what is for examples, or for a purpose of its own.
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [a, b, ..] = ip.segments();
+    // Global unicast (2000::/3), except Teredo and other 2001::/23 assignments, both documentation ranges,
+    // and 6to4, which embeds an IPv4 address.
     (a & 0xe000) == 0x2000
         && !(a == 0x2001 && b < 0x200)
         && !(a == 0x2001 && b == 0xdb8)
@@ -202,7 +199,7 @@ fn is_public_v6(number: Ipv6Addr) -> bool {
         && !(a == 0x3fff && b < 0x1000)
 }
 
-/// Judges an address that a tool was given, or that a server sent it to.
+/// Judges the address of a request, or the target of a redirect.
 pub(crate) fn judge(text: &str, method: HttpMethod, policy: &GatePolicy, findings: &mut GateFindings) {
     let address = match WebAddress::parse(text) {
         Ok(address) => address,
@@ -232,10 +229,10 @@ pub(crate) fn judge(text: &str, method: HttpMethod, policy: &GatePolicy, finding
     });
 }
 
-/// Whether a host is this machine or a neighbour. A name without a dot is one, too.
+/// Returns true for this machine and its local network. A name without a dot counts as local.
 fn is_local_host(host: &UrlHost) -> bool {
     match host {
-        UrlHost::Ip(number) => !is_public(*number),
+        UrlHost::Ip(ip) => !is_public(*ip),
         UrlHost::Name(name) => {
             !name.contains('.')
                 || ["localhost", "local", "internal", "lan", "home", "corp", "intranet", "private", "arpa"]
@@ -244,7 +241,7 @@ fn is_local_host(host: &UrlHost) -> bool {
     }
 }
 
-/// `example.org` covers itself; `*.example.org` covers what is beneath.
+/// Returns true if a rule covers a host: `example.org` covers itself, `*.example.org` covers its subdomains.
 fn rule_covers_host(rule: &str, host: &UrlHost) -> bool {
     let rule = rule.to_ascii_lowercase();
     match (host, rule.strip_prefix("*.")) {

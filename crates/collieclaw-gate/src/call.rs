@@ -1,4 +1,5 @@
-//! A tool call, and the ruling on it. What may run leaves the gate as a [`Permit`], and in no other way.
+//! The entry point of the gate: [`judge`] takes a tool call and returns a permit, a question for the
+//! operator, or a denial. A call runs only with a [`Permit`], and only this module makes permits.
 
 use serde::Serialize;
 
@@ -13,42 +14,37 @@ use crate::reason::GateReason;
 use crate::recheck::absolute_tool_path;
 use crate::verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, RiskLevel};
 
-/// What a tool is asked to do, as far as it matters to the gate.
+/// A request to run a tool, reduced to the parts that the gate judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateRequest<'a> {
-    /// It looks at nothing that has a path or an address.
+    /// A tool that changes nothing and takes neither a path nor an address, such as `time`.
     ReadOnly,
-    /// A folder is listed.
+    /// Lists a folder.
     FileList(&'a str),
-    /// A file is read.
     FileRead(&'a str),
-    /// A file is made or replaced.
+    /// Creates or replaces a file.
     FileWrite(&'a str),
-    /// A shell line runs in the workspace.
+    /// Runs a shell line in the workspace.
     Shell(&'a str),
-    /// An address is asked for, or something is sent to it.
     Http(HttpMethod, &'a str),
-    /// The search service that the configuration names is asked for something.
+    /// Queries the search service from the configuration.
     WebSearch,
-    /// A tool of someone else: a plugin's, or one of an MCP server.
+    /// Runs a tool of a plugin or of an MCP server.
     ForeignTool(ForeignToolInfo<'a>),
-    /// A tool that is not offered here.
+    /// Names a tool that doesn't exist or isn't available to the caller.
     NotOffered(&'a str),
 }
 
-/// What follows from the verdict on a call.
+/// The result of judging a call.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a ruling that nobody follows protects nobody"]
+#[must_use = "an outcome has no effect until the caller obeys it"]
 pub enum GateOutcome {
-    /// It may run.
     Allowed(Permit),
-    /// It may run if the operator says yes to exactly this.
     NeedsApproval(ApprovalQuestion),
-    /// It may not run.
     Denied(GateVerdict),
 }
 
-/// The right to run one call, once. Only the gate makes one.
+/// The right to run one call, once. Only the gate can create a permit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit {
     verdict: GateVerdict,
@@ -56,19 +52,19 @@ pub struct Permit {
     approved_by: ApprovalSource,
 }
 
-/// Who said yes.
+/// The origin of a permit's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalSource {
-    /// The rules alone.
+    /// The rules allow the call without a question.
     Rules,
-    /// The operator.
+    /// The operator approved this call now.
     Operator,
-    /// The operator, earlier, to exactly this and for as long as nothing about it changes.
+    /// The operator approved exactly this call earlier, for as long as nothing about it changes.
     Remembered,
 }
 
-/// A call that waits for the operator.
+/// A call that may run only after the operator's approval.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ApprovalQuestion {
     verdict: GateVerdict,
@@ -76,18 +72,17 @@ pub struct ApprovalQuestion {
 }
 
 impl Permit {
-    /// Why it may run.
     pub fn verdict(&self) -> &GateVerdict {
         &self.verdict
     }
 
-    /// What a shell line runs; `None` for other tools, and for a line that only a real shell can run.
+    /// Returns the plan of a shell line. `None` for other tools, and for lines that only a real shell can
+    /// run.
     #[must_use]
     pub fn plan(&self) -> Option<&ShellPlan> {
         self.plan.as_ref()
     }
 
-    /// Who said yes.
     #[must_use]
     pub fn approved_by(&self) -> ApprovalSource {
         self.approved_by
@@ -95,37 +90,36 @@ impl Permit {
 }
 
 impl ApprovalQuestion {
-    /// What the operator is asked about.
     pub fn verdict(&self) -> &GateVerdict {
         &self.verdict
     }
 
-    /// The operator said yes.
+    /// Turns the question into a permit, after the operator approved the call.
     #[must_use]
     pub fn approve(self) -> Permit {
         Permit { verdict: self.verdict, plan: self.plan, approved_by: ApprovalSource::Operator }
     }
 
-    /// What a shell line would run; two questions about one line differ where this does.
+    /// Returns the plan of a shell line. The same line can have another plan later, for example when a
+    /// pattern matches other files; that is a different question.
     #[must_use]
     pub fn plan(&self) -> Option<&ShellPlan> {
         self.plan.as_ref()
     }
 
-    /// The operator has said yes to exactly this before, and that it holds.
+    /// Turns the question into a permit, because the operator approved exactly this call for good earlier.
     #[must_use]
     pub fn approve_remembered(self) -> Permit {
         Permit { approved_by: ApprovalSource::Remembered, ..self.approve() }
     }
 
-    /// The operator said no, or nothing.
+    /// Drops the question, after the operator refused or didn't answer.
     pub fn refuse(self) -> GateVerdict {
         self.verdict
     }
 }
 
 impl GateOutcome {
-    /// The verdict it follows from.
     pub fn verdict(&self) -> &GateVerdict {
         match self {
             Self::Allowed(permit) => &permit.verdict,
@@ -135,7 +129,7 @@ impl GateOutcome {
     }
 }
 
-/// Judges a call.
+/// Judges a tool call by the policy, and by the state of the machine at this moment.
 pub fn judge(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFacts) -> GateOutcome {
     let (verdict, plan) = match call {
         GateRequest::Shell(line) => {
@@ -153,8 +147,8 @@ pub fn judge(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFact
     }
 }
 
-/// Judges a call of a tool that is not on the list of whoever asks for it: at most somebody may be asked, and where
-/// nobody ever is, it is not offered.
+/// Judges a call of a tool that is not on the channel's list of tools. Such a call needs the operator's
+/// approval at least; at levels that never ask, the tool is not offered at all.
 pub fn judge_unlisted(
     tool: &str,
     call: GateRequest<'_>,
@@ -177,7 +171,7 @@ pub fn judge_unlisted(
 
 fn collect_findings(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFacts) -> GateFindings {
     let mut findings = GateFindings::default();
-    let mut path = |text: &str, used| judge_tool_path(text, used, policy, facts, &mut findings);
+    let mut path = |text: &str, access| judge_tool_path(text, access, policy, facts, &mut findings);
     match call {
         GateRequest::FileList(text) | GateRequest::FileRead(text) => path(text, PathAccess::Read),
         GateRequest::FileWrite(text) => path(text, PathAccess::Write),
@@ -186,27 +180,28 @@ fn collect_findings(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn Mach
         GateRequest::WebSearch => findings.add(GateReason::ConfiguredService),
         GateRequest::ForeignTool(tool) => tool.add_findings(&mut findings),
         GateRequest::NotOffered(name) => findings.add(GateReason::ToolNotOffered { name: name.to_owned() }),
-        // A shell line has a hearing of its own.
+        // `judge` passes shell lines to `judge_shell`.
         GateRequest::Shell(_) => {}
     }
     findings
 }
 
-/// A path that a tool was given. There is no shell, but people write `~` all the same.
+/// Judges the path argument of a tool. A leading `~` is expanded, because people write it even without a
+/// shell.
 fn judge_tool_path(
     text: &str,
-    used: PathAccess,
+    access: PathAccess,
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
     findings: &mut GateFindings,
 ) {
     match absolute_tool_path(text, policy) {
         Ok(_) if !text.starts_with('~') => {
-            path::judge(text, &policy.workspace, used, (policy, facts), findings);
+            path::judge(text, &policy.workspace, access, (policy, facts), findings);
         }
         Ok(expanded) => {
             let expanded = expanded.to_str().unwrap_or(text);
-            path::judge(expanded, &policy.workspace, used, (policy, facts), findings);
+            path::judge(expanded, &policy.workspace, access, (policy, facts), findings);
         }
         Err(reason) => findings.add(reason),
     }

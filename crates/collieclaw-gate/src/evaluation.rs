@@ -1,4 +1,4 @@
-//! The hearing of a shell line: every command in its tree is judged, and the plan is made of what is left.
+//! Evaluates shell lines: judges every command in the syntax tree and builds the plan of the line.
 
 mod awk;
 mod command;
@@ -24,12 +24,11 @@ use crate::shell::{self, BytePosition};
 use crate::verdict::{AutonomyLevel, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
 use command::JudgingPhase;
 
-/// What the gate says of a shell line.
+/// The verdict on a shell line, with the plan that runs if the line is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellVerdict {
-    /// The verdict.
     pub verdict: GateVerdict,
-    /// What runs. `None` if the line goes beyond what is carried out from the tree; only a real shell could run it.
+    /// `None` if the line is refused at every level, or if only a real shell could run it.
     pub plan: Option<ShellPlan>,
 }
 
@@ -41,95 +40,95 @@ pub fn judge_shell(
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
 ) -> ShellVerdict {
-    let mut hearing = ShellEvaluation::new(line, policy, facts);
+    let mut evaluation = ShellEvaluation::new(line, policy, facts);
     let plan = match shell::parse(line) {
         Ok(parsed) => {
-            hearing.here_documents.clone_from(&parsed.here_documents);
-            hearing.judge_script(&parsed.script)
+            evaluation.here_documents.clone_from(&parsed.here_documents);
+            evaluation.judge_script(&parsed.script)
         }
         Err(unreadable) => {
-            let column = hearing.column(unreadable.at);
-            hearing.findings.add(GateReason::Unreadable { what: unreadable.what, column });
+            let column = evaluation.column(unreadable.at);
+            evaluation.findings.add(GateReason::Unreadable { what: unreadable.what, column });
             None
         }
     };
-    if plan.is_none() && hearing.findings.heaviest() < ReasonWeight::High {
-        // What can't be carried out from the tree is never run as if it could.
-        hearing.add_unknowable("this can't be carried out without a shell", BytePosition(0));
+    if plan.is_none() && evaluation.findings.heaviest() < ReasonWeight::High {
+        // A line without a plan must never pass as if it had one.
+        evaluation.add_unknowable("this line needs a real shell", BytePosition(0));
     }
-    let plan = plan.filter(|_| hearing.findings.heaviest() < ReasonWeight::Blocked);
-    ShellVerdict { verdict: hearing.findings.decide(autonomy), plan }
+    let plan = plan.filter(|_| evaluation.findings.heaviest() < ReasonWeight::Blocked);
+    ShellVerdict { verdict: evaluation.findings.decide(autonomy), plan }
 }
 
-/// Judges a command of a plan once more, just before it runs: what ran before may have changed where its paths lead.
-/// The reason why it is more than the whole line was found to be, if it is.
+/// Judges a command of a plan again just before it runs, because earlier commands may have changed where its
+/// paths lead. Returns a reason if the command now weighs more than the risk of the approved line.
 #[must_use]
 pub fn rejudge_command(
     command: &PlannedCommand,
-    was: RiskLevel,
+    line_risk: RiskLevel,
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
 ) -> Option<GateReason> {
     let PlannedAction::Run { words, .. } = &command.action else { return None };
-    let mut hearing = ShellEvaluation::new("", policy, facts);
+    let mut evaluation = ShellEvaluation::new("", policy, facts);
     let words: Vec<CommandArgument> =
         words.iter().map(|word| CommandArgument { text: Some(word.clone()), at: BytePosition(0) }).collect();
-    hearing.judge_program(
+    evaluation.judge_program(
         &words,
         &CommandFolder { folder: Some(command.folder.clone()) },
         JudgingPhase::Words,
     );
-    let most = match was {
+    let approved = match line_risk {
         RiskLevel::Low => ReasonWeight::Low,
         RiskLevel::Medium => ReasonWeight::Medium,
         RiskLevel::High => ReasonWeight::High,
     };
-    if hearing.findings.heaviest() <= most {
+    if evaluation.findings.heaviest() <= approved {
         return None;
     }
-    hearing.findings.decide(policy.autonomy).reasons.into_iter().next()
+    evaluation.findings.decide(policy.autonomy).reasons.into_iter().next()
 }
 
-/// The state of a hearing.
+/// The state of evaluating a shell line.
 struct ShellEvaluation<'a> {
     line: &'a str,
     policy: &'a GatePolicy,
     facts: &'a dyn MachineFacts,
     findings: GateFindings,
-    /// How many lines inside lines this one is.
+    /// The depth of nested shell lines (`sh -c '…'` inside `sh -c '…'`).
     nesting: usize,
     here_documents: Vec<shell::ShellWord>,
     budget: EvaluationBudget,
     braces: BracesMeaning,
-    /// The pattern that the names which stand in the place of `{}` fit.
+    /// The pattern that all file names in place of `{}` match.
     name_pattern: Option<String>,
 }
 
-/// Whether `{}` in the words at hand stands for the names of files.
+/// The meaning of `{}` in the current command: inside of `find -exec` it stands for file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BracesMeaning {
     Literal,
     FileNames,
 }
 
-/// How much more will be looked at, so that the work grows with the length of a line and not faster. Whoever runs out
-/// of it has not judged everything, so the line is refused.
+/// The remaining work for a line, so that the time grows only linearly with its length. A line that uses up a
+/// budget can't be judged completely and is refused.
 struct EvaluationBudget {
-    /// Wrappers around the command at hand.
+    /// Wrappers around the current command.
     wrappers: usize,
-    /// Words of commands inside commands, each time they are looked at.
+    /// Words of commands inside commands, counted each time they are judged.
     inner_words: usize,
-    /// Lines inside lines.
+    /// Shell lines inside shell lines.
     inner_lines: usize,
-    /// Their bytes.
+    /// Total bytes of the shell lines inside shell lines.
     inner_bytes: usize,
-    /// Paths, each of which is a question to the kernel.
+    /// Paths, each of which costs a system call.
     paths: usize,
-    /// Folders that patterns are compared with.
+    /// Folders that are listed to expand patterns.
     folders: usize,
-    /// Files that are put over others.
+    /// Files that are copied or moved over others.
     transfers: usize,
-    /// Words that are looked along for what is fetched and run.
+    /// Words that are searched for downloads that run.
     flow_words: usize,
 }
 
@@ -148,10 +147,9 @@ impl Default for EvaluationBudget {
     }
 }
 
-/// Where a command stands.
+/// The working folder of a command; `None` if it is known only when the line runs.
 #[derive(Clone)]
 struct CommandFolder {
-    /// The folder it runs in, if that is known.
     folder: Option<PathBuf>,
 }
 
@@ -172,16 +170,16 @@ impl<'a> ShellEvaluation<'a> {
 }
 
 impl ShellEvaluation<'_> {
-    /// The column for people: counted in characters, from one.
+    /// Returns the column of a position in characters, starting at 1.
     fn column(&self, at: BytePosition) -> usize {
-        // Where nobody is shown it, it is not counted: each count goes through all that is before.
+        // Counting walks through the whole line, so skip it when the reason is going to be dropped.
         if !self.findings.has_room_for_high() {
             return 1;
         }
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
     }
 
-    /// Not everything was looked at.
+    /// Refuses the line because the gate can't check all of it.
     fn add_limit_exceeded(&mut self, what: &'static str) {
         self.findings.add(GateReason::Unreadable { what, column: 1 });
     }

@@ -1,42 +1,39 @@
-//! What the gate must be told about the world: what paths lead to, what folders hold, where programs are.
+//! The facts about the machine that the gate needs: files, folders and installed programs.
 
 use std::path::{Path, PathBuf};
 
-/// Answers about the real machine. The gate asks only these, and only about paths that a call names.
+/// Answers questions about the machine. The gate asks only about paths that a call names.
 pub trait MachineFacts {
-    /// What is at a path, with all links followed as the kernel would.
+    /// Returns the kind of file at a path, with all links followed as the kernel follows them.
     fn inspect_path(&self, path: &Path) -> PathStatus;
-    /// The names in a folder, sorted by their bytes; `None` if it can't be read or a name is not UTF-8.
+    /// Returns the names in a folder, sorted by their bytes; `None` if the folder can't be read or a name is
+    /// not UTF-8.
     fn names_in(&self, folder: &Path) -> Option<Vec<String>>;
-    /// Which file a command name stands for, in the folders of the system only.
+    /// Returns the file of a command, searching only the folders of the system.
     fn find_program(&self, name: &str) -> Option<PathBuf>;
 }
 
-/// What is at a path. `leads_to` is its place with all links followed.
+/// The kind of file at a path. `leads_to` is the real path, with all links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathStatus {
-    /// Nothing.
     Missing {
-        /// Where it would be made: the place of the last folder that is there, with the rest of the names.
+        /// The path at which the file would be created: the real path of the last existing folder, and the
+        /// missing names.
         leads_to: PathBuf,
     },
     /// A regular file.
     File {
-        /// Where it is.
         leads_to: PathBuf,
-        /// How many names it has.
+        /// The number of hard links.
         link_count: u64,
     },
-    /// A folder.
     Folder {
-        /// Where it is.
         leads_to: PathBuf,
     },
-    /// A device, a pipe, a socket.
+    /// A device, a pipe or a socket.
     Special {
-        /// Where it is.
         leads_to: PathBuf,
     },
-    /// It could not be looked at: a folder on the way is closed to us, or links go round in a circle.
+    /// The path could not be inspected: a folder on the way is closed to us, or links form a loop.
     Unreachable,
 }

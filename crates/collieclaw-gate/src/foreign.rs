@@ -1,5 +1,5 @@
-//! Tools of others. What they do with their arguments nobody here knows: they are judged by what they were configured
-//! to be, and by what their sandbox lets them reach.
+//! Tools of plugins and MCP servers. The gate can't interpret their arguments, so it judges such a tool by
+//! the risk in its configuration and by the access that its sandbox grants.
 
 use crate::reason::GateReason;
 use crate::verdict::{GateFindings, RiskLevel};
@@ -7,33 +7,30 @@ use crate::verdict::{GateFindings, RiskLevel};
 /// A tool of a plugin or of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignToolInfo<'a> {
-    /// What the model calls it.
+    /// The name by which the model calls the tool.
     pub name: &'a str,
-    /// Whose it is, for people: "the plugin `weather`".
+    /// The owner of the tool, for people to read: "the plugin `weather`".
     pub origin: &'a str,
-    /// What the configuration says of it.
+    /// The risk from the configuration.
     pub risk: RiskLevel,
-    /// Whether its sandbox lets it write to the workspace.
+    /// The write access that the sandbox grants.
     pub writes: WriteAccess,
-    /// Whether its sandbox lets it reach the network.
+    /// The network access that the sandbox grants.
     pub network: NetworkReach,
 }
 
-/// What of the workspace a tool may change.
+/// The part of the workspace that a tool may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteAccess {
-    /// Nothing.
     None,
-    /// All that no rule closes.
+    /// Everything except protected paths.
     Workspace,
 }
 
-/// What of the network a tool may reach.
+/// The part of the network that a tool may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkReach {
-    /// Nothing.
     None,
-    /// Everything that the machine reaches.
     Full,
 }
 

@@ -1,30 +1,37 @@
-//! The gate: a tool call, a policy and facts in; a verdict with its reasons out.
+//! The gate: takes a tool call, a policy and facts about the machine, and returns a verdict with its reasons.
 //!
-//! It judges what a call *does*, not how it is spelled. It reads no file, no clock, no environment and no network, and
-//! runs nothing: what it must know about the machine it asks of [`MachineFacts`]. Start with [`judge`] and [`GateReason`].
+//! The gate judges what a call *does*, not how it is spelled. It does no I/O: it reads no file, clock,
+//! environment or network and runs nothing. Facts about the machine come from [`MachineFacts`]. Start with
+//! [`judge`] and [`GateReason`].
 //!
-//! # What it decides
-//! - Which commands a shell line runs, behind quotes, lists, constructs, substitutions, here-documents and wrappers;
-//!   whether one of them is forbidden, destroys, or is not listed.
-//! - What their words mean to them: which are paths, which flags run, write or read something else. This is one table,
-//!   compared in the tests with the programs that are installed.
-//! - Where paths lead, as written and as the kernel follows them at this moment; whether a file steers other programs
-//!   (`.git/config`, hooks).
-//! - What exactly runs: the [`plan::ShellPlan`], with all words known and all patterns resolved. No text is read again.
+//! # What the gate decides
+//! - **Commands.** It finds every command that a shell line runs, also inside quotes, lists, constructs,
+//!   substitutions, here-documents and wrappers, and checks if a command is forbidden, destructive or not
+//!   listed.
+//! - **Arguments.** The table in `programs` says which arguments are paths, and which flags run, write or
+//!   read something else. Tests compare the table with the installed programs.
+//! - **Paths.** A path is judged as written and as the kernel resolves it now. Files that control other
+//!   programs (`.git/config`, hooks) weigh more.
+//! - **The plan.** The result for a shell line is a [`plan::ShellPlan`] in which all words are known and all
+//!   patterns are expanded, so that nobody parses the text a second time.
 //!
-//! What it can't know before it runs is high, and so is what only some shells understand. What it can't read, or would
-//! not finish looking through, is refused at every level.
+//! Anything that is known only at run time, or that only some shells understand, is high risk. A line that
+//! the gate can't parse, or that is too large to check, is refused at every level.
 //!
-//! # What is left to the sandbox and to whoever carries the plan out
-//! - What changes between the check and the use: files must be opened beneath the workspace, and where they really lie
-//!   judged again ([`judge_opened_path`], [`judge_write_target`]); each command of a plan is judged again just before it runs
-//!   ([`rejudge_command`]), since what ran before it may have moved or linked what it is about.
-//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`, `find -exec`), what an archive holds
-//!   (`tar -x`), links that lie inside a folder that is copied into, and what commands of one pipe do to each other. Of what is outside of the workspace the sandbox shows the system's programs, and nothing of anyone's.
-//! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps
-//!   those of the workspace itself (`.git/config`, `.git/hooks`, `.hg/hgrc`) as they are; a repository further down, or a
-//!   new one, is not kept. A program that the table doesn't know is trusted as far as the operator listed it.
-//! - Endless or huge output, time, memory, processes, and the network.
+//! # What the gate leaves to the sandbox and the executor
+//! - **Changes between check and use.** The executor opens files beneath the workspace and has the opened
+//!   path judged again ([`judge_opened_path`], [`judge_write_target`]). It also has each command of a plan
+//!   judged again just before the command runs ([`rejudge_command`]), because earlier commands may have moved
+//!   or linked files.
+//! - **Files that a program finds by itself**: links inside a folder (`diff -r`, `cp -r`, `find -exec`), the
+//!   contents of an archive (`tar -x`), links inside the target folder of a copy, and effects of the commands
+//!   of one pipeline on each other. Outside of the workspace, the sandbox shows only the system's programs
+//!   and nobody's files.
+//! - **Behaviour of listed programs.** `git` obeys the settings of the repository it runs in. The sandbox
+//!   protects the settings of the workspace's own repository (`.git/config`, `.git/hooks`, `.hg/hgrc`), but
+//!   not those of a nested or new repository. A program that the table doesn't describe is trusted once the
+//!   operator lists it.
+//! - **Resources**: output size, time, memory, processes and the network.
 
 pub mod plan;
 pub mod shell;

@@ -1,6 +1,6 @@
-//! Paths: where they lead, and whether a tool may go there (C7.4).
+//! Judges paths: resolves them and checks them against the policy (C7.4).
 //!
-//! A path is judged twice: as it is written, and as the kernel follows it. Both must be allowed.
+//! A path is judged twice, as written and as the kernel resolves it. Both must be allowed.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,35 +9,37 @@ use crate::policy::{GatePolicy, PathBounds};
 use crate::reason::GateReason;
 use crate::verdict::GateFindings;
 
-/// The kernel follows no longer one.
+/// The longest path that the kernel accepts (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
-/// What is done with a path.
+pub(crate) const INVALID_PATH: &str = "is not a valid path: it is empty or contains a NUL byte";
+
+/// The way a path is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathAccess {
-    /// A file is read, or a folder listed or entered.
+    /// Reads a file, or lists or enters a folder.
     Read,
-    /// A file is made or replaced.
+    /// Creates or replaces a file.
     Write,
-    /// A file or a folder goes away, with all that is in it: it is moved or removed.
+    /// Moves or removes a file, or a folder with its contents.
     Move,
 }
 
-/// Judges a path that a tool was given, relative to a folder of the workspace.
+/// Judges a path that a call names, relative to the folder `from`.
 pub(crate) fn judge(
     text: &str,
     from: &Path,
-    used: PathAccess,
+    access: PathAccess,
     (policy, facts): (&GatePolicy, &dyn MachineFacts),
     findings: &mut GateFindings,
 ) {
     let path = || text.to_owned();
     if text.is_empty() || text.contains('\0') {
-        findings.add(GateReason::NotAPath { path: path(), what: "is no path" });
+        findings.add(GateReason::NotAPath { path: path(), what: INVALID_PATH });
         return;
     }
     if text.len() > LONGEST_PATH {
-        findings.add(GateReason::NotAPath { path: "this".to_owned(), what: "is longer than a path can be" });
+        findings.add(GateReason::NotAPath { path: path(), what: "is longer than the 4096 bytes of a path" });
         return;
     }
     let written = normalize_path(&from.join(text));
@@ -50,7 +52,8 @@ pub(crate) fn judge(
     | PathStatus::Folder { leads_to }
     | PathStatus::Special { leads_to }) = &seen
     else {
-        findings.add(GateReason::WrongKind { path: path(), what: "can't be reached" });
+        let what = "can't be reached: a folder on the way is closed, or links form a loop";
+        findings.add(GateReason::WrongKind { path: path(), what });
         return;
     };
     if !check_allowed(text, leads_to, policy, findings) {
@@ -60,8 +63,8 @@ pub(crate) fn judge(
         findings.add(GateReason::WrongKind { path: path(), what: "is neither a file nor a folder" });
         return;
     }
-    let changes = used != PathAccess::Read;
-    if used == PathAccess::Move
+    let changes = access != PathAccess::Read;
+    if access == PathAccess::Move
         && let Some(reason) =
             [&written, leads_to].into_iter().find_map(|place| find_rule_inside(text, place, policy))
     {
@@ -76,7 +79,7 @@ pub(crate) fn judge(
         findings.add(GateReason::SteersPrograms { path: path() });
     }
     let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
-    findings.add(match (used, inside) {
+    findings.add(match (access, inside) {
         (PathAccess::Write | PathAccess::Move, true) => GateReason::WritesInside { path: path() },
         (PathAccess::Write | PathAccess::Move, false) => GateReason::WritesOutside { path: path() },
         (PathAccess::Read, true) => GateReason::ReadsInside { path: path() },
@@ -84,32 +87,34 @@ pub(crate) fn judge(
     });
 }
 
-/// What speaks against moving a folder: with it goes what a rule is about, and then has a name that no rule knows.
+/// Returns the objection to moving a folder that contains a protected path: after the move, the protected
+/// file would have a path that no rule names.
 fn find_rule_inside(text: &str, place: &Path, policy: &GatePolicy) -> Option<GateReason> {
     let rule = policy.protected_paths().find(|rule| rule.starts_with(place))?;
     let inside = Path::new(text).join(rule.strip_prefix(place).ok()?);
     find_objection(&inside.display().to_string(), rule, policy)
 }
 
-/// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.
+/// Returns true for paths inside a repository's own folder, whose files make programs run commands: `git
+/// status` obeys `.git/config`.
 pub(crate) fn steers_programs(place: &Path) -> bool {
     place.components().any(|component| {
         STEERING_FOLDERS.into_iter().any(|name| component.as_os_str().eq_ignore_ascii_case(name))
     })
 }
 
-/// Names of what steers programs.
+/// Names of folders whose files make programs run commands.
 pub(crate) const STEERING_FOLDERS: [&str; 2] = [".git", ".hg"];
 
-/// Whether a tool may go to a place at all. What speaks against it is added.
+/// Returns true if no rule forbids the path; otherwise adds the objection to the findings.
 fn check_allowed(text: &str, place: &Path, policy: &GatePolicy, findings: &mut GateFindings) -> bool {
-    let against = find_objection(text, place, policy);
-    let may = against.is_none();
-    against.into_iter().for_each(|reason| findings.add(reason));
-    may
+    let objection = find_objection(text, place, policy);
+    let allowed = objection.is_none();
+    objection.into_iter().for_each(|reason| findings.add(reason));
+    allowed
 }
 
-/// What speaks against a place.
+/// Returns the rule that forbids a path, if a rule does. `text` is the path as the call named it.
 pub(crate) fn find_objection(text: &str, place: &Path, policy: &GatePolicy) -> Option<GateReason> {
     let path = || text.to_owned();
     if policy.is_own(place) {
@@ -127,10 +132,11 @@ pub(crate) fn find_objection(text: &str, place: &Path, policy: &GatePolicy) -> O
     }
 }
 
-/// What lies there is no file of anyone: it is the kernel, processes with their secrets, and devices.
+/// File systems of the kernel: they hold devices, kernel settings, and the secrets of processes, but no
+/// user's files.
 const KERNEL_PATHS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// A path without `.` and `..`, as if it held no links.
+/// Removes `.` and `..` from a path without looking at the file system, as if the path contained no links.
 #[must_use]
 pub fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

@@ -1,94 +1,90 @@
-//! What runs, when a shell line was allowed: the checked tree with every word known (C7.3b).
+//! The plan of an allowed shell line: the checked syntax tree with every word expanded (C7.3b).
 //!
-//! Only the gate makes one. Whoever carries it out reads no text of the shell again.
+//! Only the gate creates plans. The executor runs the plan and never parses shell text itself.
 
 use std::path::PathBuf;
 
 pub use crate::shell::ListOperator;
 
-/// Commands to be carried out, in order.
+/// The command lists of a shell line, in the order in which they run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellPlan {
     pub(crate) lists: Vec<PlannedList>,
 }
 
 impl ShellPlan {
-    /// The lists, in order.
     #[must_use]
     pub fn lists(&self) -> &[PlannedList] {
         &self.lists
     }
 }
 
-/// Pipelines that wait for each other's result.
+/// Pipelines joined by `&&` and `||`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedList {
-    /// The first one always runs.
+    /// The pipeline that always runs.
     pub first: PlannedPipeline,
-    /// The others, each with what it waits for.
+    /// The pipelines that run depending on the exit status before them.
     pub rest: Vec<(ListOperator, PlannedPipeline)>,
 }
 
-/// Commands whose output is the next one's input.
+/// Commands of which each reads the output of the previous command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPipeline {
-    /// Whether its result is turned round.
+    /// True if `!` inverts the exit status.
     pub negated: bool,
-    /// One at least.
+    /// At least one command.
     pub commands: Vec<PlannedCommand>,
 }
 
-/// One command.
+/// A command with the folder it runs in and its redirections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCommand {
-    /// What it does.
     pub action: PlannedAction,
-    /// The folder it runs in, with all links followed.
+    /// The folder the command runs in, with all links resolved.
     pub folder: PathBuf,
-    /// In the order in which they are carried out.
+    /// The redirections, in the order in which they apply.
     pub redirections: Vec<PlannedRedirection>,
 }
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedAction {
-    /// It runs a program of the system.
+    /// Runs a program of the system.
     Run {
-        /// The file of the program.
+        /// The program's file.
         program: PathBuf,
-        /// Its name as written, and its arguments.
+        /// The program's name as written, followed by its arguments.
         words: Vec<String>,
-        /// Variables for it alone.
+        /// Environment variables for this program only.
         variables: Vec<(String, String)>,
     },
-    /// `cd`: the commands after it run there. If it can't be entered, nothing more runs.
+    /// `cd`: later commands run in this folder. If the folder can't be entered, the executor stops.
     ChangeFolder(PathBuf),
-    /// `:`, or redirections alone.
+    /// `:`, or redirections without a command.
     Nothing,
 }
 
-/// Where a descriptor leads.
+/// A redirection of a file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedRedirection {
     /// 0, 1 or 2.
     pub descriptor: u32,
-    /// Where to.
     pub target: PlannedTarget,
 }
 
-/// Where a descriptor leads. Paths are relative to the command's folder, and must be opened beneath the workspace.
+/// The target of a redirection. Paths are relative to the command's folder and must be opened beneath the
+/// workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedTarget {
-    /// A file that is read.
     Read(String),
-    /// A file that is made or emptied.
+    /// A file that is created or truncated.
     Write(String),
-    /// A file that is added to.
     Append(String),
-    /// Where another descriptor leads.
+    /// The target of another descriptor.
     Duplicate(u32),
-    /// A text.
+    /// The text of a here-document.
     Text(String),
-    /// Nowhere.
+    /// `/dev/null`, which the executor opens itself.
     Null,
 }

@@ -1,70 +1,70 @@
-//! What the operator allows, as the gate needs it: everything expanded, nothing to look up.
+//! The operator's rules in the form that the gate needs: all paths expanded, nothing left to look up.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::verdict::AutonomyLevel;
 
-/// The operator's rules.
+/// The operator's rules for tool calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatePolicy {
-    /// How much the agent may do on its own.
     pub autonomy: AutonomyLevel,
-    /// The folder the agent works in, with all links followed.
+    /// The folder the agent works in, with all links resolved.
     pub workspace: PathBuf,
-    /// Whether paths outside of it are refused.
     pub bounds: PathBounds,
-    /// What `~` means.
+    /// The folder that `~` stands for.
     pub user_home: PathBuf,
     /// CollieClaw's own folder, which no tool may touch.
     pub own_home: PathBuf,
-    /// Files of its own that may lie elsewhere, as they are written and with all links followed: no tool may touch them
-    /// either, nor what stands beside them under their name and more (`.head`, `-wal`).
+    /// CollieClaw's own files outside of `own_home`, as written and with all links resolved. No tool may
+    /// touch these files, nor their companions with a longer name (`.head`, `-wal`).
     pub own_files: Vec<PathBuf>,
-    /// Paths that no tool may touch, nor what is beneath them: as they are written and with all links followed.
+    /// Paths that no tool may touch, and everything beneath them: as written and with all links resolved.
     pub forbidden_paths: Vec<PathBuf>,
-    /// Commands that never run, by their last name.
+    /// Commands that never run, by the last part of their path.
     pub forbidden_commands: BTreeSet<String>,
-    /// Commands that the operator may be asked about.
+    /// Commands that run after the operator's approval.
     pub allowed_commands: BTreeSet<String>,
     /// `example.org`, `*.example.org`, or `host:port`.
     pub allowed_domains: Vec<String>,
 }
 
 impl GatePolicy {
-    /// Whether a place is CollieClaw's own.
+    /// Returns true for CollieClaw's own files and folders.
     #[must_use]
     pub fn is_own(&self, place: &Path) -> bool {
         place.starts_with(&self.own_home) || self.own_files.iter().any(|file| belongs_to(place, file))
     }
 
-    /// The places that no tool may touch.
+    /// Returns the paths that no tool may touch.
     pub(crate) fn protected_paths(&self) -> impl Iterator<Item = &Path> {
         let own = [&self.own_home].into_iter().chain(&self.own_files);
         own.chain(&self.forbidden_paths).map(PathBuf::as_path)
     }
 }
 
-/// Whether a place is a file, or one that is kept beside it under its name and more.
+/// Returns true if a path is the file itself, or a companion whose name starts with the file's name
+/// (`x.db-wal`).
 fn belongs_to(place: &Path, file: &Path) -> bool {
     let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
     let Ok(below) = place.strip_prefix(folder) else { return false };
     let Some(Component::Normal(found)) = below.components().next() else { return false };
-    let more = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
-    matches!(more, Some([] | [b'.' | b'-', ..]))
+    let suffix = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+    matches!(suffix, Some([] | [b'.' | b'-', ..]))
 }
 
-/// Where the agent's paths may lead.
+/// The bounds on the agent's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathBounds {
-    /// Into the workspace only.
+    /// Only paths inside the workspace are allowed.
     Workspace,
-    /// Anywhere that is not forbidden; what lies outside weighs more.
+    /// All paths are allowed that are not forbidden; paths outside of the workspace weigh more.
     Anywhere,
 }
 
-/// What a new installation lists: programs that read and print, and four that make, copy and move files. None of them
-/// runs another program unless an argument says so, and those arguments are known ([`GateReason::CommandArgument`](crate::Reason)).
+/// The allowed commands of a new installation: programs that read and print, and four that create, copy and
+/// move files. These programs run another program only if an argument says so, and the gate knows those
+/// arguments ([`GateReason::Argument`](crate::GateReason::Argument)).
 pub const DEFAULT_ALLOWED_COMMANDS: &[&str] = &[
     "[",
     "awk",
@@ -111,8 +111,8 @@ pub const DEFAULT_ALLOWED_COMMANDS: &[&str] = &[
     "which",
 ];
 
-/// What a new installation never runs (C3.1).
+/// The forbidden commands of a new installation (C3.1).
 pub const DEFAULT_FORBIDDEN_COMMANDS: &[&str] = &["rm", "shutdown", "reboot", "mkfs", "dd"];
 
-/// Where a new installation never goes (C3.1). `~` is the user's home, still to be expanded.
+/// The forbidden paths of a new installation (C3.1). The configuration expands `~` to the user's home.
 pub const DEFAULT_FORBIDDEN_PATHS: &[&str] = &["/etc", "/sys", "/boot", "~/.ssh"];

@@ -1,8 +1,9 @@
-//! What is known about programs: one table of facts, as data with examples that are tests (C7.3b).
+//! The table of facts about programs, with examples that run as tests (C7.3b).
 //!
-//! A fact says which flags take values, which arguments are paths, and which of them run or write something else.
-//! What a program is *not* known to do it is taken to do nothing of; so a program whose flags can run things lists all
-//! the flags that are known to be harmless, and any other counts as unknown ([`UnlistedFlags::UnknownFlag`]).
+//! The facts say which flags take values, which arguments are paths, which arguments run or write something
+//! else, and which programs download. A flag that a program's facts don't name counts as harmless by default.
+//! A program whose flags can run commands therefore lists all its harmless flags, and its other flags are
+//! suspect ([`UnlistedFlags::Suspect`]).
 
 mod archive;
 mod argument;
@@ -20,123 +21,123 @@ mod installed_programs;
 
 pub(crate) use argument::{CommandArgument, FileTransfer, ForEachCommand, ParsedArgument, parse_arguments};
 
-/// What is known about a program.
+/// The facts about a program, or about several programs that behave alike.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramSpec {
-    /// Its names, separated by blanks.
+    /// The names of the programs, separated by blanks.
     pub(crate) names: &'static str,
     pub(crate) kind: ProgramKind,
+    /// True for programs that fetch data from another machine, such as `curl`. The gate refuses to run that
+    /// data as code (C7.2).
+    pub(crate) downloads: bool,
     /// Flags with a value or an effect.
     pub(crate) flags: &'static [FlagSpec],
-    /// What to think of all other flags.
     pub(crate) unlisted_flags: UnlistedFlags,
     pub(crate) operands: OperandRule,
     pub(crate) flag_syntax: FlagSyntax,
-    /// Lines and what they do, which a test runs through the gate.
+    /// Lines with their expected outcome, which a test runs through the gate.
     pub(crate) examples: &'static [ProgramExample],
 }
 
-/// What a program does if no flag says otherwise.
+/// The behaviour of a program without flags that change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramKind {
-    /// It reads and prints.
+    /// Reads and prints.
     ReadOnly,
-    /// It changes files, or more than files.
+    /// Changes files or anything else.
     Modifies,
-    /// It does what the command inside does, and nothing of its own.
+    /// Runs another command, and does nothing else.
     Wrapper,
-    /// It runs a command with other rights, elsewhere, or later.
+    /// Runs a command with other permissions, in another place, or later.
     Elevates,
-    /// It runs a command with more words than it is given, which nobody knows.
+    /// Runs a command with additional arguments that are known only at run time.
     AppendsArguments,
-    /// It runs text as commands of a shell.
+    /// Runs text as shell commands.
     Shell,
-    /// It runs text as a program.
+    /// Runs text as a program.
     Interpreter,
+    /// Unknown. The table has no facts about the program's arguments, so the gate judges them like those of a
+    /// program that isn't in the table; only [`ProgramSpec::downloads`] counts.
+    Undescribed,
 }
 
 /// A flag with a value or an effect.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FlagSpec {
-    /// `-n --lines`
+    /// The spellings of the flag, separated by blanks: `-n --lines`.
     pub(crate) names: &'static str,
     pub(crate) effect: FlagEffect,
 }
 
-/// What a flag says.
+/// The effect of a flag. Effects in words are verb phrases that complete "this flag makes the program …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagEffect {
-    /// Nothing that matters; for programs whose other flags are suspect.
+    /// No effect that matters; listed for programs whose other flags are suspect.
     Harmless,
-    /// Its value means this.
+    /// Takes a value with this meaning.
     Value(WordMeaning),
-    /// A value that can only be joined to it (`-iSUFFIX`, `--color=WHEN`).
+    /// Takes a value only if it is joined to the flag (`-iSUFFIX`, `--color=WHEN`).
     JoinedValue(WordMeaning),
-    /// A name and then a value that means this (`jq --arg`).
+    /// Takes a name and then a value with this meaning (`jq --arg`).
     NamedValue(WordMeaning),
-    /// Its value takes the place of the first operand (`grep -e`).
+    /// Takes a value that replaces the first operand (`grep -e`).
     ReplacesOperand(WordMeaning),
-    /// The words after it, up to `;` or `{} +`, are a command (`find -exec`).
+    /// Takes a command, up to `;` or `{} +` (`find -exec`).
     CommandUntilEnd,
-    /// The same, and the program does something else with it.
+    /// Takes a command as [`Self::CommandUntilEnd`] does, and has another effect, too.
     SideEffectUntilEnd(&'static str),
-    /// The program does something else with it.
+    /// Makes the program do more than its usual work.
     SideEffect(&'static str),
-    /// The program does something else with its value.
+    /// Takes a value, and makes the program do more than its usual work.
     SideEffectWithValue(&'static str),
-    /// The program does something else: it writes the file that is its value.
+    /// Makes the program write the file that is the flag's value.
     WritesFile,
-    /// The program writes the files that it otherwise looks at. What is joined to it is added to the names of what was
-    /// there (`sed -i.bak`).
+    /// Makes the program write the files that it otherwise reads. A joined value is the suffix of the backup
+    /// files (`sed -i.bak`).
     EditsInPlace,
 }
 
-/// What a word means to a program.
+/// The meaning of a word to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WordMeaning {
-    /// Text.
+    /// Text without further meaning.
     Text,
-    /// A path that is looked at.
     ReadPath,
-    /// A path that is written.
     WrittenPath,
-    /// A path that goes away, with all that is in it.
+    /// A path that the program moves or removes, with its contents.
     MovedPath,
-    /// A path that is written, or a place on another machine if there is a colon in it.
+    /// A path that the program may write, or a place on another machine if it contains a colon.
     ArchivePath,
-    /// A path that is looked at, or text; it is a path if it leads out of the folder.
+    /// Text that counts as a path to read if it leads out of the folder.
     PossiblePath,
-    /// An address of the network.
+    /// A web address.
     Address,
-    /// `+FORMAT`; anything else sets the clock.
+    /// `+FORMAT`; any other text sets the clock.
     DateFormat,
-    /// A line for the shell.
+    /// A line that a shell runs.
     ShellLine,
-    /// A line that `env` takes apart by rules of its own.
+    /// A line that `env -S` splits by its own rules.
     EnvLine,
-    /// Code that is run; what it does can't be known.
+    /// Code that the gate can't judge.
     Code,
-    /// A script of `sed`.
     SedScript,
-    /// A program of `awk`.
     AwkProgram,
-    /// `NAME=value`, a variable of `awk`.
+    /// An assignment to a variable of `awk`: `NAME=value`.
     AwkVariable,
-    /// A program of `jq`.
     JqProgram,
 }
 
-/// What to think of flags that a program's facts don't name.
+/// The treatment of flags that a program's facts don't name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistedFlags {
-    /// None of them takes a value, runs or writes anything.
+    /// Such flags take no value, and neither run nor write anything.
     Harmless,
-    /// Anything is possible.
+    /// Such flags may do anything.
     Suspect,
 }
 
 impl OperandRule {
-    /// Whether the first of them, wherever it stands, is what is run.
+    /// Returns true if the program runs its first operand as a command or as code.
     fn first_is_executed(self) -> bool {
         match self {
             Self::FirstThenRest(first, _) => {
@@ -159,61 +160,62 @@ impl OperandRule {
     }
 }
 
-/// What the words mean that are no flags.
+/// The meaning of the operands, which are the words that aren't flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OperandRule {
-    /// All the same.
+    /// All operands have the same meaning.
     All(WordMeaning),
-    /// The first means something else than the rest.
+    /// The first operand has another meaning than the rest.
     FirstThenRest(WordMeaning, WordMeaning),
-    /// Those before the last are put there, or into it if it is a folder; a flag may name it instead.
+    /// All operands but the last are sources with this meaning; the last is the target file or folder. A flag
+    /// may name the target instead.
     SourcesThenTarget(WordMeaning),
-    /// After so many words of its own a command begins.
+    /// A command starts after this number of operands.
     Command { after: usize },
-    /// After any number of `NAME=value` a command begins.
+    /// A command starts after any number of `NAME=value`.
     VariablesThenCommand,
-    /// A command begins somewhere, but after which words depends on flags that nobody listed: at any of them.
+    /// A command may start at any operand, because the facts don't say which flags take values.
     CommandAnywhere,
-    /// The first names another program inside this one (`busybox ls`).
+    /// The first operand is the name of another program inside this program (`busybox ls`).
     Applet,
-    /// The first names a command of the program's own, with facts of its own.
+    /// The first operand is a subcommand with its own facts.
     Subcommands(&'static [ProgramSpec]),
 }
 
-/// How a program spells its flags.
+/// The spelling of a program's flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlagSyntax {
     /// `-a -b`, `-ab`, `--long`, `--long=value`; anywhere before `--`.
     Gnu,
-    /// The same, but only before the first operand.
+    /// Like [`Self::Gnu`], but only before the first operand.
     LeadingOnly,
-    /// As [`Self::Gnu`], and `+command`.
+    /// Like [`Self::Gnu`], and also `+command`.
     GnuAndPlus,
-    /// As [`Self::Gnu`], and the first word is flags even without its dash.
+    /// Like [`Self::Gnu`], and the first word contains flags even without a dash (`tar xf`).
     Bundle,
     /// `-name value`, in whole words.
     WholeWords,
-    /// `a=b`, in whole words, as `dd` does.
+    /// `name=value`, in whole words, as in `dd`.
     Assignments,
 }
 
-/// A line, and how it is judged with the program on the list.
+/// A line with its expected outcome when the program is on the list of allowed commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProgramExample {
     pub(crate) line: &'static str,
     pub(crate) expected: ExampleOutcome,
 }
 
-/// How an example is judged.
+/// The expected outcome of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExampleOutcome {
-    /// It only looks.
+    /// The line changes nothing.
     ReadOnly,
-    /// It changes something inside the workspace.
+    /// The line changes something inside the workspace.
     Modifies,
-    /// What it does can't be known.
+    /// The line has high risk, because its effects aren't known.
     Unknown,
-    /// It is refused at every level.
+    /// The line is refused at every level.
     Blocked,
 }
 
@@ -222,6 +224,7 @@ impl ProgramSpec {
     const READ_ONLY: Self = Self {
         names: "",
         kind: ProgramKind::ReadOnly,
+        downloads: false,
         flags: &[],
         unlisted_flags: UnlistedFlags::Harmless,
         operands: OperandRule::All(WordMeaning::ReadPath),
@@ -242,12 +245,17 @@ impl ProgramSpec {
         flag_syntax: FlagSyntax::LeadingOnly,
         ..Self::READ_ONLY
     };
-    /// A program that runs the command it is given with other rights, elsewhere, or later.
+    /// A program that runs the command it is given with other permissions, in another place, or later.
     const ELEVATING: Self = Self { kind: ProgramKind::Elevates, ..Self::WRAPPER };
 
-    /// Looks a program up by its last name.
+    /// Returns the facts about a program, given its name without a path.
     pub(crate) fn find_by_name(name: &str) -> Option<&'static Self> {
         all_programs().find(|program| program.is_named(name))
+    }
+
+    /// Returns the facts about a program if they cover its arguments.
+    pub(crate) fn find_described(name: &str) -> Option<&'static Self> {
+        Self::find_by_name(name).filter(|program| program.kind != ProgramKind::Undescribed)
     }
 
     pub(crate) fn is_named(&self, name: &str) -> bool {
@@ -255,7 +263,7 @@ impl ProgramSpec {
     }
 }
 
-/// The whole table.
+/// Returns the entries of the whole table.
 pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
     [
         inspect::PROGRAMS,
@@ -270,7 +278,7 @@ pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
     .flatten()
 }
 
-const fn text(names: &'static str) -> FlagSpec {
+const fn text_flag(names: &'static str) -> FlagSpec {
     FlagSpec { names, effect: FlagEffect::Value(WordMeaning::Text) }
 }
 const fn input_flag(names: &'static str) -> FlagSpec {
@@ -285,22 +293,25 @@ const fn harmless_flag(names: &'static str) -> FlagSpec {
 const fn joined_flag(names: &'static str) -> FlagSpec {
     FlagSpec { names, effect: FlagEffect::JoinedValue(WordMeaning::Text) }
 }
-/// Takes its files from a list that nobody has looked at.
+/// Describes a flag that makes the program read the names of its files from a list, which the gate hasn't
+/// seen.
 const fn file_list_flag(names: &'static str) -> FlagSpec {
-    effect_value_flag(names, "use files that a list names")
+    effect_value_flag(names, FILE_LIST_EFFECT)
 }
+const FILE_LIST_EFFECT: &str = "use the files named in a list that the gate hasn't checked";
+
 const fn operand_flag(names: &'static str, meaning: WordMeaning) -> FlagSpec {
     FlagSpec { names, effect: FlagEffect::ReplacesOperand(meaning) }
 }
-const fn effect_flag(names: &'static str, what: &'static str) -> FlagSpec {
-    FlagSpec { names, effect: FlagEffect::SideEffect(what) }
+const fn effect_flag(names: &'static str, effect: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffect(effect) }
 }
-const fn effect_value_flag(names: &'static str, what: &'static str) -> FlagSpec {
-    FlagSpec { names, effect: FlagEffect::SideEffectWithValue(what) }
+const fn effect_value_flag(names: &'static str, effect: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffectWithValue(effect) }
 }
 const fn write_file_flag(names: &'static str) -> FlagSpec {
     FlagSpec { names, effect: FlagEffect::WritesFile }
 }
-const fn example(line: &'static str, is: ExampleOutcome) -> ProgramExample {
-    ProgramExample { line, expected: is }
+const fn example(line: &'static str, expected: ExampleOutcome) -> ProgramExample {
+    ProgramExample { line, expected }
 }

@@ -1,216 +1,129 @@
-//! Why the gate decides as it does: each reason with its evidence, its weight, its code and its sentence (C7.8).
+//! The reasons behind a verdict: each has its evidence, a weight, a code for programs and a sentence for
+//! people (C7.8).
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::verdict::ReasonWeight;
 
-/// One thing that was found about a call.
+/// A finding about a call. Paths, names and hosts are quoted as the call gave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateReason {
-    // What is harmless.
-    /// The tool only looks, and touches no file.
+    // Low weight.
+    /// The call changes nothing and names no file.
     LooksOnly,
-    /// A path that is read lies inside the workspace.
-    ReadsInside {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// The address belongs to a domain on the list.
-    AllowedDomain {
-        /// The host.
-        host: String,
-    },
-    /// The service that the configuration names for this is asked.
+    /// The call reads a path inside the workspace.
+    ReadsInside { path: String },
+    /// The host is on the list of allowed domains.
+    AllowedDomain { host: String },
+    /// The call uses the service named in the configuration.
     ConfiguredService,
 
-    // What the operator should see.
-    /// A file inside the workspace is written.
-    WritesInside {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// A program on the list, which only looks.
+    // Medium weight: the operator should see the call.
+    /// The call writes a file inside the workspace.
+    WritesInside { path: String },
+    /// The program is on the list of allowed commands.
     ListedProgram {
-        /// Its name.
         name: String,
-        /// Whether it only looks.
-        looks_only: bool,
+        /// True if the program, with these arguments, changes nothing.
+        read_only: bool,
     },
-    /// A path outside of the workspace is read, and the policy doesn't keep the agent inside.
-    ReadsOutside {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// The domain is not on the list.
-    UnlistedDomain {
-        /// The host.
-        host: String,
-    },
-    /// Something is sent to a domain on the list.
-    Sends {
-        /// The host.
-        host: String,
-    },
-    /// A tool of someone else, with the risk that its configuration names.
+    /// The call reads a path outside of the workspace, and the policy allows such paths.
+    ReadsOutside { path: String },
+    /// The host is not on the list of allowed domains.
+    UnlistedDomain { host: String },
+    /// The call sends data to an allowed domain.
+    Sends { host: String },
+    /// The call runs a tool of a plugin or an MCP server.
     ForeignTool {
-        /// Its name.
         name: String,
-        /// Whose it is.
+        /// The owner of the tool, for people to read.
         origin: String,
-        /// What the configuration says of it.
+        /// The weight of the risk that the tool's configuration names.
         weight: ReasonWeight,
     },
-    /// A tool of someone else may change the workspace. It weighs what the tool weighs, but is more than looking.
-    ForeignWrites {
-        /// Its name.
-        name: String,
-    },
-    /// A tool of someone else may reach the network. It weighs what the tool weighs, but is more than looking.
-    ForeignNetwork {
-        /// Its name.
-        name: String,
-    },
-    /// The tool is not on the list of whoever asks for it.
-    UnlistedTool {
-        /// Its name.
-        name: String,
-    },
+    /// A foreign tool may change the workspace. This adds no weight to [`Self::ForeignTool`], but rules out
+    /// `readonly`.
+    ForeignWrites { name: String },
+    /// A foreign tool may reach the network. This adds no weight to [`Self::ForeignTool`], but rules out
+    /// `readonly`.
+    ForeignNetwork { name: String },
+    /// The tool is not on the channel's list of tools.
+    UnlistedTool { name: String },
 
-    // What only `full` runs.
-    /// A path outside of the workspace is written, and the policy doesn't keep the agent inside.
-    WritesOutside {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// A file is written that makes programs run something: a repository's settings and hooks.
-    SteersPrograms {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// The program is not on the list.
-    UnlistedProgram {
-        /// Its name.
-        name: String,
-    },
-    /// A name with a slash is not the program on the list.
-    ProgramByPath {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// A part of the line that is known only when it runs.
+    // High weight: the call runs only at `full`.
+    /// The call writes a path outside of the workspace, and the policy allows such paths.
+    WritesOutside { path: String },
+    /// The call writes a file that makes programs run commands: the settings or hooks of a repository.
+    SteersPrograms { path: String },
+    /// The program is not on the list of allowed commands.
+    UnlistedProgram { name: String },
+    /// The program is named by a path, so it is not necessarily the listed program of that name.
+    ProgramByPath { path: String },
+    /// A part of the line is known only when it runs.
     Unknowable {
-        /// What is wrong, or what it does.
         what: &'static str,
-        /// Where, counted from one.
+        /// The column in characters, starting at 1.
         column: usize,
     },
-    /// An argument makes the program run or write something else.
+    /// An argument makes the program do more than its usual work, such as running a command or writing a
+    /// file.
     Argument {
-        /// The program.
         program: String,
-        /// The argument.
         argument: String,
-        /// What it makes the program do.
-        does: &'static str,
+        /// The effect as a verb phrase ("run a command"), or `None` if the gate doesn't know the argument.
+        effect: Option<&'static str>,
     },
-    /// A variable that makes programs do something else.
-    Variable {
-        /// Its name.
-        name: String,
-    },
-    /// Something is sent to a domain that is not on the list.
-    SendsUnlisted {
-        /// The host.
-        host: String,
-    },
-    /// A port that is neither the scheme's nor listed.
-    OddPort {
-        /// The host.
-        host: String,
-        /// The port.
-        port: u16,
-    },
+    /// An environment variable can change what programs do.
+    Variable { name: String },
+    /// The call sends data to a domain that is not on the list of allowed domains.
+    SendsUnlisted { host: String },
+    /// The port is neither the default port of the scheme nor listed.
+    OddPort { host: String, port: u16 },
 
-    // What is refused at every level.
-    /// A path outside of the workspace.
-    OutsideWorkspace {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// A path under a forbidden one.
+    // Blocked: the call is refused at every level.
+    /// The path is outside of the workspace, and the policy forbids such paths.
+    OutsideWorkspace { path: String },
+    /// The path is a forbidden path, or is beneath one.
     ForbiddenPath {
-        /// The path, as it was given.
         path: String,
-        /// The forbidden path.
+        /// The forbidden path from the policy.
         rule: String,
     },
-    /// A path in the agent's own home.
-    OwnHome {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// Neither a file nor a folder, or the wrong one of both.
-    WrongKind {
-        /// The path, as it was given.
-        path: String,
-        /// What is wrong, or what it does.
-        what: &'static str,
-    },
-    /// A file with another name somewhere.
-    HardLink {
-        /// The path, as it was given.
-        path: String,
-    },
-    /// Text that is no path.
-    NotAPath {
-        /// The path, as it was given.
-        path: String,
-        /// What is wrong, or what it does.
-        what: &'static str,
-    },
-    /// A command on the list of forbidden ones.
-    ForbiddenCommand {
-        /// Its name.
-        name: String,
-    },
-    /// The name of a command can't be known, so neither can whether it is forbidden.
+    /// The path belongs to CollieClaw itself.
+    OwnHome { path: String },
+    /// The path leads to something that is neither a file nor a folder, or that can't be reached.
+    WrongKind { path: String, what: &'static str },
+    /// The call writes a file with several hard links, and so changes a file elsewhere.
+    HardLink { path: String },
+    /// The text is not a valid path.
+    NotAPath { path: String, what: &'static str },
+    /// The command is on the list of forbidden commands.
+    ForbiddenCommand { name: String },
+    /// The name of a command is known only when it runs, so the gate can't tell if the command is forbidden.
     UnknownCommand {
-        /// Where, counted from one.
+        /// The column in characters, starting at 1.
         column: usize,
     },
-    /// A command that destroys.
-    Destructive {
-        /// What is wrong, or what it does.
-        what: &'static str,
-    },
-    /// A line that can't be read with certainty.
+    /// The command is destructive, such as `rm -rf /`.
+    Destructive { what: &'static str },
+    /// The line can't be parsed with certainty, or is too large to check.
     Unreadable {
-        /// What is wrong, or what it does.
         what: &'static str,
-        /// Where, counted from one.
+        /// The column in characters, starting at 1.
         column: usize,
     },
-    /// Text that is no address.
-    NotAnAddress {
-        /// What is wrong, or what it does.
-        what: &'static str,
-    },
-    /// An address of this machine or of its network.
-    PrivateAddress {
-        /// The address.
-        address: String,
-    },
-    /// The tool is not offered here.
-    ToolNotOffered {
-        /// Its name.
-        name: String,
-    },
-    /// Nobody found anything about the call.
+    /// The text is not a valid web address.
+    NotAnAddress { what: &'static str },
+    /// The address leads to this machine or its local network.
+    PrivateAddress { address: String },
+    /// The tool is not available to the caller.
+    ToolNotOffered { name: String },
+    /// The gate found no reason at all, so it did not judge the call.
     NotJudged,
 }
 
 impl GateReason {
-    /// What it adds to the risk.
+    /// Returns how much the reason adds to the risk.
     #[must_use]
     pub fn weight(&self) -> ReasonWeight {
         match self {
@@ -253,18 +166,18 @@ impl GateReason {
         }
     }
 
-    /// Whether a call of which only this is known changes nothing, so that it may run at `readonly`.
+    /// Returns true if the reason describes a call that changes nothing, and so may run at `readonly`.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::ListedProgram { looks_only, .. } => *looks_only,
+            Self::ListedProgram { read_only, .. } => *read_only,
             Self::ReadsOutside { .. } => true,
             Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
             other => other.weight() == ReasonWeight::Low,
         }
     }
 
-    /// The code for programs. It never changes its meaning.
+    /// Returns the code for programs. A code never changes its meaning.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -307,67 +220,80 @@ impl GateReason {
         }
     }
 
-    /// The sentence for people.
+    /// Returns the sentence for people: the finding, then what would help against it, without a full stop.
     #[must_use]
     pub fn detail(&self) -> String {
         match self {
-            Self::LooksOnly => "it only looks".to_owned(),
-            Self::ReadsInside { path } => format!("{} is read, inside the workspace", quoted(path)),
+            Self::LooksOnly => "it changes nothing".to_owned(),
+            Self::ReadsInside { path } => format!("it reads {} in the workspace", quoted(path)),
             Self::AllowedDomain { host } => format!("{} is on the list of allowed domains", quoted(host)),
-            Self::ConfiguredService => "it asks the service that the configuration names".to_owned(),
-            Self::WritesInside { path } => format!("{} is written, inside the workspace", quoted(path)),
+            Self::ConfiguredService => "it uses the service named in the configuration".to_owned(),
+            Self::WritesInside { path } => format!("it writes {} in the workspace", quoted(path)),
             Self::ListedProgram { name, .. } => {
                 format!("{} is on the list of allowed commands", quoted(name))
             }
-            Self::ReadsOutside { path } => format!("{} is read, outside of the workspace", quoted(path)),
+            Self::ReadsOutside { path } => format!("it reads {} outside of the workspace", quoted(path)),
             Self::UnlistedDomain { host } => {
                 format!("{} is not on the list of allowed domains", quoted(host))
             }
-            Self::Sends { host } => format!("something is sent to {}", quoted(host)),
+            Self::Sends { host } => format!("it sends data to {}", quoted(host)),
             Self::ForeignTool { name, origin, .. } => format!("{} is a tool of {origin}", quoted(name)),
             Self::ForeignWrites { name } => format!("{} may change files in the workspace", quoted(name)),
             Self::ForeignNetwork { name } => format!("{} may reach the network", quoted(name)),
             Self::UnlistedTool { name } => format!("{} is not on this channel's list of tools", quoted(name)),
-            Self::WritesOutside { path } => format!("{} is written, outside of the workspace", quoted(path)),
-            Self::SteersPrograms { path } => {
-                format!(
-                    "{} decides what programs run in this folder, outside of the sandbox, too",
-                    quoted(path)
-                )
+            Self::WritesOutside { path } => format!("it writes {} outside of the workspace", quoted(path)),
+            Self::SteersPrograms { path } => format!(
+                "{} can make `git` or `hg` run commands outside of the sandbox; change it by hand",
+                quoted(path)
+            ),
+            Self::UnlistedProgram { name } => format!(
+                "{} is not on the list of allowed commands; to allow it, add it to `allowed_commands`",
+                quoted(name)
+            ),
+            Self::ProgramByPath { path } => format!(
+                "{} is a path, and commands are allowed by name only; use the name of an allowed command",
+                quoted(path)
+            ),
+            Self::Argument { program, argument, effect: Some(effect) } => {
+                format!("{} makes {} {effect}", quoted(argument), quoted(program))
             }
-            Self::UnlistedProgram { name } => {
-                format!("{} is not on the list of allowed commands", quoted(name))
-            }
-            Self::ProgramByPath { path } => {
-                format!("{} is named by its path, so it is not the program on the list", quoted(path))
-            }
-            Self::Argument { program, argument, does } => {
-                format!("{} makes {} {does}", quoted(argument), quoted(program))
-            }
+            Self::Argument { program, argument, effect: None } => format!(
+                "the gate doesn't know what {} makes {} do; leave it out or use another command",
+                quoted(argument),
+                quoted(program)
+            ),
             Self::Variable { name } => {
-                format!("the variable {} makes programs do something else", quoted(name))
+                format!("the variable {} can change what programs do; leave it out", quoted(name))
             }
-            Self::SendsUnlisted { host } => {
-                format!("something is sent to {}, which is not on the list of allowed domains", quoted(host))
-            }
-            Self::OddPort { host, port } => {
-                format!("{} is an unusual port that is not listed", quoted(&format!("{host}:{port}")))
-            }
+            Self::SendsUnlisted { host } => format!(
+                "it sends data to {}, which is not on the list of allowed domains; to allow it, add the domain \
+                 to `allowed_domains`",
+                quoted(host)
+            ),
+            Self::OddPort { host, port } => format!(
+                "{} has an unusual port; to allow it, add the host and port to `allowed_domains`",
+                quoted(&format!("{host}:{port}"))
+            ),
             Self::OutsideWorkspace { path } => format!("{} is outside of the workspace", quoted(path)),
             Self::ForbiddenPath { path, rule } => {
                 format!("{} is under the forbidden path {}", quoted(path), quoted(rule))
             }
-            Self::OwnHome { path } => format!("{} belongs to CollieClaw itself", quoted(path)),
-            Self::HardLink { path } => format!("{} has another name somewhere (a hard link)", quoted(path)),
+            Self::OwnHome { path } => {
+                format!("{} belongs to CollieClaw itself, and no tool may touch it", quoted(path))
+            }
+            Self::HardLink { path } => format!(
+                "{} has several hard links, so a change would also show elsewhere; write to a copy",
+                quoted(path)
+            ),
             Self::WrongKind { path, what } | Self::NotAPath { path, what } => {
                 format!("{} {what}", quoted(path))
             }
             Self::ForbiddenCommand { name } => {
                 format!("{} is on the list of forbidden commands", quoted(name))
             }
-            Self::UnknownCommand { column } => format!(
-                "column {column}: which command this is can't be known before it runs; write its name out"
-            ),
+            Self::UnknownCommand { column } => {
+                format!("column {column}: the name of this command is known only when it runs; write it out")
+            }
             Self::Destructive { what } => format!("it {what}"),
             Self::Unknowable { what, column } | Self::Unreadable { what, column } => {
                 format!("column {column}: {what}")
@@ -377,16 +303,15 @@ impl GateReason {
                 format!("{} is an address of this machine or of its network", quoted(address))
             }
             Self::ToolNotOffered { name } => format!("the tool {} is not offered here", quoted(name)),
-            Self::NotJudged => "nothing is known about this call".to_owned(),
+            Self::NotJudged => "the gate has no rule for this call".to_owned(),
         }
     }
 }
 
-/// What a reason quotes: enough to know it by. The call itself is shown whole elsewhere.
+/// Quotes a text and shortens it to a recognisable length. The whole call is shown elsewhere.
 fn quoted(text: &str) -> String {
-    /// In characters.
-    const LONGEST: usize = 200;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARS: usize = 200;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
         None => format!("`{text}`"),
     }

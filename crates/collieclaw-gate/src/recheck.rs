@@ -1,38 +1,38 @@
-//! The second look: what a tool has opened is judged by the same rules as the path it was asked for.
+//! The second check of a path, after a tool has opened it.
 //!
-//! A path can lead elsewhere a moment after it was judged. Whoever opens it asks the kernel where the handle really
-//! leads, and asks here whether a tool may be there.
+//! A path can lead elsewhere a moment after the gate judged it. The tool therefore asks the kernel for the
+//! real path of the open handle and has that path judged here, by the same rules.
 
 use std::path::{Path, PathBuf};
 
-use crate::path::{find_objection, steers_programs};
+use crate::path::{INVALID_PATH, find_objection, steers_programs};
 use crate::policy::GatePolicy;
 use crate::reason::GateReason;
 
-/// What a tool's path stands for, as an absolute path: `~` is the user's home, and what is relative begins in the
-/// workspace. Nothing is looked up.
+/// Makes a tool's path absolute: `~` becomes the user's home, and a relative path starts in the workspace.
+/// The file system is not consulted.
 ///
 /// # Errors
-/// When the text is no path that a tool takes.
+/// When the text is not a valid path, or names the home folder of another user.
 pub fn absolute_tool_path(text: &str, policy: &GatePolicy) -> Result<PathBuf, GateReason> {
     let not = |what| GateReason::NotAPath { path: text.to_owned(), what };
     if text.is_empty() || text.contains('\0') {
-        return Err(not("is no path"));
+        return Err(not(INVALID_PATH));
     }
     match text.strip_prefix('~') {
         None => Ok(policy.workspace.join(text)),
         Some("") => Ok(policy.user_home.clone()),
         Some(rest) => match rest.strip_prefix('/') {
             Some(rest) => Ok(policy.user_home.join(rest.trim_start_matches('/'))),
-            None => Err(not("names someone's home")),
+            None => Err(not("names another user's home folder; write the path out")),
         },
     }
 }
 
-/// Judges the place that a handle really leads to, with all links followed.
+/// Judges the real path of an open handle, with all links resolved.
 ///
 /// # Errors
-/// With the rule that speaks against it.
+/// Returns the rule that forbids the path.
 pub fn judge_opened_path(place: &Path, policy: &GatePolicy) -> Result<(), GateReason> {
     match find_objection(&place.display().to_string(), place, policy) {
         None => Ok(()),
@@ -40,11 +40,12 @@ pub fn judge_opened_path(place: &Path, policy: &GatePolicy) -> Result<(), GateRe
     }
 }
 
-/// Judges a place that is about to be written, by the path that was asked for and by where it really lies. A file that
-/// steers other programs is high by its name; under another name it was judged as any file, so it stays as it is.
+/// Judges a file that is about to be written, by the requested path and by its real path. A file that
+/// controls other programs is recognised by its name. If only the real path has such a name, the gate judged
+/// the request as an ordinary write, so the write is refused here.
 ///
 /// # Errors
-/// When only the place says what it is.
+/// When the real path controls other programs and the requested path doesn't show it.
 pub fn judge_write_target(asked: &Path, place: &Path) -> Result<(), GateReason> {
     if steers_programs(place) && !steers_programs(asked) {
         return Err(GateReason::SteersPrograms { path: asked.display().to_string() });

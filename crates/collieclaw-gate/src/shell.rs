@@ -1,8 +1,9 @@
-//! Shell lines: read as the shell reads them, into a tree.
+//! Parses shell lines into a syntax tree.
 //!
-//! The reading is narrower than any shell's on purpose. What shells read differently, or what would need one to be
-//! known, is either marked in the tree ([`Unknown`], [`RedirectionTarget::NonPortable`]) or refused as [`ShellParseError`]. The work grows
-//! with the length of the line, and nesting is bounded.
+//! The parser is stricter than any shell on purpose. Text that shells read differently, or whose value only a
+//! shell would know, is either marked in the tree ([`UnknownPart`], [`RedirectionTarget::NonPortable`]) or
+//! refused with a [`ShellParseError`]. The running time is linear in the length of the line, and nesting is
+//! bounded.
 
 mod compound;
 mod expansion;

@@ -1,4 +1,4 @@
-//! What the gate says: a decision, a risk, and every reason for them.
+//! The verdict on a call: a decision, a risk level, and all reasons for them.
 
 use std::fmt;
 
@@ -6,71 +6,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::reason::GateReason;
 
-/// What happens with a call. The strictest of several wins.
+/// The decision on a call, ordered from the most lenient to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GateDecision {
-    /// It runs.
     Allow,
-    /// It runs if the operator says yes to exactly this.
+    /// The call runs only if the operator approves exactly this call.
     Ask,
-    /// It doesn't run.
     Deny,
 }
 
-/// How much a call can do.
+/// The risk of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RiskLevel {
-    /// It looks, and only where it may.
+    /// The call only reads, and only where tools may read.
     Low,
-    /// It changes something inside the workspace, or runs a listed program.
+    /// The call changes something inside the workspace, or runs a listed program.
     Medium,
-    /// It does what can't be known beforehand, or what nobody listed.
+    /// The call runs an unlisted program, or its effects can't be known beforehand.
     High,
 }
 
-/// How much the agent may do on its own (C7.1).
+/// The operator's setting for how much the agent may do without asking (C7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AutonomyLevel {
-    /// It may only look.
+    /// Only calls that change nothing run.
     ReadOnly,
-    /// Low runs, medium asks, high is refused.
+    /// Low risk runs, medium risk asks, high risk is refused.
     Supervised,
-    /// All runs that no rule forbids.
+    /// Every call runs that no rule forbids.
     Full,
 }
 
-/// What the gate says of a call.
+/// The gate's answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[must_use = "a verdict that nobody reads protects nobody"]
+#[must_use = "a verdict has no effect until the caller obeys it"]
 pub struct GateVerdict {
-    /// What happens.
     pub decision: GateDecision,
-    /// How much the call can do.
     pub risk: RiskLevel,
-    /// Every reason, the strictest first.
+    /// All reasons, the heaviest first.
     pub reasons: Vec<GateReason>,
 }
 
-/// More reasons of one weight tell nobody anything new.
+/// The number of reasons kept per weight. More of them tell the reader nothing new.
 const MAX_REASONS_PER_WEIGHT: usize = 32;
 
-/// What was found about a call, before it is decided what follows from it.
+/// The reasons found about a call, from which [`GateFindings::decide`] makes the verdict.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateFindings {
     blocked: Vec<GateReason>,
     high: Vec<GateReason>,
     medium: Vec<GateReason>,
     low: Vec<GateReason>,
-    /// Kept apart from the reasons, of which some are left out when there are too many.
+    /// Stored separately, because surplus reasons are dropped and must still count.
     heaviest: Option<ReasonWeight>,
     changes: bool,
 }
 
 impl GateFindings {
-    /// Adds what was found, once.
+    /// Adds a reason, unless the same reason is already there.
     pub fn add(&mut self, reason: GateReason) {
         let weight = reason.weight();
         self.heaviest = self.heaviest.max(Some(weight));
@@ -86,21 +82,21 @@ impl GateFindings {
         }
     }
 
-    /// Whether another reason of what can't be known is kept.
+    /// Returns true if the findings would still keep another reason of high weight.
     pub(crate) fn has_room_for_high(&self) -> bool {
         self.high.len() < MAX_REASONS_PER_WEIGHT
     }
 
-    /// The most that any of them adds to the risk.
+    /// Returns the weight of the heaviest reason.
     #[must_use]
     pub fn heaviest(&self) -> ReasonWeight {
         self.heaviest.unwrap_or(ReasonWeight::Low)
     }
 
-    /// The verdict at a level of autonomy (C7.1, C7.2).
+    /// Turns the findings into a verdict at a level of autonomy (C7.1, C7.2).
     pub fn decide(self, autonomy: AutonomyLevel) -> GateVerdict {
         let mut reasons = [self.blocked, self.high, self.medium, self.low].concat();
-        // Nothing found is not permission: silence means no.
+        // A call without any finding was not judged, and is refused.
         let heaviest = self.heaviest.unwrap_or_else(|| {
             reasons.push(GateReason::NotJudged);
             ReasonWeight::Blocked
@@ -123,16 +119,15 @@ impl GateFindings {
     }
 }
 
-/// What a reason adds to a call's risk.
+/// The weight of a reason: how much it adds to the risk of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReasonWeight {
-    /// Nothing.
     Low,
-    /// The operator should see it.
+    /// The operator should see the call before it runs.
     Medium,
-    /// It is only for `full`.
+    /// The call runs only at `full`.
     High,
-    /// It is refused at every level.
+    /// The call is refused at every level.
     Blocked,
 }
 

@@ -1,13 +1,13 @@
-//! Types that know how to read themselves.
+//! Conversion of TOML values into Rust types.
 
 use std::collections::BTreeMap;
 
 use crate::{Spanned, TomlTable, TomlValue};
 
-/// A type that can be read from a value. An implementation records what doesn't fit, through the methods of
-/// [`TomlValue`], and gives `None`.
+/// A type that can be read from a [`TomlValue`]. If the value doesn't fit, an implementation records a fault
+/// through the methods of [`TomlValue`] and returns `None`.
 pub trait FromValue<'a>: Sized {
-    /// Reads the value, or records why not.
+    /// Reads the value, or records a fault and returns `None`.
     fn from_value(value: TomlValue<'a>) -> Option<Self>;
 }
 
@@ -56,7 +56,8 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Spanned<T> {
 
 impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
     fn from_value(value: TomlValue<'a>) -> Option<Self> {
-        // Every element is read before the first bad one ends it, so that all are reported.
+        // Two steps, so that the faults of all elements are recorded, not only those of the first bad
+        // element.
         let read: Vec<Option<T>> = value.elements()?.into_iter().map(T::from_value).collect();
         read.into_iter().collect()
     }

@@ -1,4 +1,4 @@
-//! One reading of one document: the source, its faults so far, and how complete the tree is.
+//! The entry point [`read`], and the state that is shared while a document is read.
 
 use toml::de::{DeTable, Error};
 
@@ -8,11 +8,12 @@ use crate::{
     ConfigFault, FaultCollector, FaultReport, MAX_SOURCE_BYTES, SourceText, Span, TomlTable, code, syntax,
 };
 
-/// What every table and value of a document shares.
+/// The state that all tables and values of a document share.
 #[derive(Debug)]
 pub(crate) struct DocumentContext<'a> {
     pub(crate) source: &'a SourceText,
     pub(crate) faults: &'a FaultCollector,
+    /// True if parts of the file could not be parsed.
     pub(crate) incomplete: bool,
 }
 
@@ -26,26 +27,26 @@ impl DocumentContext<'_> {
     }
 }
 
-/// Parses the source and gives its root table to `with`, which reads what it knows and returns the value.
-/// Keys that it did not ask for are reported. The value counts only if no fault was recorded.
+/// Parses the source and passes its root table to `read_root`, which reads the keys it knows and returns the
+/// value. Keys that `read_root` doesn't ask for are reported as faults.
 ///
 /// # Errors
-/// All faults that were found, in source order.
+/// Returns all faults in source order. If there is any fault, the value is dropped.
 pub fn read<T>(
     source: SourceText,
-    with: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
+    read_root: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
 ) -> Result<T, FaultReport> {
     let faults = FaultCollector::default();
     let value = match source.rejection() {
-        Some(refusal) => {
-            let fault = rejection_fault(refusal);
-            let curtain = RedactionBoundary::new(&source);
-            faults.hide(curtain.redacted_span());
-            faults.hide(curtain.redacted_part_of_line(fault.span().start));
+        Some(rejection) => {
+            let fault = rejection_fault(rejection);
+            let boundary = RedactionBoundary::new(&source);
+            faults.hide(boundary.redacted_span());
+            faults.hide(boundary.redacted_part_of_line(fault.span().start));
             faults.push(fault);
             None
         }
-        None => read_tree(&source, &faults, with),
+        None => read_tree(&source, &faults, read_root),
     };
     match value {
         Some(value) if faults.is_empty() => Ok(value),
@@ -55,9 +56,9 @@ pub fn read<T>(
                     ConfigFault::new(
                         code::UNREADABLE,
                         Span::FILE,
-                        "this file could not be read, and no reason was given",
+                        "could not read this file, and the program gave no reason",
                     )
-                    .help("this is a mistake of the program: report it, with the file"),
+                    .help("this is a bug in the program: report it, and include the file"),
                 );
             }
             Err(FaultReport::new(source, faults))
@@ -68,47 +69,48 @@ pub fn read<T>(
 fn read_tree<T>(
     source: &SourceText,
     faults: &FaultCollector,
-    with: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
+    read_root: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
 ) -> Option<T> {
     let (whole, errors) = DeTable::parse_recoverable(source.text());
     let incomplete = !errors.is_empty();
     let readable = if incomplete { readable_part(source, errors, faults) } else { String::new() };
     let tree = if incomplete { DeTable::parse_recoverable(&readable).0 } else { whole };
     secret::hidden_in_tree(source, tree.get_ref()).into_iter().for_each(|span| faults.hide(span));
-    let reading = DocumentContext { source, faults, incomplete };
-    let mut root = TomlTable::root(tree.get_ref(), &reading);
-    let value = with(&mut root);
+    let context = DocumentContext { source, faults, incomplete };
+    let mut root = TomlTable::root(tree.get_ref(), &context);
+    let value = read_root(&mut root);
     root.finish();
     value
 }
 
-/// What can be read of a text that doesn't parse; its faults are put on record.
+/// Records the syntax faults of a text that doesn't parse, and returns the part of the text that can be read.
 fn readable_part(source: &SourceText, errors: Vec<Error>, faults: &FaultCollector) -> String {
-    let curtain = RedactionBoundary::new(source);
-    faults.hide(curtain.redacted_span());
-    let mended = syntax::blank_syntax_errors(source, errors, &curtain, faults);
-    let above = curtain.end_of_lines_above();
-    if above >= mended.len() {
-        return mended;
+    let boundary = RedactionBoundary::new(source);
+    faults.hide(boundary.redacted_span());
+    let repaired = syntax::blank_syntax_errors(source, errors, &boundary, faults);
+    let above = boundary.end_of_lines_above();
+    if above >= repaired.len() {
+        return repaired;
     }
-    // What begins above the curtain and ends behind it is not what it was.
-    let above = mended.get(..above).unwrap_or_default();
+    // A value that starts above the boundary and ends below it would be cut, so the part above must parse by
+    // itself.
+    let above = repaired.get(..above).unwrap_or_default();
     if DeTable::parse_recoverable(above).1.is_empty() { above.to_owned() } else { String::new() }
 }
 
-fn rejection_fault(refusal: &SourceRejection) -> ConfigFault {
-    match refusal {
+fn rejection_fault(rejection: &SourceRejection) -> ConfigFault {
+    match rejection {
         SourceRejection::TooLarge { bytes } => ConfigFault::new(
             code::TOO_LARGE,
             Span::FILE,
-            format!("this file has {bytes} bytes; at most {MAX_SOURCE_BYTES} are read"),
+            format!("this file has {bytes} bytes, but the limit is {MAX_SOURCE_BYTES}"),
         )
         .help("check that it is the right file"),
         SourceRejection::NotUtf8 { at } => ConfigFault::new(
             code::NOT_UTF8,
             Span { start: *at, end: at + '\u{fffd}'.len_utf8() },
-            "from here on this is not UTF-8 text",
+            "the file is not valid UTF-8 from here on",
         )
-        .help("save the file with the encoding UTF-8"),
+        .help("save the file as UTF-8"),
     }
 }

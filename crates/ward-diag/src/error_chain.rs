@@ -1,24 +1,24 @@
-//! An error and everything behind it.
+//! Display of an error together with its causes.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 
-/// Shows an error with all its causes, in one line: each says only its own part, and this puts them together.
+/// Displays an error and all its causes on one line, separated by `: `.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorChain<'e>(pub &'e dyn Error);
 
 impl Display for ErrorChain<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let mut said = self.0.to_string();
-        formatter.write_str(&said)?;
+        let mut previous = self.0.to_string();
+        formatter.write_str(&previous)?;
         let mut next = self.0.source();
         while let Some(cause) = next {
             let text = cause.to_string();
-            // One that only passes another on says the same as that one.
-            if !said.ends_with(&text) {
+            // A transparent error has the same message as its cause, which must not appear twice.
+            if !previous.ends_with(&text) {
                 write!(formatter, ": {text}")?;
             }
-            said = text;
+            previous = text;
             next = cause.source();
         }
         Ok(())

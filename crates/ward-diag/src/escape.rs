@@ -1,10 +1,10 @@
-//! Text from a file that is safe to show: it can neither steer a terminal nor turn a line round, and nothing in it
-//! is invisible.
+//! Escaping of text from a file, so that it can't send control sequences to a terminal, reverse the direction
+//! of a line, or contain invisible characters.
 
-/// Longest text that a message repeats.
+/// The longest text that a message quotes, in characters.
 const MAX_QUOTED: usize = 60;
 
-/// The text with everything invisible escaped, cut short.
+/// Escapes invisible characters, and shortens the text to [`MAX_QUOTED`] characters.
 pub(crate) fn escape_and_truncate(text: &str) -> String {
     let mut shown: String = text.chars().take(MAX_QUOTED).flat_map(escape_char).collect();
     if text.chars().nth(MAX_QUOTED).is_some() {
@@ -13,12 +13,12 @@ pub(crate) fn escape_and_truncate(text: &str) -> String {
     shown
 }
 
-/// The text with everything invisible escaped.
+/// Escapes invisible characters in a text of any length.
 pub(crate) fn escape_invisible(text: &str) -> String {
     text.chars().flat_map(escape_char).collect()
 }
 
-/// The character, or its escape if it is invisible.
+/// Returns the character, or its escape sequence if it is invisible.
 pub(crate) fn escape_char(character: char) -> impl Iterator<Item = char> {
     let escape = is_invisible(character);
     let escaped = escape.then(|| character.escape_default()).into_iter().flatten();
@@ -26,7 +26,8 @@ pub(crate) fn escape_char(character: char) -> impl Iterator<Item = char> {
     escaped.chain(plain)
 }
 
-/// Whether a character shows nothing of itself, changes how its neighbours look, or looks different everywhere.
+/// Returns true if a character is invisible, changes how its neighbours are displayed, or has no standard
+/// appearance.
 pub(crate) fn is_invisible(character: char) -> bool {
     let after = INVISIBLE.partition_point(|(first, _)| *first <= character);
     let in_table = after
@@ -37,8 +38,8 @@ pub(crate) fn is_invisible(character: char) -> bool {
     in_table || u32::from(character) & 0xfffe == 0xfffe
 }
 
-/// In order: the Unicode categories Cc, Cf, Zl, Zp and Co, what is not a character, and what the standard calls
-/// default-ignorable: fillers, joiners and variation selectors.
+/// Sorted ranges of the Unicode categories Cc, Cf, Zl, Zp and Co, of noncharacters, and of code points with
+/// the property `Default_Ignorable_Code_Point` (fillers, joiners and variation selectors).
 const INVISIBLE: &[(char, char)] = &[
     ('\u{0}', '\u{1f}'),
     ('\u{7f}', '\u{9f}'),

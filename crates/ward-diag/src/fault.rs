@@ -1,4 +1,4 @@
-//! One fault, and the collection of all of them in source order.
+//! Faults: the problems found in a configuration file, and the collector that keeps them in source order.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,44 +8,44 @@ use crate::escape::escape_and_truncate;
 use crate::span_set::SpanSet;
 use crate::{Span, Spanned, closest};
 
-/// How many faults are kept. Whoever has more mends these first; the rest is counted.
+/// The number of faults that a report lists. Further faults are only counted.
 pub const MAX_FAULTS: usize = 100;
 
-/// Stable names of the faults that this library finds by itself. Callers add their own.
+/// The stable codes of the faults that this crate reports. Callers add their own codes.
 pub mod code {
-    /// A key that nothing reads.
+    /// The file has a key that no reader asked for.
     pub const UNKNOWN_KEY: &str = "unknown-key";
-    /// A key that must be there and is not.
+    /// A required key is missing.
     pub const MISSING_KEY: &str = "missing-key";
-    /// Text where a number is wanted, and the like.
+    /// A value has the wrong type, such as text in place of a number.
     pub const WRONG_TYPE: &str = "wrong-type";
-    /// A number outside its limits.
+    /// A number is outside its limits.
     pub const OUT_OF_RANGE: &str = "out-of-range";
-    /// A word that is not one of the allowed ones.
+    /// A text is not one of the allowed words.
     pub const NOT_ALLOWED: &str = "not-allowed";
-    /// A text, list or table that must not be empty.
+    /// A text or list is empty, but must not be.
     pub const EMPTY: &str = "empty";
-    /// A value that its own parser refused.
+    /// The parser of a value rejected it.
     pub const INVALID: &str = "invalid-value";
-    /// The same name twice.
+    /// A name that must be unique is used twice.
     pub const DUPLICATE: &str = "duplicate";
-    /// A reference to something that is not defined.
+    /// A value refers to a name that is not defined.
     pub const UNKNOWN_NAME: &str = "unknown-name";
     /// The text is not TOML.
     pub const SYNTAX: &str = "syntax";
-    /// The same key twice in one table.
+    /// A table has the same key twice.
     pub const DUPLICATE_KEY: &str = "duplicate-key";
-    /// More levels of nesting than are read.
+    /// The text is nested more deeply than the parser allows.
     pub const TOO_DEEP: &str = "too-deep";
-    /// The text is longer than is read.
+    /// The text is longer than [`MAX_SOURCE_BYTES`](crate::MAX_SOURCE_BYTES).
     pub const TOO_LARGE: &str = "too-large";
     /// The bytes are not UTF-8.
     pub const NOT_UTF8: &str = "not-utf8";
-    /// No value came out although nothing was found wrong: a mistake of the program.
+    /// The reader returned no value and recorded no fault, which is a bug in the program.
     pub const UNREADABLE: &str = "unreadable";
 }
 
-/// What is wrong, where, and what would be right.
+/// A problem in a configuration file: its place, a message, and optionally a help text and related places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
     pub(crate) code: &'static str,
@@ -55,29 +55,30 @@ pub struct ConfigFault {
     pub(crate) related: Vec<RelatedPlace>,
 }
 
-/// A second place that belongs to a fault.
+/// A second place that helps to explain a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelatedPlace {
-    /// Where it is.
+    /// The place in the source.
     pub span: Span,
-    /// What it has to do with the fault, such as `first defined here`.
+    /// The label shown at the place, such as `first defined here`.
     pub note: String,
 }
 
 impl ConfigFault {
-    /// A fault at a place. The code is stable and kebab-case; the message starts lower-case, without a full stop.
+    /// Creates a fault. The code is stable and in kebab case. The message starts in lower case and has no
+    /// full stop.
     pub fn new(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self { code, span, message: message.into(), help: None, related: Vec::new() }
     }
 
-    /// Says how to mend it.
+    /// Adds advice on how to fix the fault.
     #[must_use]
-    pub fn help(mut self, cure: impl Into<String>) -> Self {
-        self.help = Some(cure.into());
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
         self
     }
 
-    /// Points at a second place. One that stands nowhere (a default) is left out.
+    /// Adds a related place. [`Span::FILE`], the span of defaults, is left out.
     #[must_use]
     pub fn related(mut self, span: Span, note: impl Into<String>) -> Self {
         if span != Span::FILE {
@@ -86,38 +87,38 @@ impl ConfigFault {
         self
     }
 
-    /// The stable name for programs.
+    /// Returns the stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Where it is.
+    /// Returns the place of the fault.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// What is wrong.
+    /// Returns the message, without the help text.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// How to mend it.
+    /// Returns the advice on how to fix the fault.
     #[must_use]
     pub fn help_text(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The second places.
+    /// Returns the related places, in the order they were added.
     #[must_use]
     pub fn related_places(&self) -> &[RelatedPlace] {
         &self.related
     }
 }
 
-/// Why a parser refuses a text: what a function gives back that knows nothing of files and spans.
+/// The error of a function that parses a single value and knows nothing about files and spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidValue {
     pub(crate) code: &'static str,
@@ -127,26 +128,26 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// A refusal, to be pointed at the whole value.
+    /// Creates an error about the whole value.
     pub fn new(message: impl Into<String>) -> Self {
         Self { code: code::INVALID, message: message.into(), help: None, at: None }
     }
 
-    /// Gives it a code of its own.
+    /// Replaces the code [`code::INVALID`].
     #[must_use]
     pub fn code(mut self, code: &'static str) -> Self {
         self.code = code;
         self
     }
 
-    /// Says how to mend it.
+    /// Adds advice on how to fix the value.
     #[must_use]
-    pub fn help(mut self, cure: impl Into<String>) -> Self {
-        self.help = Some(cure.into());
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
         self
     }
 
-    /// Narrows the place to bytes of the text that was parsed.
+    /// Narrows the place to a range of bytes within the parsed text.
     #[must_use]
     pub fn at(mut self, bytes: Range<usize>) -> Self {
         self.at = Some(bytes);
@@ -154,7 +155,7 @@ impl InvalidValue {
     }
 }
 
-/// All faults found so far. Shared by everything that reads one document.
+/// The faults found so far in a document, shared by everything that reads it.
 #[derive(Debug, Default)]
 pub struct FaultCollector {
     kept: RefCell<CollectedFaults>,
@@ -162,14 +163,16 @@ pub struct FaultCollector {
 
 #[derive(Debug, Default)]
 struct CollectedFaults {
-    // Keyed by place, then by order of discovery: sorted at all times, and the last one is the one to drop.
+    // Keyed by offset, then by order of discovery, so that faults are always sorted and the last is the next
+    // to drop.
     by_place: BTreeMap<(usize, usize), ConfigFault>,
     found: usize,
     hidden: SpanSet,
 }
 
 impl FaultCollector {
-    /// Records a fault. Beyond [`MAX_FAULTS`] those furthest down are only counted.
+    /// Records a fault. If there are more than [`MAX_FAULTS`], the faults furthest down the file are only
+    /// counted.
     pub fn push(&self, fault: ConfigFault) {
         let mut kept = self.kept.borrow_mut();
         let key = (fault.span.start, kept.found);
@@ -180,19 +183,19 @@ impl FaultCollector {
         }
     }
 
-    /// How many faults were found.
+    /// Returns the number of faults found, including those that are only counted.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept.borrow().found
     }
 
-    /// Whether nothing was found.
+    /// Returns true if no fault was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Never shows the text of this place in a snippet.
+    /// Masks the text of this span in every snippet.
     pub fn hide(&self, span: Span) {
         self.kept.borrow_mut().hidden.insert(span);
     }
@@ -201,12 +204,12 @@ impl FaultCollector {
         self.kept.borrow().hidden.overlaps(span)
     }
 
-    /// A name for a message, or `***` where it must not be shown.
+    /// Returns a name for use in a message, or `***` if the span is hidden.
     fn display_name(&self, name: &str, span: Span) -> String {
         if self.is_hidden(span) { "***".to_owned() } else { escape_and_truncate(name) }
     }
 
-    /// Records a fault for each name that was there before, pointing at the first of its kind.
+    /// Records a fault for each name that occurs more than once, pointing at its first occurrence.
     pub fn report_duplicates<'n, N: Ord + std::fmt::Display + 'n>(
         &self,
         what: &str,
@@ -228,13 +231,13 @@ impl FaultCollector {
                         ),
                     )
                     .related(*before, "first used here")
-                    .help(format!("give each its own {what}")),
+                    .help(format!("give each a different {what}")),
                 ),
             }
         }
     }
 
-    /// Records that a name refers to nothing, with the nearest of those that exist.
+    /// Records a reference to an unknown name, and suggests the most similar known name.
     pub fn report_unknown_name<'c>(
         &self,
         what: &str,
@@ -245,7 +248,7 @@ impl FaultCollector {
         let help = match closest(name.value, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.is_empty() => format!("no {what} is defined in this file"),
-            None => format!("there is {}", join_names(&known, "and")),
+            None => format!("use {}", join_names(&known, "or")),
         };
         self.push(
             ConfigFault::new(
@@ -264,10 +267,10 @@ impl FaultCollector {
     }
 }
 
-/// How many names a sentence can carry before it stops being one.
+/// The number of names that a message lists before it cuts the list short.
 const MAX_LISTED: usize = 12;
 
-/// "`a`, `b` or `c`".
+/// Joins names as in "`a`, `b` or `c`", where `last` is the conjunction.
 pub(crate) fn join_names(names: &[&str], last: &str) -> String {
     let shown: Vec<String> =
         names.iter().take(MAX_LISTED).map(|name| format!("`{}`", escape_and_truncate(name))).collect();

@@ -1,26 +1,28 @@
-//! TOML in; a typed value or *every* fault out, each with its place, what is wrong and what would be right.
+//! Reads a TOML configuration into a typed value, or reports *every* fault in it. Each fault has a place, a
+//! message and advice on how to fix it.
 //!
-//! Start at [`read`]: it parses a [`SourceText`], hands the root [`TomlTable`] to the caller, and returns the value
-//! or a [`FaultReport`]. Reading never stops at the first fault: each accessor records what it found and returns
-//! `None`, so that a person mends a file in one go. A report is rendered for a terminal or serialised as JSON.
+//! Start with [`read`]: it parses a [`SourceText`], passes the root [`TomlTable`] to the caller, and returns
+//! the value or a [`FaultReport`]. Reading doesn't stop at the first fault: each accessor records the fault
+//! and returns `None`, so that a person can fix a whole file at once. A report can be rendered for a terminal
+//! or serialised as JSON.
 //!
 //! ```
-//! use ward_diag::{read, Fault, Source, Spanned, Style, Table, code};
+//! use ward_diag::{read, ConfigFault, ReportStyle, SourceText, Spanned, TomlTable, code};
 //!
 //! struct Entry { id: String, argv: Vec<String>, max_run: u32, warn: u32 }
 //!
-//! fn entry(mut table: Table<'_>) -> Option<Entry> {
+//! fn entry(mut table: TomlTable<'_>) -> Option<Entry> {
 //!     let id = table.required::<String>("id");
 //!     let argv = table.required::<Vec<String>>("argv");
 //!     let max_run = table.required::<Spanned<u32>>("max_run");
-//!     let warn = table.optional::<Spanned<u32>>("warn").unwrap_or(Spanned::nowhere(5));
+//!     let warn = table.optional::<Spanned<u32>>("warn").unwrap_or(Spanned::without_span(5));
 //!     let faults = table.faults();
 //!     table.finish();
-//!     // Everything has been read and every fault of form recorded; only now does meaning come.
+//!     // Use `?` only after `finish`, so that the faults of every key are recorded.
 //!     let (id, argv, max_run) = (id?, argv?, max_run?);
 //!     if warn.value >= max_run.value {
 //!         faults.push(
-//!             Fault::new(code::INVALID, warn.span, format!("`{id}` warns before it can start"))
+//!             ConfigFault::new(code::INVALID, warn.span, format!("`{id}` warns before it can start"))
 //!                 .related(max_run.span, "its longest run")
 //!                 .help(format!("lower `warn` below {}", max_run.value)),
 //!         );
@@ -40,13 +42,13 @@
 //! arg = ["tuxpaint"]
 //! max_run = "long"
 //! "#;
-//! let report = read(Source::new("policy.toml", text), |root| {
+//! let report = read(SourceText::new("policy.toml", text), |root| {
 //!     root.tables("entry").into_iter().map(entry).collect::<Option<Vec<_>>>()
 //! })
 //! .err()
 //! .expect("three faults");
 //!
-//! assert_eq!(report.render(Style::Plain), r#"policy.toml:6:8: `tuxmath` warns before it can start
+//! assert_eq!(report.render(ReportStyle::Plain), r#"policy.toml:6:8: `tuxmath` warns before it can start
 //!    5 | max_run = 60
 //!      |           -- its longest run
 //!    6 | warn = 90
@@ -65,10 +67,10 @@
 //! "#);
 //! ```
 //!
-//! What this crate never does: read a file, print, decide about colours, or know what any key means.
-//! A value that must not be shown is hidden by the name of its key: [`SourceText::hide_values_of`].
+//! This crate never reads files, never prints, never decides whether to use colours, and doesn't know what
+//! any key means. To keep secret values out of reports, name their keys with [`SourceText::hide_values_of`].
 //!
-//! [`ErrorChain`] does for errors what a report does for files: it shows one with everything behind it.
+//! [`ErrorChain`] displays an error together with its causes.
 
 #![warn(missing_docs)]
 

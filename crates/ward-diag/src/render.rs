@@ -1,4 +1,4 @@
-//! Faults as people read them: place and fault, the line with a caret, the cure.
+//! Rendering of faults for people: the place and message, the line with a caret, and the help text.
 
 use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -7,23 +7,24 @@ use crate::escape::{escape_char, escape_invisible};
 use crate::span_set::SpanSet;
 use crate::{ConfigFault, SourcePosition, SourceText, Span};
 
-/// Whether a report has colours.
+/// The style of a rendered report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportStyle {
-    /// Text only.
+    /// Plain text without escape sequences.
     Plain,
-    /// With ANSI escapes.
+    /// Text with ANSI escape sequences for colours.
     Coloured,
 }
 
-/// Snippets are set off from the text around them.
+/// The indentation of snippets.
 const INDENT: &str = "   ";
 
-/// How much of a line is shown on each side of a place. The renderer cuts to the width of a screen; this keeps
-/// it from ever seeing a line of a megabyte.
+/// The number of bytes of a line that are passed to the renderer on each side of a place. The renderer cuts
+/// lines to the width of a terminal, but would be slow on a line of a megabyte.
 const MAX_CONTEXT: usize = 300;
 
-/// What stands for a value that must not be shown. Its length says nothing.
+/// The text shown in place of a hidden value. Its length is fixed, so it doesn't reveal the length of the
+/// value.
 const MASK: &str = "***";
 
 pub(crate) fn render(
@@ -33,8 +34,8 @@ pub(crate) fn render(
     hidden: &SpanSet,
     style: ReportStyle,
 ) -> String {
-    let page = ReportRenderer { source, hidden, style };
-    let mut text = faults.iter().map(|fault| page.render_fault(fault)).collect::<Vec<_>>().join("\n");
+    let renderer = ReportRenderer { source, hidden, style };
+    let mut text = faults.iter().map(|fault| renderer.render_fault(fault)).collect::<Vec<_>>().join("\n");
     match more {
         0 => {}
         1 => text.push_str("\nand 1 more fault\n"),
@@ -49,7 +50,7 @@ struct ReportRenderer<'r> {
     style: ReportStyle,
 }
 
-/// One line of the source, ready to be shown, with what to mark on it.
+/// A line of the source as it is shown, with the ranges to mark.
 struct SnippetLine {
     number: usize,
     text: String,
@@ -84,7 +85,7 @@ impl ReportRenderer<'_> {
         }
     }
 
-    /// The lines of a fault and its related places, without the frame that the renderer puts around them.
+    /// Renders the lines of a fault and its related places, without the frame that `annotate_snippets` draws.
     fn render_snippet(&self, fault: &ConfigFault) -> String {
         let lines = self.lines(fault);
         if lines.is_empty() {
@@ -132,8 +133,8 @@ impl ReportRenderer<'_> {
             .collect()
     }
 
-    /// One line, cut around its first place, with masks over what must not be seen. A place that goes on in
-    /// the next line is marked to the end of this one.
+    /// Returns a line cut around its first place, with hidden values masked. A place that continues on the
+    /// next line is marked up to the end of this line.
     fn line(&self, number: usize, places: &[(Span, AnnotationKind, Option<String>)]) -> SnippetLine {
         let whole = self.source.line_span(number);
         let focus = places.first().map_or(whole.start, |(span, ..)| span.start);
@@ -163,14 +164,14 @@ fn render_line(line: &SnippetLine, renderer: &Renderer, width: usize) -> String 
     let report = renderer.render(&[Group::with_level(Level::ERROR).element(snippet)]);
     let own_width = line.number.to_string().len();
     let pad = " ".repeat(width - own_width);
-    // The first line of the frame is empty.
+    // The first line that `annotate_snippets` renders is an empty part of its frame.
     report.lines().skip(1).map(|row| format!("{INDENT}{pad}{}\n", row.trim_end())).collect()
 }
 
-/// Part of a text with masks and escapes in it, and where the places of the original went.
+/// A part of the source with masks and escapes, and a map from source offsets to offsets in the result.
 struct MaskedText {
     text: String,
-    /// Where each piece of the original begins, and where what stands for it does.
+    /// The start of each piece in the source, and the start of its replacement in `text`.
     pieces: Vec<(usize, usize)>,
 }
 
@@ -195,7 +196,7 @@ impl MaskedText {
     fn push_visible(&mut self, source: &SourceText, span: Span) {
         for (at, character) in source.slice(span).char_indices() {
             self.pieces.push((span.start + at, self.text.len()));
-            // The renderer has its own pictures for these, and knows how wide a tab is.
+            // `annotate_snippets` replaces control characters itself, and knows the width of a tab.
             if character.is_ascii_control() {
                 self.text.push(character);
             } else {
@@ -204,7 +205,8 @@ impl MaskedText {
         }
     }
 
-    /// An offset of the source as an offset of the masked text; inside a piece it is the piece's end.
+    /// Converts a source offset into an offset of the masked text. An offset inside a piece becomes the end
+    /// of the piece.
     fn map_offset(&self, offset: usize) -> usize {
         let piece = self.pieces.partition_point(|(start, _)| *start < offset);
         self.pieces.get(piece).map_or(self.text.len(), |(_, shown)| *shown)

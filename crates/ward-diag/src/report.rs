@@ -1,4 +1,4 @@
-//! All faults of one source, for people and for programs.
+//! The report of all faults in a source, for people and for programs.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::render::{self, ReportStyle};
 use crate::span_set::SpanSet;
 use crate::{ConfigFault, FaultCollector, SourcePosition, SourceText};
 
-/// Why a document was refused: every fault, in source order.
+/// The error for a document with faults: the faults in source order, and the source to quote from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultReport {
-    // Boxed, so that a `Result` with a report in it stays small.
+    // Boxed to keep a `Result` with a report small.
     source: Box<SourceText>,
     faults: Vec<ConfigFault>,
     more: usize,
@@ -30,36 +30,37 @@ impl FaultReport {
         Self { source: Box::new(source), faults, more, hidden }
     }
 
-    /// The faults that were kept.
+    /// Returns the first faults in source order, at most [`MAX_FAULTS`](crate::MAX_FAULTS).
     #[must_use]
     pub fn faults(&self) -> &[ConfigFault] {
         &self.faults
     }
 
-    /// How many more there are.
+    /// Returns the number of faults that are not listed.
     #[must_use]
     pub fn omitted_count(&self) -> usize {
         self.more
     }
 
-    /// The text that was read.
+    /// Returns the source that was read.
     #[must_use]
     pub fn source(&self) -> &SourceText {
         &self.source
     }
 
-    /// Each fault on a line of its own: place, fault and cure, for a log.
+    /// Returns one line per fault with its place, message and help text, for a log.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |fault: &ConfigFault| {
             let SourcePosition { line, column } = self.source.position(fault.span.start);
-            let cure = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-            format!("{}:{line}:{column}: {}{cure}", self.source.name(), fault.message)
+            let help = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{}:{line}:{column}: {}{help}", self.source.name(), fault.message)
         };
         self.faults.iter().map(line).collect()
     }
 
-    /// The report for people. Whether it may have colours, the caller knows.
+    /// Renders the report for people. The caller decides about colours, since it knows where the report is
+    /// printed.
     #[must_use]
     pub fn render(&self, style: ReportStyle) -> String {
         render::render(&self.source, &self.faults, self.more, &self.hidden, style)
@@ -74,7 +75,7 @@ impl fmt::Display for FaultReport {
 
 impl std::error::Error for FaultReport {}
 
-/// `{ "faults": [...], "more": 0 }`; the text itself is not part of it.
+/// Serialises the report as `{ "faults": [...], "more": 0 }`, without the source text.
 impl Serialize for FaultReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let faults: Vec<FaultRecord<'_>> = self.faults.iter().map(|fault| self.record(fault)).collect();

@@ -1,32 +1,33 @@
-//! Which parts of a text must never be shown.
+//! Finds the parts of a source that must never be shown, because they may hold the value of a hidden key.
 //!
-//! In a file that parses, the tree says what belongs to a hidden key. In a file that doesn't, nobody can say where
-//! a value ends or which table a line is in. So no value is looked for there: see [`RedactionBoundary`].
+//! If the file parses, the parsed tree shows which values belong to a hidden key. If it doesn't parse, there
+//! is no reliable way to tell where a value ends or which table a line is in, so everything after the first
+//! mention of a hidden key is hidden: see [`RedactionBoundary`].
 
 use toml::de::{DeTable, DeValue};
 
 use crate::span_set::SpanSet;
 use crate::{SourceText, Span};
 
-/// What of a file that parses stays hidden: the values of hidden keys, texts that speak of them, and all comments,
-/// in which an old secret or one that is switched off may stand.
+/// Returns the hidden spans of a file that parses: the values of hidden keys, strings that mention a hidden
+/// key, and all comments, since a comment may hold an old or disabled secret.
 pub(crate) fn hidden_in_tree(source: &SourceText, root: &DeTable<'_>) -> Vec<Span> {
     if source.hidden_keys().is_empty() {
         return Vec::new();
     }
-    let mut found =
-        HiddenSpanCollector { keys: source.hidden_keys(), hidden: Vec::new(), words: SpanSet::default() };
-    found.collect_table(root, KeyVisibility::Shown);
-    found.hidden.extend(comment_spans(source, &found.words));
-    found.hidden
+    let mut collector =
+        HiddenSpanCollector { keys: source.hidden_keys(), hidden: Vec::new(), tokens: SpanSet::default() };
+    collector.collect_table(root, KeyVisibility::Shown);
+    collector.hidden.extend(comment_spans(source, &collector.tokens));
+    collector.hidden
 }
 
-/// All that a value holds, also where it is a table that is spread over dotted keys.
+/// Returns the spans of everything within a value, even if the value is a table spread over dotted keys.
 pub(crate) fn hidden_in_value(value: &toml::Spanned<DeValue<'_>>) -> Vec<Span> {
-    let mut found =
-        HiddenSpanCollector { keys: &[], hidden: vec![value.span().into()], words: SpanSet::default() };
-    found.collect_value(value, KeyVisibility::Hidden);
-    found.hidden
+    let mut collector =
+        HiddenSpanCollector { keys: &[], hidden: vec![value.span().into()], tokens: SpanSet::default() };
+    collector.collect_value(value, KeyVisibility::Hidden);
+    collector.hidden
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,38 +39,40 @@ enum KeyVisibility {
 struct HiddenSpanCollector<'k> {
     keys: &'k [String],
     hidden: Vec<Span>,
-    /// Keys and plain values: where a `#` is not the start of a comment.
-    words: SpanSet,
+    /// The spans of keys and scalar values, in which a `#` doesn't start a comment.
+    tokens: SpanSet,
 }
 
 impl HiddenSpanCollector<'_> {
-    fn collect_table(&mut self, table: &DeTable<'_>, under: KeyVisibility) {
+    fn collect_table(&mut self, table: &DeTable<'_>, visibility: KeyVisibility) {
         for (key, value) in table {
-            self.words.insert(key.span().into());
-            let named = self.keys.iter().any(|hidden| hidden.as_str() == key.get_ref());
-            let under = if named { KeyVisibility::Hidden } else { under };
-            // The span of a table with a header is its header, which says no more than the key.
-            if under == KeyVisibility::Hidden && value.span().start >= key.span().end {
+            self.tokens.insert(key.span().into());
+            let is_hidden_key = self.keys.iter().any(|hidden| hidden.as_str() == key.get_ref());
+            let visibility = if is_hidden_key { KeyVisibility::Hidden } else { visibility };
+            // The span of a table with a header is the header itself, which reveals no more than the key.
+            if visibility == KeyVisibility::Hidden && value.span().start >= key.span().end {
                 self.hidden.push(value.span().into());
             }
-            self.collect_value(value, under);
+            self.collect_value(value, visibility);
         }
     }
 
-    fn collect_value(&mut self, value: &toml::Spanned<DeValue<'_>>, under: KeyVisibility) {
+    fn collect_value(&mut self, value: &toml::Spanned<DeValue<'_>>, visibility: KeyVisibility) {
         match value.get_ref() {
-            DeValue::Table(inner) => self.collect_table(inner, under),
-            DeValue::Array(items) => items.iter().for_each(|item| self.collect_value(item, under)),
+            DeValue::Table(inner) => self.collect_table(inner, visibility),
+            DeValue::Array(items) => items.iter().for_each(|item| self.collect_value(item, visibility)),
             _ => {
-                self.words.insert(value.span().into());
-                if under == KeyVisibility::Hidden || self.mentions_hidden_key(value.get_ref()) {
+                self.tokens.insert(value.span().into());
+                if visibility == KeyVisibility::Hidden || self.mentions_hidden_key(value.get_ref()) {
                     self.hidden.push(value.span().into());
                 }
             }
         }
     }
 
-    /// A text can be a file with secrets in it, or what a missing quote made of one; keys may be escaped in it.
+    /// Returns true if a string may contain a hidden key and its value. The string can be an embedded file,
+    /// or several lines that a missing quote turned into a string, and keys in it may be written with
+    /// escapes.
     fn mentions_hidden_key(&self, value: &DeValue<'_>) -> bool {
         value.as_str().is_some_and(|text| {
             let escaped = text.contains('\n') && text.contains('\\');
@@ -78,21 +81,23 @@ impl HiddenSpanCollector<'_> {
     }
 }
 
-fn comment_spans(source: &SourceText, words: &SpanSet) -> Vec<Span> {
+fn comment_spans(source: &SourceText, tokens: &SpanSet) -> Vec<Span> {
     let mut comments: Vec<Span> = Vec::new();
     for (at, _) in source.text().match_indices('#') {
-        let in_word = words.overlaps(Span { start: at, end: at + 1 });
+        let in_token = tokens.overlaps(Span { start: at, end: at + 1 });
         let in_comment = comments.last().is_some_and(|comment| at < comment.end);
-        if !in_word && !in_comment {
+        if !in_token && !in_comment {
             comments.push(Span { start: at, end: source.line_span(source.line_of(at)).end });
         }
     }
     comments
 }
 
-/// Falls in a file with hidden keys that doesn't parse. Everything below the first mention of a hidden key is
-/// behind it, as a secret can only stand after its key: shown to nobody, and not read either, so that no message
-/// can repeat it. Above, a faulty line shows its key at most, as that may be a hidden one misspelt.
+/// The place where redaction starts in a file that doesn't parse: the first mention of a hidden key.
+///
+/// A secret can only follow its key, so the text after the boundary is neither shown nor read, and no message
+/// can quote it. Faulty lines before the boundary show only their key, since the key may be a misspelt hidden
+/// key.
 pub(crate) struct RedactionBoundary<'s> {
     source: &'s SourceText,
     start: usize,
@@ -101,7 +106,7 @@ pub(crate) struct RedactionBoundary<'s> {
 impl<'s> RedactionBoundary<'s> {
     pub(crate) fn new(source: &'s SourceText) -> Self {
         let text = source.text();
-        // Any key can be spelt with escapes.
+        // A key can be written with escapes, so the first backslash counts as a mention too.
         let escape = text.find('\\');
         let mentions = source.hidden_keys().iter().filter_map(|key| end_of_first_mention(text, key));
         let start = match source.hidden_keys() {
@@ -111,7 +116,7 @@ impl<'s> RedactionBoundary<'s> {
         Self { source, start }
     }
 
-    /// Where the lines end that are wholly above it.
+    /// Returns the end of the lines that lie completely before the boundary.
     pub(crate) fn end_of_lines_above(&self) -> usize {
         let end = self.source.text().len();
         if self.start == end { end } else { self.source.line_span(self.source.line_of(self.start)).start }
@@ -121,7 +126,7 @@ impl<'s> RedactionBoundary<'s> {
         Span { start: self.start, end: self.source.text().len() }
     }
 
-    /// What a faulty line must not show.
+    /// Returns the part of a faulty line that must not be shown.
     pub(crate) fn redacted_part_of_line(&self, offset: usize) -> Span {
         let line = self.source.line_span(self.source.line_of(offset));
         if self.source.hidden_keys().is_empty() {
@@ -133,13 +138,13 @@ impl<'s> RedactionBoundary<'s> {
         Span { start: line.start + shown, end: line.end }
     }
 
-    /// Whether a message may repeat what stands there.
+    /// Returns true if a message may quote the text of a span.
     pub(crate) fn may_show(&self, span: Span) -> bool {
         span.end <= self.redacted_part_of_line(span.start).start
     }
 }
 
-/// Where the first mention of a key ends, with the `=` behind it.
+/// Returns the end of the first mention of a key, including the `=` after it.
 fn end_of_first_mention(text: &str, key: &str) -> Option<usize> {
     if key.is_empty() {
         return Some(0);
@@ -167,7 +172,8 @@ fn is_bare_key_char(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
-/// Whether a line begins with this one key, or with a header in which it comes first.
+/// Returns true if a line consists of a single key, possibly dotted, with or without an opening bracket and
+/// `=`.
 fn is_single_key(line: &str) -> bool {
     let rest = line
         .trim_start_matches([' ', '\t', '[', '"', '\''])
@@ -175,7 +181,8 @@ fn is_single_key(line: &str) -> bool {
     rest.trim_start_matches(['"', '\'', ' ', '\t', '=']).is_empty()
 }
 
-/// Length of `key =` or `[name]` at the start of a line; of the blanks where there is neither.
+/// Returns the length of the `key =` or `[name]` that a line starts with, or else the length of its leading
+/// blanks.
 fn statement_length(line: &str) -> usize {
     let blanks = line.len() - line.trim_start_matches(BLANKS).len();
     let rest = line.trim_start_matches(BLANKS).trim_start_matches(|c: char| is_bare_key_char(c) || c == '.');

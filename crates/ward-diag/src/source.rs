@@ -1,12 +1,12 @@
-//! A text with its name, and where in it a byte stands for a person.
+//! The source text with its name, and the conversion of byte offsets into lines and columns.
 
 use crate::Span;
 
-/// Longest text that is read. A policy of a thousand entries has about half of it; what is longer is not a
-/// configuration, and a parser's memory is a multiple of its input.
+/// The longest text that is read, in bytes. A policy of a thousand entries has about half as many. The limit
+/// matters because a parser needs a multiple of its input in memory.
 pub const MAX_SOURCE_BYTES: usize = 1024 * 1024;
 
-/// A configuration text and the name it is reported under.
+/// A configuration text and the name that reports use for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceText {
     name: String,
@@ -16,39 +16,40 @@ pub struct SourceText {
     rejection: Option<SourceRejection>,
 }
 
-/// Why a text can't even be looked at.
+/// The reason for rejecting a text before parsing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SourceRejection {
     TooLarge { bytes: usize },
     NotUtf8 { at: usize },
 }
 
-/// Line and column as editors count them: from 1, the column in characters.
+/// A line and column as editors count them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct SourcePosition {
-    /// Line, from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, starting at 1.
     pub column: usize,
 }
 
 impl SourceText {
-    /// A text under the name that people know it by, usually its path. A byte order mark is dropped.
+    /// Creates a source from a text and the name that people know it by, usually its path. A byte order mark
+    /// is dropped.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let text = match text.strip_prefix('\u{feff}') {
             Some(rest) => rest.to_owned(),
             None => text,
         };
-        let refusal =
+        let rejection =
             (text.len() > MAX_SOURCE_BYTES).then_some(SourceRejection::TooLarge { bytes: text.len() });
-        // Nothing of a refused text is shown, so nothing of it is kept.
-        let text = if refusal.is_some() { String::new() } else { text };
+        // A report shows nothing of a text that is too large, so the text isn't kept.
+        let text = if rejection.is_some() { String::new() } else { text };
         let line_starts = line_starts(&text);
-        Self { name: name.into(), text, line_starts, hidden_keys: Vec::new(), rejection: refusal }
+        Self { name: name.into(), text, line_starts, hidden_keys: Vec::new(), rejection }
     }
 
-    /// Like [`new`](Self::new) for the bytes of a file; what is not UTF-8 becomes a fault with its place.
+    /// Creates a source from the bytes of a file. Bytes that are not UTF-8 become a fault with its place.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::new(name, text),
@@ -67,30 +68,34 @@ impl SourceText {
         }
     }
 
-    /// Names of keys whose values are never shown, wherever in the file they stand. As a misspelt name may hold a
-    /// secret too, the values of unknown keys are then hidden as well, and so are all comments. Of a file that
-    /// doesn't parse, nothing is shown or read below the first mention of such a key; syntax faults there have
-    /// their place, fault and cure, but no text.
-    /// A caller who makes sentences of its own from values uses [`TomlValue::quoted`](crate::TomlValue::quoted) for them.
+    /// Hides the values of these keys in reports, wherever in the file the keys occur.
+    ///
+    /// The values of unknown keys are then hidden as well, since a misspelt key may hold a secret, and so are
+    /// all comments. If the file doesn't parse, nothing after the first mention of a hidden key is shown or
+    /// read; syntax faults there have a place, a message and a help text, but no snippet.
+    ///
+    /// Callers that put values into their own messages must use
+    /// [`TomlValue::quoted`](crate::TomlValue::quoted).
     #[must_use]
     pub fn hide_values_of<'k>(mut self, keys: impl IntoIterator<Item = &'k str>) -> Self {
         self.hidden_keys = keys.into_iter().map(str::to_owned).collect();
         self
     }
 
-    /// The name given at the start.
+    /// Returns the name that reports use, usually a path.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text, without a byte order mark.
+    /// Returns the text, without a byte order mark.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where a byte stands for a person. An offset past the end is the end; one inside a character is its start.
+    /// Returns the line and column of a byte offset. An offset past the end counts as the end, and an offset
+    /// inside a character as the start of that character.
     #[must_use]
     pub fn position(&self, offset: usize) -> SourcePosition {
         let offset = self.floor_offset(offset);
@@ -100,7 +105,7 @@ impl SourceText {
         SourcePosition { line: line + 1, column: before.chars().count() + 1 }
     }
 
-    /// The text of a span, or nothing where it doesn't lie in the text.
+    /// Returns the text of a span, or an empty string if the span doesn't lie within the text.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or_default()
@@ -114,12 +119,12 @@ impl SourceText {
         self.rejection.as_ref()
     }
 
-    /// Index, from 0, of the line that an offset lies in.
+    /// Returns the index, starting at 0, of the line that contains an offset.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// The bytes of a line without its line end.
+    /// Returns the span of a line without its line end.
     pub(crate) fn line_span(&self, line: usize) -> Span {
         let start = self.line_starts.get(line).copied().unwrap_or(self.text.len());
         let next = self.line_starts.get(line + 1).copied().unwrap_or(self.text.len());
@@ -129,7 +134,7 @@ impl SourceText {
         Span { start, end: start + content.len() }
     }
 
-    /// A span that lies in the text and on character boundaries, whatever was given.
+    /// Moves a span into the text and onto character boundaries.
     pub(crate) fn clamp(&self, span: Span) -> Span {
         let start = self.floor_offset(span.start);
         Span { start, end: self.floor_offset(span.end).max(start) }

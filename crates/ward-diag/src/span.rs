@@ -1,8 +1,8 @@
-//! Places in a text, and values that remember theirs.
+//! Byte ranges in a source text, and values that carry the range they were read from.
 
 use std::ops::Range;
 
-/// A range of bytes in the text of a [`SourceText`](crate::Source).
+/// A range of bytes in the text of a [`SourceText`](crate::SourceText).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
     /// Offset of the first byte.
@@ -12,10 +12,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// The file as a whole: a fault that no line of the text is to blame for, such as a missing key.
+    /// The file as a whole, for faults that belong to no line, such as a missing key.
     pub const FILE: Self = Self { start: 0, end: 0 };
 
-    /// Whether the two have a byte in common.
+    /// Returns true if the two spans have a byte in common.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
@@ -28,27 +28,27 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// A value with the place it was read from, so that a later check can point at it.
+/// A value with the span it was read from, so that later checks can point at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spanned<T> {
-    /// What was read.
+    /// The value that was read.
     pub value: T,
-    /// Where it stands.
+    /// The place of the value in the source.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// A value read at a place.
+    /// Creates a value that was read at `span`.
     pub const fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }
 
-    /// A value that stands nowhere in the text: a default.
+    /// Creates a value that doesn't occur in the text, such as a default.
     pub const fn without_span(value: T) -> Self {
         Self { value, span: Span::FILE }
     }
 
-    /// The same place with another value.
+    /// Converts the value and keeps its span.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Spanned<U> {
         Spanned { value: change(self.value), span: self.span }
     }

@@ -1,10 +1,10 @@
-//! A set of places.
+//! A set of byte ranges.
 
 use std::collections::BTreeMap;
 
 use crate::Span;
 
-/// Places in order and apart from each other; those that overlap or touch are one.
+/// An ordered set of disjoint spans. Spans that overlap or touch are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SpanSet {
     end_by_start: BTreeMap<usize, usize>,
@@ -28,19 +28,20 @@ impl SpanSet {
         self.end_by_start.range(..span.end).next_back().is_some_and(|(_, end)| span.start < *end)
     }
 
-    /// Those that have a byte in common with a span, in order.
+    /// Returns the spans of the set that have a byte in common with `span`, in order.
     pub(crate) fn overlapping(&self, span: Span) -> impl Iterator<Item = Span> {
-        let reaches_in =
-            self.end_by_start.range(..span.start).next_back().map_or(span.start, |(start, _)| *start);
-        let near = self.end_by_start.range(reaches_in..span.end.max(reaches_in));
-        near.map(|(start, end)| Span { start: *start, end: *end }).filter(move |near| near.overlaps(span))
+        let first = self.end_by_start.range(..span.start).next_back().map_or(span.start, |(start, _)| *start);
+        let candidates = self.end_by_start.range(first..span.end.max(first));
+        candidates
+            .map(|(start, end)| Span { start: *start, end: *end })
+            .filter(move |near| near.overlaps(span))
     }
 }
 
 impl FromIterator<Span> for SpanSet {
     fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
-        let mut places = Self::default();
-        spans.into_iter().for_each(|span| places.insert(span));
-        places
+        let mut set = Self::default();
+        spans.into_iter().for_each(|span| set.insert(span));
+        set
     }
 }

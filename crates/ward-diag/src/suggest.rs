@@ -1,7 +1,8 @@
-//! "Did you mean": the nearest known name, or none when nothing is near.
+//! Suggestions for misspelt names ("did you mean …?").
 
-/// The candidate that a name was probably meant to be. Case and `-` for `_` cost nothing; otherwise one slip
-/// is forgiven for every three letters, so that short names never get a far-fetched suggestion.
+/// Returns the candidate that a misspelt name was probably meant to be. Differences in case, and `-` in place
+/// of `_`, don't count. Otherwise a name may have one typo per three letters, so that short names don't get
+/// far-fetched suggestions.
 #[must_use]
 pub fn closest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let wanted = normalised(name);
@@ -10,13 +11,13 @@ pub fn closest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         let known = normalised(candidate);
-        // Also keeps a name of a megabyte away from an algorithm that is quadratic.
+        // This also keeps very long names away from the quadratic edit distance.
         if known.chars().count().abs_diff(length) > allowed {
             continue;
         }
         let distance = strsim::damerau_levenshtein(&wanted, &known);
-        let nearer = best.is_none_or(|(least, _)| distance < least);
-        if distance <= allowed && nearer {
+        let is_nearer = best.is_none_or(|(least, _)| distance < least);
+        if distance <= allowed && is_nearer {
             best = Some((distance, candidate));
         }
     }

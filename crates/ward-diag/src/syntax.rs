@@ -1,8 +1,8 @@
-//! Text to tree, with every syntax fault and as much of the tree as can be had.
+//! Finds every syntax fault of a text, and the part of the text that can still be parsed.
 //!
-//! The parser recovers from many faults, but one unclosed bracket makes it complain about every line that
-//! follows, and a line without `=` makes it drop the rest of the file. So one fault is taken at a time, the
-//! first; what it stands on is blanked with spaces (places stay the same) and the text is parsed again.
+//! The TOML parser recovers from many errors, but after an unclosed bracket it reports every following line,
+//! and after a line without `=` it drops the rest of the file. So this module takes only the first error,
+//! overwrites the affected lines with spaces, which keeps all offsets the same, and parses again.
 
 mod duplicate;
 mod explain;
@@ -15,23 +15,24 @@ use crate::{ConfigFault, FaultCollector, MAX_SOURCE_BYTES, SourceText, Span, cod
 use explain::SyntaxRepair;
 use lines::SourceLines;
 
-/// How many syntax faults are looked for. Each costs a pass over the text.
+/// The number of syntax faults to look for. Each needs another pass over the text.
 pub const MAX_SYNTAX_FAULTS: usize = 20;
 
-/// How much text is parsed in all, so that the largest files get the fewest passes: mending one must not take
-/// longer than somebody waits.
+/// The number of bytes to parse in all passes together. Large files get fewer passes, so that a report never
+/// takes long.
 const MAX_PARSED_BYTES: usize = 4 * MAX_SOURCE_BYTES;
 
-/// How many bytes could be parsed in the time that one complaint takes the parser.
+/// The number of bytes that the parser could parse in the time that it needs to report an error.
 const BYTES_PER_ERROR: usize = 32;
 
-/// What may still be parsed.
+/// The number of bytes that may still be parsed.
 struct ParseBudget {
     bytes: usize,
 }
 
 impl ParseBudget {
-    /// Pays for a pass that is expected to end in about so many complaints.
+    /// Pays for a pass over the text that is expected to report about `errors` errors. Returns false if the
+    /// budget is used up.
     fn spend(&mut self, text: &str, errors: usize) -> bool {
         let cost = errors.saturating_mul(BYTES_PER_ERROR).saturating_add(text.len());
         let left = self.bytes.checked_sub(cost);
@@ -40,12 +41,13 @@ impl ParseBudget {
     }
 }
 
-/// A text that parses: the source without what is broken, each part of which is put on record. Where that can't
-/// be had the result is empty. It begins with what the parser found wrong with the source itself.
+/// Records the syntax faults of a source, and returns a text that parses: the source with the broken parts
+/// overwritten by spaces. Returns an empty text if the source can't be repaired. `errors` are the parser's
+/// errors for the source itself.
 pub(crate) fn blank_syntax_errors(
     source: &SourceText,
     mut errors: Vec<Error>,
-    curtain: &RedactionBoundary<'_>,
+    boundary: &RedactionBoundary<'_>,
     faults: &FaultCollector,
 ) -> String {
     let mut budget = ParseBudget { bytes: MAX_PARSED_BYTES };
@@ -57,50 +59,50 @@ pub(crate) fn blank_syntax_errors(
         let place = source.clamp(error.span().map_or(Span::FILE, Span::from));
         if found == MAX_SYNTAX_FAULTS || !budget.spend(&text, errors.len()) {
             let fault = ConfigFault::new(code::SYNTAX, place, "there are more syntax errors from here on");
-            record_fault(fault.help("mend those above first"), curtain, faults);
+            record_fault(fault.help("fix the errors above first"), boundary, faults);
             break;
         }
-        let lines = SourceLines { source, text: &text, curtain };
-        let broken = explain::explain_error(&lines, error.message(), place);
-        let without = blank_span(&text, broken.blank);
+        let lines = SourceLines { source, text: &text, boundary };
+        let repair = explain::explain_error(&lines, error.message(), place);
+        let repaired = blank_span(&text, repair.blank);
         record_fault(
-            with_first_definition(broken, source, &without, || budget.spend(&without, errors.len())),
-            curtain,
+            with_first_definition(repair, source, &repaired, || budget.spend(&repaired, errors.len())),
+            boundary,
             faults,
         );
-        if without == text {
+        if repaired == text {
             break;
         }
-        text = without;
+        text = repaired;
         errors = DeTable::parse_recoverable(&text).1;
     }
     String::new()
 }
 
-fn record_fault(fault: ConfigFault, curtain: &RedactionBoundary<'_>, faults: &FaultCollector) {
+fn record_fault(fault: ConfigFault, boundary: &RedactionBoundary<'_>, faults: &FaultCollector) {
     let related = fault.related_places().iter().map(|related| related.span);
     for span in std::iter::once(fault.span()).chain(related) {
-        faults.hide(curtain.redacted_part_of_line(span.start));
+        faults.hide(boundary.redacted_part_of_line(span.start));
     }
     faults.push(fault);
 }
 
 fn with_first_definition(
-    broken: SyntaxRepair,
+    repair: SyntaxRepair,
     source: &SourceText,
-    mended: &str,
-    affordable: impl FnOnce() -> bool,
+    repaired: &str,
+    spend_budget: impl FnOnce() -> bool,
 ) -> ConfigFault {
-    if broken.fault.code() != code::DUPLICATE_KEY || !affordable() {
-        return broken.fault;
+    if repair.fault.code() != code::DUPLICATE_KEY || !spend_budget() {
+        return repair.fault;
     }
-    match duplicate::first_definition(source, mended, broken.fault.span()) {
-        Some(first) => broken.fault.related(first, "first set here"),
-        None => broken.fault,
+    match duplicate::first_definition(source, repaired, repair.fault.span()) {
+        Some(first) => repair.fault.related(first, "first set here"),
+        None => repair.fault,
     }
 }
 
-/// The text with a span replaced by spaces; line ends stay, so that every place stays.
+/// Replaces a span by spaces. Line feeds are kept, so that all offsets and line numbers stay the same.
 fn blank_span(text: &str, span: Span) -> String {
     let (Some(before), Some(inside), Some(after)) =
         (text.get(..span.start), text.get(span.start..span.end), text.get(span.end..))
@@ -112,7 +114,8 @@ fn blank_span(text: &str, span: Span) -> String {
     for character in inside.chars() {
         match character {
             '\n' => result.push('\n'),
-            // A lone carriage return is itself a fault, and one before a line feed is not missed.
+            // Carriage returns go too: alone they are a syntax error, and before a line feed they aren't
+            // needed.
             other => result.extend(std::iter::repeat_n(' ', other.len_utf8())),
         }
     }

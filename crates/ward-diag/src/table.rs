@@ -1,4 +1,5 @@
-//! A table that remembers which keys were asked for, so that it can name those nobody knows.
+//! Reading of tables. A table records which keys were asked for, so that it can report unknown and missing
+//! keys.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +12,14 @@ use crate::{
     ConfigFault, FaultCollector, FromValue, InvalidValue, Span, Spanned, TomlValue, closest, code, secret,
 };
 
-/// A table of the document. Read every key first, then [`finish`](Self::finish), and only then use `?` on what
-/// was read: so nothing in the table goes unreported.
+/// A table of the document. Read every key first, then call [`finish`](Self::finish), and only then use `?`
+/// on the results: otherwise faults in later keys go unreported.
 #[derive(Debug)]
 pub struct TomlTable<'a> {
     table: &'a DeTable<'a>,
     span: Span,
     name: &'a str,
-    reading: &'a DocumentContext<'a>,
+    context: &'a DocumentContext<'a>,
     known: Vec<String>,
     missing: Vec<MissingKey>,
 }
@@ -30,81 +31,83 @@ struct MissingKey {
 }
 
 impl<'a> TomlTable<'a> {
-    pub(crate) fn root(table: &'a DeTable<'a>, reading: &'a DocumentContext<'a>) -> Self {
-        Self::new(table, Span::FILE, "", reading)
+    pub(crate) fn root(table: &'a DeTable<'a>, context: &'a DocumentContext<'a>) -> Self {
+        Self::new(table, Span::FILE, "", context)
     }
 
     pub(crate) fn new(
         table: &'a DeTable<'a>,
         span: Span,
         name: &'a str,
-        reading: &'a DocumentContext<'a>,
+        context: &'a DocumentContext<'a>,
     ) -> Self {
-        Self { table, span, name, reading, known: Vec::new(), missing: Vec::new() }
+        Self { table, span, name, context, known: Vec::new(), missing: Vec::new() }
     }
 
-    /// A key that must be there.
+    /// Reads a required key.
     pub fn required<T: FromValue<'a>>(&mut self, key: &str) -> Option<T> {
         self.required_value(key).and_then(T::from_value)
     }
 
-    /// A key that may be absent. `None` also when it was there and bad; then a fault is on record.
+    /// Reads an optional key. Returns `None` if the key is absent, and also if its value is bad, with a fault
+    /// on record.
     pub fn optional<T: FromValue<'a>>(&mut self, key: &str) -> Option<T> {
         self.value(key).and_then(T::from_value)
     }
 
-    /// A key that must be there, read by a function that gets the text.
+    /// Reads a required key by parsing its text.
     pub fn required_parsed<T>(
         &mut self,
         key: &str,
-        with: impl FnOnce(&str) -> Result<T, InvalidValue>,
+        parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
     ) -> Option<T> {
-        self.required_value(key)?.parse(with)
+        self.required_value(key)?.parse(parse)
     }
 
-    /// A key that may be absent, read by a function that gets the text.
+    /// Reads an optional key by parsing its text.
     pub fn optional_parsed<T>(
         &mut self,
         key: &str,
-        with: impl FnOnce(&str) -> Result<T, InvalidValue>,
+        parse: impl FnOnce(&str) -> Result<T, InvalidValue>,
     ) -> Option<T> {
-        self.value(key)?.parse(with)
+        self.value(key)?.parse(parse)
     }
 
-    /// A key that must be there, read by a function that gets the value.
+    /// Reads a required key with a function that takes the value.
     pub fn required_with<T>(
         &mut self,
         key: &str,
-        with: impl FnOnce(TomlValue<'a>) -> Option<T>,
+        read: impl FnOnce(TomlValue<'a>) -> Option<T>,
     ) -> Option<T> {
-        self.required_value(key).and_then(with)
+        self.required_value(key).and_then(read)
     }
 
-    /// A key that may be absent, read by a function that gets the value.
+    /// Reads an optional key with a function that takes the value.
     pub fn optional_with<T>(
         &mut self,
         key: &str,
-        with: impl FnOnce(TomlValue<'a>) -> Option<T>,
+        read: impl FnOnce(TomlValue<'a>) -> Option<T>,
     ) -> Option<T> {
-        self.value(key).and_then(with)
+        self.value(key).and_then(read)
     }
 
-    /// A table in this one; `None` where there is none.
+    /// Reads an optional table within this table.
     pub fn table(&mut self, key: &str) -> Option<TomlTable<'a>> {
         self.optional(key)
     }
 
-    /// The tables under `[[key]]`, none if it never occurs. A single `[key]` is told to double its brackets.
+    /// Reads the tables under `[[key]]`, if any. A table under `[key]` is read too, but reported as a fault,
+    /// with the advice to double its brackets.
     pub fn tables(&mut self, key: &str) -> Vec<TomlTable<'a>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         if let Some(single) = self.table.get(key)
             && matches!(single.get_ref(), DeValue::Table(_))
         {
-            self.reading.faults.push(
+            self.context.faults.push(
                 ConfigFault::new(
                     code::WRONG_TYPE,
                     value.span(),
-                    format!("there can be several `{key}`, each in double brackets"),
+                    format!("each `{key}` table needs double brackets"),
                 )
                 .help(self.double_brackets_help(key, value.span())),
             );
@@ -113,19 +116,19 @@ impl<'a> TomlTable<'a> {
         value.elements().unwrap_or_default().into_iter().filter_map(TomlValue::table).collect()
     }
 
-    /// A value as it is; the key counts as known from now on.
+    /// Returns the value of a key, if present. The key counts as known from then on.
     pub fn value(&mut self, key: &str) -> Option<TomlValue<'a>> {
         self.known.push(key.to_owned());
         let (key, raw) = self.table.get_key_value(key)?;
-        Some(TomlValue::for_key(raw, key.get_ref(), self.reading))
+        Some(TomlValue::for_key(raw, key.get_ref(), self.context))
     }
 
-    /// A value that has two names, an old and a new one. Both at once contradict each other.
+    /// Returns the value of a key that has a second name. If the table has both keys, records a fault.
     pub fn value_or_alias(&mut self, key: &str, alias: &str) -> Option<TomlValue<'a>> {
         let by_alias = self.value(alias);
         let by_key = self.value(key);
         if let (Some(first), Some(_), Some(second)) = (self.key_span(key), by_alias, self.key_span(alias)) {
-            self.reading.faults.push(
+            self.context.faults.push(
                 ConfigFault::new(
                     code::DUPLICATE_KEY,
                     second,
@@ -138,15 +141,15 @@ impl<'a> TomlTable<'a> {
         by_key.or(by_alias)
     }
 
-    /// All keys in source order, for tables whose keys are names that the file invents.
+    /// Returns all keys and values in source order, for tables whose keys are names that the file defines.
     pub fn entries(&mut self) -> Vec<(Spanned<&'a str>, TomlValue<'a>)> {
         let mut entries: Vec<_> = self
             .table
             .iter()
             .map(|(key, raw)| {
                 let name: &'a str = key.get_ref();
-                let span = self.reading.source.clamp(key.span().into());
-                (Spanned::new(name, span), TomlValue::for_key(raw, name, self.reading))
+                let span = self.context.source.clamp(key.span().into());
+                (Spanned::new(name, span), TomlValue::for_key(raw, name, self.context))
             })
             .collect();
         entries.sort_by_key(|(key, _)| key.span);
@@ -154,40 +157,41 @@ impl<'a> TomlTable<'a> {
         entries
     }
 
-    /// Says what to add when a required key turns out to be missing, such as `add config_version = 1`.
+    /// Sets the help text for a required key that turns out to be missing, such as `add config_version = 1`.
+    /// Call it after the key was read.
     pub fn help_if_missing(&mut self, key: &str, help: impl Into<String>) {
         if let Some(missing) = self.missing.iter_mut().find(|missing| missing.key == key) {
             missing.help = Some(help.into());
         }
     }
 
-    /// Where its header stands, or the whole of an inline table.
+    /// Returns the span of the table's header, or of the whole table if it is inline.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Where a key stands.
+    /// Returns the span of a key, without its value.
     #[must_use]
     pub fn key_span(&self, key: &str) -> Option<Span> {
-        self.table.get_key_value(key).map(|(key, _)| self.reading.source.clamp(key.span().into()))
+        self.table.get_key_value(key).map(|(key, _)| self.context.source.clamp(key.span().into()))
     }
 
-    /// The faults of the document, to add those that only the caller can find.
+    /// Returns the fault collector of the document, for faults that only the caller can find.
     #[must_use]
     pub fn faults(&self) -> &'a FaultCollector {
-        self.reading.faults
+        self.context.faults
     }
 
-    /// Whether parts of the file could not be parsed. What seems to be undefined may then stand there: keep
-    /// such faults back.
+    /// Returns true if parts of the file could not be parsed. Those parts may define names that seem to be
+    /// missing, so callers should then not report undefined names.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
-        self.reading.incomplete
+        self.context.incomplete
     }
 
-    /// Reports the keys that nobody asked for, and the required ones that are not there. A misspelt key is
-    /// reported once, not as unknown and missing.
+    /// Reports unknown keys and missing required keys. A misspelt required key is reported only as unknown,
+    /// not also as missing.
     pub fn finish(mut self) {
         let known: BTreeSet<&str> = self.known.iter().map(String::as_str).collect();
         let unknown: Vec<_> =
@@ -196,56 +200,56 @@ impl<'a> TomlTable<'a> {
             let (key, span) = (key.get_ref(), Span::from(key.span()));
             let absent =
                 self.known.iter().map(String::as_str).filter(|known| !self.table.contains_key(*known));
-            // What is there already may have been meant all the same.
-            let meant =
+            // Prefer keys that are absent, but a key that is already set may have been meant too.
+            let suggestion =
                 closest(key, absent).or_else(|| closest(key, known.iter().copied())).map(str::to_owned);
-            self.report_unknown_key(key, span, meant.as_deref());
-            self.missing.retain(|missing| meant.as_ref() != Some(&missing.key));
-            if self.reading.has_hidden_keys() {
-                // The span of a table with a header is its header, which says no more than the key.
+            self.report_unknown_key(key, span, suggestion.as_deref());
+            self.missing.retain(|missing| suggestion.as_ref() != Some(&missing.key));
+            if self.context.has_hidden_keys() {
+                // The span of a table with a header is the header itself, which reveals no more than the key.
                 let hidden = secret::hidden_in_value(value).into_iter();
                 hidden
                     .filter(|hidden| hidden.start >= span.end)
-                    .for_each(|span| self.reading.faults.hide(span));
+                    .for_each(|span| self.context.faults.hide(span));
             }
         }
     }
 
     fn required_value(&mut self, key: &str) -> Option<TomlValue<'a>> {
         let value = self.value(key);
-        if value.is_none() && !self.reading.incomplete {
+        if value.is_none() && !self.context.incomplete {
             self.missing.push(MissingKey { key: key.to_owned(), help: None });
         }
         value
     }
 
     fn double_brackets_help(&self, key: &str, header: Span) -> String {
-        match self.reading.source.slice(header) {
+        match self.context.source.slice(header) {
             written if written.starts_with('[') => format!("write `[{}]`", escape_and_truncate(written)),
             _ => format!("write `[[{key}]]`"),
         }
     }
 
-    fn report_unknown_key(&self, key: &str, span: Span, meant: Option<&str>) {
+    fn report_unknown_key(&self, key: &str, span: Span, suggestion: Option<&str>) {
         let place = if self.name.is_empty() {
             String::new()
         } else {
             format!(" in `{}`", escape_and_truncate(self.name))
         };
         let message = format!("unknown key `{}`{place}", escape_and_truncate(key));
-        let fault = ConfigFault::new(code::UNKNOWN_KEY, self.reading.source.clamp(span), message);
+        let fault = ConfigFault::new(code::UNKNOWN_KEY, self.context.source.clamp(span), message);
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
-        let help = match meant {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None if known.is_empty() => "take it out".to_owned(),
-            None => format!("take it out; known here: {}", join_names(&known, "and")),
+        let help = match suggestion {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None if known.is_empty() => "remove it".to_owned(),
+            None => format!("remove it; known keys: {}", join_names(&known, "and")),
         };
-        self.reading.faults.push(fault.help(help));
+        self.context.faults.push(fault.help(help));
     }
 }
 
-/// Missing keys are reported at the end, when it is known which of them were only misspelt; also if the caller
-/// gave up half-way.
+/// Reports missing keys on drop, because `finish` has to run first to find out which of them were only
+/// misspelt. On drop they are also reported if the caller returned early.
 impl Drop for TomlTable<'_> {
     fn drop(&mut self) {
         for MissingKey { key, help } in self.missing.drain(..) {
@@ -255,7 +259,7 @@ impl Drop for TomlTable<'_> {
                 format!(" in `{}`", escape_and_truncate(self.name))
             };
             let help = help.unwrap_or_else(|| format!("add a line `{key} = …`"));
-            self.reading.faults.push(
+            self.context.faults.push(
                 ConfigFault::new(code::MISSING_KEY, self.span, format!("`{key}` is missing{place}"))
                     .help(help),
             );

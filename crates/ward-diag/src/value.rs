@@ -1,4 +1,4 @@
-//! One value with its place, its name for messages, and the ways to read it.
+//! Reading of values. A value knows its place and its name for messages.
 
 mod messages;
 
@@ -11,12 +11,13 @@ use crate::escape::escape_and_truncate;
 use crate::fault::join_names;
 use crate::{ConfigFault, FromValue, InvalidValue, Span, Spanned, TomlTable, closest, code};
 
-/// A value of the document. Each way of reading it records a fault where it doesn't fit, and gives `None`.
+/// A value of the document. Each method that reads the value returns `None` and records a fault if the value
+/// doesn't fit.
 #[derive(Debug, Clone, Copy)]
 pub struct TomlValue<'a> {
     raw: &'a toml::Spanned<DeValue<'a>>,
     name: ValueName<'a>,
-    reading: &'a DocumentContext<'a>,
+    context: &'a DocumentContext<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,22 +26,22 @@ enum ValueName<'a> {
     ElementOf(&'a str),
 }
 
-/// What a value is, for those who accept more than one kind.
+/// The kind of a value, for readers that accept more than one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueKind<'a> {
-    /// A string.
+    /// A string, without quotes and escapes.
     Text(&'a str),
-    /// A whole number. One beyond 64 bits is capped to what this type holds.
+    /// A whole number. Numbers beyond the range of `i128` are capped.
     Integer(i128),
-    /// A number with a point.
+    /// A number with a decimal point.
     Float(f64),
-    /// `true` or `false`.
+    /// Either `true` or `false`.
     Boolean(bool),
-    /// A date, a time of day, or both, as it is written.
+    /// A date, a time of day, or both, as written in the source.
     DateTime(&'a str),
-    /// A list.
+    /// A list; see [`TomlValue::elements`].
     Array,
-    /// A table.
+    /// A table; see [`TomlValue::table`].
     Table,
 }
 
@@ -48,18 +49,18 @@ impl<'a> TomlValue<'a> {
     pub(crate) fn for_key(
         raw: &'a toml::Spanned<DeValue<'a>>,
         key: &'a str,
-        reading: &'a DocumentContext<'a>,
+        context: &'a DocumentContext<'a>,
     ) -> Self {
-        Self { raw, name: ValueName::Key(key), reading }
+        Self { raw, name: ValueName::Key(key), context }
     }
 
-    /// Where it stands.
+    /// Returns the place of the value in the source.
     #[must_use]
     pub fn span(&self) -> Span {
-        self.reading.source.clamp(self.raw.span().into())
+        self.context.source.clamp(self.raw.span().into())
     }
 
-    /// What it is.
+    /// Returns the kind of the value, with its content where that is simple.
     #[must_use]
     pub fn kind(&self) -> ValueKind<'a> {
         match self.raw.get_ref() {
@@ -67,19 +68,19 @@ impl<'a> TomlValue<'a> {
             DeValue::Integer(number) => ValueKind::Integer(parse_integer(number)),
             DeValue::Float(number) => ValueKind::Float(number.as_str().parse().unwrap_or(f64::NAN)),
             DeValue::Boolean(flag) => ValueKind::Boolean(*flag),
-            DeValue::Datetime(_) => ValueKind::DateTime(self.reading.source.slice(self.span())),
+            DeValue::Datetime(_) => ValueKind::DateTime(self.context.source.slice(self.span())),
             DeValue::Array(_) => ValueKind::Array,
             DeValue::Table(_) => ValueKind::Table,
         }
     }
 
-    /// Reads it as a type that knows how.
+    /// Reads the value as a type that implements [`FromValue`].
     #[must_use]
     pub fn read<T: FromValue<'a>>(self) -> Option<T> {
         T::from_value(self)
     }
 
-    /// Text.
+    /// Reads the value as text.
     #[must_use]
     pub fn text(self) -> Option<&'a str> {
         match self.kind() {
@@ -93,7 +94,7 @@ impl<'a> TomlValue<'a> {
         }
     }
 
-    /// Text that is not empty and not only blanks.
+    /// Reads the value as text that is not blank.
     #[must_use]
     pub fn non_empty_text(self) -> Option<&'a str> {
         let text = self.text()?;
@@ -103,12 +104,12 @@ impl<'a> TomlValue<'a> {
         Some(text)
     }
 
-    /// A whole number within limits.
+    /// Reads the value as a whole number within limits.
     #[must_use]
     pub fn integer_in(self, limits: RangeInclusive<i128>) -> Option<i128> {
         let ValueKind::Integer(number) = self.kind() else {
             let help = match self.kind() {
-                ValueKind::Text(text) if text.parse::<i128>().is_ok() => "take the quotes away".to_owned(),
+                ValueKind::Text(text) if text.parse::<i128>().is_ok() => "remove the quotes".to_owned(),
                 _ => self.example_help(&10.min(*limits.end()).max(*limits.start()).to_string()),
             };
             return self.reject_type("a whole number", help);
@@ -125,7 +126,7 @@ impl<'a> TomlValue<'a> {
         self.reject_out_of_range(&wanted, if number < *least { least } else { most }.to_string().as_str())
     }
 
-    /// A number within limits. A whole number is one too; what is not a number is refused.
+    /// Reads the value as a number within limits. Whole numbers are accepted, and `nan` is rejected.
     #[must_use]
     pub fn number_in(self, limits: RangeInclusive<f64>) -> Option<f64> {
         let number = match self.kind() {
@@ -140,19 +141,19 @@ impl<'a> TomlValue<'a> {
         self.reject_out_of_range(&wanted, &clamp_to_text(number, &limits))
     }
 
-    /// `true` or `false`.
+    /// Reads the value as `true` or `false`.
     #[must_use]
     pub fn boolean(self) -> Option<bool> {
         match self.kind() {
             ValueKind::Boolean(flag) => Some(flag),
             ValueKind::Text("true" | "false") => {
-                self.reject_type("`true` or `false`", "take the quotes away".to_owned())
+                self.reject_type("`true` or `false`", "remove the quotes".to_owned())
             }
             _ => self.reject_type("`true` or `false`", self.example_help("true")),
         }
     }
 
-    /// The elements of a list.
+    /// Reads the value as a list, and returns its elements.
     #[must_use]
     pub fn elements(self) -> Option<Vec<TomlValue<'a>>> {
         let DeValue::Array(items) = self.raw.get_ref() else {
@@ -164,24 +165,24 @@ impl<'a> TomlValue<'a> {
             return self.reject_type("a list", help);
         };
         let name = ValueName::ElementOf(self.name.key());
-        Some(items.iter().map(|raw| TomlValue { raw, name, reading: self.reading }).collect())
+        Some(items.iter().map(|raw| TomlValue { raw, name, context: self.context }).collect())
     }
 
-    /// The elements of a list that has at least one.
+    /// Reads the value as a list that is not empty, and returns its elements.
     #[must_use]
     pub fn non_empty_elements(self) -> Option<Vec<TomlValue<'a>>> {
         let elements = self.elements()?;
         if elements.is_empty() {
-            return self.reject_empty("put at least one element in it");
+            return self.reject_empty("add at least one element");
         }
         Some(elements)
     }
 
-    /// A table.
+    /// Reads the value as a table.
     #[must_use]
     pub fn table(self) -> Option<TomlTable<'a>> {
         match self.raw.get_ref() {
-            DeValue::Table(table) => Some(TomlTable::new(table, self.span(), self.name.key(), self.reading)),
+            DeValue::Table(table) => Some(TomlTable::new(table, self.span(), self.name.key(), self.context)),
             _ => {
                 let key = escape_and_truncate(self.name.key());
                 self.reject_type(
@@ -192,12 +193,12 @@ impl<'a> TomlValue<'a> {
         }
     }
 
-    /// One of several words, each with what it stands for.
+    /// Reads the value as one of the allowed words, and returns the item that is paired with the word.
     #[must_use]
     pub fn one_of<T: Clone>(self, allowed: &[(&str, T)]) -> Option<T> {
         let text = self.text()?;
-        if let Some((_, meant)) = allowed.iter().find(|(word, _)| *word == text) {
-            return Some(meant.clone());
+        if let Some((_, item)) = allowed.iter().find(|(word, _)| *word == text) {
+            return Some(item.clone());
         }
         let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
         let help = match closest(text, words.iter().copied()) {
@@ -209,12 +210,12 @@ impl<'a> TomlValue<'a> {
         None
     }
 
-    /// Text that a function of the caller understands. What it refuses is reported at the exact place if it
-    /// named one.
+    /// Reads the value as text and parses it. If `parse` fails, its error is reported at the bytes that it
+    /// names, or else at the whole value.
     #[must_use]
-    pub fn parse<T>(self, with: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
+    pub fn parse<T>(self, parse: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
         let text = self.text()?;
-        match with(text) {
+        match parse(text) {
             Ok(value) => Some(value),
             Err(invalid) => {
                 self.reject(invalid);
@@ -223,29 +224,29 @@ impl<'a> TomlValue<'a> {
         }
     }
 
-    /// The value with its place.
+    /// Attaches the place of this value to a result.
     #[must_use]
     pub fn spanned<T>(&self, value: T) -> Spanned<T> {
         Spanned::new(value, self.span())
     }
 
-    /// Whatever a type with a derived `Deserialize` takes: for parts whose form is somebody else's business.
-    /// Only the first thing that doesn't fit is reported.
+    /// Reads the value with `serde`, for parts of a file whose structure is defined elsewhere. Only the first
+    /// fault is reported.
     #[must_use]
     pub fn deserialize<T: serde::de::DeserializeOwned>(self) -> Option<T> {
         match T::deserialize(toml::de::ValueDeserializer::from(self.raw.clone())) {
             Ok(value) => Some(value),
             Err(error) => {
                 let span = error.span().map(Span::from);
-                // Such an error quotes what it refuses. Where it doesn't say what that was, it may be a secret.
-                let hidden = span.map_or(self.reading.has_hidden_keys(), |span| self.reading.is_hidden(span));
-                let message = if hidden { "this can't be read" } else { error.message() };
+                // Errors of `serde` quote the value. Without a span, the quoted value may be a hidden one.
+                let hidden = span.map_or(self.context.has_hidden_keys(), |span| self.context.is_hidden(span));
+                let message = if hidden { "could not read this value" } else { error.message() };
                 let (message, help) = match message.split_once(", expected ") {
                     Some((message, expected)) => {
-                        (message, format!("expected here: {}", escape_and_truncate(expected)))
+                        (message, format!("expected {}", escape_and_truncate(expected)))
                     }
                     None if message.starts_with("missing field") => (message, "add it".to_owned()),
-                    None => (message, "correct it, or take it out".to_owned()),
+                    None => (message, "correct it, or remove it".to_owned()),
                 };
                 let span = span.unwrap_or(self.span());
                 self.push_fault(
@@ -265,7 +266,7 @@ impl<'a> ValueName<'a> {
     }
 }
 
-/// The number within limits that is closest; their end for what is not a number.
+/// Returns the number clamped to the limits, as text. For `nan`, returns the upper limit.
 fn clamp_to_text(number: f64, limits: &RangeInclusive<f64>) -> String {
     number.min(*limits.end()).max(*limits.start()).to_string()
 }

@@ -1,5 +1,5 @@
-//! Bars of the ledger: verifying against `sha256sum` of the same file, in little memory, and the
-//! price of an append against a bare durable write.
+//! Benchmarks of the ledger: verifying a log compared with `sha256sum` of the same file, the memory that
+//! verifying needs, and appending compared with a plain synced write.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -19,7 +19,7 @@ const VERIFY_ROUNDS: usize = 7;
 const APPEND_ROUNDS: usize = 300;
 const WRITERS: usize = 8;
 const APPENDS_EACH: u64 = 50;
-/// What the child that measures its own memory is called with.
+/// The argument for the child process that measures its own memory.
 const CHILD: &str = "verify-and-tell-memory";
 
 fn main() -> LedgerBenchResult<()> {
@@ -47,7 +47,7 @@ fn format() -> LedgerFormat {
     LedgerFormat::new("receipt_hash").expect("a good name")
 }
 
-/// A receipt of the usual size.
+/// Returns a receipt of typical size.
 fn receipt(number: u64) -> Map<String, Value> {
     let digest = Sha256Hash::of(&[&number.to_le_bytes()]).to_string();
     let Value::Object(receipt) = json!({
@@ -117,7 +117,7 @@ fn bench_memory(log: &Path, name: &str) -> LedgerBenchResult<()> {
 
 fn print_peak_memory(log: &Path, key: Option<&LedgerKey>) -> LedgerBenchResult<()> {
     let found = verify(log, &format(), key)?;
-    // Without a head, which the signed log would need to be sound.
+    // The log has no head, so a signed log isn't reported as sound.
     assert!(found.broken.is_none() && found.records == RECORDS, "{found}");
     let status = fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
@@ -125,7 +125,7 @@ fn print_peak_memory(log: &Path, key: Option<&LedgerKey>) -> LedgerBenchResult<(
     Ok(())
 }
 
-/// A ledger waits for the disk twice, for the log and for its head.
+/// Measures an append, which syncs twice: the log and its head.
 fn bench_append(folder: &Path) -> LedgerBenchResult<()> {
     let (mut ledger, _) = Ledger::open(&folder.join("append.jsonl"), LedgerOptions::new(format()))?;
     let mut bare = OpenOptions::new().append(true).create(true).open(folder.join("bare.jsonl"))?;

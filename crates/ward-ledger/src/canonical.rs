@@ -1,4 +1,4 @@
-//! Canonical JSON (RFC 8785), and the part of JSON that a record may use.
+//! Canonical JSON (RFC 8785), restricted to the values that a record may contain.
 
 use std::fmt;
 
@@ -7,52 +7,55 @@ use serde_json::error::Category;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// The largest whole number that every JSON reader keeps exactly (RFC 7493): 2^53 - 1.
+/// The largest whole number that every JSON reader represents exactly (RFC 7493): 2^53 - 1.
 pub const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// How deep a record may nest. Records are flat; readers in other languages have small stacks.
+/// The maximum depth of nested arrays and objects in a record. Records are usually flat, and readers in other
+/// languages may have small stacks.
 pub const MAX_DEPTH: usize = 32;
 
-/// A value that JSON tools disagree about, so that a record can't carry it.
+/// The error for a value that JSON tools don't agree about, so a record can't contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum JsonValueError {
-    /// Tools print fractions differently, and a hash is over the printed form.
-    #[error("a record carries whole numbers only: write the fraction as a string")]
+    /// The value is a fraction. Tools print fractions differently, and the hash is computed over the printed
+    /// form.
+    #[error("a record can't contain fractions; write the number as a string")]
     Fraction,
-    /// Beyond [`MAX_SAFE_INTEGER`] readers round.
-    #[error("a whole number in a record lies within ±(2^53 - 1): write larger ones as strings")]
+    /// The value is a whole number beyond [`MAX_SAFE_INTEGER`], which some readers would round.
+    #[error("a record can't contain whole numbers beyond ±(2^53 - 1); write the number as a string")]
     TooLarge,
-    /// Deeper than [`MAX_DEPTH`].
-    #[error("a record nests at most {MAX_DEPTH} levels deep")]
+    /// The value is nested more deeply than [`MAX_DEPTH`].
+    #[error("a record can be nested at most {MAX_DEPTH} levels deep")]
     TooDeep,
 }
 
-/// Why a line is not a record.
+/// The error for a line that is not a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordParseError {
-    /// The beginning of a JSON object, without its end.
+    /// The line contains only the beginning of a JSON object.
     #[error("the line ends in the middle of a JSON object")]
     UnexpectedEnd,
-    /// No JSON object at all.
+    /// The line is not a JSON object.
     #[error("not a JSON object: {0}")]
     NotJson(String),
-    /// JSON, with something no record carries: a name twice, a fraction, a huge number.
+    /// The line is a JSON object with something that a record can't contain, such as a duplicate name or a
+    /// fraction.
     #[error("{0}")]
     NotRecord(String),
 }
 
 impl RecordParseError {
-    /// A member of the chain that a record must have.
+    /// Creates the error for a member of the chain that is missing or malformed.
     pub(crate) fn missing_member(name: &str) -> Self {
         Self::NotRecord(format!("the member `{name}` is missing or malformed"))
     }
 }
 
-/// The canonical form of an object: names sorted by UTF-16 units, no white space, one way to
-/// write each string and number.
+/// Returns the canonical form of an object: names sorted by UTF-16 units, no white space, and exactly one way
+/// to write each string and number.
 ///
 /// # Errors
-/// When a value is outside of what a record may carry.
+/// Fails if the object contains a value that a record can't contain.
 pub fn canonical_json(object: &Map<String, Value>) -> Result<Vec<u8>, JsonValueError> {
     check_object(object, 1)?;
     Ok(serde_json_canonicalizer::to_vec(object)
@@ -94,10 +97,10 @@ fn check_depth(depth: usize) -> Result<(), JsonValueError> {
     Ok(())
 }
 
-/// Reads one JSON object strictly: no name twice, whole numbers only, no lone surrogates.
+/// Parses a JSON object strictly: no duplicate names, whole numbers only, no lone surrogates.
 ///
 /// # Errors
-/// When the text is anything else.
+/// Fails if the text is anything else.
 pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, RecordParseError> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(RecordParseError::NotJson("the line is empty".to_owned()));
@@ -107,7 +110,7 @@ pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, RecordParseError>
         StrictJsonSeed { depth: 1 }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match value {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(RecordParseError::NotJson("it is another JSON value".to_owned())),
+        Ok(_) => Err(RecordParseError::NotJson("it is a different JSON value".to_owned())),
         Err(error) => Err(match error.classify() {
             Category::Eof => RecordParseError::UnexpectedEnd,
             Category::Data => RecordParseError::NotRecord(error.to_string()),
@@ -116,7 +119,7 @@ pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, RecordParseError>
     }
 }
 
-/// Builds a [`Value`] that sits at this depth (1 is the record itself).
+/// A deserialiser for a [`Value`] at a depth, where 1 is the record itself.
 #[derive(Clone, Copy)]
 struct StrictJsonSeed {
     depth: usize,
@@ -177,7 +180,7 @@ impl<'de> Visitor<'de> for StrictJsonSeed {
         while let Some(name) = members.next_key::<String>()? {
             let value = members.next_value_seed(Self { depth: self.depth + 1 })?;
             if object.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("the member `{name}` is there twice")));
+                return Err(A::Error::custom(format_args!("the member `{name}` occurs twice")));
             }
             object.insert(name, value);
         }

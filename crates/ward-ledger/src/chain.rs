@@ -1,4 +1,5 @@
-//! What makes a record a link: its place, the hash of the one before, its own hash. No I/O.
+//! Sealing: turns the fields of a record into a link of the chain, by adding its sequence number, hashes and
+//! MAC. No I/O.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -7,8 +8,9 @@ use crate::canonical::{JsonValueError, canonical_json};
 use crate::hash::Sha256Hash;
 use crate::key::{LedgerKey, MacPurpose};
 
-/// Records hold hashes, reasons and durations, never contents; the limit bounds what a reader
-/// keeps in memory for one line.
+/// The maximum length of a record in bytes, including its newline. It bounds the memory that a reader needs
+/// for a line. Records contain hashes, reasons and durations, never whole files or messages, so they stay far
+/// below it.
 pub const MAX_RECORD_BYTES: usize = 1 << 20;
 
 pub(crate) const SEQUENCE: &str = "sequence";
@@ -16,55 +18,55 @@ pub(crate) const PREVIOUS_HASH: &str = "previous_hash";
 pub(crate) const KEY_ID: &str = "key_id";
 pub(crate) const MAC: &str = "mac";
 
-/// The member that makes a record the ledger's own account of what it put right; see
-/// [`crate::LedgerRecovery`].
+/// The member that marks a record as the ledger's own report about a recovery; see [`crate::LedgerRecovery`].
 pub const RECOVERY_FIELD: &str = "ledger_recovery";
 
-/// What distinguishes the logs of one product from those of another: the name of the member
-/// that holds a record's own hash.
+/// The format of a log. The logs of different products differ in the name of the member that contains a
+/// record's own hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerFormat {
     hash_field: String,
 }
 
-/// The name can't be used for the hash of a record.
+/// The error for a name that can't be used for the hash member.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` can't name the hash of a record: use lower-case letters and `_`, beginning with a letter and ending in `_hash`, not `previous_hash`"
+    "`{0}` can't be the name of the hash member: use lower-case letters and `_`, beginning with a letter and ending in `_hash`, not `previous_hash`"
 )]
 pub struct LedgerFormatError(String);
 
-/// Why a record can't become a link.
+/// The error for fields that can't become a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// The member is the ledger's own to set.
+    /// The fields contain a member that only the ledger may set.
     #[error("the member `{0}` is set by the ledger: leave it out of the record")]
     Reserved(String),
-    /// JSON tools disagree about a value.
+    /// The fields contain a value that JSON tools don't agree about.
     #[error(transparent)]
     Value(#[from] JsonValueError),
-    /// Over [`MAX_RECORD_BYTES`].
+    /// The record is longer than [`MAX_RECORD_BYTES`].
     #[error(
-        "the record has {0} bytes, and {MAX_RECORD_BYTES} are the most: store contents elsewhere and their hash here"
+        "the record has {0} bytes, but the limit is {MAX_RECORD_BYTES}: store the content elsewhere and its hash here"
     )]
     TooLong(usize),
 }
 
-/// A record as it stands in the log.
+/// A record in the form in which it is written to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedRecord {
-    /// Canonical JSON and a newline.
+    /// The record as canonical JSON, followed by a newline.
     pub line: Vec<u8>,
-    /// The record's own hash, which the next one carries.
+    /// The hash of the record, which the next record contains as its `previous_hash`.
     pub hash: Sha256Hash,
 }
 
 impl LedgerFormat {
-    /// A format whose records carry their own hash in this member, such as `receipt_hash`.
+    /// Creates a format whose records contain their own hash in the member `hash_field`, such as
+    /// `receipt_hash`.
     ///
     /// # Errors
-    /// When the name is not made of lower-case letters and `_`, doesn't begin with a letter, or
-    /// doesn't end in `_hash`.
+    /// Fails unless the name consists of lower-case letters and `_`, begins with a letter, ends in `_hash`,
+    /// and differs from `previous_hash`.
     pub fn new(hash_field: &str) -> Result<Self, LedgerFormatError> {
         let letters = hash_field.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         let begins_with_letter = hash_field.starts_with(|first: char| first.is_ascii_lowercase());
@@ -74,17 +76,19 @@ impl LedgerFormat {
         Ok(Self { hash_field: hash_field.to_owned() })
     }
 
-    /// The member that holds a record's own hash.
+    /// Returns the name of the member that contains a record's own hash.
     #[must_use]
     pub fn hash_field(&self) -> &str {
         &self.hash_field
     }
 }
 
-/// Makes `fields` the link number `sequence` (from 1) after the record with hash `previous`.
+/// Turns `fields` into the record number `sequence` (starting at 1), which follows the record with the hash
+/// `previous`.
 ///
 /// # Errors
-/// When the fields are not what a record may carry.
+/// Fails if the fields contain a reserved member or a value that a record can't hold, or if the record is too
+/// long.
 pub fn seal(
     format: &LedgerFormat,
     key: Option<&LedgerKey>,
@@ -97,7 +101,7 @@ pub fn seal(
     seal_unrestricted(format, key, (sequence, previous), fields)
 }
 
-/// The same for the ledger's own records too.
+/// Does the same as [`seal`], but also allows the ledger's own [`RECOVERY_FIELD`].
 pub(crate) fn seal_unrestricted(
     format: &LedgerFormat,
     key: Option<&LedgerKey>,

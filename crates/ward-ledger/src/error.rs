@@ -1,3 +1,5 @@
+//! The errors of opening, appending to and reading a log.
+
 use std::io;
 use std::path::PathBuf;
 
@@ -5,163 +7,165 @@ use thiserror::Error;
 
 use crate::chain::SealError;
 use crate::key::KeyId;
+use crate::plural::record_count;
 
-/// Why a log can't be written to. No record is lost: a torn line that was put aside by then is
-/// told of by the log itself, as soon as it can be continued.
+/// The error for a log that can't be continued. No record is lost: if a torn line was already moved to a file
+/// of its own, the log records that as soon as it can be continued.
 #[derive(Debug, Error)]
 pub enum LedgerOpenError {
-    /// The system refused.
-    #[error("can't {step} {}", path.display())]
+    /// An operation on a file of the log failed.
+    #[error("could not {step} {}", path.display())]
     File {
-        /// What was being done.
+        /// The operation that failed, as a verb.
         step: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The last record is not what a ledger of this format writes, or has been changed.
-    #[error("the last record of {} can't be continued: {fault}; verify the log, then move it aside", path.display())]
+    /// The last record was changed, or was not written by a ledger of this format.
+    #[error("the last record of {} is damaged: {fault}; verify the log, then move it aside", path.display())]
     Broken {
-        /// The file that holds it.
+        /// The file that contains the record.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason for rejecting the record.
         fault: String,
     },
-    /// The chain is keyed, and there is no key.
-    #[error("{} is signed with key {key_id}, and no key was given", path.display())]
+    /// The log is signed, but no key was given.
+    #[error("{} is signed with key {key_id}, but no key was given", path.display())]
     KeyNeeded {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The key that signed it.
+        /// The key that signed the log.
         key_id: KeyId,
     },
-    /// The chain is keyed with another key.
-    #[error("{} is signed with key {key_id}, and the key given is {given}", path.display())]
+    /// The log is signed with a different key.
+    #[error("{} is signed with key {key_id}, but the given key is {given}", path.display())]
     WrongKey {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The key that signed it.
+        /// The key that signed the log.
         key_id: KeyId,
-        /// The key at hand.
+        /// The key that was given.
         given: KeyId,
     },
-    /// Records that were there are gone.
+    /// Records at the end of the log are missing.
     #[error(
-        "{} was cut: its head vouches for {vouched} records, and it has {found}; restore it, or move it aside",
-        path.display()
+        "{} was truncated: its head vouches for {}, but it has {found}; restore it, or move it aside",
+        path.display(),
+        record_count(*vouched)
     )]
     Truncated {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// How many there were.
+        /// The number of records that the head vouches for.
         vouched: u64,
-        /// How many there are.
+        /// The number of records that are left.
         found: u64,
     },
-    /// A closed segment is gone or empty: the others are numbered from 1 without gaps.
-    #[error("the closed segment {} is missing; restore it, or move the others aside with their log", path.display())]
+    /// A closed segment is missing or empty. Closed segments are numbered from 1 without gaps.
+    #[error("the closed segment {} is missing; restore it, or move the log and its other segments aside", path.display())]
     SegmentMissing {
-        /// Where it was.
+        /// The path of the missing segment.
         path: PathBuf,
     },
-    /// The log and its head fit each other, and are not those that this writer knows: an older
-    /// copy was put back, or all was removed.
+    /// The log and its head match each other, but a record that this writer has seen is missing: an older
+    /// copy was put back, or the log was removed.
     #[error(
-        "{} was exchanged while it was being written: record {known}, which it had, is not there; \
-         restore the log with its head, or open it anew",
+        "{} was replaced while it was open: record {known} is missing; restore the log with its head, or open it again",
         path.display()
     )]
     Replaced {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The last record that this writer knows.
+        /// The number of the last record that this writer has seen.
         known: u64,
     },
-    /// There are records, and no head that could show whether there were more. Adopting them is a
-    /// decision: [`LedgerOptions::adopt_without_head`](crate::LedgerOptions::adopt_without_head).
+    /// The log has records, but no head that would show whether there were more. To continue such a log,
+    /// somebody has to decide to use
+    /// [`LedgerOptions::adopt_without_head`](crate::LedgerOptions::adopt_without_head).
     #[error(
-        "{} has records and no readable head, so that nothing shows whether it was cut; \
+        "{} has records but no readable head, so nothing shows whether it was truncated; \
          verify it, then restore the head, or adopt the log without one",
         path.display()
     )]
     HeadMissing {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
     },
-    /// There is a key, and there are records that nobody signed. Adopting them is a decision:
-    /// [`LedgerOptions::adopt_unsigned`](crate::LedgerOptions::adopt_unsigned).
+    /// A key was given, but the log has unsigned records. To continue such a log, somebody has to decide to
+    /// use [`LedgerOptions::adopt_unsigned`](crate::LedgerOptions::adopt_unsigned).
     #[error(
-        "{} has records that are not signed, so that anybody may have written them, and the key {given} \
-         would vouch for them; verify it, then adopt the unsigned log, or move it aside",
+        "{} has records that are not signed: anybody may have written them, and key {given} would vouch for them; \
+         verify the log, then adopt it unsigned, or move it aside",
         path.display()
     )]
     NotSigned {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// The key at hand.
+        /// The key that was given.
         given: KeyId,
     },
-    /// Something was put right, and the record that tells of it can't be written. The next opener
-    /// tries again.
-    #[error("can't record what was put right in {}", path.display())]
+    /// The log was repaired, but the record about that can't be written. The next call of
+    /// [`Ledger::open`](crate::Ledger::open) tries again.
+    #[error("could not record the recovery of {}", path.display())]
     Recovery {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// Why.
+        /// The error of writing the record.
         source: Box<LedgerAppendError>,
     },
     /// The head belongs to other records, or was not written by the holder of the key.
-    #[error("{} does not belong to its log: {fault}; verify the log, then move both aside", path.display())]
+    #[error("{} doesn't match its log: {fault}; verify the log, then move both aside", path.display())]
     HeadMismatch {
-        /// The head file.
+        /// The path of the head file.
         path: PathBuf,
-        /// What doesn't fit.
+        /// The difference that was found.
         fault: String,
     },
 }
 
-/// Why records were not appended. The log is as it was before, unless the variant says otherwise.
+/// The error for records that were not appended. The log is unchanged unless the variant says otherwise.
 #[derive(Debug, Error)]
 pub enum LedgerAppendError {
-    /// A record is not fit for a log.
-    #[error("record {index} can't be appended")]
+    /// A record contains something that a log can't hold.
+    #[error("could not append record {index}")]
     Record {
-        /// Which of those given, from 0.
+        /// The index of the record among those given, starting at 0.
         index: usize,
-        /// Why.
+        /// The reason for rejecting the record.
         source: SealError,
     },
-    /// The log is not fit to be continued.
+    /// The log can't be continued.
     #[error(transparent)]
     Log(#[from] LedgerOpenError),
-    /// A write failed, and what had been written of it was taken back.
-    #[error("can't {step} {}", path.display())]
+    /// A write failed and was rolled back.
+    #[error("could not {step} {}", path.display())]
     Write {
-        /// What was being done.
+        /// The operation that failed, as a verb.
         step: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A write failed and could not be taken back: the next append or open will find a torn line,
-    /// or a record that was never acknowledged.
-    #[error("can't {step} {}, nor take back what was written of it ({rollback})", path.display())]
+    /// A write failed and could not be rolled back. The next append or open will find a torn line, or a
+    /// record that was never acknowledged.
+    #[error("could not {step} {}, nor undo the partial write ({rollback})", path.display())]
     Rollback {
-        /// What was being done at first.
+        /// The operation that failed first, as a verb.
         step: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said at first.
+        /// The error of the failed operation.
         source: io::Error,
-        /// What the system said to taking it back.
+        /// The error of the rollback.
         rollback: io::Error,
     },
 }
 
 impl LedgerAppendError {
-    /// The same failure, when taking it back failed too.
+    /// Converts a failed write into the error for a failed write whose rollback failed too.
     pub(crate) fn with_rollback_error(self, rollback: io::Error) -> Self {
         match self {
             Self::Write { step, path, source } => Self::Rollback { step, path, source, rollback },
@@ -170,23 +174,23 @@ impl LedgerAppendError {
     }
 }
 
-/// Why a log could not be read.
+/// The error for a log that can't be read.
 #[derive(Debug, Error)]
 pub enum LedgerReadError {
-    /// The system refused.
-    #[error("can't {step} {}", path.display())]
+    /// An operation on a file of the log failed.
+    #[error("could not {step} {}", path.display())]
     File {
-        /// What was being done.
+        /// The operation that failed, as a verb.
         step: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// There is no log, no segment of one and no head.
+    /// The path has no log, no segments and no head.
     #[error("there is no log at {}", path.display())]
     NoLog {
-        /// Where one was looked for.
+        /// The path that was given.
         path: PathBuf,
     },
 }

@@ -1,7 +1,7 @@
-//! The files of a log, their names, and the ways they are opened.
+//! The files of a log: their names, and how they are opened.
 //!
-//! Beside the log `NAME` stand its head `NAME.head`, its closed segments `NAME.000001` and on,
-//! and what crashes left half-written, `NAME.torn-SEQUENCE-COUNTER`.
+//! Beside the log `NAME` lie its head `NAME.head`, its closed segments `NAME.000001` and so on, and
+//! half-written lines that crashes left behind, `NAME.torn-SEQUENCE-COUNTER`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -11,34 +11,34 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// Digits in the name of a segment at least, so that a million of them are listed in their order.
+/// The minimum number of digits in the name of a segment. With six, the first million segments sort by name.
 const SEGMENT_DIGITS: usize = 6;
 
 fn base_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // A link at our path would let whoever made it choose the file that we write to; a pipe
-    // would let them keep us waiting.
+    // NOFOLLOW: an attacker could plant a symlink at our path and so choose the file that we write to.
+    // NONBLOCK: an attacker could plant a pipe and so block us.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     options.read(true).mode(0o600).custom_flags(flags.bits().cast_signed());
     options
 }
 
-/// Opens a file for reading.
+/// Opens an existing file for reading, without following a symlink.
 pub(crate) fn open_existing(path: &Path) -> io::Result<File> {
     base_open_options().open(path)
 }
 
-/// Creates a file that must not be there yet.
+/// Creates a file that must not exist yet.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     base_open_options().write(true).create_new(true).open(path)
 }
 
-/// Opens a file for writing anywhere, and makes it where it isn't there.
+/// Opens a file for writing at any offset, and creates it if it doesn't exist.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     require_regular_file(base_open_options().write(true).create(true).truncate(false).open(path)?)
 }
 
-/// Opens a file for writing at its end, and makes it where it isn't there.
+/// Opens a file for appending, and creates it if it doesn't exist.
 pub(crate) fn open_or_create_to_append(path: &Path) -> io::Result<File> {
     require_regular_file(base_open_options().append(true).create(true).open(path)?)
 }
@@ -50,7 +50,7 @@ fn require_regular_file(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -63,7 +63,7 @@ impl FileIdentity {
     }
 }
 
-/// Identity and length of what stands at the path now; `None` when nothing does.
+/// Returns the identity and length of the file at a path, or `None` if there is no file.
 pub(crate) fn stat_path(path: &Path) -> io::Result<Option<(FileIdentity, u64)>> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some((FileIdentity::from_metadata(&metadata), metadata.len()))),
@@ -72,7 +72,7 @@ pub(crate) fn stat_path(path: &Path) -> io::Result<Option<(FileIdentity, u64)>> 
     }
 }
 
-/// The path with a dot and `suffix` after its file name.
+/// Appends a dot and `suffix` to a path.
 pub(crate) fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".");
@@ -96,17 +96,17 @@ fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the names in the folder of `path` durable.
+/// Syncs the folder of `path`, so that created and renamed files survive a crash.
 pub(crate) fn sync_parent_folder(path: &Path) -> io::Result<()> {
     File::open(parent_folder(path))?.sync_all()
 }
 
-/// A torn line that was put aside, by the name of its file.
+/// The name of a file that contains a torn line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TornFileName {
     /// The number that the record would have had.
     pub(crate) sequence: u64,
-    /// Tells several of one number apart.
+    /// Distinguishes several files with the same sequence number.
     pub(crate) counter: u64,
 }
 
@@ -121,24 +121,25 @@ impl TornFileName {
     }
 }
 
-/// The files of a log beside the one that is being written.
+/// The files of a log, other than the current segment and the head.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SiblingFiles {
     /// The numbers of the closed segments, in order.
     pub(crate) closed: Vec<u64>,
-    /// The first number that is missing in the row of closed segments.
+    /// The first number that is missing among the closed segments.
     pub(crate) missing: Option<u64>,
-    /// What was put aside, in order.
+    /// The files with torn lines, in order.
     pub(crate) torn: Vec<TornFileName>,
-    /// The names of files that are named like segments and are none, in order.
+    /// The names of files that are named like segments but are not part of the log, in order.
     pub(crate) strays: Vec<String>,
 }
 
-/// Lists the files beside a log whose head says, if there is one, that segment `current` is being
-/// written. A crash may have left that one closed, but never one behind it.
+/// Lists the files beside a log. `current` is the number of the current segment according to the head, if
+/// there is a head. A crash may have left that segment closed already, but there is never a segment with a
+/// higher number.
 pub(crate) fn list_siblings(log: &Path, current: Option<u64>) -> io::Result<SiblingFiles> {
     let Some(name) = log.file_name() else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
     };
     let mut siblings = SiblingFiles::default();
     for entry in fs::read_dir(parent_folder(log))? {
@@ -164,13 +165,14 @@ pub(crate) fn list_siblings(log: &Path, current: Option<u64>) -> io::Result<Sibl
     Ok(siblings)
 }
 
-/// The number of a closed segment, written as the ledger writes it.
+/// Parses the number of a closed segment. Returns `None` for spellings that the ledger never uses, such as
+/// extra zeros.
 fn segment_number(suffix: &str) -> Option<u64> {
     let number = suffix.parse().ok().filter(|number| *number > 0)?;
     (segment_suffix(number) == suffix).then_some(number)
 }
 
-/// No segment is closed while it is empty.
+/// Returns true for an empty file. An empty file is never a segment, because empty segments are never closed.
 fn is_empty_file(entry: &fs::DirEntry) -> io::Result<bool> {
     let metadata = entry.metadata()?;
     Ok(metadata.is_file() && metadata.len() == 0)

@@ -1,22 +1,24 @@
+//! The SHA-256 hashes that link the records of a chain.
+
 use std::fmt;
 
 use data_encoding::HEXLOWER;
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// A SHA-256 value; 64 lower-case hexadecimal digits in text.
+/// A SHA-256 hash, displayed and serialised as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sha256Hash([u8; 32]);
 
 impl Sha256Hash {
-    /// What the first record of a chain carries as the hash of the one before it: 64 zeros.
+    /// The previous hash of the first record of a chain: 64 zeros.
     pub const GENESIS: Self = Self([0; 32]);
 
     pub(crate) const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The hash of the concatenated pieces.
+    /// Computes the hash of the concatenated pieces.
     #[must_use]
     pub fn of(pieces: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
@@ -26,14 +28,14 @@ impl Sha256Hash {
         Self(hasher.finalize().into())
     }
 
-    /// Reads exactly 64 lower-case hexadecimal digits.
+    /// Parses exactly 64 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; 32];
         (text.len() == 64 && HEXLOWER.decode_mut(text, &mut bytes).is_ok()).then_some(Self(bytes))
     }
 
-    /// The 32 bytes.
+    /// Returns the 32 bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -1,11 +1,11 @@
-//! The head: how many records there are and the hash of the last, in a file beside the log.
+//! The head: a small file beside the log with the number of records and the hash of the last record.
 //!
-//! The log becomes durable first and the head second. The other way round a crash in between
-//! would leave a head that promises a record which was never written, and an honest log would
-//! look cut. This way a crash leaves a head that is behind, which the next opener brings forward.
+//! The log is synced to disk first, and the head second. In the opposite order, a crash in between would
+//! leave a head that vouches for a record that was never written, and an honest log would look truncated. In
+//! this order, a crash leaves a head that is behind, which the next opener updates.
 //!
-//! The head is written over itself in one piece of one disk sector, so that it is never half old
-//! and half new. It is also the file that writers lock: it is never renamed or replaced.
+//! The head is overwritten in place, in a single write of one disk sector, so it is never half old and half
+//! new. Writers also lock the head file, so it is never renamed or replaced.
 
 use std::fs::File;
 use std::io;
@@ -18,37 +18,37 @@ use crate::chain::{KEY_ID, MAC};
 use crate::hash::Sha256Hash;
 use crate::key::{KeyId, LedgerKey, MacPurpose};
 
-/// The smallest unit that disks write entirely or not at all.
+/// The size of the head file: one disk sector, which disks write completely or not at all.
 const HEAD_BYTES: usize = 512;
 
 const COUNT: &str = "count";
 const HASH: &str = "hash";
 const SEGMENT: &str = "segment";
 
-/// What the head says.
+/// The content of a head file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LedgerHead {
     pub(crate) count: u64,
     pub(crate) hash: Sha256Hash,
-    /// The number that the segment being written will have once it is closed.
+    /// The number that the current segment will have once it is closed.
     pub(crate) segment: u64,
     pub(crate) signature: HeadSignature,
 }
 
-/// Who vouches for the head.
+/// The result of checking the signature of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadSignature {
-    /// Nobody: it shows accidents, and attackers who don't know of it.
+    /// The head is not signed. It still reveals accidents, and attackers who don't know about it.
     Unsigned,
-    /// The holder of the key at hand.
+    /// The signature was made with the given key.
     Valid(KeyId),
-    /// Nobody, though it claims so.
+    /// The signature claims to be made with the given key, but was not.
     Forged(KeyId),
-    /// A key that is not at hand.
+    /// The signature was made with a different key, or no key was given.
     Unchecked(KeyId),
 }
 
-/// What the head file holds.
+/// The state of a head file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerHeadState {
     Empty,
@@ -57,7 +57,7 @@ pub(crate) enum LedgerHeadState {
 }
 
 impl LedgerHeadState {
-    /// What it says, if it says anything.
+    /// Returns the content of the head, if the file is neither empty nor unreadable.
     pub(crate) fn as_written(&self) -> Option<&LedgerHead> {
         match self {
             Self::Written(head) => Some(head),
@@ -66,7 +66,7 @@ impl LedgerHeadState {
     }
 }
 
-/// Reads the head file and checks its signature against the key at hand.
+/// Reads the head file, and checks its signature if a key is given.
 pub(crate) fn read(file: &File, key: Option<&LedgerKey>) -> io::Result<LedgerHeadState> {
     let mut buffer = [0; HEAD_BYTES];
     let mut filled = 0;
@@ -85,7 +85,7 @@ pub(crate) fn read(file: &File, key: Option<&LedgerKey>) -> io::Result<LedgerHea
     Ok(parse_head(text, key).map_or(LedgerHeadState::Unreadable, LedgerHeadState::Written))
 }
 
-/// Takes the members of a head, and no others.
+/// Parses the text of a head. Returns `None` if a member is missing, malformed or unknown.
 fn parse_head(text: &[u8], key: Option<&LedgerKey>) -> Option<LedgerHead> {
     let mut object = parse_object(text).ok()?;
     let mac = object.remove(MAC);
@@ -113,7 +113,7 @@ fn parse_head(text: &[u8], key: Option<&LedgerKey>) -> Option<LedgerHead> {
     Some(LedgerHead { count, hash, segment, signature })
 }
 
-/// Writes the head and makes it durable.
+/// Writes the head and syncs it to disk.
 pub(crate) fn write_head(
     file: &File,
     (count, hash): (u64, Sha256Hash),
@@ -124,13 +124,13 @@ pub(crate) fn write_head(
     object.insert(COUNT.to_owned(), count.into());
     object.insert(HASH.to_owned(), hash.to_string().into());
     object.insert(SEGMENT.to_owned(), segment.into());
-    let write = |object: &_| canonical_json(object).map_err(io::Error::other);
+    let to_canonical = |object: &_| canonical_json(object).map_err(io::Error::other);
     if let Some(key) = key {
         object.insert(KEY_ID.to_owned(), key.id().to_string().into());
-        let mac = key.sign(MacPurpose::Head, &write(&object)?);
+        let mac = key.sign(MacPurpose::Head, &to_canonical(&object)?);
         object.insert(MAC.to_owned(), mac.to_string().into());
     }
-    let mut text = write(&object)?;
+    let mut text = to_canonical(&object)?;
     debug_assert!(text.len() < HEAD_BYTES, "two hashes, three numbers and their names");
     text.resize(HEAD_BYTES - 1, b' ');
     text.push(b'\n');

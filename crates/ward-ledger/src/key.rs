@@ -1,4 +1,4 @@
-//! The secret that makes a log unforgeable, and the file it lives in.
+//! The secret key that records and heads are signed with, and the file that stores it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,14 +17,14 @@ use zeroize::Zeroizing;
 use crate::files;
 use crate::hash::Sha256Hash;
 
-/// As long as the output of the hash, which is what RFC 2104 recommends.
+/// The length of a key, which is the length of the hash as RFC 2104 recommends.
 const KEY_BYTES: usize = 32;
 
-/// What the name of a key is the MAC of; nothing that is signed begins like it.
+/// The message whose MAC is the id of a key. No signed message starts like it.
 const KEY_ID_LABEL: &[u8] = b"ward-ledger key id";
 
-/// What a MAC is made for. Its label goes before the message, so that what was signed for one
-/// purpose never passes for the other.
+/// The purpose of a MAC. Its label is put before the message, so that a MAC made for one purpose is never
+/// valid for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MacPurpose {
     Record,
@@ -32,7 +32,7 @@ pub(crate) enum MacPurpose {
 }
 
 impl MacPurpose {
-    /// Ends in a byte that no JSON has.
+    /// Returns the label, which ends in a byte that never occurs in JSON.
     fn label(self) -> &'static [u8] {
         match self {
             Self::Record => b"record\0",
@@ -41,73 +41,73 @@ impl MacPurpose {
     }
 }
 
-/// A secret of 32 random bytes; never printed. All clones share one copy of the bytes, which is
-/// wiped from memory with the last of them. That holds for these bytes, not for what others made
-/// of them: the inner state of a MAC that is being computed, and the caller's own copy.
+/// A secret of 32 random bytes that is never printed. All clones share one copy of the bytes, which is wiped
+/// from memory when the last clone is dropped. Values derived from the bytes, such as the inner state of a
+/// MAC, are not wiped, and neither are copies that the caller has.
 #[derive(Clone)]
 pub struct LedgerKey {
     bytes: Arc<Zeroizing<[u8; KEY_BYTES]>>,
     id: KeyId,
 }
 
-/// The public name of a key: 16 hexadecimal digits that tell keys apart and give nothing away.
+/// The public id of a key: 16 hexadecimal digits that identify the key without revealing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyId([u8; 8]);
 
-/// Why there is no key.
+/// The error for a key that can't be loaded or created.
 #[derive(Debug, Error)]
 pub enum LedgerKeyError {
-    /// The file can't be opened, read, written or made.
-    #[error("can't {step} the key file {}", path.display())]
+    /// An operation on the key file failed.
+    #[error("could not {step} the key file {}", path.display())]
     File {
-        /// What was being done.
+        /// The operation that failed, as a verb.
         step: &'static str,
-        /// The key file.
+        /// The path of the key file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder, a symbolic link, a pipe.
+    /// The path leads to something else, such as a folder, a symbolic link or a pipe.
     #[error("the key file {} is not a regular file", path.display())]
     NotRegular {
-        /// The key file.
+        /// The path of the key file.
         path: PathBuf,
     },
-    /// Others might read the key, and with it forge the log; or it was not made by us.
-    #[error("the key file {0} has mode {mode:04o}, and a key file must have 0600; run `chmod 600 {0}`", path.display())]
+    /// The mode isn't exactly 0600. With a wider mode, other users might read the key and forge the log.
+    #[error("the key file {0} has mode {mode:04o}, but must have mode 0600; run `chmod 600 {0}`", path.display())]
     Mode {
-        /// The key file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
-    /// Its owner could exchange the key.
-    #[error("the key file {0} belongs to user {owner}; run `chown {user} {0}`", path.display())]
+    /// The file belongs to another user, who could replace the key.
+    #[error("the key file {0} belongs to user {owner}, not to user {user}; run `chown {user} {0}`", path.display())]
     Owner {
-        /// The key file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of the owner.
         owner: u32,
-        /// Whose it should be.
+        /// The user id of this process, which should be the owner.
         user: u32,
     },
-    /// Not 64 hexadecimal digits and a newline.
-    #[error("the key file {} does not hold a key: 64 lower-case hexadecimal digits and a newline", path.display())]
+    /// The content is not 64 hexadecimal digits and a newline.
+    #[error("the key file {} is malformed: expected 64 lower-case hexadecimal digits and a newline", path.display())]
     Content {
-        /// The key file.
+        /// The path of the key file.
         path: PathBuf,
     },
-    /// The system has no randomness to give.
-    #[error("no randomness for a new key: {0}")]
+    /// The operating system provided no random bytes.
+    #[error("could not generate a random key: {0}")]
     Randomness(String),
 }
 
 impl LedgerKey {
-    /// Makes a key of given bytes, for those who keep it elsewhere than in a file; wiping those is
-    /// up to them.
+    /// Creates a key from bytes, for callers that don't store it in a file. The caller has to wipe its own
+    /// copy of the bytes.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Self {
-        // Filled where it stays: a value that is moved leaves its old bytes behind.
+        // Filled in place, because moving the value would leave a copy of the bytes behind.
         let mut kept = Arc::new(Zeroizing::new([0; KEY_BYTES]));
         Arc::make_mut(&mut kept).copy_from_slice(bytes);
         let mut mac = new_hmac(&kept);
@@ -118,31 +118,33 @@ impl LedgerKey {
         Self { bytes: kept, id: KeyId(id) }
     }
 
-    /// Reads a key file, which must be a regular file of ours with mode 0600.
+    /// Loads a key from a file. The file must be a regular file with mode 0600 that belongs to the user of
+    /// this process.
     ///
     /// # Errors
-    /// When there is none, when others can use it, when it holds something else.
+    /// Fails if the file doesn't exist, other users have access to it, or its content is not a key.
     pub fn load(path: &Path) -> Result<Self, LedgerKeyError> {
         let file_error = |step| move |source| LedgerKeyError::File { step, path: path.to_owned(), source };
         let mut file = files::open_existing(path).map_err(|source| match source.raw_os_error() {
             Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
                 LedgerKeyError::NotRegular { path: path.to_owned() }
             }
-            // A mode without the right to read has a cure that the system's answer doesn't name.
+            // A mode such as 0200 gives a plain "permission denied"; the error about the mode names the
+            // remedy.
             Some(code) if code == rustix::io::Errno::ACCESS.raw_os_error() => fs::symlink_metadata(path)
                 .map_or(Ok(()), |metadata| check_access(path, &metadata))
                 .err()
                 .unwrap_or_else(|| file_error("open")(source)),
             _ => file_error("open")(source),
         })?;
-        check_access(path, &file.metadata().map_err(file_error("look at"))?)?;
+        check_access(path, &file.metadata().map_err(file_error("inspect"))?)?;
         Self::read_key_file(&mut file)
             .map_err(file_error("read"))?
             .ok_or(LedgerKeyError::Content { path: path.to_owned() })
     }
 
     fn read_key_file(file: &mut File) -> io::Result<Option<Self>> {
-        // One byte more than a key file has, to notice what is longer.
+        // One byte longer than a key file, to detect a file that is too long.
         let mut text = Zeroizing::new([0; 2 * KEY_BYTES + 2]);
         let mut filled = 0;
         while let Some(rest) = text.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -158,11 +160,11 @@ impl LedgerKey {
         Ok(decoded.then(|| Self::from_bytes(&bytes)))
     }
 
-    /// Reads the key file, or makes one with a new random key of mode 0600 where there is none.
-    /// When several processes come first at the same time, all get the same key.
+    /// Loads a key from a file, or creates the file with a new random key if it doesn't exist. If several
+    /// processes do this at the same time, all get the same key.
     ///
     /// # Errors
-    /// As [`LedgerKey::load`], and when the file can't be made.
+    /// Fails like [`LedgerKey::load`], and if the file can't be created.
     pub fn load_or_create(path: &Path) -> Result<Self, LedgerKeyError> {
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create_key_file(path)?,
@@ -181,8 +183,8 @@ impl LedgerKey {
         let mut text = Zeroizing::new(HEXLOWER.encode(&*bytes));
         text.push('\n');
 
-        // Written aside and linked into place, so that nobody ever reads half a key and the first
-        // of several processes wins.
+        // Write a draft and link it into place, so that no process reads half a key and the first of several
+        // wins.
         let draft = files::path_with_suffix(path, &format!("new-{}", HEXLOWER.encode(&suffix)));
         let written = files::create_new(&draft).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
@@ -197,13 +199,13 @@ impl LedgerKey {
         removed.map_err(file_error("create"))
     }
 
-    /// The public name of this key.
+    /// Returns the public id of this key.
     #[must_use]
     pub fn id(&self) -> KeyId {
         self.id
     }
 
-    /// A MAC that has taken in the key and its purpose, and waits for a message.
+    /// Returns a MAC that is initialised with the key and the purpose, ready for a message.
     pub(crate) fn mac(&self, purpose: MacPurpose) -> Hmac<Sha256> {
         let mut mac = new_hmac(&self.bytes);
         mac.update(purpose.label());
@@ -216,7 +218,7 @@ impl LedgerKey {
         Sha256Hash::new(mac.finalize().into_bytes().into())
     }
 
-    /// Whether the MAC is of this message; takes the same time whatever the answer.
+    /// Returns true if `mac` is the MAC of the message. The comparison takes constant time.
     pub(crate) fn verify_mac(&self, purpose: MacPurpose, message: &[u8], mac: Sha256Hash) -> bool {
         let mut expected = self.mac(purpose);
         expected.update(message);
@@ -224,7 +226,7 @@ impl LedgerKey {
     }
 }
 
-/// A key file is a regular file of ours with mode 0600.
+/// Checks that a key file is a regular file with mode 0600 that belongs to the user of this process.
 fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), LedgerKeyError> {
     if !metadata.is_file() {
         return Err(LedgerKeyError::NotRegular { path: path.to_owned() });
@@ -245,12 +247,12 @@ fn new_hmac(bytes: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
 
 impl fmt::Debug for LedgerKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Key(***)")
+        formatter.write_str("LedgerKey(***)")
     }
 }
 
 impl KeyId {
-    /// Reads exactly 16 lower-case hexadecimal digits.
+    /// Parses exactly 16 lower-case hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; 8];

@@ -1,4 +1,4 @@
-//! The appender: the only way that lines get into a log.
+//! The writer of a log. All records are appended through [`Ledger`].
 
 use std::fs::File;
 use std::io;
@@ -27,36 +27,36 @@ use last_seen::LastSeenRecord;
 use options::AdoptionOptions;
 use tip::{ChainTip, TipSearch};
 
-/// A record that is in the log for good.
+/// The number and hash of a record that is durably in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendedRecord {
-    /// Its number, from 1.
+    /// The number of the record, starting at 1.
     pub sequence: u64,
-    /// Its hash.
+    /// The hash of the record, which the next record refers to.
     pub hash: Sha256Hash,
 }
 
-/// A log, open for appending. Any number of processes may have the same log open.
+/// A log that is open for appending. Any number of processes may have the same log open.
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
     options: LedgerOptions,
     head: File,
     head_identity: FileIdentity,
-    /// The end of the chain as this process last saw it; `None` when it must look again.
+    /// The end of the chain as this process last saw it, or `None` if it has to be read again.
     tip: Option<ChainTip>,
-    /// What must be in the log as long as this writer lives.
+    /// The last record that this writer has seen. It must stay in the log.
     last_seen: Option<LastSeenRecord>,
     recoveries: Vec<LedgerRecovery>,
 }
 
 impl Ledger {
-    /// Opens the log at `path` and makes it where there is none; its folder must be there. Puts
-    /// aside what a crash left half-written, checks the last records against the head, and appends
-    /// a record of what it had to put right.
+    /// Opens the log at `path`, or creates it if it doesn't exist. The folder must exist. If a crash left a
+    /// half-written line, moves that line to a file of its own. Checks the last records against the head, and
+    /// appends a record about everything that was repaired.
     ///
     /// # Errors
-    /// When the files can't be used, and when the log is not fit to be continued.
+    /// Fails if the files can't be read or written, or if the log is damaged and must not be continued.
     pub fn open(path: &Path, options: LedgerOptions) -> Result<(Self, LedgerRecovery), LedgerOpenError> {
         let (head, head_identity) = open_head(path)?;
         let mut ledger = Self {
@@ -69,40 +69,40 @@ impl Ledger {
             recoveries: Vec::new(),
         };
         ledger.lock()?;
-        let looked = ledger.load_tip();
+        let tip = ledger.load_tip();
         ledger.unlock();
-        ledger.tip = Some(looked?);
-        // Somebody has decided about the log as it was now, not about what may yet happen to it.
+        ledger.tip = Some(tip?);
+        // The decision to adopt was about the log in its present state, not about later damage.
         ledger.options.adoption = AdoptionOptions::default();
         let recovery = ledger.recoveries.pop().unwrap_or(LedgerRecovery::NOTHING);
         Ok((ledger, recovery))
     }
 
-    /// Where the log is.
+    /// Returns the path of the log.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What appends since the last call had to put right after other processes.
+    /// Returns the recoveries that appends had to do since the last call, after crashes of other processes.
     pub fn take_recoveries(&mut self) -> Vec<LedgerRecovery> {
         mem::take(&mut self.recoveries)
     }
 
-    /// Appends one record; when this returns, it is on disk.
+    /// Appends a record. When this returns, the record is on disk.
     ///
     /// # Errors
-    /// When the record is not fit, or can't be written.
+    /// Fails if the record contains something that a log can't hold, or can't be written.
     pub fn append(&mut self, record: Map<String, Value>) -> Result<AppendedRecord, LedgerAppendError> {
         let appended = self.append_all(vec![record])?;
         Ok(*appended.first().expect("one record was given"))
     }
 
-    /// Appends records in their order with one wait for the disk; on an error, none of them.
-    /// A crash in the middle may leave the first few.
+    /// Appends several records in order, with a single sync to disk. If it fails, none of them are appended.
+    /// A crash in the middle may leave the first few in the log.
     ///
     /// # Errors
-    /// When a record is not fit, or they can't be written.
+    /// Fails if a record contains something that a log can't hold, or if the records can't be written.
     pub fn append_all(
         &mut self,
         records: Vec<Map<String, Value>>,
@@ -120,7 +120,8 @@ impl Ledger {
         &mut self,
         records: Vec<Map<String, Value>>,
     ) -> Result<Vec<AppendedRecord>, LedgerAppendError> {
-        // Until all has gone well this process doesn't claim to know the end of the chain.
+        // `load_tip` takes `self.tip`, which stays empty on errors, so that the next append reads the end
+        // again.
         let mut tip = self.load_tip()?;
         let (lines, appended) = seal_all(&self.options, &tip, records)?;
         if tip.length > 0 && tip.length + lines.len() as u64 > self.options.max_segment_bytes {
@@ -141,20 +142,20 @@ impl Ledger {
             return Ok(());
         };
         let error = tip.roll_back(&self.path, "write the head of", source);
-        // The new head may have reached the disk, and would promise a record that is gone.
+        // The new head may have reached the disk. It would vouch for a record that was rolled back.
         Err(match head::write_head(&self.head, (tip.sequence, tip.hash), tip.segment, key) {
             Ok(()) => error,
             Err(rollback) => error.with_rollback_error(rollback),
         })
     }
 
-    /// The end of the chain as it is on disk now, in order. Needs the lock.
+    /// Returns the end of the chain as it is on disk now, after any repair. The caller must hold the lock.
     fn load_tip(&mut self) -> Result<ChainTip, LedgerOpenError> {
         let key = self.options.key.as_ref();
         let reader = &RecordReader::new(&self.options.format, key);
         let search = TipSearch { log: &self.path, head_file: &self.head, reader, key };
         if let Some(tip) = self.tip.take()
-            && search.is_current_tip(&tip).map_err(|source| self.file_error("look at", source))?
+            && search.is_current_tip(&tip).map_err(|source| self.file_error("inspect", source))?
         {
             return Ok(tip);
         }
@@ -166,8 +167,9 @@ impl Ledger {
         if !recovery.is_clean() {
             self.append_recovery_record(&mut tip, &recovery)?;
         }
-        // After the record: it would have to be made again if the head already vouched for the
-        // records before it. When this fails, the next opener finds the head behind.
+        // The head is written after the recovery record. In the opposite order, a crash in between would
+        // leave a head that matches the log, and the recovery would never be recorded. If this write fails,
+        // the next opener updates the head.
         head::write_head(&self.head, (tip.sequence, tip.hash), tip.segment, key)
             .map_err(|source| self.file_error("write the head of", source))?;
         self.last_seen = LastSeenRecord::from_tip(&tip);
@@ -175,21 +177,22 @@ impl Ledger {
         Ok(tip)
     }
 
-    /// Makes the recovery a part of the log.
+    /// Appends a record about the recovery to the log.
     fn append_recovery_record(
         &self,
         tip: &mut ChainTip,
         recovery: &LedgerRecovery,
     ) -> Result<(), LedgerOpenError> {
-        let fault = |source| LedgerOpenError::Recovery { path: self.path.clone(), source: Box::new(source) };
-        let told = serde_json::to_value(recovery).expect("numbers and names are JSON");
-        let fields = Map::from_iter([(RECOVERY_FIELD.to_owned(), told)]);
-        let place = (tip.sequence + 1, tip.hash);
+        let recovery_error =
+            |source| LedgerOpenError::Recovery { path: self.path.clone(), source: Box::new(source) };
+        let report = serde_json::to_value(recovery).expect("numbers and names are JSON");
+        let fields = Map::from_iter([(RECOVERY_FIELD.to_owned(), report)]);
+        let sequence = tip.sequence + 1;
         let SealedRecord { line, hash } =
-            seal_unrestricted(&self.options.format, self.options.key.as_ref(), place, fields)
-                .map_err(|source| fault(LedgerAppendError::Record { index: 0, source }))?;
-        tip.write(&self.path, &line).map_err(fault)?;
-        tip.advance(line.len() as u64, &AppendedRecord { sequence: place.0, hash });
+            seal_unrestricted(&self.options.format, self.options.key.as_ref(), (sequence, tip.hash), fields)
+                .map_err(|source| recovery_error(LedgerAppendError::Record { index: 0, source }))?;
+        tip.write(&self.path, &line).map_err(recovery_error)?;
+        tip.advance(line.len() as u64, &AppendedRecord { sequence, hash });
         Ok(())
     }
 
@@ -200,9 +203,9 @@ impl Ledger {
             if matches!(now, Ok(Some((identity, _))) if identity == self.head_identity) {
                 return Ok(());
             }
-            // Somebody removed or exchanged the head; a lock on the old one keeps nobody out.
+            // The head was removed or replaced, so a lock on the old file no longer excludes other writers.
             self.unlock();
-            let now = now.map_err(|source| self.file_error("look at the head of", source))?;
+            let now = now.map_err(|source| self.file_error("inspect the head of", source))?;
             self.tip = None;
             if let (Some(known), None) = (self.last_seen, now) {
                 return Err(self.missing_head_error(known));
@@ -212,13 +215,13 @@ impl Ledger {
     }
 
     fn unlock(&mut self) {
-        // Closing the file gives the lock back in any case; there is nothing to do about an error.
+        // An error needs no handling: closing the file releases the lock in any case.
         if self.head.unlock().is_err() {
             self.tip = None;
         }
     }
 
-    /// A writer that knows of records doesn't make a new head.
+    /// Returns the error for a missing head. A writer that has seen records must not create a new head.
     fn missing_head_error(&self, known: LastSeenRecord) -> LedgerOpenError {
         let path = self.path.clone();
         match files::stat_path(&path) {
@@ -246,7 +249,7 @@ fn open_head(log: &Path) -> Result<(File, FileIdentity), LedgerOpenError> {
     open().map_err(|source| LedgerOpenError::File { step: "open", path: path.clone(), source })
 }
 
-/// The lines of all records, chained on to the tip.
+/// Seals all records, starting from the tip, and returns their lines.
 fn seal_all(
     options: &LedgerOptions,
     tip: &ChainTip,

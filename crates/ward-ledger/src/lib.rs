@@ -1,20 +1,21 @@
-//! One tamper-evident, hash-chained log for every product.
+//! A tamper-evident, hash-chained log, used by all products of this repository.
 //!
-//! A log is a file of JSON objects, one a line, each with the hash of the one before. Changing,
-//! removing, adding or moving a record breaks a link that [`verify()`] names. `docs/ledger-format.md`
-//! describes the format so that other tools can check it.
+//! A log is a file of JSON objects, one per line. Each record contains the hash of the record before it, so
+//! changing, removing, adding or moving a record breaks the chain, and [`verify()`] reports where.
+//! `docs/ledger-format.md` describes the format so that other tools can check it.
 //!
-//! The crate never reads a clock, never prints and never drops a byte of a log: what a crash left
-//! half-written is moved to a file beside it, and the log itself tells of it.
+//! The crate never reads a clock, never prints and never drops a byte of a log: a half-written line that a
+//! crash left behind is moved to a file beside the log, and the log records that.
 //!
-//! Start with [`Ledger::open`] to write, [`verify()`] to check and [`read()`] or, from the end,
-//! [`read_records_reversed()`] to list; [`Key`] makes a log that nobody
-//! without the key can rewrite.
+//! Start with [`Ledger::open`] to write a log, [`verify()`] to check it, and [`read()`] or
+//! [`read_records_reversed()`] to list its records. With a [`LedgerKey`], a log can't be rewritten by anybody
+//! who doesn't have the key.
 
 #![warn(missing_docs)]
 
 mod canonical;
 mod hash;
+mod plural;
 
 mod chain;
 mod key;

@@ -1,4 +1,4 @@
-//! The lines of all segments, one after the other, through one buffer.
+//! Reads the lines of all segments in order, through one buffer.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,21 +10,22 @@ use crate::chain::MAX_RECORD_BYTES;
 use crate::error::LedgerReadError;
 use crate::files;
 
-/// Enough that reading costs nothing beside hashing; it grows only for a line that doesn't fit.
+/// The initial size of the buffer, large enough that reading is cheap compared with hashing. The buffer grows
+/// only for a line that doesn't fit.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// A file of the log.
+/// A file of the log, and the way to open it.
 pub(crate) struct LogSegment {
     name: Arc<SegmentInfo>,
     source: SegmentSource,
 }
 
-/// Which file of the log a line is in.
+/// The file of the log that a line is in.
 #[derive(Debug)]
 pub(crate) struct SegmentInfo {
     pub(crate) path: PathBuf,
     pub(crate) number: u64,
-    /// The segment that is being written, where a crash may leave half a line.
+    /// True for the current segment, where a crash may leave half a line.
     pub(crate) is_last: bool,
 }
 
@@ -35,7 +36,8 @@ impl SegmentInfo {
 }
 
 enum SegmentSource {
-    /// Opened when its turn comes: there may be more segments than a process may have files.
+    /// A closed segment, opened only when it is read, since there may be more segments than a process may
+    /// have open files.
     Closed,
     Current(File, u64),
     Absent,
@@ -61,7 +63,7 @@ impl LogSegment {
         &self.name.path
     }
 
-    /// The file, and how much of it is to be read.
+    /// Opens the file, and returns it with the number of bytes to read.
     pub(crate) fn open(self) -> io::Result<Option<(File, u64)>> {
         match self.source {
             SegmentSource::Closed => {
@@ -75,28 +77,28 @@ impl LogSegment {
     }
 }
 
-/// Where a line is.
+/// The place of a line in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct LinePosition {
     pub(crate) segment: Arc<SegmentInfo>,
-    /// From 1.
+    /// The line number in the segment, starting at 1.
     pub(crate) line: u64,
 }
 
-/// What a line is made into.
+/// A parser for the lines of a log.
 pub(crate) trait LineParser {
-    /// What comes of a record.
+    /// The type that a line is parsed into.
     type ParsedRecord;
 
-    /// Reads the record that `bytes` begin with and says how long it is, when that can be done
-    /// without knowing where the line ends.
+    /// Parses the record at the start of `bytes` without knowing where the line ends, and returns it with its
+    /// length. Returns `None` if that isn't possible.
     fn parse_ahead(&self, bytes: &[u8]) -> Option<(Self::ParsedRecord, usize)>;
 
-    /// Reads a whole line, without its newline.
+    /// Parses a complete line, without its newline.
     fn parse_line(&self, line: &[u8]) -> Result<Self::ParsedRecord, RecordParseError>;
 }
 
-/// What a line holds.
+/// The result of parsing a line.
 #[derive(Debug)]
 pub(crate) enum ParsedLine<R> {
     Record(R),
@@ -107,38 +109,38 @@ pub(crate) enum ParsedLine<R> {
     },
 }
 
-/// A line and where it is.
+/// A parsed line and its place in the log.
 pub(crate) type PositionedLine<R> = (LinePosition, ParsedLine<R>);
 
-/// Reads the segments in their order.
+/// A reader for the lines of all segments, in order.
 pub(crate) struct LogLines<P> {
     remaining_segments: std::vec::IntoIter<LogSegment>,
     parser: P,
     buffer: LineBuffer,
-    place: Option<LinePosition>,
+    position: Option<LinePosition>,
 }
 
 impl<P: LineParser> LogLines<P> {
     pub(crate) fn new(segments: Vec<LogSegment>, parser: P) -> Self {
-        Self { remaining_segments: segments.into_iter(), parser, buffer: LineBuffer::new(), place: None }
+        Self { remaining_segments: segments.into_iter(), parser, buffer: LineBuffer::new(), position: None }
     }
 
-    /// The place of the line that was read last.
+    /// Returns the place of the line that was read last.
     pub(crate) fn last_position(&self) -> Option<&LinePosition> {
-        self.place.as_ref()
+        self.position.as_ref()
     }
 
     pub(crate) fn next_line(&mut self) -> Result<Option<PositionedLine<P::ParsedRecord>>, LedgerReadError> {
         loop {
-            if let Some(place) = &mut self.place {
+            if let Some(position) = &mut self.position {
                 let line = self.buffer.next_line(&self.parser).map_err(|source| LedgerReadError::File {
                     step: "read",
-                    path: place.segment.path.clone(),
+                    path: position.segment.path.clone(),
                     source,
                 })?;
                 if let Some(line) = line {
-                    place.line += 1;
-                    return Ok(Some((place.clone(), line)));
+                    position.line += 1;
+                    return Ok(Some((position.clone(), line)));
                 }
             }
             let Some(segment) = self.remaining_segments.next() else { return Ok(None) };
@@ -150,7 +152,7 @@ impl<P: LineParser> LogLines<P> {
             })?;
             if let Some((file, length)) = file {
                 self.buffer.start_file(file.take(length));
-                self.place = Some(LinePosition { segment: name, line: 0 });
+                self.position = Some(LinePosition { segment: name, line: 0 });
             }
         }
     }
@@ -159,7 +161,7 @@ impl<P: LineParser> LogLines<P> {
 struct LineBuffer {
     file: Option<io::Take<File>>,
     bytes: Vec<u8>,
-    /// What has been read from the file and not yet handed out.
+    /// The start of the bytes that were read from the file but not returned yet.
     start: usize,
     end: usize,
 }
@@ -200,7 +202,7 @@ impl LineBuffer {
         }
     }
 
-    /// Reads more behind what is there; false at the end of the file.
+    /// Reads more bytes from the file into the buffer. Returns false at the end of the file.
     fn fill_buffer(&mut self) -> io::Result<bool> {
         self.bytes.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
@@ -220,7 +222,7 @@ impl LineBuffer {
         }
     }
 
-    /// Passes over a line that is longer than any record.
+    /// Skips a line that is longer than a record may be.
     fn skip_line<R>(&mut self) -> io::Result<ParsedLine<R>> {
         let mut skipped = 0;
         loop {
@@ -228,7 +230,7 @@ impl LineBuffer {
             if let Some(length) = rest.iter().position(|byte| *byte == b'\n') {
                 self.start += length + 1;
                 let fault =
-                    format!("the line is longer than {MAX_RECORD_BYTES} bytes, the most a record has");
+                    format!("the line is longer than {MAX_RECORD_BYTES} bytes, the limit for a record");
                 return Ok(ParsedLine::Invalid(RecordParseError::NotRecord(fault)));
             }
             skipped += rest.len() as u64;

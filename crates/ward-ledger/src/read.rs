@@ -1,4 +1,4 @@
-//! Reading the records of a log, without judging them.
+//! Reads the records of a log in order, without verifying them.
 
 use std::path::Path;
 
@@ -10,75 +10,75 @@ use crate::chain::{LedgerFormat, RECOVERY_FIELD, SEQUENCE};
 use crate::error::LedgerReadError;
 use crate::hash::Sha256Hash;
 use crate::lines::{LineParser, LinePosition, LogLines, ParsedLine};
+use crate::plural::plural_suffix;
 use crate::snapshot::LedgerSnapshot;
 
-/// Reads the log at `path` as it is at this moment, all segments in their order; writers are not
-/// kept waiting. Only one record at a time is in memory.
+/// Reads the log at `path` as it is at this moment, all segments in order. Writers are not blocked. Only one
+/// record at a time is held in memory.
 ///
-/// This does **not verify** anything: neither hashes nor links nor signatures nor the head are
-/// looked at, and what is yielded is what somebody wrote there. Whoever relies on it calls
-/// [`verify()`](crate::verify()) first.
+/// This does **not verify** anything: hashes, links, signatures and the head are ignored, and anybody may
+/// have written the records. Call [`verify()`](crate::verify()) first if you rely on them.
 ///
 /// # Errors
-/// When there is no log, or its files can't be used.
+/// Fails if there is no log, or if its files can't be opened.
 pub fn read(path: &Path, format: &LedgerFormat) -> Result<LedgerRecords, LedgerReadError> {
     let snapshot = LedgerSnapshot::take(path, None)?;
     let lines = LogLines::new(snapshot.segments, EntryParser { format: format.clone() });
     Ok(LedgerRecords { lines: Some(lines) })
 }
 
-/// The records of a log, in the order they stand there; ends after the first [`EntryReadError::TestLog`].
+/// An iterator over the records of a log, in order. It ends after the first [`EntryReadError::Log`].
 pub struct LedgerRecords {
     lines: Option<LogLines<EntryParser>>,
 }
 
-/// A record and where it stands.
+/// A record and its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// The file.
+    /// The name of the file that contains the record.
     pub segment: String,
-    /// The line in it, from 1.
+    /// The line number in the file, starting at 1.
     pub line: u64,
-    /// The number that the record says it has.
+    /// The number that the record claims to have.
     pub sequence: u64,
-    /// The hash that the record says it has.
+    /// The hash that the record claims to have.
     pub hash: Sha256Hash,
-    /// The whole record, with the members of the chain.
+    /// The whole record, including the members of the chain.
     pub record: Map<String, Value>,
 }
 
 impl LedgerEntry {
-    /// What the ledger itself tells of having put right; `None` in the records of the product.
+    /// Returns the report about a recovery, or `None` if this is not one of the ledger's own records.
     #[must_use]
     pub fn recovery(&self) -> Option<&Value> {
         self.record.get(RECOVERY_FIELD)
     }
 }
 
-/// What stands where a record should.
+/// The error for a line that is not a record, or for a log that can't be read on.
 #[derive(Debug, Error)]
 pub enum EntryReadError {
-    /// A line that is no record of this format. The next one may be.
-    #[error("{segment}, line {line}, is not a record")]
+    /// A line is not a record of this format. Reading continues with the next line.
+    #[error("line {line} of {segment} is not a record")]
     Line {
-        /// The file.
+        /// The name of the file that contains the line.
         segment: String,
-        /// The line in it, from 1.
+        /// The line number in the file, starting at 1.
         line: u64,
-        /// Why not.
+        /// The reason for rejecting the line.
         source: RecordParseError,
     },
-    /// A line without an end: in the last segment a crash left it, in others somebody cut it.
-    #[error("{segment}, line {line}, ends in the middle of a record after {bytes} bytes")]
+    /// A line has no newline. In the current segment a crash left it; a closed segment was truncated.
+    #[error("line {line} of {segment} ends in the middle of a record, after {bytes} byte{}", plural_suffix(*bytes))]
     Torn {
-        /// The file.
+        /// The name of the file that contains the line.
         segment: String,
-        /// The line in it, from 1.
+        /// The line number in the file, starting at 1.
         line: u64,
-        /// How many bytes there are.
+        /// The length of the line in bytes.
         bytes: u64,
     },
-    /// A file of the log can't be read. Nothing follows.
+    /// A file of the log can't be read. The iterator ends here.
     #[error(transparent)]
     Log(#[from] LedgerReadError),
 }
@@ -88,7 +88,7 @@ impl Iterator for LedgerRecords {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.lines.as_mut()?.next_line() {
-            Ok(Some((place, line))) => Some(entry_from_line(&place, line)),
+            Ok(Some((position, line))) => Some(entry_from_line(&position, line)),
             Ok(None) => {
                 self.lines = None;
                 None
@@ -102,10 +102,10 @@ impl Iterator for LedgerRecords {
 }
 
 fn entry_from_line(
-    place: &LinePosition,
+    position: &LinePosition,
     line: ParsedLine<ParsedEntry>,
 ) -> Result<LedgerEntry, EntryReadError> {
-    let (segment, number) = (place.segment.name(), place.line);
+    let (segment, number) = (position.segment.name(), position.line);
     match line {
         ParsedLine::Record(ParsedEntry { sequence, hash, record }) => {
             Ok(LedgerEntry { segment, line: number, sequence, hash, record })

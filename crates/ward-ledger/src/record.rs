@@ -1,4 +1,5 @@
-//! A line of a log, read: its place in the chain and whether it is what its hash says.
+//! Reads a line of a log as a record, and checks its hash and MAC. The links between records are checked in
+//! [`crate::verify`].
 
 use hmac::{Hmac, Mac};
 use serde_json::Value;
@@ -11,35 +12,35 @@ use crate::key::{KeyId, LedgerKey, MacPurpose};
 use crate::lines::LineParser;
 use crate::scan::{self, ScannedRecord};
 
-/// A record whose members have been looked at one by one; nothing is known about its neighbours.
+/// A record whose hash and MAC have been checked, but not its links to its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedRecord {
     pub(crate) sequence: u64,
     pub(crate) previous_hash: Sha256Hash,
     pub(crate) hash: Sha256Hash,
     pub(crate) integrity: RecordIntegrity,
-    /// The ledger tells in it that it continued, by somebody's decision, records it can't vouch for.
+    /// True if this is the ledger's own record about adopting the records before it.
     pub(crate) is_adoption: bool,
 }
 
-/// Whether a record is what its writer wrote.
+/// The result of checking the hash and MAC of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordIntegrity {
-    /// The hash doesn't fit the content.
+    /// The hash doesn't match the content.
     HashMismatch,
-    /// The hash fits, and the line is written in another form than the canonical one.
+    /// The hash matches, but the line is not in canonical form.
     NotCanonical,
-    /// The hash fits; there is no MAC.
+    /// The hash matches, and there is no MAC.
     Unsigned,
-    /// The hash fits, and so does the MAC.
+    /// The hash and the MAC match.
     Signed(KeyId),
-    /// The hash fits, the MAC doesn't: written by someone without the key.
+    /// The hash matches, but the MAC doesn't, so the record was written without the key.
     Forged(KeyId),
-    /// The hash fits, and the MAC is of another key than the one at hand, or there is none at hand.
+    /// The hash matches. The MAC was made with a different key than the given one, or no key was given.
     Unchecked(KeyId),
 }
 
-/// Reads records of one format, with or without a key.
+/// A reader for records of one format, with or without a key.
 pub(crate) struct RecordReader {
     format: LedgerFormat,
     key: Option<(KeyId, Hmac<Sha256>)>,
@@ -50,8 +51,8 @@ impl RecordReader {
         Self { format: format.clone(), key: key.map(|key| (key.id(), key.mac(MacPurpose::Record))) }
     }
 
-    /// Reads the canonical record that `bytes` begin with and says how long it is; `None` when
-    /// they begin with anything else.
+    /// Reads the canonical record at the start of `bytes`, and returns it with its length. Returns `None` if
+    /// there is no such record.
     pub(crate) fn read_canonical(&self, bytes: &[u8]) -> Option<(CheckedRecord, usize)> {
         let scanned = scan::scan_record(bytes, self.format.hash_field())?;
         let record = self.check_scanned(&scanned)?;
@@ -79,7 +80,7 @@ impl RecordReader {
         })
     }
 
-    /// Reads any line.
+    /// Reads a line, canonical or not.
     pub(crate) fn read(&self, line: &[u8]) -> Result<CheckedRecord, RecordParseError> {
         if let Some((record, length)) = self.read_canonical(line)
             && length == line.len()
@@ -89,44 +90,44 @@ impl RecordReader {
         self.read_by_parsing(line)
     }
 
-    /// The same by parsing and writing again, for lines with unusual names, in another form or
-    /// with a fault.
+    /// Reads a line by parsing it and serialising it again, which also works for lines with unusual names, in
+    /// another form, or with errors.
     pub(crate) fn read_by_parsing(&self, line: &[u8]) -> Result<CheckedRecord, RecordParseError> {
         let mut object = canonical::parse_object(line)?;
         let member = |name: &str| object.get(name).and_then(|value| value.as_str()).map(str::as_bytes);
-        let fault = RecordParseError::missing_member;
+        let missing = RecordParseError::missing_member;
 
         let hash_field = self.format.hash_field();
-        let hash = member(hash_field).and_then(Sha256Hash::from_hex).ok_or_else(|| fault(hash_field))?;
+        let hash = member(hash_field).and_then(Sha256Hash::from_hex).ok_or_else(|| missing(hash_field))?;
         let previous_hash =
-            member(PREVIOUS_HASH).and_then(Sha256Hash::from_hex).ok_or_else(|| fault(PREVIOUS_HASH))?;
-        let sequence = object.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(|| fault(SEQUENCE))?;
+            member(PREVIOUS_HASH).and_then(Sha256Hash::from_hex).ok_or_else(|| missing(PREVIOUS_HASH))?;
+        let sequence = object.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(|| missing(SEQUENCE))?;
         let signature = if object.contains_key(KEY_ID) || object.contains_key(MAC) {
-            let key_id = member(KEY_ID).and_then(KeyId::from_hex).ok_or_else(|| fault(KEY_ID))?;
-            Some((key_id, member(MAC).and_then(Sha256Hash::from_hex).ok_or_else(|| fault(MAC))?))
+            let key_id = member(KEY_ID).and_then(KeyId::from_hex).ok_or_else(|| missing(KEY_ID))?;
+            Some((key_id, member(MAC).and_then(Sha256Hash::from_hex).ok_or_else(|| missing(MAC))?))
         } else {
             None
         };
 
-        let write = |object: &_| {
+        let to_canonical = |object: &_| {
             canonical::canonical_json(object).map_err(|error| RecordParseError::NotRecord(error.to_string()))
         };
-        let adopts = object.get(RECOVERY_FIELD).is_some_and(is_adoption_recovery);
-        let is_canonical = write(&object)? == line;
+        let is_adoption = object.get(RECOVERY_FIELD).is_some_and(is_adoption_recovery);
+        let is_canonical = to_canonical(&object)? == line;
         object.remove(hash_field);
-        let without_hash = write(&object)?;
+        let without_hash = to_canonical(&object)?;
         object.remove(MAC);
-        let without_hash_and_mac = write(&object)?;
+        let without_hash_and_mac = to_canonical(&object)?;
         let content = HashedContent {
             hash: Sha256Hash::of(&[&without_hash]),
             without_hash_and_mac: &[without_hash_and_mac.as_slice()],
         };
-        let own = match self.check_integrity(hash, signature, &content) {
+        let integrity = match self.check_integrity(hash, signature, &content) {
             RecordIntegrity::HashMismatch => RecordIntegrity::HashMismatch,
             _ if !is_canonical => RecordIntegrity::NotCanonical,
-            own => own,
+            integrity => integrity,
         };
-        Ok(CheckedRecord { sequence, previous_hash, hash, integrity: own, is_adoption: adopts })
+        Ok(CheckedRecord { sequence, previous_hash, hash, integrity, is_adoption })
     }
 
     fn check_integrity(
@@ -163,13 +164,13 @@ impl LineParser for RecordReader {
     }
 }
 
-/// Whether the ledger wrote this recovery when it adopted records: those that were not signed, or
-/// had no head. The first signed record of a log that was begun without a key is one of the two.
+/// Returns true if a recovery report is about adopting records that were unsigned or had no head. If a log
+/// was begun without a key, its first signed record must be such a report.
 fn is_adoption_recovery(recovery: &Value) -> bool {
     matches!(recovery.get("head").and_then(Value::as_str), Some("signed" | "replaced"))
 }
 
-/// What a record's hash and MAC are over.
+/// The hash of a record's content, and the content that its MAC is computed over.
 struct HashedContent<'a> {
     hash: Sha256Hash,
     without_hash_and_mac: &'a [&'a [u8]],

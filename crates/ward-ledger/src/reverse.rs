@@ -1,5 +1,5 @@
-//! Reading the records of a log from its end, without judging them: what is asked for is what is read, however long the
-//! log is.
+//! Reads the records of a log from its end, without verifying them. Only the requested part of the log is
+//! read, however long the log is.
 
 use std::fs::File;
 use std::io;
@@ -14,12 +14,14 @@ use crate::read::EntryParser;
 use crate::snapshot::LedgerSnapshot;
 use crate::tail::{LinesFromEnd, find_last_line_end, find_line_end};
 
-/// Reads the log at `path` as it is at this moment, the newest record first; with a number, only those below it, which
-/// are found without reading the ones above. What is no record is passed over: [`verify()`](crate::verify()) names it,
-/// and only that says whether what is yielded can be relied on.
+/// Reads the log at `path` as it is at this moment, newest record first. With `before`, yields only records
+/// with lower numbers, and finds them without reading the newer ones. Lines that are not records are skipped.
+///
+/// This doesn't verify anything: call [`verify()`](crate::verify()) to find damage, and before relying on the
+/// records.
 ///
 /// # Errors
-/// When there is no log, or its files can't be used.
+/// Fails if there is no log, or if its files can't be opened.
 pub fn read_records_reversed(
     path: &Path,
     format: &LedgerFormat,
@@ -29,24 +31,24 @@ pub fn read_records_reversed(
     Ok(ReverseLedgerRecords { segments, open: None, parser: EntryParser { format: format.clone() }, before })
 }
 
-/// The records of a log, newest first; ends after the first error.
+/// An iterator over the records of a log, newest first. It ends after the first error.
 pub struct ReverseLedgerRecords {
-    /// Those that are not read yet; the last one is next.
+    /// The segments that have not been opened yet. The last of them is next.
     segments: Vec<LogSegment>,
     open: Option<OpenSegment>,
     parser: EntryParser,
     before: Option<u64>,
 }
 
-/// A segment that is read.
+/// The segment that is being read.
 struct OpenSegment {
     path: PathBuf,
     file: File,
-    /// Everything from here on has been read, or is not asked for.
+    /// The offset from which on everything has been read, or was not requested.
     end: u64,
 }
 
-/// A record, and the number that it says it has.
+/// A record, and the number that it claims to have.
 pub type NumberedRecord = (u64, Map<String, Value>);
 
 impl Iterator for ReverseLedgerRecords {
@@ -81,8 +83,8 @@ impl ReverseLedgerRecords {
                 continue;
             };
             let record = self.parser.parse_line(&line).ok();
-            let wanted = |sequence| self.before.is_none_or(|before| sequence < before);
-            if let Some(content) = record.filter(|content| wanted(content.sequence)) {
+            let is_wanted = |sequence| self.before.is_none_or(|before| sequence < before);
+            if let Some(content) = record.filter(|content| is_wanted(content.sequence)) {
                 return Ok(Some((content.sequence, content.record)));
             }
         }
@@ -90,20 +92,20 @@ impl ReverseLedgerRecords {
 
     fn open_segment(&self, segment: LogSegment) -> Result<Option<OpenSegment>, LedgerReadError> {
         let path = segment.path().to_owned();
-        let failed = |step| {
+        let file_error = |step| {
             let path = path.clone();
             move |source| LedgerReadError::File { step, path, source }
         };
-        let Some((file, length)) = segment.open().map_err(failed("open"))? else { return Ok(None) };
+        let Some((file, length)) = segment.open().map_err(file_error("open"))? else { return Ok(None) };
         let end = match self.before {
             None => find_last_line_end(&file, length),
             Some(before) => self.find_sequence_offset(&file, length, before),
         };
-        Ok(Some(OpenSegment { path: path.clone(), file, end: end.map_err(failed("read"))? }))
+        Ok(Some(OpenSegment { path: path.clone(), file, end: end.map_err(file_error("read"))? }))
     }
 
-    /// Where the first record with this number or a higher one begins: numbers only grow, so half of what is left can be
-    /// passed over again and again.
+    /// Returns the offset of the first record with this number or a higher one. Numbers increase along the
+    /// log, so a binary search finds it.
     fn find_sequence_offset(&self, file: &File, length: u64, number: u64) -> io::Result<u64> {
         let (mut low, mut high) = (0, find_last_line_end(file, length)?);
         while low < high {
@@ -112,7 +114,7 @@ impl ReverseLedgerRecords {
             let line = lines.next_line()?.unwrap_or_default();
             match self.parser.parse_line(&line) {
                 Ok(content) if content.sequence >= number => high = lines.current_offset(),
-                // What is no record stands somewhere, and has no number to say where.
+                // Lines that fail to parse have no sequence number, so the search skips them.
                 _ => low = end,
             }
         }

@@ -1,15 +1,15 @@
-//! The fast way to read a record: a line that is already canonical is hashed where it stands.
+//! A fast scanner for canonical records, which hashes a line in place and allocates nothing.
 //!
-//! The scanner accepts only what [`crate::canonical::canonical_json`] would write, byte for byte,
-//! and not all of that: names with escapes or beyond ASCII, which sort differently, go the slow way
-//! (parse, write, compare, hash), and so does whatever is wrong. It allocates nothing.
+//! The scanner accepts only text that [`crate::canonical::canonical_json`] would write, byte for byte. It
+//! leaves some of that to the slow path (parse, serialise, compare, hash) as well: names with escapes or
+//! beyond ASCII, which sort differently. Malformed lines take the slow path too.
 
 use std::ops::Range;
 
 use crate::canonical::{MAX_DEPTH, MAX_SAFE_INTEGER};
 use crate::chain::{KEY_ID, MAC, PREVIOUS_HASH, RECOVERY_FIELD, SEQUENCE};
 
-/// The members of a canonical record that the chain is made of.
+/// A canonical record, with the members that belong to the chain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ScannedRecord<'a> {
     /// The record, from its opening to its closing brace.
@@ -19,20 +19,20 @@ pub(crate) struct ScannedRecord<'a> {
     pub(crate) hash: &'a [u8],
     pub(crate) key_id: Option<&'a [u8]>,
     pub(crate) mac: Option<&'a [u8]>,
-    /// What the ledger tells of itself, as JSON.
+    /// The ledger's own report about a recovery, as JSON.
     pub(crate) recovery: Option<&'a [u8]>,
-    /// The hash member with the comma that goes with it.
+    /// The range of the hash member, including the comma to remove with it.
     hash_member: Range<usize>,
     mac_member: Option<Range<usize>>,
 }
 
 impl ScannedRecord<'_> {
-    /// The canonical form of the record without its hash.
+    /// Returns the canonical form of the record without its hash, in pieces.
     pub(crate) fn without_hash(&self) -> [&[u8]; 2] {
         [self.slice(0..self.hash_member.start), self.slice(self.hash_member.end..self.text.len())]
     }
 
-    /// The canonical form of the record without its hash and its MAC.
+    /// Returns the canonical form of the record without its hash and MAC, in pieces.
     pub(crate) fn without_hash_and_mac(&self) -> [&[u8]; 3] {
         let mac = self.mac_member.clone().unwrap_or(0..0);
         let (first, second) = if mac.start < self.hash_member.start {
@@ -52,7 +52,7 @@ impl ScannedRecord<'_> {
     }
 }
 
-/// Reads the canonical record that `bytes` begin with.
+/// Scans the canonical record at the start of `bytes`. Returns `None` for anything else.
 pub(crate) fn scan_record<'a>(bytes: &'a [u8], hash_field: &str) -> Option<ScannedRecord<'a>> {
     let mut cursor = JsonCursor { bytes, at: 0, ascii: true };
     let mut members = ChainMembers::default();
@@ -102,12 +102,14 @@ struct ChainMembers<'a> {
     sequence: Option<u64>,
     previous_hash: Option<&'a [u8]>,
     key_id: Option<&'a [u8]>,
-    /// Where the member starts, and its value.
+    /// The start of the MAC member, and its value.
     mac: Option<(usize, &'a [u8])>,
+    /// The start of the hash member, and its value.
     hash: Option<(usize, &'a [u8])>,
     recovery: Option<&'a [u8]>,
-    /// Where the member after it starts; unknown while it is the latest.
+    /// The start of the member after the MAC, once that member was reached.
     mac_end: Option<usize>,
+    /// The start of the member after the hash, once that member was reached.
     hash_end: Option<usize>,
 }
 
@@ -123,9 +125,9 @@ impl<'a> ChainMembers<'a> {
 
     fn into_scanned(self, text: &'a [u8]) -> Option<ScannedRecord<'a>> {
         let (hash_start, hash) = self.hash?;
-        // A member goes with the comma behind it, and the last one with the comma before it. The
-        // MAC is never last, since `previous_hash` follows; nor does it stand before a hash that
-        // is last, for the same reason. So the two never want the same comma.
+        // A member is removed with the comma after it, and the last member with the comma before it. The two
+        // members never share a comma: `previous_hash` always follows the MAC, so the MAC is never last, and
+        // never directly before a hash that is last.
         let hash_member = match self.hash_end {
             Some(end) => hash_start..end,
             None => hash_start.checked_sub(1)?..text.len() - 1,
@@ -154,10 +156,10 @@ struct JsonCursor<'a> {
     ascii: bool,
 }
 
-/// A string without its quotes.
+/// A JSON string, without its quotes.
 struct JsonString<'a> {
     raw: &'a [u8],
-    /// ASCII without escapes: what stands there is what it means, and bytes sort like UTF-16.
+    /// True for ASCII without escapes. The raw bytes are then the value, and sort like UTF-16.
     plain: bool,
 }
 
@@ -172,12 +174,12 @@ impl<'a> JsonCursor<'a> {
         Some(byte)
     }
 
-    fn expect_byte(&mut self, wanted: u8) -> Option<()> {
-        (self.next()? == wanted).then_some(())
+    fn expect_byte(&mut self, expected: u8) -> Option<()> {
+        (self.next()? == expected).then_some(())
     }
 
-    fn expect_word(&mut self, wanted: &[u8]) -> Option<()> {
-        self.bytes.get(self.at..)?.starts_with(wanted).then(|| self.at += wanted.len())
+    fn expect_word(&mut self, expected: &[u8]) -> Option<()> {
+        self.bytes.get(self.at..)?.starts_with(expected).then(|| self.at += expected.len())
     }
 
     fn skip_value(&mut self, depth: usize) -> Option<()> {
@@ -229,7 +231,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// A string that means what it says; others are left to the slow way.
+    /// Parses a string of ASCII characters without escapes. Other strings are left to the slow path.
     fn parse_plain_string(&mut self) -> Option<&'a [u8]> {
         let text = self.parse_string()?;
         text.plain.then_some(text.raw)
@@ -252,14 +254,15 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// Passes over bytes that mean themselves, eight at a time.
+    /// Skips plain characters, eight bytes at a time.
     fn skip_plain(&mut self) {
         const ONES: u64 = u64::from_ne_bytes([1; 8]);
         const HIGHS: u64 = ONES << 7;
         while let Some(&chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
             let word = u64::from_le_bytes(chunk);
-            // The classic tests for a byte of zero and a byte below a bound; the lowest byte they
-            // mark is always right, and only that one is used.
+            // Bit tricks that mark a zero byte, and a byte below a bound, in a word
+            // (https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord). Higher bytes can be marked
+            // wrongly, but the lowest marked byte is always right, and only that byte is used.
             let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
             let control = word.wrapping_sub(ONES * 0x20) & !word;
             let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
@@ -273,7 +276,7 @@ impl<'a> JsonCursor<'a> {
         }
     }
 
-    /// The escapes that RFC 8785 writes, after their backslash.
+    /// Skips an escape sequence after its backslash. Accepts only the sequences that RFC 8785 uses.
     fn skip_escape(&mut self) -> Option<()> {
         match self.next()? {
             b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),

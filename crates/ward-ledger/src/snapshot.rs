@@ -1,4 +1,4 @@
-//! What readers see of a log while others write it.
+//! A consistent view of a log for readers, while other processes write the log.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,13 @@ use crate::head::{self, LedgerHeadState};
 use crate::key::LedgerKey;
 use crate::lines::LogSegment;
 
-/// The log at one moment: closed segments never change, and the one being written only grows.
+/// The files of a log at one moment. Closed segments never change, and the current segment only grows, so the
+/// view stays valid without a lock.
 pub(crate) struct LedgerSnapshot {
     pub(crate) head: Option<LedgerHeadState>,
     pub(crate) segments: Vec<LogSegment>,
     pub(crate) segment_count: u64,
-    /// As in [`read_files::SiblingFiles`].
+    /// The first number that is missing among the closed segments.
     pub(crate) missing: Option<u64>,
     pub(crate) strays: Vec<String>,
 }
@@ -29,7 +30,8 @@ impl LedgerSnapshot {
         let head_file = open_if_exists(head_path).map_err(head_error("open"))?;
         let mut head = None;
         if let Some(file) = &head_file {
-            // Held until the end of this function, so that no writer is in the middle of something.
+            // The lock is held until the end of this function, so that no writer changes the files in
+            // between.
             file.lock_shared().map_err(head_error("lock"))?;
             head = Some(head::read(file, key).map_err(head_error("read"))?);
         }
@@ -49,7 +51,7 @@ impl LedgerSnapshot {
         let number = after_closed.max(by_head.unwrap_or(0));
         segments.push(match current {
             Some(file) => {
-                let length = file.metadata().map_err(log_error("look at"))?.len();
+                let length = file.metadata().map_err(log_error("inspect"))?.len();
                 LogSegment::current(log.to_owned(), number, file, length)
             }
             None => LogSegment::absent(log.to_owned(), number),

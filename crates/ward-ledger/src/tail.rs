@@ -1,4 +1,4 @@
-//! Reading a log from its end.
+//! Reads the lines of a file from its end.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 
 use crate::chain::MAX_RECORD_BYTES;
 
-/// A page of records; most reads need one.
+/// The number of bytes per read. Most records fit into a single chunk.
 const CHUNK_BYTES: usize = 4096;
 
-/// Where the last complete line ends; what follows it is torn.
+/// Returns the end of the last complete line. Any bytes after it are a torn line.
 pub(crate) fn find_last_line_end(file: &File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
@@ -23,46 +23,47 @@ pub(crate) fn find_last_line_end(file: &File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Where the line ends that has the byte at `from`, behind its newline; `most` follows a newline.
-pub(crate) fn find_line_end(file: &File, from: u64, most: u64) -> io::Result<u64> {
+/// Returns the end of the line that contains the byte at `from`, after its newline. `limit` must follow a
+/// newline.
+pub(crate) fn find_line_end(file: &File, from: u64, limit: u64) -> io::Result<u64> {
     let mut start = from;
-    while start < most {
-        let end = most.min(start + CHUNK_BYTES as u64);
+    while start < limit {
+        let end = limit.min(start + CHUNK_BYTES as u64);
         let chunk = read_range(file, start, end)?;
         if let Some(newline) = chunk.iter().position(|byte| *byte == b'\n') {
             return Ok(start + newline as u64 + 1);
         }
         start = end;
     }
-    Ok(most)
+    Ok(limit)
 }
 
-/// The bytes from `start` to `current_offset`.
+/// Reads the bytes from `start` to `end`.
 pub(crate) fn read_range(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end - start).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, start)?;
     Ok(bytes)
 }
 
-/// The lines of a file, the last one first.
+/// A reader for the lines of a file, last line first.
 pub(crate) struct LinesFromEnd<'a> {
     file: &'a File,
-    /// Everything from here on has been handed out.
+    /// The offset from which on all lines have been returned.
     end: u64,
 }
 
 impl<'a> LinesFromEnd<'a> {
-    /// Begins at `current_offset`, which must follow a newline or be 0.
+    /// Creates a reader that starts at `end`, which must follow a newline or be 0.
     pub(crate) fn new(file: &'a File, end: u64) -> Self {
         Self { file, end }
     }
 
-    /// Where the line begins that was handed out last.
+    /// Returns the start of the line that was returned last.
     pub(crate) fn current_offset(&self) -> u64 {
         self.end
     }
 
-    /// The line before, without its newline; `None` at the beginning of the file.
+    /// Returns the previous line without its newline, or `None` at the beginning of the file.
     pub(crate) fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some(line_end) = self.end.checked_sub(1) else { return Ok(None) };
         let mut line = Vec::new();
@@ -80,7 +81,7 @@ impl<'a> LinesFromEnd<'a> {
             if line.len() > MAX_RECORD_BYTES {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "the last line is longer than any record",
+                    "the line is longer than a record may be",
                 ));
             }
         }

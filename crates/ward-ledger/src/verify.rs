@@ -1,7 +1,7 @@
-//! Checking a log: every link, nothing missing, written by the holder of the key.
+//! Verifies a log: every link is intact, nothing is missing, and the holder of the key wrote it.
 //!
-//! Reads each file once, front to back, in constant memory. The first break is looked into by
-//! reading on to the end: what comes later tells a removed record from one that was moved.
+//! Each file is read once, front to back, in constant memory. After the first break, the rest of the log is
+//! read only to classify the break: later records show whether a record was removed or moved.
 
 use std::path::Path;
 
@@ -20,13 +20,14 @@ pub use report::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, TornLi
 
 use chain_verifier::ChainVerifier;
 
-/// Why a log could not be checked. What is wrong *in* a log is in the [`VerificationReport`].
+/// The error for a log whose files can't be read. Damage *in* a log is reported in the
+/// [`VerificationReport`].
 pub type LedgerVerifyError = LedgerReadError;
 
-/// Checks the log at `path` as it is at this moment; writers are not kept waiting.
+/// Verifies the log at `path` as it is at this moment. Writers are not blocked.
 ///
 /// # Errors
-/// When the files can't be read.
+/// Fails if the files can't be read.
 pub fn verify(
     path: &Path,
     format: &LedgerFormat,
@@ -35,19 +36,19 @@ pub fn verify(
     let snapshot = LedgerSnapshot::take(path, key)?;
     let head =
         snapshot.head.as_ref().and_then(LedgerHeadState::as_written).map(|head| (head.count, head.hash));
-    let mut judge = ChainVerifier::new(format, key.map(LedgerKey::id), head);
+    let mut verifier = ChainVerifier::new(format, key.map(LedgerKey::id), head);
     let mut lines = LogLines::new(snapshot.segments, RecordReader::new(format, key));
     let mut found_break = None;
     let mut torn = None;
-    while let Some((place, line)) = lines.next_line()? {
+    while let Some((position, line)) = lines.next_line()? {
         if let ParsedLine::Torn { bytes } = line
-            && place.segment.is_last
+            && position.segment.is_last
         {
-            torn = Some(TornLine { segment: place.segment.name(), line: place.line, bytes });
+            torn = Some(TornLine { segment: position.segment.name(), line: position.line, bytes });
             break;
         }
-        if let Err(suspicion) = judge.accept(&place, &line) {
-            found_break = Some(judge.diagnose_break(suspicion, &mut lines)?);
+        if let Err(suspect) = verifier.accept(&position, &line) {
+            found_break = Some(verifier.diagnose_break(suspect, &mut lines)?);
             break;
         }
     }
@@ -55,15 +56,15 @@ pub fn verify(
         snapshot.head,
         Some(LedgerHeadState::Written(LedgerHead { signature: HeadSignature::Valid(_), .. }))
     );
-    let whole = found_break.is_none();
-    let found_break = found_break.or_else(|| judge.check_log_end(lines.last_position(), snapshot.missing));
+    let all_read = found_break.is_none();
+    let found_break = found_break.or_else(|| verifier.check_log_end(lines.last_position(), snapshot.missing));
     Ok(VerificationReport {
         log: path.to_owned(),
-        records: judge.record_count(),
+        records: verifier.record_count(),
         segments: snapshot.segment_count,
-        last_hash: judge.last_hash(),
-        completeness: check_completeness(snapshot.head.as_ref(), &judge, whole, key),
-        authenticity: judge.authenticity(signed_head),
+        last_hash: verifier.last_hash(),
+        completeness: check_completeness(snapshot.head.as_ref(), &verifier, all_read, key),
+        authenticity: verifier.authenticity(signed_head),
         broken: found_break,
         torn,
         strays: snapshot.strays,
@@ -72,11 +73,11 @@ pub fn verify(
 
 fn check_completeness(
     head: Option<&LedgerHeadState>,
-    judge: &ChainVerifier<'_>,
-    whole: bool,
+    verifier: &ChainVerifier<'_>,
+    all_read: bool,
     key: Option<&LedgerKey>,
 ) -> LogCompleteness {
-    let signed_log = key.is_some() || judge.is_signed();
+    let signed_log = key.is_some() || verifier.is_signed();
     let head = match head {
         None | Some(LedgerHeadState::Empty) if signed_log => return LogCompleteness::HeadMissing,
         None | Some(LedgerHeadState::Empty) => return LogCompleteness::NoHead,
@@ -91,8 +92,8 @@ fn check_completeness(
         }
         HeadSignature::Unsigned | HeadSignature::Valid(_) | HeadSignature::Unchecked(_) => {}
     }
-    let (vouched, found) = (head.count, judge.record_count());
-    if !whole {
+    let (vouched, found) = (head.count, verifier.record_count());
+    if !all_read {
         LogCompleteness::NotReached { vouched }
     } else if found < vouched {
         LogCompleteness::Cut { vouched, found }

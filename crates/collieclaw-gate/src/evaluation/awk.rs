@@ -1,17 +1,17 @@
-//! Programs of `awk`, which can run, read and write, too.
+//! Programs of `awk`, which can also run commands and read and write files.
 
-/// No program that anyone writes in a line is longer.
+/// Longer programs are refused; people don't write them on a command line.
 const MAX_PROGRAM_BYTES: usize = 4096;
 
-/// What a program of `awk` does beyond printing, if anything. It is enough that none of the words and signs occurs
-/// with which it could run, read or write.
+/// Returns the effect of an `awk` program beyond printing, as a verb phrase. The program is not parsed: it is
+/// harmless if it contains none of the words and operators that run commands or read and write files.
 pub(super) fn find_side_effect(program: &str) -> Option<&'static str> {
-    // `SYMTAB` is another name for all of them.
+    // `SYMTAB` gives access to all the other variables.
     const READS: [&str; 4] = ["ARGV", "ENVIRON", "ARGC", "SYMTAB"];
     if program.len() > MAX_PROGRAM_BYTES {
-        return Some("follow a program that is too long to be read");
+        return Some("run a program that is too long to check");
     }
-    // Where a text or a pattern can't be told from code, all of it counts as code.
+    // If strings and patterns can't be told from code, the whole program counts as code.
     let code = strip_literals(program);
     let checked = code.as_deref().unwrap_or(program);
     if may_run_or_read(checked) {
@@ -24,13 +24,13 @@ pub(super) fn find_side_effect(program: &str) -> Option<&'static str> {
         Some(code) => code.split([';', '{', '}']).filter_map(from_print).any(redirects_output),
         None => from_print(program).is_some_and(|behind| behind.contains('>')),
     };
-    writes.then_some("write another file, perhaps")
+    writes.then_some("possibly write another file")
 }
 
-/// What a program of `awk` does because a variable is set from outside, if anything. Its text is never code: whatever
-/// runs it, a program must say.
+/// Returns the effect of setting a variable with `awk -v`, as a verb phrase. The value is never code: only
+/// the program itself could run it.
 pub(super) fn find_variable_effect(variable: &str) -> Option<&'static str> {
-    /// The separators are text, too.
+    /// The variables that change the behaviour of `awk`. Separators such as `FS` are harmless and not listed.
     const BUILTIN_VARIABLES: [&str; 24] = [
         "ARGC",
         "ARGIND",
@@ -60,11 +60,11 @@ pub(super) fn find_variable_effect(variable: &str) -> Option<&'static str> {
     let name = variable.split_once('=').unwrap_or_default().0;
     let is_name = name.starts_with(|letter: char| letter == '_' || letter.is_ascii_alphabetic())
         && name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
-    (!is_name || BUILTIN_VARIABLES.contains(&name)).then_some("set a variable of its own")
+    (!is_name || BUILTIN_VARIABLES.contains(&name)).then_some("change a built-in variable")
 }
 
 fn may_run_or_read(code: &str) -> bool {
-    // `||` joins conditions.
+    // `||` is a logical operator, not a pipe.
     let piped = code.replace("||", " ").contains('|');
     let calls_system = code.match_indices("system").any(|(place, word)| {
         let after = code.get(place + word.len()..).unwrap_or_default();
@@ -77,7 +77,8 @@ fn from_print(statement: &str) -> Option<&str> {
     statement.find("print").and_then(|place| statement.get(place..))
 }
 
-/// `print > "file"`: a `>` behind a `print` in the same statement writes. Before it, and in brackets, it compares.
+/// Returns true if the text from a `print` on writes a file: a `>` after `print` redirects the output, while
+/// a `>` in parentheses compares.
 fn redirects_output(behind: &str) -> bool {
     let mut open = 0_usize;
     for letter in behind.chars() {
@@ -92,7 +93,7 @@ fn redirects_output(behind: &str) -> bool {
     open > 0 && behind.contains('>')
 }
 
-/// A program without its texts, patterns and comments; `None` if it isn't certain where they begin and end.
+/// Removes strings, patterns and comments; `None` if it isn't certain where they begin and end.
 fn strip_literals(program: &str) -> Option<String> {
     let mut code = String::new();
     let mut rest = program;
@@ -104,10 +105,10 @@ fn strip_literals(program: &str) -> Option<String> {
                 after_closed(after, '"')?
             }
             '/' => match code.trim_end_matches([' ', '\t']).chars().next_back() {
-                // Nothing is divided where an expression begins.
+                // A `/` at the beginning of an expression can't be a division, so it starts a pattern.
                 None | Some('{' | '}' | ';' | '(' | ',' | '~' | '!' | '&' | '|' | '\n') => {
                     let pattern = after_closed(after, '/')?;
-                    // Whether `[/]` ends the pattern depends on who reads it.
+                    // Versions of `awk` disagree about a `/` in brackets: it may or may not end the pattern.
                     if after.get(..after.len() - pattern.len())?.contains('[') && pattern.contains('/') {
                         return None;
                     }
@@ -131,7 +132,7 @@ fn strip_literals(program: &str) -> Option<String> {
     Some(code)
 }
 
-/// Behind the sign that closes a text, on the same line.
+/// Returns the text after the closing delimiter, which must be on the same line.
 fn after_closed(text: &str, closes: char) -> Option<&str> {
     let mut letters = text.char_indices();
     while let Some((place, letter)) = letters.next() {

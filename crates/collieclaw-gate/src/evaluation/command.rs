@@ -1,4 +1,4 @@
-//! One command: its name, what is known about it, and what its words mean to it.
+//! Judges a single command: its name, its variables, and the programs that it runs in turn.
 
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, destructive, variable};
 use crate::path::PathAccess;
@@ -7,22 +7,22 @@ use crate::programs::{CommandArgument, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::{self, BytePosition, SimpleCommand};
 
-/// Lines inside lines inside lines are no command that anyone writes.
+/// The maximum depth of nested shell lines (`sh -c '…'`). People don't write deeper ones.
 const MAX_LINE_NESTING: usize = 8;
 
-/// The kernel follows no longer path.
+/// The longest path that the kernel accepts (`PATH_MAX`).
 const LONGEST_NAME: usize = 4096;
 
 impl ShellEvaluation<'_> {
-    /// Judges a command. What it does, if that can be planned.
+    /// Judges a command, and returns its action if the command can be planned.
     pub(super) fn judge_simple_command(
         &mut self,
         simple: &SimpleCommand,
-        stand: &mut CommandFolder,
+        cwd: &mut CommandFolder,
     ) -> Option<PlannedAction> {
         let mut known = true;
         for word in simple.words.iter().chain(simple.assignments.iter().map(|assignment| &assignment.value)) {
-            known &= !self.judge_word_scripts(word, stand);
+            known &= !self.judge_word_scripts(word, cwd);
         }
         let Some(first) = simple.words.first() else {
             if simple.assignments.is_empty() {
@@ -32,44 +32,48 @@ impl ShellEvaluation<'_> {
                 let value = self.known_text(&assignment.value);
                 variable::judge(&assignment.name, value.as_deref(), &mut self.findings);
             }
-            self.add_unknowable("a variable that is set changes the shell itself", simple.at);
+            self.add_unknowable(
+                "setting a variable changes the shell itself; put it before the command that needs it",
+                simple.at,
+            );
             return None;
         };
         let name_at = first.at;
-        // Judged as written, before patterns are expanded: `rm -rf *` is one thing, its files are another.
+        // Judge the words before patterns are expanded, because `rm -rf *` is destructive whichever files
+        // match.
         let written: Vec<_> = simple.words.iter().map(|word| self.as_written(word)).collect();
-        self.judge_program(&written, stand, JudgingPhase::Name);
-        let expanded = if known { self.expand_words(simple, stand) } else { None };
+        self.judge_program(&written, cwd, JudgingPhase::Name);
+        let expanded = if known { self.expand_words(simple, cwd) } else { None };
         let words = expanded.as_deref().unwrap_or(&written);
         let name = words.first().and_then(|word| word.text.clone());
         for assignment in &simple.assignments {
             let value = self.known_text(&assignment.value);
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
-        self.judge_program(words, stand, JudgingPhase::Words);
+        self.judge_program(words, cwd, JudgingPhase::Words);
         let variables: Option<Vec<_>> = simple
             .assignments
             .iter()
             .map(|assignment| Some((assignment.name.clone(), self.known_text(&assignment.value)?)))
             .collect();
         let words: Vec<String> = expanded?.into_iter().map(|word| word.text).collect::<Option<_>>()?;
-        self.plan_action(words, variables?, name_at, stand)
+        self.plan_action(words, variables?, name_at, cwd)
     }
 
-    /// What a command with all its words known does.
+    /// Returns the action of a command whose words are all known.
     fn plan_action(
         &mut self,
         words: Vec<String>,
         variables: Vec<(String, String)>,
         at: BytePosition,
-        stand: &mut CommandFolder,
+        cwd: &mut CommandFolder,
     ) -> Option<PlannedAction> {
         let words_after: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
         match (words.first()?.as_str(), words_after.as_slice()) {
-            ("cd", [folder]) if !folder.starts_with('-') => self.plan_change_folder(folder, at, stand),
+            ("cd", [folder]) if !folder.starts_with('-') => self.plan_change_folder(folder, at, cwd),
             ("cd", _) => {
-                stand.folder = None;
-                self.add_unknowable("where this `cd` leads is known only when it runs", at);
+                cwd.folder = None;
+                self.add_unknowable("the folder of this `cd` is known only when it runs; name a folder", at);
                 None
             }
             (":", _) => Some(PlannedAction::Nothing),
@@ -77,9 +81,9 @@ impl ShellEvaluation<'_> {
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) =
-                    self.facts.find_program(base).filter(|_| self.is_system_program(name, base, stand))
+                    self.facts.find_program(base).filter(|_| self.is_system_program(name, base, cwd))
                 else {
-                    self.add_unknowable("no program of the system has this name", at);
+                    self.add_unknowable("no installed program has this name", at);
                     return None;
                 };
                 Some(PlannedAction::Run { program, words, variables })
@@ -87,21 +91,22 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// A variable before a command. One that no program is known to obey harms no program that is known.
+    /// Judges a variable that is set for a program. A program that the table describes ignores all variables
+    /// except the known dangerous ones; another program may obey any variable.
     pub(super) fn judge_variable(&mut self, name: &str, value: Option<&str>, program: Option<&str>) {
-        if program.and_then(ProgramSpec::find_by_name).is_none() {
+        if program.and_then(ProgramSpec::find_described).is_none() {
             self.findings.add(GateReason::Variable { name: name.to_owned() });
         } else {
             variable::judge(name, value, &mut self.findings);
         }
     }
 
-    /// Judges a program with its words, and the programs it runs in turn.
+    /// Judges a program with its arguments, and the programs that it runs in turn.
     pub(super) fn judge_program(
         &mut self,
         words: &[CommandArgument],
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) {
         let Some((first, arguments)) = words.split_first() else { return };
         let Some(name) = first.text.as_deref() else {
@@ -114,60 +119,64 @@ impl ShellEvaluation<'_> {
             self.findings.add(GateReason::UnknownCommand { column });
         }
         if name.len() > LONGEST_NAME {
-            return self.add_limit_exceeded("no program has such a long name");
+            return self.add_limit_exceeded("the name of this command is too long");
         }
         let base = name.rsplit('/').next().unwrap_or(name);
-        // Also as it is expanded: `r?` may be a file of that name.
+        // Check the expanded name, too: the pattern `r?` may match a file named `rm`.
         if let Some(forbidden) = self.find_forbidden(base) {
             self.findings.add(GateReason::ForbiddenCommand { name: forbidden });
         }
-        if judging == JudgingPhase::Name
+        if phase == JudgingPhase::Name
             && let Some(what) = destructive::destructive_effect(base, arguments)
         {
             self.findings.add(GateReason::Destructive { what });
         }
-        if !self.is_system_program(name, base, stand) && judging == JudgingPhase::Words {
+        if !self.is_system_program(name, base, cwd) && phase == JudgingPhase::Words {
             self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
         }
-        if judging == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, stand) {
+        if phase == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, cwd) {
             return;
         }
-        match ProgramSpec::find_by_name(base) {
-            Some(program) => self.judge_known_program(base, program, arguments, stand, judging),
-            None if judging == JudgingPhase::Words => self.judge_unknown_program(base, arguments, stand),
+        match ProgramSpec::find_described(base) {
+            Some(program) => self.judge_known_program(base, program, arguments, cwd, phase),
+            None if phase == JudgingPhase::Words => self.judge_unknown_program(base, arguments, cwd),
             None => {}
         }
     }
 
-    /// Judges the command inside another.
+    /// Judges a command that another command runs, such as the `ls` of `env ls`.
     pub(super) fn judge_inner_command(
         &mut self,
         words: &[CommandArgument],
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) {
         let left = self.budget.inner_words.checked_sub(words.len());
         let (Some(left), 1..) = (left, self.budget.wrappers) else {
             return self.add_limit_exceeded("commands are nested too deeply");
         };
         if let Some((first, folders)) = words.split_first().filter(|(first, _)| has_no_program(first)) {
-            self.add_unknowable("no program can do what the shell does itself", first.at);
+            self.add_unknowable("this is a part of the shell, and no other program can run it", first.at);
             for folder in folders.iter().filter_map(|folder| folder.text.as_deref()) {
-                self.judge_path(folder, PathAccess::Read, stand);
+                self.judge_path(folder, PathAccess::Read, cwd);
             }
         }
         self.budget.inner_words = left;
         self.budget.wrappers -= 1;
-        self.judge_program(words, stand, judging);
+        self.judge_program(words, cwd, phase);
         self.budget.wrappers += 1;
     }
 
-    /// A line that another shell would read. It is judged, but never planned: that would be a second reader.
-    pub(super) fn judge_inner_line(&mut self, line: &str, stand: &CommandFolder) {
-        self.add_unknowable("a shell would read this text again", BytePosition(0));
+    /// Judges a line that a second shell would parse (`sh -c '…'`). Such a line is never planned, because the
+    /// second shell could parse it differently.
+    pub(super) fn judge_inner_line(&mut self, line: &str, cwd: &CommandFolder) {
+        self.add_unknowable(
+            "a second shell would read this text; write its commands directly",
+            BytePosition(0),
+        );
         let bytes = self.budget.inner_bytes.checked_sub(line.len());
         let (Some(bytes), 0..MAX_LINE_NESTING, 1..) = (bytes, self.nesting, self.budget.inner_lines) else {
-            return self.add_limit_exceeded("lines are nested too deeply");
+            return self.add_limit_exceeded("shell lines inside of shell lines are nested too deeply");
         };
         self.budget.inner_bytes = bytes;
         self.budget.inner_lines -= 1;
@@ -175,7 +184,7 @@ impl ShellEvaluation<'_> {
             Ok(parsed) => {
                 self.nesting += 1;
                 let here = std::mem::replace(&mut self.here_documents, parsed.here_documents);
-                self.judge_nested_script(&parsed.script, stand);
+                self.judge_nested_script(&parsed.script, cwd);
                 self.here_documents = here;
                 self.nesting -= 1;
             }
@@ -183,13 +192,13 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// What the shell does itself. Whether this was such a thing.
+    /// Judges a builtin of the shell, and returns true if the command was such a builtin.
     fn judge_builtin(
         &mut self,
         name: &str,
         arguments: &[CommandArgument],
         at: BytePosition,
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
     ) -> bool {
         let text =
             || -> Option<Vec<&str>> { arguments.iter().map(|argument| argument.text.as_deref()).collect() };
@@ -202,33 +211,33 @@ impl ShellEvaluation<'_> {
             }
             "eval" => {
                 if let Some(words) = text() {
-                    self.judge_inner_line(&words.join(" "), stand);
+                    self.judge_inner_line(&words.join(" "), cwd);
                 }
             }
             "trap" => {
                 if let Some(line) = text().and_then(|words| words.first().copied()) {
-                    self.judge_inner_line(line, stand);
+                    self.judge_inner_line(line, cwd);
                 }
             }
             "alias" => {
                 for line in arguments.iter().filter_map(|argument| argument.text.as_deref()?.split_once('='))
                 {
-                    self.judge_inner_line(line.1, stand);
+                    self.judge_inner_line(line.1, cwd);
                 }
             }
-            // The command inside is judged with its words, too.
+            // The table describes these as wrappers, so the caller goes on with the command inside.
             "builtin" | "command" | "exec" => {
-                self.add_unknowable("this changes the shell itself", at);
+                self.add_unknowable("this command changes the shell itself", at);
                 return false;
             }
             other if is_shell_builtin(other) => {}
             _ => return false,
         }
-        self.add_unknowable("this changes the shell itself", at);
+        self.add_unknowable("this command changes the shell itself", at);
         true
     }
 
-    /// `mkfs` forbids `mkfs.ext4`, too.
+    /// Returns the name if a rule forbids it. A rule for `mkfs` also forbids `mkfs.ext4`.
     fn find_forbidden(&self, name: &str) -> Option<String> {
         let forbids = |rule: &&String| {
             name.strip_prefix(rule.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -236,31 +245,32 @@ impl ShellEvaluation<'_> {
         self.policy.forbidden_commands.iter().find(forbids).map(|_| name.to_owned())
     }
 
-    /// Whether a name stands for the program of the system: without a slash, or as just another way to write it.
-    fn is_system_program(&self, name: &str, base: &str, stand: &CommandFolder) -> bool {
+    /// Returns true if a name runs the system's program: it has no slash, or the path leads to that same
+    /// program.
+    fn is_system_program(&self, name: &str, base: &str, cwd: &CommandFolder) -> bool {
         use crate::facts::PathStatus;
         if !name.contains('/') {
             return true;
         }
-        let Some(folder) = &stand.folder else { return false };
+        let Some(folder) = &cwd.folder else { return false };
         let seen = self.facts.inspect_path(&folder.join(name));
         matches!(seen, PathStatus::File { leads_to, .. } if self.facts.find_program(base).is_some_and(|program| program == leads_to))
     }
 }
 
-/// What is looked at: first what a command is called, as it is written; then what its words do, as they are expanded.
+/// The phase of judging a command: first its name and words as written, then its words after expansion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JudgingPhase {
     Name,
     Words,
 }
 
-/// What changes the shell's own folder, or nothing: there is no program for it.
+/// Returns true for builtins that exist only in the shell, so that a wrapper such as `env` can't run them.
 fn has_no_program(first: &CommandArgument) -> bool {
     matches!(first.text.as_deref(), Some("cd" | ":"))
 }
 
-/// What no program does, but the shell itself.
+/// Returns true for commands that the shell carries out itself instead of running a program.
 fn is_shell_builtin(name: &str) -> bool {
     const SHELL_BUILTINS: [&str; 51] = [
         ".",

@@ -1,9 +1,9 @@
-//! What destroys, however it is spelled (C7.2).
+//! Recognises destructive commands and fork bombs, however they are spelled (C7.2).
 
 use crate::programs::CommandArgument;
 use crate::shell::{CompoundKind, ShellCommand, ShellScript, ShellWord};
 
-/// What a program with these words destroys, if anything.
+/// Returns the damage that a program does with these arguments, as a verb phrase after "it".
 pub(super) fn destructive_effect(name: &str, arguments: &[CommandArgument]) -> Option<&'static str> {
     let texts = || arguments.iter().filter_map(|argument| argument.text.as_deref());
     let has = |letter: char, long: &str| {
@@ -18,13 +18,15 @@ pub(super) fn destructive_effect(name: &str, arguments: &[CommandArgument]) -> O
         "mkfs" | "mke2fs" | "mkswap" | "wipefs" | "blkdiscard" => Some("wipes a disk"),
         _ if name.starts_with("mkfs.") => Some("wipes a disk"),
         "dd" if texts().any(|text| text.starts_with("if=") || text.starts_with("of=")) => {
-            Some("copies over a disk or a file")
+            Some("overwrites a disk or a file")
         }
         "shutdown" | "reboot" | "halt" | "poweroff" | "kexec" => Some("turns the machine off"),
         "init" | "telinit" if texts().any(|text| matches!(text, "0" | "6")) => Some("turns the machine off"),
         "systemctl" if texts().any(is_shutdown_verb) => Some("turns the machine off"),
-        "chmod" if recursive && texts().any(covers_everything) => Some("changes the rights of everything"),
-        "chown" | "chgrp" if recursive => Some("changes the owner of everything beneath"),
+        "chmod" if recursive && texts().any(covers_everything) => {
+            Some("changes the permissions of everything")
+        }
+        "chown" | "chgrp" if recursive => Some("changes the owner of everything in a folder"),
         _ => None,
     }
 }
@@ -44,7 +46,7 @@ fn is_shutdown_verb(text: &str) -> bool {
     )
 }
 
-/// Whether a path stands for everything there is: the root, a home, all of a folder.
+/// Returns true for paths that mean everything: the root, a home, all files of a folder, a system folder.
 fn covers_everything(path: &str) -> bool {
     let path = path.trim_end_matches(['/', '*', '.']);
     path.is_empty()
@@ -53,7 +55,8 @@ fn covers_everything(path: &str) -> bool {
         || matches!(path, "/home" | "/root" | "/usr" | "/etc" | "/var")
 }
 
-/// Whether a function in a script calls itself in a pipe or in the background: a fork bomb.
+/// Returns true if a function in a script calls itself in a pipeline or in the background, as a fork bomb
+/// does.
 pub(super) fn has_fork_bomb(script: &ShellScript) -> bool {
     script_commands(script).any(|command| match command {
         ShellCommand::Compound(compound) => match &compound.kind {

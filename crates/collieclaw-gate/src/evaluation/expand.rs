@@ -1,4 +1,4 @@
-//! Patterns: resolved before the verdict, so that what was checked is what runs.
+//! Expands patterns such as `*.rs` before the verdict, so that the checked words are the words that run.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use crate::facts::PathStatus;
 use crate::programs::CommandArgument;
 use crate::shell::{ShellWord, SimpleCommand, WordPart};
 
-/// A pattern that stands for more words than this is no line for people to approve.
+/// The maximum number of words after expansion. Nobody can review a longer line before approving it.
 const MAX_EXPANDED_WORDS: usize = 4096;
 
-/// No name in a folder is longer, and no pattern for one that anyone writes.
+/// The longest file name that the kernel accepts (`NAME_MAX`), also used as the limit for a pattern.
 const LONGEST_NAME: usize = 255;
 
-/// A piece of a pattern, within one name of a path.
+/// An element of a pattern for a single path component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GlobToken {
     Char(char),
     AnyText,
     AnyChar,
-    /// A set of letters, and whether it is turned round.
+    /// `[a-z]` or `[!a-z]`, as ranges of characters.
     Set {
         inside: Vec<(char, char)>,
         negated: bool,
@@ -27,7 +27,7 @@ enum GlobToken {
 }
 
 impl ShellEvaluation<'_> {
-    /// A word with its patterns as they are written.
+    /// Returns a word with its patterns left as written.
     pub(super) fn as_written(&self, word: &ShellWord) -> CommandArgument {
         let mut text = String::new();
         for part in &word.parts {
@@ -40,13 +40,14 @@ impl ShellEvaluation<'_> {
         CommandArgument { text: Some(text), at: word.at }
     }
 
-    /// All words of a command, with their patterns resolved inside the workspace.
+    /// Returns all words of a command with their patterns expanded; only folders inside the workspace are
+    /// listed.
     pub(super) fn expand_words(
         &mut self,
         simple: &SimpleCommand,
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
     ) -> Option<Vec<CommandArgument>> {
-        let folder = stand.folder.as_deref()?;
+        let folder = cwd.folder.as_deref()?;
         let mut words = Vec::new();
         for word in &simple.words {
             let texts = if word.parts.iter().any(|part| matches!(part, WordPart::Glob(_))) {
@@ -55,19 +56,22 @@ impl ShellEvaluation<'_> {
                 self.known_text(word).map(|text| vec![text])
             };
             let Some(texts) = texts else {
-                self.add_unknowable("a pattern that can't be resolved inside the workspace", word.at);
+                self.add_unknowable(
+                    "this pattern can't be expanded inside the workspace; write the names out",
+                    word.at,
+                );
                 return None;
             };
             words.extend(texts.into_iter().map(|text| CommandArgument { text: Some(text), at: word.at }));
             if words.len() > MAX_EXPANDED_WORDS {
-                self.add_unknowable("a pattern that stands for too many files", word.at);
+                self.add_unknowable("this pattern matches too many files", word.at);
                 return None;
             }
         }
         Some(words)
     }
 
-    /// What a pattern stands for. If nothing matches, it stands for itself.
+    /// Expands a pattern. A pattern without a match stays as written.
     fn expand_pattern(&mut self, word: &ShellWord, folder: &Path) -> Option<Vec<String>> {
         let mut names = pattern_components(word)?;
         if names.iter().any(|name| name.len() > LONGEST_NAME) {
@@ -81,7 +85,7 @@ impl ShellEvaluation<'_> {
             names.remove(0);
             found = vec!["/".to_owned()];
         }
-        // Two slashes are one to some shells.
+        // Some shells collapse double slashes in a pattern and others keep them.
         if names.iter().rev().skip(1).any(Vec::is_empty) {
             return None;
         }
@@ -102,7 +106,7 @@ impl ShellEvaluation<'_> {
         if found.is_empty() { self.as_written(word).text.map(|text| vec![text]) } else { Some(found) }
     }
 
-    /// The paths that go on from a prefix with one more name.
+    /// Adds the paths that extend a prefix by a path component.
     fn expand_component(
         &mut self,
         folder: &Path,
@@ -114,7 +118,7 @@ impl ShellEvaluation<'_> {
             self.budget.paths = self.budget.paths.checked_sub(1)?;
             let path = format!("{prefix}{literal}");
             let fits = match literal.is_empty() {
-                // What ends in a slash is a folder.
+                // A trailing slash matches folders only.
                 true => matches!(
                     self.facts.inspect_path(&folder.join(before_slash(prefix))),
                     PathStatus::Folder { .. }
@@ -126,7 +130,7 @@ impl ShellEvaluation<'_> {
         }
         self.budget.folders = self.budget.folders.checked_sub(1)?;
         let place = folder.join(before_slash(prefix));
-        // Only what lies inside is listed.
+        // Folders outside of the workspace are never listed.
         match self.facts.inspect_path(&place) {
             PathStatus::Folder { leads_to } if leads_to.starts_with(&self.policy.workspace) => {}
             PathStatus::File { leads_to, .. }
@@ -145,7 +149,7 @@ impl ShellEvaluation<'_> {
         Some(())
     }
 
-    /// Whether a name is there that leads nowhere. Shells find it all the same.
+    /// Returns true if a folder lists a name. Shells match dangling links, too, which `exists` doesn't see.
     fn is_listed(&mut self, folder: &Path, prefix: &str, name: &str) -> Option<bool> {
         self.budget.folders = self.budget.folders.checked_sub(1)?;
         let names = self.facts.names_in(&folder.join(before_slash(prefix)));
@@ -157,7 +161,7 @@ impl ShellEvaluation<'_> {
     }
 }
 
-/// What a slash follows, which need not be a folder.
+/// Removes the trailing slash of a prefix, so that the path can be inspected even if it isn't a folder.
 fn before_slash(prefix: &str) -> &str {
     match prefix.strip_suffix('/') {
         Some("") | None => prefix,
@@ -165,7 +169,7 @@ fn before_slash(prefix: &str) -> &str {
     }
 }
 
-/// The pattern of each name in a path; `None` if it can't be resolved.
+/// Splits a word into a pattern per path component; `None` if the word can't be expanded.
 fn pattern_components(word: &ShellWord) -> Option<Vec<Vec<GlobToken>>> {
     let mut names = vec![Vec::new()];
     for part in &word.parts {
@@ -214,7 +218,7 @@ fn literal_component(name: &[GlobToken]) -> Option<String> {
     name.iter().map(|piece| if let GlobToken::Char(letter) = piece { Some(*letter) } else { None }).collect()
 }
 
-/// A pattern for hidden names: some shells find `.` and `..` with it.
+/// Returns true for patterns of hidden names that also match `.` or `..`, which only some shells leave out.
 fn may_match_parent(name: &[GlobToken]) -> bool {
     literal_component(name).is_none()
         && (pattern_matches(name, ".") || pattern_matches(name, ".."))
@@ -225,7 +229,7 @@ fn is_parent(name: &[GlobToken]) -> bool {
     literal_component(name).as_deref() == Some("..")
 }
 
-/// Whether a name fits a pattern. The last `*` is the only one that ever has to be tried again.
+/// Returns true if a name matches a pattern. On a mismatch, backtracking to the last `*` is sufficient.
 fn pattern_matches(pattern: &[GlobToken], name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut letter) = (0, 0);

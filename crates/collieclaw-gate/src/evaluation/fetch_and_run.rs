@@ -1,4 +1,4 @@
-//! Whether what is fetched from the network is what is run: `curl … | sh`, in whatever disguise (C7.2).
+//! Recognises lines that run downloaded code, such as `curl … | sh`, in all its forms (C7.2).
 
 use crate::programs::{
     CommandArgument, ForEachCommand, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
@@ -10,51 +10,52 @@ use crate::shell::{
 
 use super::destructive::script_commands;
 
-/// Looks along a line, and gives up where there is too much to look at.
+/// Searches a pipeline for a download that flows into an interpreter. The search is bounded by a number of
+/// words; when they are used up, the answer is "yes" to be safe.
 pub(super) struct DownloadFlow<'f> {
-    /// The texts of here-documents.
     pub(super) here_documents: &'f [ShellWord],
-    /// So many words are still looked at.
+    /// The number of words that may still be searched.
     pub(super) words_left: usize,
 }
 
-/// What is looked for in a command, and in all that it runs.
+/// The behaviour that the search looks for in a command and in everything the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlowBehaviour {
-    /// It fetches something.
-    Fetches,
-    /// It runs text that it is given.
+    /// The command downloads data.
+    Downloads,
+    /// The command runs text from its input as code.
     RunsText,
 }
 
 impl DownloadFlow<'_> {
-    /// Whether a command of a pipeline runs what it, or one before it, fetches.
-    pub(super) fn runs_what_it_fetches(&mut self, pipeline: &Pipeline) -> bool {
-        let mut fetched = false;
+    /// Returns true if a command of a pipeline runs data that the command itself, or an earlier command,
+    /// downloads.
+    pub(super) fn runs_download(&mut self, pipeline: &Pipeline) -> bool {
+        let mut downloaded = false;
         for command in &pipeline.commands {
-            let given = fetched || self.receives_download(command);
-            if given && self.command_does(command, FlowBehaviour::RunsText) {
+            let receives = downloaded || self.receives_download(command);
+            if receives && self.command_does(command, FlowBehaviour::RunsText) {
                 return true;
             }
-            let fetches = self.command_does(command, FlowBehaviour::Fetches);
-            if fetches && self.feeds_interpreter(command) {
+            let downloads = self.command_does(command, FlowBehaviour::Downloads);
+            if downloads && self.feeds_interpreter(command) {
                 return true;
             }
-            fetched |= fetches;
+            downloaded |= downloads;
         }
         false
     }
 
-    /// Whether a word of a command, or a redirection, holds what is fetched.
+    /// Returns true if a word or a redirection of a command contains downloaded data.
     fn receives_download(&mut self, command: &ShellCommand) -> bool {
-        command_words(command).any(|word| self.word_does(word, FlowBehaviour::Fetches))
+        command_words(command).any(|word| self.word_does(word, FlowBehaviour::Downloads))
             || self
                 .here_document_words(command)
                 .into_iter()
-                .any(|word| self.word_does(&word, FlowBehaviour::Fetches))
+                .any(|word| self.word_does(&word, FlowBehaviour::Downloads))
     }
 
-    /// Whether what a command prints goes to another one that runs it: `> >(sh)`.
+    /// Returns true if the output of a command goes to an interpreter through a word, as in `> >(sh)`.
     fn feeds_interpreter(&mut self, command: &ShellCommand) -> bool {
         command_words(command).any(|word| self.word_does(word, FlowBehaviour::RunsText))
     }
@@ -67,30 +68,30 @@ impl DownloadFlow<'_> {
         command_redirections(command).iter().filter_map(here).collect()
     }
 
-    fn script_does(&mut self, script: &ShellScript, sought: FlowBehaviour) -> bool {
-        script_commands(script).any(|command| self.command_does(command, sought))
+    fn script_does(&mut self, script: &ShellScript, behaviour: FlowBehaviour) -> bool {
+        script_commands(script).any(|command| self.command_does(command, behaviour))
     }
 
-    /// Whether a command is such a one, or what it runs or is given.
-    fn command_does(&mut self, command: &ShellCommand, sought: FlowBehaviour) -> bool {
-        let itself = match command {
-            ShellCommand::Simple(simple) => self.simple_does(simple, sought),
+    /// Returns true if a command, or a command inside its words and redirections, has the behaviour.
+    fn command_does(&mut self, command: &ShellCommand, behaviour: FlowBehaviour) -> bool {
+        let command_itself = match command {
+            ShellCommand::Simple(simple) => self.simple_does(simple, behaviour),
             ShellCommand::Compound(CompoundCommand { scripts, .. }) => {
-                scripts.iter().any(|script| self.script_does(script, sought))
+                scripts.iter().any(|script| self.script_does(script, behaviour))
             }
         };
-        itself
-            || command_words(command).any(|word| self.word_does(word, sought))
-            || self.here_document_words(command).into_iter().any(|word| self.word_does(&word, sought))
+        command_itself
+            || command_words(command).any(|word| self.word_does(word, behaviour))
+            || self.here_document_words(command).into_iter().any(|word| self.word_does(&word, behaviour))
     }
 
-    fn word_does(&mut self, word: &ShellWord, sought: FlowBehaviour) -> bool {
-        word.unknowns().any(|unknown| unknown.scripts.iter().any(|script| self.script_does(script, sought)))
+    fn word_does(&mut self, word: &ShellWord, behaviour: FlowBehaviour) -> bool {
+        word.unknowns()
+            .any(|unknown| unknown.scripts.iter().any(|script| self.script_does(script, behaviour)))
     }
 
-    /// Whether one of the programs that it runs, behind all wrappers, is such a one. Where there is too much to look at,
-    /// it may be.
-    fn simple_does(&mut self, simple: &SimpleCommand, sought: FlowBehaviour) -> bool {
+    /// Returns true if a program that the command runs, also through wrappers, has the behaviour.
+    fn simple_does(&mut self, simple: &SimpleCommand, behaviour: FlowBehaviour) -> bool {
         let words = simple.words.iter().map(|word| CommandArgument { text: word.literal(), at: word.at });
         let mut inner: Vec<Vec<CommandArgument>> = vec![words.collect()];
         while let Some(words) = inner.pop() {
@@ -98,8 +99,8 @@ impl DownloadFlow<'_> {
             self.words_left = left;
             let Some((first, arguments)) = words.split_first() else { continue };
             let Some(name) = first.text.as_deref() else {
-                // Whatever it is called.
-                if sought == FlowBehaviour::RunsText {
+                // The name is known only at run time, and may be that of an interpreter.
+                if behaviour == FlowBehaviour::RunsText {
                     return true;
                 }
                 continue;
@@ -107,17 +108,17 @@ impl DownloadFlow<'_> {
             let name = name.rsplit('/').next().unwrap_or(name);
             let found =
                 ProgramSpec::find_by_name(name).map(|program| (program, parse_arguments(program, arguments)));
-            if program_does(
-                name,
-                arguments,
-                found.as_ref().map(|(program, found)| (*program, found.as_slice())),
-                sought,
-            ) {
+            let facts = found.as_ref().map(|(program, found)| (*program, found.as_slice()));
+            let program_itself = match behaviour {
+                FlowBehaviour::Downloads => facts.is_some_and(|(program, _)| program.downloads),
+                FlowBehaviour::RunsText => runs_text(name, arguments, facts),
+            };
+            if program_itself {
                 return true;
             }
             if name == "eval" {
                 let text: Vec<&str> = arguments.iter().filter_map(|word| word.text.as_deref()).collect();
-                if self.line_does(&text.join(" "), sought) {
+                if self.line_does(&text.join(" "), behaviour) {
                     return true;
                 }
             }
@@ -130,7 +131,7 @@ impl DownloadFlow<'_> {
                         inner.push(words.to_vec());
                     }
                     ParsedArgument::Value(WordMeaning::ShellLine | WordMeaning::EnvLine, line)
-                        if self.line_does(line, sought) =>
+                        if self.line_does(line, behaviour) =>
                     {
                         return true;
                     }
@@ -141,60 +142,39 @@ impl DownloadFlow<'_> {
         false
     }
 
-    /// A line that another shell reads.
-    fn line_does(&mut self, line: &str, sought: FlowBehaviour) -> bool {
+    /// Returns true if a nested shell line has the behaviour.
+    fn line_does(&mut self, line: &str, behaviour: FlowBehaviour) -> bool {
         let Some(left) = self.words_left.checked_sub(line.len()) else { return true };
         self.words_left = left;
-        shell::parse(line).is_ok_and(|parsed| self.script_does(&parsed.script, sought))
+        shell::parse(line).is_ok_and(|parsed| self.script_does(&parsed.script, behaviour))
     }
 }
 
-fn program_does(
+/// Returns true if a program with these arguments runs text from its input as code.
+fn runs_text(
     name: &str,
     arguments: &[CommandArgument],
-    known: Option<(&'static ProgramSpec, &[ParsedArgument<'_>])>,
-    sought: FlowBehaviour,
+    facts: Option<(&'static ProgramSpec, &[ParsedArgument<'_>])>,
 ) -> bool {
-    match sought {
-        FlowBehaviour::Fetches => matches!(
-            name,
-            "curl"
-                | "wget"
-                | "wget2"
-                | "fetch"
-                | "aria2c"
-                | "lynx"
-                | "http"
-                | "nc"
-                | "ncat"
-                | "netcat"
-                | "socat"
-        ),
-        FlowBehaviour::RunsText => {
-            // `python3.11` is a `python`.
-            let plain = name.trim_end_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
-            let nature = known.map(|(program, _)| program.kind);
-            let nature = nature.or_else(|| ProgramSpec::find_by_name(plain).map(|program| program.kind));
-            let alone = known.is_none_or(|(_, found)| {
-                !found.iter().any(|found| {
-                    matches!(
-                        found,
-                        ParsedArgument::Command(_) | ParsedArgument::Value(WordMeaning::ShellLine, _)
-                    )
-                })
-            });
-            match nature {
-                Some(ProgramKind::Shell | ProgramKind::Interpreter) => true,
-                // `su`, `sudo -s`: without a command they start a shell.
-                Some(ProgramKind::Elevates) if alone => true,
-                _ => {
-                    // `-f -`: the program itself comes through the pipe.
-                    let is_input = |text: &str| matches!(text, "-" | "-f-" | "/dev/stdin");
-                    let reads = |word: &CommandArgument| word.text.as_deref().is_some_and(is_input);
-                    matches!(name, "eval" | "source" | "." | "exec" | "trap")
-                        || (matches!(name, "awk" | "gawk" | "mawk" | "make") && arguments.iter().any(reads))
-                }
-            }
+    // `python3.11` is a `python`.
+    let unversioned = name.trim_end_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
+    let kind = facts.map(|(program, _)| program.kind);
+    let kind = kind.or_else(|| ProgramSpec::find_by_name(unversioned).map(|program| program.kind));
+    let has_no_command = facts.is_none_or(|(_, found)| {
+        !found.iter().any(|found| {
+            matches!(found, ParsedArgument::Command(_) | ParsedArgument::Value(WordMeaning::ShellLine, _))
+        })
+    });
+    match kind {
+        Some(ProgramKind::Shell | ProgramKind::Interpreter) => true,
+        // `su` and `sudo -s` start a shell if they get no command.
+        Some(ProgramKind::Elevates) if has_no_command => true,
+        _ => {
+            // With `-f -`, the program itself comes through the pipe.
+            let is_input = |text: &str| matches!(text, "-" | "-f-" | "/dev/stdin");
+            let reads_input = |word: &CommandArgument| word.text.as_deref().is_some_and(is_input);
+            matches!(name, "eval" | "source" | "." | "exec" | "trap")
+                || (matches!(name, "awk" | "gawk" | "mawk" | "make") && arguments.iter().any(reads_input))
         }
     }
 }
@@ -206,21 +186,22 @@ fn command_redirections(command: &ShellCommand) -> &[Redirection] {
     }
 }
 
-/// The words of a command, and where its redirections lead.
+/// Returns the words of a command, and the words after its redirection operators.
 fn command_words(command: &ShellCommand) -> impl Iterator<Item = &ShellWord> {
-    let led = command_redirections(command).iter().filter_map(|redirection| match &redirection.target {
-        RedirectionTarget::Read(word)
-        | RedirectionTarget::Write(word)
-        | RedirectionTarget::Append(word)
-        | RedirectionTarget::ReadWrite(word)
-        | RedirectionTarget::NonPortable(word) => Some(word),
-        RedirectionTarget::Descriptor(_) | RedirectionTarget::Closed | RedirectionTarget::HereDocument(_) => {
-            None
-        }
-    });
+    let redirected =
+        command_redirections(command).iter().filter_map(|redirection| match &redirection.target {
+            RedirectionTarget::Read(word)
+            | RedirectionTarget::Write(word)
+            | RedirectionTarget::Append(word)
+            | RedirectionTarget::ReadWrite(word)
+            | RedirectionTarget::NonPortable(word) => Some(word),
+            RedirectionTarget::Descriptor(_)
+            | RedirectionTarget::Closed
+            | RedirectionTarget::HereDocument(_) => None,
+        });
     let own = match command {
         ShellCommand::Simple(simple) => &simple.words,
         ShellCommand::Compound(compound) => &compound.words,
     };
-    own.iter().chain(led)
+    own.iter().chain(redirected)
 }

@@ -1,27 +1,28 @@
 //! Programs of `jq`, which can read other files.
 
-/// What a program of `jq` does beyond printing what it is given, if anything.
+/// Returns the effect of a `jq` program beyond transforming its input, as a verb phrase.
 pub(super) fn find_side_effect(program: &str) -> Option<&'static str> {
-    // Where a text can't be told from code, all of it counts as code.
+    // If strings can't be told from code, the whole program counts as code.
     let code = strip_literals(program);
     let reads = match &code {
-        // A key or a text of that name reads nothing.
+        // A key of an object may have these names, and reads nothing.
         Some(code) => {
             text_after_words(code, &["import", "include"]).any(|after| !is_key(after))
                 || text_after_words(code, &["modulemeta"]).next().is_some()
         }
         None => text_after_words(program, &["import", "include", "modulemeta"]).next().is_some(),
     };
-    reads.then_some("read another file, perhaps")
+    reads.then_some("possibly read another file")
 }
 
-/// Whether what stands behind a word makes it one of an object, or the end.
+/// Returns true if the text after a word shows that the word is a key of an object, or the last word of an
+/// expression.
 fn is_key(after: &str) -> bool {
     let after = after.trim_start();
     after.is_empty() || after.starts_with([':', ',', '}', ']', ')', '|'])
 }
 
-/// What stands behind each of these words.
+/// Returns the text after each occurrence of these words.
 fn text_after_words<'p>(program: &'p str, words: &'p [&str]) -> impl Iterator<Item = &'p str> {
     let is_in_name = |letter: char| letter == '_' || letter.is_alphanumeric();
     words.iter().flat_map(move |word| {
@@ -35,7 +36,7 @@ fn text_after_words<'p>(program: &'p str, words: &'p [&str]) -> impl Iterator<It
     })
 }
 
-/// A program without what its texts and comments hold; `None` if code may be in them.
+/// Removes the contents of strings and comments; `None` if a string may contain code.
 fn strip_literals(program: &str) -> Option<String> {
     let mut code = String::new();
     let mut letters = program.chars();
@@ -49,7 +50,7 @@ fn strip_literals(program: &str) -> Option<String> {
                     _ => {}
                 }
             },
-            // Some go on behind a backslash at the end of a line.
+            // Some versions of `jq` continue a comment after a backslash at the end of a line.
             '#' => while letters.next().filter(|letter| *letter != '\\')? != '\n' {},
             _ => {}
         }

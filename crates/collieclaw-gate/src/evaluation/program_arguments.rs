@@ -1,4 +1,4 @@
-//! What the words of a command do, as far as its program is known.
+//! Judges the arguments of a command by the table of programs.
 
 use super::command::JudgingPhase;
 use super::walk::DEV_NULL;
@@ -11,7 +11,8 @@ use crate::programs::{
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
 
-/// No flag takes more words, and no command begins after more.
+/// The number of file names that stand for "any number" when `find -exec … {} +` is judged. No flag of the
+/// table takes more values, and no inner command starts after more words.
 const EXTRA_NAMES: usize = 4;
 
 impl ShellEvaluation<'_> {
@@ -20,17 +21,18 @@ impl ShellEvaluation<'_> {
         name: &str,
         program: &'static ProgramSpec,
         arguments: &[CommandArgument],
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) {
         let found = parse_arguments(program, arguments);
-        self.judge_sed_script(name, &found, stand, judging);
+        self.judge_sed_script(name, &found, cwd, phase);
         let runs_another = found.iter().any(|found| matches!(found, ParsedArgument::Command(_)));
-        if program.kind == ProgramKind::AppendsArguments && judging == JudgingPhase::Words {
+        if program.kind == ProgramKind::AppendsArguments && phase == JudgingPhase::Words {
             let at = arguments.first().map_or(BytePosition(0), |first| first.at);
-            self.add_unknowable("which words are added to this command is known only when it runs", at);
+            let what = "the added arguments are known only when it runs; use a pattern or `find -exec`";
+            self.add_unknowable(what, at);
         }
-        self.judge_repeated_commands(name, &found, judging);
+        self.judge_repeated_commands(name, &found, phase);
         let mut changes = program.kind != ProgramKind::ReadOnly;
         let inner = found.iter().find_map(|found| match found {
             ParsedArgument::Command(words) => words.first()?.text.as_deref(),
@@ -38,45 +40,45 @@ impl ShellEvaluation<'_> {
         });
         for found in &found {
             match found {
-                // A variable is for the program inside.
-                ParsedArgument::Variable(text) if judging == JudgingPhase::Words => {
+                // The variable applies to the inner program, not to the wrapper.
+                ParsedArgument::Variable(text) if phase == JudgingPhase::Words => {
                     let (name, value) = split_assignment(text);
                     self.judge_variable(name, Some(value), inner);
                 }
-                found => changes |= self.judge_argument(name, found, stand, judging),
+                found => changes |= self.judge_argument(name, found, cwd, phase),
             }
         }
-        if judging == JudgingPhase::Name || (program.kind == ProgramKind::Wrapper && runs_another) {
+        if phase == JudgingPhase::Name || (program.kind == ProgramKind::Wrapper && runs_another) {
             return;
         }
         self.add_listing(name, if changes { ProgramEffect::Other } else { ProgramEffect::ReadOnly });
     }
 
-    /// Judges what was found in the words of a program. Whether it does more than look.
+    /// Judges an argument of a program, and returns true if the argument does more than read.
     fn judge_argument(
         &mut self,
         name: &str,
         found: &ParsedArgument<'_>,
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) -> bool {
         match found {
             ParsedArgument::Command(words) => {
-                self.judge_inner_command(words, stand, judging);
+                self.judge_inner_command(words, cwd, phase);
                 return false;
             }
             ParsedArgument::CommandForEach(command) => {
-                self.judge_for_each(name, *command, stand, judging);
+                self.judge_for_each(name, *command, cwd, phase);
                 return false;
             }
             ParsedArgument::Subcommand(program, words) => {
                 let mut changes = program.kind != ProgramKind::ReadOnly;
                 for found in parse_arguments(program, words) {
-                    changes |= self.judge_argument(name, &found, stand, judging);
+                    changes |= self.judge_argument(name, &found, cwd, phase);
                 }
                 return changes;
             }
-            _ if judging == JudgingPhase::Name => return false,
+            _ if phase == JudgingPhase::Name => return false,
             ParsedArgument::Value(
                 WordMeaning::ShellLine
                 | WordMeaning::EnvLine
@@ -85,7 +87,7 @@ impl ShellEvaluation<'_> {
                 | WordMeaning::JqProgram,
                 text,
             ) if self.braces == BracesMeaning::FileNames && text.contains("{}") => {
-                self.add_argument_reason(name, text, "follow a program that is the name of a file");
+                self.add_argument_reason(name, text, "run the name of a file as a program");
             }
             ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::MovedPath, path)
                 if self.braces == BracesMeaning::FileNames && path.contains("{}") =>
@@ -93,39 +95,39 @@ impl ShellEvaluation<'_> {
                 self.add_argument_reason(name, path, "change files that are known only when it runs");
             }
             ParsedArgument::Value(WordMeaning::EnvLine, line) if line.contains('\\') => {
-                let what = "`env` reads a backslash otherwise than a shell";
+                let what = "`env -S` reads a backslash differently from a shell; leave it out";
                 self.findings.add(GateReason::Unreadable { what, column: 1 });
             }
             ParsedArgument::Value(WordMeaning::ShellLine | WordMeaning::EnvLine, line) => {
-                self.judge_inner_line(line, stand);
+                self.judge_inner_line(line, cwd);
             }
             ParsedArgument::Value(WordMeaning::ReadPath, path) => {
                 if !matches!(*path, "-" | DEV_NULL) {
-                    self.judge_path(path, PathAccess::Read, stand);
+                    self.judge_path(path, PathAccess::Read, cwd);
                 }
                 return false;
             }
             ParsedArgument::Value(WordMeaning::WrittenPath, path) => {
                 if *path != DEV_NULL {
-                    self.judge_path(path, PathAccess::Write, stand);
+                    self.judge_path(path, PathAccess::Write, cwd);
                 }
             }
             ParsedArgument::Value(WordMeaning::MovedPath, path) => {
-                self.judge_path(path, PathAccess::Move, stand);
+                self.judge_path(path, PathAccess::Move, cwd);
             }
-            ParsedArgument::Transfer(put) => self.judge_transfer(name, put, stand),
+            ParsedArgument::Transfer(transfer) => self.judge_transfer(name, transfer, cwd),
             ParsedArgument::Backup(path, suffix) => {
-                self.judge_path(&format!("{path}{suffix}"), PathAccess::Write, stand);
+                self.judge_path(&format!("{path}{suffix}"), PathAccess::Write, cwd);
             }
             ParsedArgument::Value(WordMeaning::ArchivePath, path) => {
                 if path.contains(':') {
-                    self.add_argument_reason(name, path, "reach for another machine");
+                    self.add_argument_reason(name, path, "connect to another machine");
                 } else {
-                    self.judge_path(path, PathAccess::Write, stand);
+                    self.judge_path(path, PathAccess::Write, cwd);
                 }
             }
             ParsedArgument::Value(WordMeaning::PossiblePath, text) => {
-                self.judge_possible_path(text, stand);
+                self.judge_possible_path(text, cwd);
                 return false;
             }
             ParsedArgument::Value(WordMeaning::Address, text) => {
@@ -139,32 +141,30 @@ impl ShellEvaluation<'_> {
                 return false;
             }
             ParsedArgument::Value(WordMeaning::AwkProgram, text) => {
-                if let Some(does) = awk::find_side_effect(text) {
-                    self.add_argument_reason(name, text, does);
+                if let Some(effect) = awk::find_side_effect(text) {
+                    self.add_argument_reason(name, text, effect);
                     script_outputs::awk_output_files(text)
-                        .for_each(|path| self.judge_path(path, PathAccess::Write, stand));
+                        .for_each(|path| self.judge_path(path, PathAccess::Write, cwd));
                 }
                 return false;
             }
             ParsedArgument::Value(WordMeaning::AwkVariable, text) => {
-                if let Some(does) = awk::find_variable_effect(text) {
-                    self.add_argument_reason(name, text, does);
+                if let Some(effect) = awk::find_variable_effect(text) {
+                    self.add_argument_reason(name, text, effect);
                 }
                 return false;
             }
             ParsedArgument::Value(WordMeaning::JqProgram, text) => {
-                if let Some(does) = jq::find_side_effect(text) {
-                    self.add_argument_reason(name, text, does);
+                if let Some(effect) = jq::find_side_effect(text) {
+                    self.add_argument_reason(name, text, effect);
                 }
                 return false;
             }
             ParsedArgument::Value(WordMeaning::Text | WordMeaning::SedScript, _)
             | ParsedArgument::UnknownWord(_) => return false,
             ParsedArgument::Value(WordMeaning::Code, _) => {}
-            ParsedArgument::SideEffect(flag, does) => self.add_argument_reason(name, flag, does),
-            ParsedArgument::UnknownFlag(flag) => {
-                self.add_argument_reason(name, flag, "do something that nobody listed");
-            }
+            ParsedArgument::SideEffect(flag, effect) => self.add_argument_reason(name, flag, *effect),
+            ParsedArgument::UnknownFlag(flag) => self.add_argument_reason(name, flag, None),
             ParsedArgument::Variable(text) => {
                 let (name, value) = split_assignment(text);
                 self.judge_variable(name, Some(value), None);
@@ -174,8 +174,9 @@ impl ShellEvaluation<'_> {
         true
     }
 
-    /// Several commands for each file: one may meet what another has changed, and nobody looks in between.
-    fn judge_repeated_commands(&mut self, name: &str, found: &[ParsedArgument<'_>], judging: JudgingPhase) {
+    /// Adds a reason if `find` runs several commands per file and a command changes files: the next command
+    /// may meet the changed file, and nothing judges it again in between.
+    fn judge_repeated_commands(&mut self, name: &str, found: &[ParsedArgument<'_>], phase: JudgingPhase) {
         let commands = || {
             found.iter().filter_map(|found| match found {
                 ParsedArgument::CommandForEach(ForEachCommand { words, .. }) => Some(*words),
@@ -187,105 +188,117 @@ impl ShellEvaluation<'_> {
                 words.first().and_then(|first| first.text.as_deref()).and_then(ProgramSpec::find_by_name);
             program.is_none_or(|program| program.kind != ProgramKind::ReadOnly)
         };
-        if judging == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
-            self.add_argument_reason(name, "-exec", "change files between several commands");
+        if phase == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
+            self.add_argument_reason(
+                name,
+                "-exec",
+                "run several commands for each file, and not all of them only read",
+            );
         }
     }
 
-    /// Judges a command with the names of files that are found.
+    /// Judges a command that `find` runs with the names of the files it finds.
     fn judge_for_each(
         &mut self,
         name: &str,
         command: ForEachCommand<'_>,
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) {
-        let ForEachCommand { words, takes_many_names: many, name_pattern: named } = command;
+        let ForEachCommand { words, takes_many_names, name_pattern } = command;
         let texts = words.iter().filter_map(|word| word.text.as_deref());
         for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
-            // A flag, a variable, a way out of the folder: whatever the name of a file makes of it.
-            self.add_argument_reason(name, text, "make other words of the names of files");
+            // The name of a file could turn such a word into a flag, a variable or a path out of the folder.
+            self.add_argument_reason(name, text, "build a word from the name of a file; write `{}` alone");
         }
-        let outer_names = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
-        let outer_named = std::mem::replace(&mut self.name_pattern, named.map(str::to_owned));
-        self.judge_inner_command(words, stand, judging);
-        if let Some(last) = words.last().filter(|_| many) {
-            // Where the first name is a flag's value, the next one is another word: a script, a target, a command.
+        let outer_braces = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
+        let outer_pattern = std::mem::replace(&mut self.name_pattern, name_pattern.map(str::to_owned));
+        self.judge_inner_command(words, cwd, phase);
+        if let Some(last) = words.last().filter(|_| takes_many_names) {
+            // If the first name becomes the value of a flag, a later name becomes a script, a target or a
+            // command.
             let all = [words, &vec![last.clone(); EXTRA_NAMES]].concat();
-            self.judge_inner_command(&all, stand, judging);
+            self.judge_inner_command(&all, cwd, phase);
         }
-        self.braces = outer_names;
-        self.name_pattern = outer_named;
+        self.braces = outer_braces;
+        self.name_pattern = outer_pattern;
     }
 
-    /// Judges a script of `sed`, which is all of its parts joined: one can change how the next is read.
+    /// Judges a script of `sed`. The parts from several `-e` are joined first, because a part can change how
+    /// `sed` reads the next part.
     fn judge_sed_script(
         &mut self,
         name: &str,
         found: &[ParsedArgument<'_>],
-        stand: &CommandFolder,
-        judging: JudgingPhase,
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
     ) {
         let part = |found: &ParsedArgument<'_>| match found {
             ParsedArgument::Value(WordMeaning::SedScript, text) => Some((*text).to_owned()),
             _ => None,
         };
         let parts: Vec<String> = found.iter().filter_map(part).collect();
-        if parts.is_empty() || judging == JudgingPhase::Name {
+        if parts.is_empty() || phase == JudgingPhase::Name {
             return;
         }
         let script = parts.join("\n");
-        let does = if self.braces == BracesMeaning::FileNames && script.contains("{}") {
-            Some("follow a program that is the name of a file")
+        let effect = if self.braces == BracesMeaning::FileNames && script.contains("{}") {
+            Some("run the name of a file as a program")
         } else {
             sed::find_side_effect(&script)
         };
-        if let Some(does) = does {
-            self.add_argument_reason(name, &script, does);
+        if let Some(effect) = effect {
+            self.add_argument_reason(name, &script, effect);
             script_outputs::sed_output_files(&script)
-                .for_each(|path| self.judge_path(path, PathAccess::Write, stand));
+                .for_each(|path| self.judge_path(path, PathAccess::Write, cwd));
         }
     }
 
-    /// Nothing is known of the program: each of its words may be a path.
+    /// Judges a program that the table doesn't describe: each of its arguments may be a path.
     pub(super) fn judge_unknown_program(
         &mut self,
         name: &str,
         arguments: &[CommandArgument],
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
     ) {
         for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
-            self.judge_possible_path(text, stand);
+            self.judge_possible_path(text, cwd);
         }
         self.add_listing(name, ProgramEffect::Other);
     }
 
-    fn judge_possible_path(&mut self, text: &str, stand: &CommandFolder) {
+    fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
         let value = text.split_once('=').map_or(text, |(_, value)| value);
         for path in [text, value] {
             let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
             if leads_away && path != DEV_NULL {
-                self.judge_path(path, PathAccess::Read, stand);
+                self.judge_path(path, PathAccess::Read, cwd);
             }
         }
     }
 
-    fn add_listing(&mut self, name: &str, does: ProgramEffect) {
+    fn add_listing(&mut self, name: &str, effect: ProgramEffect) {
         let name = name.to_owned();
         self.findings.add(if self.policy.allowed_commands.contains(&name) {
-            GateReason::ListedProgram { name, looks_only: does == ProgramEffect::ReadOnly }
+            GateReason::ListedProgram { name, read_only: effect == ProgramEffect::ReadOnly }
         } else {
             GateReason::UnlistedProgram { name }
         });
     }
 
-    pub(super) fn add_argument_reason(&mut self, program: &str, argument: &str, does: &'static str) {
+    /// Adds the reason that an argument makes a program do more than usual; `None` means an unknown effect.
+    pub(super) fn add_argument_reason(
+        &mut self,
+        program: &str,
+        argument: &str,
+        effect: impl Into<Option<&'static str>>,
+    ) {
         let (program, argument) = (program.to_owned(), argument.to_owned());
-        self.findings.add(GateReason::Argument { program, argument, does });
+        self.findings.add(GateReason::Argument { program, argument, effect: effect.into() });
     }
 }
 
-/// Whether a program only looks.
+/// The effect of a program with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProgramEffect {
     ReadOnly,

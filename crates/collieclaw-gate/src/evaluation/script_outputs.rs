@@ -1,13 +1,13 @@
-//! Files that scripts of other programs write, as far as their names can be seen. Such a script is only for `full`
-//! anyway; a file that no tool may write it may not write there, either.
+//! Finds the files that scripts of `awk` and `sed` write, as far as the script names them. Such scripts run
+//! only at `full`, but even there they must not write to protected paths.
 
-/// Files looked at in one script.
+/// The number of output files that are checked in a script.
 const MAX_OUTPUT_FILES: usize = 64;
 
-/// What these programs know as names of their own streams.
+/// Paths that these programs treat as their own streams.
 const STREAMS: [&str; 3] = ["/dev/stdout", "/dev/stderr", super::walk::DEV_NULL];
 
-/// The files of `print > "file"`.
+/// Returns the files of `print > "file"`.
 pub(super) fn awk_output_files(program: &str) -> impl Iterator<Item = &str> {
     program.split('>').skip(1).filter_map(awk_output_file).take(MAX_OUTPUT_FILES)
 }
@@ -17,7 +17,7 @@ fn awk_output_file(behind: &str) -> Option<&str> {
     text.split('"').next().filter(|file| is_output_file(file))
 }
 
-/// The files of `w file` and `s/a/b/gw file`, up to the end of the line.
+/// Returns the files of `w file` and `s/a/b/gw file`; a name reaches to the end of its line.
 pub(super) fn sed_output_files(script: &str) -> impl Iterator<Item = &str> {
     let in_line = |line| {
         str::match_indices(line, ['w', 'W']).filter_map(move |(place, _)| sed_output_file(line, place))
@@ -25,7 +25,7 @@ pub(super) fn sed_output_files(script: &str) -> impl Iterator<Item = &str> {
     script.lines().flat_map(in_line).take(MAX_OUTPUT_FILES)
 }
 
-/// The file behind a `w`, if that is a command or the last flag of one.
+/// Returns the file after a `w`, if the `w` can be a command or the last flag of a command.
 fn sed_output_file(line: &str, place: usize) -> Option<&str> {
     let behind = line.get(place + 1..)?;
     let file = behind.trim_start_matches([' ', '\t']);

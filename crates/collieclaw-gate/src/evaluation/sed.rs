@@ -1,14 +1,14 @@
-//! Scripts of `sed`, which can run and write, too.
+//! Scripts of `sed`, which can also run commands and read and write files.
 
-/// No script that anyone writes in a line is longer.
+/// Longer scripts are refused; people don't write them on a command line.
 const MAX_SCRIPT_BYTES: usize = 4096;
 
-/// What a script of `sed` does beyond editing what it prints, if anything. It is read narrowly: what isn't known to be
-/// harmless isn't.
+/// Returns the effect of a `sed` script beyond editing the text it prints, as a verb phrase. Commands that
+/// aren't known to be harmless count as an effect.
 pub(super) fn find_side_effect(script: &str) -> Option<&'static str> {
-    const UNREAD: Option<&str> = Some("do something that can't be read off its script");
+    const UNREAD: Option<&str> = Some("run a script that the gate can't read");
     if script.len() > MAX_SCRIPT_BYTES {
-        return Some("follow a script that is too long to be read");
+        return Some("run a script that is too long to check");
     }
     let mut rest = script;
     loop {
@@ -29,7 +29,7 @@ pub(super) fn find_side_effect(script: &str) -> Option<&'static str> {
             }
             's' => match after_substitution(rest) {
                 Some(after) => rest = after,
-                None => return Some("run or write something"),
+                None => return Some("run a script that may run a command or write a file"),
             },
             'y' => match after_transliteration(rest) {
                 Some(after) => rest = after,
@@ -52,7 +52,8 @@ pub(super) fn find_side_effect(script: &str) -> Option<&'static str> {
     }
 }
 
-/// Behind addresses such as `1,5`, `$`, `0~3`, `\,x,` or `/x/I,+2`; `None` if it isn't certain where one ends.
+/// Returns the text after addresses such as `1,5`, `$`, `0~3`, `\,x,` or `/x/I,+2`; `None` if the end of an
+/// address isn't certain.
 fn after_addresses(mut text: &str) -> Option<&str> {
     loop {
         text = text.trim_start_matches(|letter: char| {
@@ -68,21 +69,22 @@ fn after_addresses(mut text: &str) -> Option<&str> {
     }
 }
 
-/// Behind the text of `a`, `i` or `c`: it goes to the end of its line, and on if that ends with a backslash.
+/// Returns the text after the argument of `a`, `i` or `c`, which ends with its line unless the line ends with
+/// a backslash.
 fn after_text(mut text: &str) -> &str {
     loop {
         let Some((line, after)) = text.split_once('\n') else { return "" };
-        // Two backslashes are one that is text.
+        // An escaped backslash is text and doesn't continue the line.
         let backslashes = line.len() - line.trim_end_matches('\\').len();
         if backslashes % 2 == 0 {
-            // The newline ends the command.
+            // Keep the newline, which ends the command.
             return text.get(line.len()..).unwrap_or_default();
         }
         text = after;
     }
 }
 
-/// Behind `s/a/b/flags`; `None` if a flag runs or writes.
+/// Returns the text after `s/a/b/flags`; `None` if a flag runs a command or writes a file.
 fn after_substitution(text: &str) -> Option<&str> {
     let (delimiter, pattern) = split_delimiter(text)?;
     let after = after_plain(after_pattern(pattern, delimiter)?, delimiter)?;
@@ -92,26 +94,26 @@ fn after_substitution(text: &str) -> Option<&str> {
     after.get(..flags)?.chars().all(harmless).then(|| after.get(flags..))?
 }
 
-/// Behind `y/abc/xyz/`.
+/// Returns the text after `y/abc/xyz/`.
 fn after_transliteration(text: &str) -> Option<&str> {
     let (delimiter, letters) = split_delimiter(text)?;
     after_plain(after_plain(letters, delimiter)?, delimiter)
 }
 
-/// The delimiter that comes first, and what is behind it.
+/// Splits off the delimiter at the beginning of a text.
 fn split_delimiter(text: &str) -> Option<(char, &str)> {
     let delimiter = text.chars().next()?;
     let usual = delimiter.is_ascii_punctuation() && !matches!(delimiter, '\\' | '[' | ']');
     usual.then(|| Some((delimiter, text.get(1..)?)))?
 }
 
-/// Behind a text in which a backslash takes the next letter with it.
+/// Returns the text after the next delimiter that isn't escaped by a backslash.
 fn after_plain(text: &str, delimiter: char) -> Option<&str> {
     let mut letters = text.char_indices();
     while let Some((place, letter)) = letters.next() {
         match letter {
             '\\' => _ = letters.next(),
-            // Nothing between delimiters goes over a line's end.
+            // A newline can't stand between delimiters.
             '\n' => return None,
             letter if letter == delimiter => return text.get(place + 1..),
             _ => {}
@@ -120,7 +122,8 @@ fn after_plain(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// Behind a pattern. In brackets a delimiter ends it for some programs and not for others.
+/// Returns the text after a pattern; `None` if a delimiter stands in brackets, where only some versions of
+/// `sed` end the pattern.
 fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
     loop {
         let mut letters = text.chars();
@@ -130,7 +133,7 @@ fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
             '[' => {
                 let after = after_brackets(letters.as_str())?;
                 let inside = text.get(..text.len() - after.len())?;
-                // One that a backslash takes with it ends it for none.
+                // An escaped delimiter never ends the pattern, so it is harmless in brackets.
                 if after_plain(inside, delimiter).is_some() {
                     return None;
                 }
@@ -143,10 +146,11 @@ fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
     }
 }
 
-/// Behind brackets, which have begun; `None` if programs might differ about where they end.
+/// Returns the text after a bracket expression, given from after its `[`; `None` if programs could disagree
+/// about its end.
 fn after_brackets(text: &str) -> Option<&str> {
     let text = text.strip_prefix('^').unwrap_or(text);
-    // The first `]` is a letter, though not to everyone.
+    // A `]` in first place belongs to the set, but not every program agrees.
     let begins_closed = text.starts_with(']');
     let mut text = text.strip_prefix(']').unwrap_or(text);
     loop {
@@ -154,7 +158,7 @@ fn after_brackets(text: &str) -> Option<&str> {
         match letters.next()? {
             ']' => return Some(letters.as_str()),
             '\n' => return None,
-            // To some it takes the next letter with it, to others it is one itself.
+            // Some programs treat the backslash as an escape here, others as a member of the set.
             '\\' => _ = letters.next().filter(|letter| !matches!(letter, '[' | ']' | '\n'))?,
             '[' if begins_closed => return None,
             '[' if letters.as_str().starts_with([':', '.', '=']) => {

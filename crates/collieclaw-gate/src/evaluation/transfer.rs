@@ -1,4 +1,4 @@
-//! What comes to lie where when files are copied, moved or linked: `cp -r n/.ssh .` writes `./.ssh`.
+//! Judges the destinations of files that are copied, moved or linked: `cp -r n/.ssh .` writes `./.ssh`.
 
 use std::path::Path;
 
@@ -8,46 +8,46 @@ use crate::path::{self, PathAccess, STEERING_FOLDERS};
 use crate::programs::FileTransfer;
 use crate::reason::GateReason;
 
-/// Folders in folders that are put over others.
+/// The maximum depth of folders that are merged into existing folders.
 const MAX_MERGE_DEPTH: usize = 16;
 
-const TOO_MUCH: &str = "replace more files than can be looked at";
+const TOO_MUCH: &str = "replace more files than the gate can check";
 
-/// Stands for the name of a file that is found.
+/// The placeholder of `find -exec` for the name of a file.
 const FOUND_NAME: &str = "{}";
 
 impl ShellEvaluation<'_> {
-    /// Judges the places that something is put at. The target itself is judged as a path that is written.
-    pub(super) fn judge_transfer(&mut self, name: &str, put: &FileTransfer<'_>, stand: &CommandFolder) {
-        let FileTransfer { source, target, .. } = *put;
+    /// Judges the destinations of a transfer. The caller judges the target itself as a written path.
+    pub(super) fn judge_transfer(&mut self, name: &str, transfer: &FileTransfer<'_>, cwd: &CommandFolder) {
+        let FileTransfer { source, target, .. } = *transfer;
         if !self.spend_transfer(name, source) {
             return;
         }
         if source.contains(FOUND_NAME) {
-            return self.judge_found_files(name, put, stand);
+            return self.judge_found_files(name, transfer, cwd);
         }
-        let target_is = self.facts.inspect_path(&self.base_folder(stand).join(target));
+        let target_is = self.facts.inspect_path(&self.base_folder(cwd).join(target));
         let inside = last_name(source).map(|last| join_name(target, last));
         match (inside, target_is) {
-            // A word that looks like the flag may be none, behind `--`.
-            (Some(inside), PathStatus::Folder { .. }) if put.replaces_target => {
-                self.judge_destination(name, (source, &inside), stand, MAX_MERGE_DEPTH);
-                self.judge_destination(name, (source, target), stand, MAX_MERGE_DEPTH);
+            // After `--`, the word that looks like the flag `-T` may be a file, so judge both destinations.
+            (Some(inside), PathStatus::Folder { .. }) if transfer.replaces_target => {
+                self.judge_destination(name, (source, &inside), cwd, MAX_MERGE_DEPTH);
+                self.judge_destination(name, (source, target), cwd, MAX_MERGE_DEPTH);
             }
             (Some(inside), PathStatus::Folder { .. }) => {
-                self.judge_destination(name, (source, &inside), stand, MAX_MERGE_DEPTH);
+                self.judge_destination(name, (source, &inside), cwd, MAX_MERGE_DEPTH);
             }
-            // By then it may be a folder.
+            // When the command runs, the target may exist as a folder.
             (Some(inside), PathStatus::Missing { .. }) => {
-                self.judge_destination(name, (source, &inside), stand, MAX_MERGE_DEPTH);
-                self.judge_destination(name, (source, target), stand, MAX_MERGE_DEPTH);
+                self.judge_destination(name, (source, &inside), cwd, MAX_MERGE_DEPTH);
+                self.judge_destination(name, (source, target), cwd, MAX_MERGE_DEPTH);
             }
-            (None, _) => self.judge_destination(name, (source, target), stand, MAX_MERGE_DEPTH),
+            (None, _) => self.judge_destination(name, (source, target), cwd, MAX_MERGE_DEPTH),
             (Some(_), PathStatus::File { .. } | PathStatus::Special { .. } | PathStatus::Unreachable) => {}
         }
     }
 
-    /// Whether one more thing that is put somewhere will be looked at. If not, that is found.
+    /// Spends a unit of the transfer budget. Returns false, after adding a reason, if the budget is used up.
     fn spend_transfer(&mut self, name: &str, source: &str) -> bool {
         self.budget.transfers = self.budget.transfers.saturating_sub(1);
         if self.budget.transfers == 0 {
@@ -56,12 +56,13 @@ impl ShellEvaluation<'_> {
         self.budget.transfers > 0
     }
 
-    /// Judges one place, and those below if two folders become one.
+    /// Judges a destination, and the destinations inside it if the source folder merges into an existing
+    /// folder.
     fn judge_destination(
         &mut self,
         name: &str,
         (source, place): (&str, &str),
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
         deepest: usize,
     ) {
         if !self.spend_transfer(name, source) {
@@ -70,9 +71,9 @@ impl ShellEvaluation<'_> {
         if deepest == 0 {
             return self.add_argument_reason(name, source, TOO_MUCH);
         }
-        self.judge_path(place, PathAccess::Write, stand);
-        self.judge_rules_below(name, (source, place), stand);
-        let from = self.base_folder(stand);
+        self.judge_path(place, PathAccess::Write, cwd);
+        self.judge_rules_below(name, (source, place), cwd);
+        let from = self.base_folder(cwd);
         let seen = |path: &str| self.facts.inspect_path(&from.join(path));
         if !matches!(seen(place), PathStatus::Folder { .. }) {
             return;
@@ -80,18 +81,26 @@ impl ShellEvaluation<'_> {
         match seen(source) {
             PathStatus::Folder { .. } => {}
             PathStatus::Missing { .. } => {
-                return self.add_argument_reason(name, source, "fill a folder with what is not there yet");
+                return self.add_argument_reason(
+                    name,
+                    source,
+                    "fill a folder from a folder that doesn't exist yet",
+                );
             }
             _ => return,
         }
         let Some(names) = self.facts.names_in(&from.join(source)) else {
-            return self.add_argument_reason(name, source, "replace files that can't be looked at");
+            return self.add_argument_reason(
+                name,
+                source,
+                "replace files with those of a folder that can't be listed",
+            );
         };
         for inner in names {
             self.judge_destination(
                 name,
                 (&join_name(source, &inner), &join_name(place, &inner)),
-                stand,
+                cwd,
                 deepest - 1,
             );
             if self.budget.transfers == 0 {
@@ -100,16 +109,16 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// What a folder holds may come to lie where a rule forbids it.
-    fn judge_rules_below(&mut self, name: &str, (source, place): (&str, &str), stand: &CommandFolder) {
-        let from = self.base_folder(stand);
+    /// Judges the protected paths beneath a destination: the contents of the source may end up there.
+    fn judge_rules_below(&mut self, name: &str, (source, place): (&str, &str), cwd: &CommandFolder) {
+        let from = self.base_folder(cwd);
         let written = path::normalize_path(&from.join(place));
         for rule in self.policy.protected_paths() {
             let Some(rest) = rule.strip_prefix(&written).ok().filter(|rest| *rest != Path::new("")) else {
                 continue;
             };
             if matches!(self.facts.inspect_path(&from.join(source).join(rest)), PathStatus::Missing { .. }) {
-                self.add_argument_reason(name, source, "put something at a forbidden path, perhaps");
+                self.add_argument_reason(name, source, "possibly write to a forbidden path");
             } else {
                 let path = rule.display().to_string();
                 self.findings.add(GateReason::ForbiddenPath { rule: path.clone(), path });
@@ -117,34 +126,34 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// Files that are found are put into a folder; which ones is known only when it runs.
-    fn judge_found_files(&mut self, name: &str, put: &FileTransfer<'_>, stand: &CommandFolder) {
-        let from = self.base_folder(stand);
-        let folder = from.join(put.target);
+    /// Judges the transfer of files that `find` finds; their names are known only when the line runs.
+    fn judge_found_files(&mut self, name: &str, transfer: &FileTransfer<'_>, cwd: &CommandFolder) {
+        let from = self.base_folder(cwd);
+        let folder = from.join(transfer.target);
         let written = path::normalize_path(&folder);
-        // A file with two names, or a link: what is written there is written elsewhere, too.
-        let leads_on = |inner: String| match self.facts.inspect_path(&folder.join(&inner)) {
-            PathStatus::File { link_count: names, leads_to } => names > 1 || leads_to != written.join(inner),
+        // Writing to a hard link or a symbolic link also changes a file elsewhere.
+        let leads_elsewhere = |inner: String| match self.facts.inspect_path(&folder.join(&inner)) {
+            PathStatus::File { link_count, leads_to } => link_count > 1 || leads_to != written.join(inner),
             PathStatus::Missing { .. } => true,
             PathStatus::Folder { .. } | PathStatus::Special { .. } | PathStatus::Unreachable => false,
         };
         let steers = |name: &str| self.name_pattern.as_deref().is_none_or(|pattern| may_match(pattern, name));
-        let hits = put.recursive
-            || put.keeps_links
+        let hits = transfer.recursive
+            || transfer.keeps_links
             || STEERING_FOLDERS.into_iter().any(steers)
             || self.policy.protected_paths().any(|rule| rule.starts_with(&written))
-            || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(leads_on));
+            || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(leads_elsewhere));
         if hits {
             self.add_argument_reason(
                 name,
-                put.source,
-                "put files in a place that is known only when it runs",
+                transfer.source,
+                "write to places that are known only when it runs; limit them with one `-name '*.txt'`",
             );
         }
     }
 }
 
-/// Whether a name may fit a pattern: if it ends as the pattern does behind all that stands for other letters.
+/// Returns true if a name may match a pattern, judging only by the literal end of the pattern.
 fn may_match(pattern: &str, name: &str) -> bool {
     let end = pattern.rsplit(['*', '?', '[', ']', '\\']).next().unwrap_or_default();
     let length = if end.len() == pattern.len() { name.len() } else { end.len() };
@@ -154,7 +163,8 @@ fn may_match(pattern: &str, name: &str) -> bool {
         .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
-/// The name that a source keeps in a folder; `None` if it is what the source holds that is put there.
+/// Returns the name that a source gets in the target folder; `None` if the contents of the source go there
+/// (`dir/.`).
 fn last_name(source: &str) -> Option<&str> {
     let last = source.trim_end_matches('/').rsplit('/').next()?;
     (!matches!(last, "" | "." | "..")).then_some(last)

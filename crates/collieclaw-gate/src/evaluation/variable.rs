@@ -1,9 +1,10 @@
-//! Variables that make programs run, read or write something else.
+//! Environment variables that make programs run, read or write something else.
 
 use crate::reason::GateReason;
 use crate::verdict::GateFindings;
 
-/// Adds what speaks against setting a variable, to this value if that is known.
+/// Adds a reason if the variable can change what programs do. `value` is `None` if it is known only at run
+/// time.
 pub(super) fn judge(name: &str, value: Option<&str>, findings: &mut GateFindings) {
     if alters_programs(name) || is_locale_variable(name) && !value.is_some_and(is_safe_locale) {
         findings.add(GateReason::Variable { name: name.to_owned() });
@@ -14,13 +15,14 @@ fn is_locale_variable(name: &str) -> bool {
     name == "LANG" || name.starts_with("LC_")
 }
 
-/// In other encodings the second byte of a letter may be a backslash or a bracket, to whoever reads a script.
+/// Returns true for locales in UTF-8 or ASCII. In encodings such as Shift-JIS, the second byte of a letter
+/// can be a backslash or a bracket, so a program may parse its script differently from the gate.
 fn is_safe_locale(value: &str) -> bool {
     let encoding = value.rsplit_once('.').map(|(_, encoding)| encoding.to_ascii_uppercase());
     matches!(value, "" | "C" | "POSIX") || matches!(encoding.as_deref(), Some("UTF-8" | "UTF8"))
 }
 
-/// Whether programs are known to run, load, read or write something else because of a variable.
+/// Returns true for variables that make some program run, load, read or write something else.
 fn alters_programs(name: &str) -> bool {
     const BEGINNINGS: [&str; 24] = [
         "LESSKEY", "RSYNC_", "UNZIP", "ZIPINFO", "CURL_", "GLIBC_", "MALLOC_", "LD_", "DYLD_", "GIT_",

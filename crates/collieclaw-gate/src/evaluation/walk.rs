@@ -1,4 +1,5 @@
-//! The way through the tree: what is judged in which order, and what can be planned.
+//! Walks the syntax tree of a line: judges lists, pipelines, redirections and words in order, and plans what
+//! it can.
 
 use std::path::PathBuf;
 
@@ -16,79 +17,84 @@ use crate::shell::{
 };
 
 impl ShellEvaluation<'_> {
-    /// Judges a whole line. The plan is there if all of it can be carried out from the tree.
+    /// Judges a whole line, and returns its plan if the line can run without a shell.
     pub(super) fn judge_script(&mut self, script: &ShellScript) -> Option<ShellPlan> {
-        let mut stand = CommandFolder { folder: Some(self.policy.workspace.clone()) };
+        let mut cwd = CommandFolder { folder: Some(self.policy.workspace.clone()) };
         if destructive::has_fork_bomb(script) {
-            self.findings.add(GateReason::Destructive { what: "calls itself until nothing else can run" });
+            self.findings.add(GateReason::Destructive {
+                what: "starts itself again and again until nothing else can run",
+            });
         }
-        let lists: Vec<_> = script.lists.iter().map(|list| self.judge_list(list, &mut stand)).collect();
+        let lists: Vec<_> = script.lists.iter().map(|list| self.judge_list(list, &mut cwd)).collect();
         if lists.is_empty() {
             self.findings.add(GateReason::LooksOnly);
         }
         Some(ShellPlan { lists: lists.into_iter().collect::<Option<_>>()? })
     }
 
-    /// Judges a script that can't be planned: inside a construct, a substitution, or a line for another shell.
-    pub(super) fn judge_nested_script(&mut self, script: &ShellScript, stand: &CommandFolder) {
-        let mut stand = stand.clone();
+    /// Judges a script that is never planned: the inside of a construct, of a substitution, or of a nested
+    /// shell line.
+    pub(super) fn judge_nested_script(&mut self, script: &ShellScript, cwd: &CommandFolder) {
+        let mut cwd = cwd.clone();
         if destructive::has_fork_bomb(script) {
-            self.findings.add(GateReason::Destructive { what: "calls itself until nothing else can run" });
+            self.findings.add(GateReason::Destructive {
+                what: "starts itself again and again until nothing else can run",
+            });
         }
         for list in &script.lists {
-            self.judge_list(list, &mut stand);
+            self.judge_list(list, &mut cwd);
         }
     }
 
-    fn judge_list(&mut self, list: &CommandList, stand: &mut CommandFolder) -> Option<PlannedList> {
-        let before = stand.clone();
-        let first = self.judge_pipeline(&list.first, stand);
-        let mut moved = stand.folder != before.folder;
+    fn judge_list(&mut self, list: &CommandList, cwd: &mut CommandFolder) -> Option<PlannedList> {
+        let before = cwd.clone();
+        let first = self.judge_pipeline(&list.first, cwd);
+        let mut moved = cwd.folder != before.folder;
         let mut moved_perhaps = false;
         let mut rest = Vec::new();
         for (join, pipeline) in &list.rest {
             if *join == ListOperator::IfFailed && moved {
-                // Which folder this runs in depends on how far the list went.
-                stand.folder = None;
+                // The folder depends on which of the earlier commands failed.
+                cwd.folder = None;
             }
-            let from = stand.folder.clone();
-            rest.push(self.judge_pipeline(pipeline, stand).map(|pipeline| (*join, pipeline)));
-            if stand.folder != from {
+            let from = cwd.folder.clone();
+            rest.push(self.judge_pipeline(pipeline, cwd).map(|pipeline| (*join, pipeline)));
+            if cwd.folder != from {
                 (moved, moved_perhaps) = (true, true);
                 if *join == ListOperator::IfFailed {
-                    // The next one runs, too, if this one doesn't.
-                    stand.folder = None;
+                    // The next command also runs when this `cd` was skipped.
+                    cwd.folder = None;
                 }
             }
         }
         if moved_perhaps {
-            // Only the first one always runs.
-            stand.folder = None;
+            // A `cd` after `&&` or `||` may not have run.
+            cwd.folder = None;
         }
         if let Some(at) = list.background {
-            self.add_unknowable("`&` leaves something running", at);
-            *stand = before;
+            self.add_unknowable("`&` leaves a command running in the background", at);
+            *cwd = before;
             return None;
         }
         Some(PlannedList { first: first?, rest: rest.into_iter().collect::<Option<_>>()? })
     }
 
-    fn judge_pipeline(&mut self, pipeline: &Pipeline, stand: &mut CommandFolder) -> Option<PlannedPipeline> {
+    fn judge_pipeline(&mut self, pipeline: &Pipeline, cwd: &mut CommandFolder) -> Option<PlannedPipeline> {
         let mut flow =
             DownloadFlow { here_documents: &self.here_documents, words_left: self.budget.flow_words };
-        let runs_what_it_fetches = flow.runs_what_it_fetches(pipeline);
+        let runs_download = flow.runs_download(pipeline);
         self.budget.flow_words = flow.words_left;
-        if runs_what_it_fetches {
-            self.findings.add(GateReason::Destructive { what: "runs what it fetches from the network" });
+        if runs_download {
+            self.findings.add(GateReason::Destructive { what: "runs code that it downloads" });
         }
         let alone = pipeline.commands.len() == 1;
         let mut commands = Vec::new();
         for command in &pipeline.commands {
-            // In a pipeline of several each has a folder of its own.
-            let mut own = stand.clone();
-            commands.push(self.judge_command(command, &mut own));
+            // In a pipeline of several commands, `cd` changes the folder of its own process only.
+            let mut own_cwd = cwd.clone();
+            commands.push(self.judge_command(command, &mut own_cwd));
             if alone {
-                *stand = own;
+                *cwd = own_cwd;
             }
         }
         Some(PlannedPipeline {
@@ -97,171 +103,191 @@ impl ShellEvaluation<'_> {
         })
     }
 
-    fn judge_command(&mut self, command: &ShellCommand, stand: &mut CommandFolder) -> Option<PlannedCommand> {
+    fn judge_command(&mut self, command: &ShellCommand, cwd: &mut CommandFolder) -> Option<PlannedCommand> {
         match command {
             ShellCommand::Simple(simple) => {
-                if stand.folder.is_none() {
-                    self.add_unknowable("in which folder this runs is known only when it runs", simple.at);
+                if cwd.folder.is_none() {
+                    self.add_unknowable("the folder of this command is known only when it runs", simple.at);
                 }
-                let redirections = self.judge_redirections(&simple.redirections, stand);
-                let folder = stand.folder.clone();
-                let act = self.judge_simple_command(simple, stand);
-                if matches!(act, Some(PlannedAction::ChangeFolder(_)))
+                let redirections = self.judge_redirections(&simple.redirections, cwd);
+                let folder = cwd.folder.clone();
+                let action = self.judge_simple_command(simple, cwd);
+                if matches!(action, Some(PlannedAction::ChangeFolder(_)))
                     && redirections.iter().flatten().any(opens_file)
                 {
-                    // It stays where it is if a file can't be opened.
-                    stand.folder = None;
+                    // `cd` doesn't run if the file of a redirection can't be opened.
+                    cwd.folder = None;
                 }
-                Some(PlannedCommand { action: act?, folder: folder?, redirections: redirections? })
+                Some(PlannedCommand { action: action?, folder: folder?, redirections: redirections? })
             }
             ShellCommand::Compound(compound) => {
-                self.judge_compound(compound, stand);
+                self.judge_compound(compound, cwd);
                 None
             }
         }
     }
 
-    fn judge_compound(&mut self, compound: &CompoundCommand, stand: &mut CommandFolder) {
+    fn judge_compound(&mut self, compound: &CompoundCommand, cwd: &mut CommandFolder) {
         let what = match &compound.kind {
-            CompoundKind::Subshell => "a subshell",
-            CompoundKind::Group => "a group in braces",
-            CompoundKind::If | CompoundKind::Case => "a choice is made only when it runs",
-            CompoundKind::Loop | CompoundKind::For => "how often a loop runs is known only when it runs",
-            CompoundKind::Test => "only some shells know `[[`",
-            CompoundKind::Function(_) => "a function",
+            CompoundKind::Subshell => "a subshell needs a real shell; leave out the parentheses",
+            CompoundKind::Group => "a group needs a real shell; leave out the braces",
+            CompoundKind::If | CompoundKind::Case => "the branch that is taken is known only when it runs",
+            CompoundKind::Loop | CompoundKind::For => {
+                "the rounds of a loop are known only when it runs; write the commands out"
+            }
+            CompoundKind::Test => "only some shells know `[[`; use `[`",
+            CompoundKind::Function(_) => "a function needs a real shell; write its commands out",
         };
         self.add_unknowable(what, compound.at);
         for word in &compound.words {
-            self.judge_word_scripts(word, stand);
+            self.judge_word_scripts(word, cwd);
         }
         for script in &compound.scripts {
-            self.judge_nested_script(script, stand);
+            self.judge_nested_script(script, cwd);
         }
-        self.judge_redirections(&compound.redirections, stand);
+        self.judge_redirections(&compound.redirections, cwd);
         if compound.kind != CompoundKind::Subshell {
-            // Whatever it did may have changed the folder.
-            stand.folder = None;
+            // A command inside may have changed the folder.
+            cwd.folder = None;
         }
     }
 
-    /// Judges what a word runs before it is known. Whether there was anything unknown in it.
-    pub(super) fn judge_word_scripts(&mut self, word: &ShellWord, stand: &CommandFolder) -> bool {
-        let mut any = false;
+    /// Judges the commands inside a word's expansions. Returns true if the word has parts that are known only
+    /// at run time.
+    pub(super) fn judge_word_scripts(&mut self, word: &ShellWord, cwd: &CommandFolder) -> bool {
+        let mut has_unknowns = false;
         for unknown in word.unknowns() {
-            any = true;
-            self.judge_unknown_part(unknown, stand);
+            has_unknowns = true;
+            self.judge_unknown_part(unknown, cwd);
         }
-        any
+        has_unknowns
     }
 
-    fn judge_unknown_part(&mut self, unknown: &UnknownPart, stand: &CommandFolder) {
+    fn judge_unknown_part(&mut self, unknown: &UnknownPart, cwd: &CommandFolder) {
         let what = match unknown.kind {
-            UnknownPartKind::Variable => "a variable is known only when it runs",
-            UnknownPartKind::CommandSubstitution => "what a command prints is known only when it runs",
-            UnknownPartKind::ProcessSubstitution => "only some shells know `<(`",
-            UnknownPartKind::Arithmetic => "a calculation is known only when it runs",
+            UnknownPartKind::Variable => "the value of a variable is known only when it runs; write it out",
+            UnknownPartKind::CommandSubstitution => {
+                "the output of a command is known only when it runs; run that command first"
+            }
+            UnknownPartKind::ProcessSubstitution => "only some shells know `<(`; use a pipe or a file",
+            UnknownPartKind::Arithmetic => {
+                "the result of a calculation is known only when it runs; write it out"
+            }
             UnknownPartKind::Braces => "only some shells expand braces; quote them or write the words out",
-            UnknownPartKind::DollarQuote => "only some shells know `$'` and `$\"`",
+            UnknownPartKind::DollarQuote => "only some shells know `$'` and `$\"`; use ordinary quotes",
             UnknownPartKind::Tilde => "shells read this `~` differently; quote it or write the path out",
-            UnknownPartKind::Pattern => "shells read this pattern differently; quote it or write it simpler",
+            UnknownPartKind::Pattern => "shells read this pattern differently; quote or simplify it",
         };
         self.add_unknowable(what, unknown.at);
         for script in &unknown.scripts {
-            self.judge_nested_script(script, stand);
+            self.judge_nested_script(script, cwd);
         }
     }
 
     fn judge_redirections(
         &mut self,
         redirections: &[Redirection],
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
     ) -> Option<Vec<PlannedRedirection>> {
         let planned: Vec<_> =
-            redirections.iter().map(|redirection| self.judge_redirection(redirection, stand)).collect();
+            redirections.iter().map(|redirection| self.judge_redirection(redirection, cwd)).collect();
         planned.into_iter().collect()
     }
 
     fn judge_redirection(
         &mut self,
         redirection: &Redirection,
-        stand: &CommandFolder,
+        cwd: &CommandFolder,
     ) -> Option<PlannedRedirection> {
-        let to = match &redirection.target {
+        let target = match &redirection.target {
             RedirectionTarget::Read(word) => self
-                .judge_redirection_file(word, PathAccess::Read, stand)
+                .judge_redirection_file(word, PathAccess::Read, cwd)
                 .map(|path| null_or_target(path, PlannedTarget::Read)),
             RedirectionTarget::Write(word) => self
-                .judge_redirection_file(word, PathAccess::Write, stand)
+                .judge_redirection_file(word, PathAccess::Write, cwd)
                 .map(|path| null_or_target(path, PlannedTarget::Write)),
             RedirectionTarget::Append(word) => self
-                .judge_redirection_file(word, PathAccess::Write, stand)
+                .judge_redirection_file(word, PathAccess::Write, cwd)
                 .map(|path| null_or_target(path, PlannedTarget::Append)),
             RedirectionTarget::ReadWrite(word) => {
-                self.judge_redirection_file(word, PathAccess::Write, stand);
-                self.add_unknowable("`<>` opens for reading and writing", redirection.at);
+                self.judge_redirection_file(word, PathAccess::Write, cwd);
+                self.add_unknowable(
+                    "`<>` opens a file for reading and writing; use `<` or `>`",
+                    redirection.at,
+                );
                 return None;
             }
             RedirectionTarget::Descriptor(number) if *number <= 2 => Some(PlannedTarget::Duplicate(*number)),
             RedirectionTarget::Descriptor(_) | RedirectionTarget::Closed => {
-                self.add_unknowable("only the descriptors 0, 1 and 2 can be led elsewhere", redirection.at);
+                self.add_unknowable(
+                    "only the descriptors 0, 1 and 2 can be redirected, and none can be closed",
+                    redirection.at,
+                );
                 return None;
             }
             RedirectionTarget::HereDocument(id) => {
                 let body = self.here_documents.get(id.0).cloned()?;
-                let unknown = self.judge_word_scripts(&body, stand);
+                let unknown = self.judge_word_scripts(&body, cwd);
                 body.literal().filter(|_| !unknown).map(PlannedTarget::Text)
             }
             RedirectionTarget::NonPortable(word) => {
                 if !word.parts.is_empty() {
-                    self.judge_redirection_file(word, PathAccess::Write, stand);
+                    self.judge_redirection_file(word, PathAccess::Write, cwd);
                 }
-                self.add_unknowable("only some shells know this redirection", redirection.at);
+                self.add_unknowable(
+                    "only some shells know this redirection; use `> file 2>&1` or a here-document",
+                    redirection.at,
+                );
                 return None;
             }
         };
         if redirection.descriptor > 2 {
-            self.add_unknowable("only the descriptors 0, 1 and 2 can be led elsewhere", redirection.at);
+            self.add_unknowable(
+                "only the descriptors 0, 1 and 2 can be redirected, and none can be closed",
+                redirection.at,
+            );
             return None;
         }
-        Some(PlannedRedirection { descriptor: redirection.descriptor, target: to? })
+        Some(PlannedRedirection { descriptor: redirection.descriptor, target: target? })
     }
 
-    /// Judges the file of a redirection.
+    /// Judges the file of a redirection, and returns its path if the path is known.
     fn judge_redirection_file(
         &mut self,
         word: &ShellWord,
-        used: PathAccess,
-        stand: &CommandFolder,
+        access: PathAccess,
+        cwd: &CommandFolder,
     ) -> Option<String> {
-        if self.judge_word_scripts(word, stand) {
+        if self.judge_word_scripts(word, cwd) {
             return None;
         }
         let Some(path) = self.known_text(word) else {
-            self.add_unknowable("a pattern as the file of a redirection", word.at);
+            self.add_unknowable("the file of a redirection can't be a pattern; write its name out", word.at);
             return None;
         };
         if path != DEV_NULL {
-            self.judge_path(&path, used, stand);
+            self.judge_path(&path, access, cwd);
         }
         Some(path)
     }
 
-    /// Judges a path that a command names.
-    pub(super) fn judge_path(&mut self, path: &str, used: PathAccess, stand: &CommandFolder) {
+    /// Judges a path that a command names, within the budget for paths.
+    pub(super) fn judge_path(&mut self, path: &str, access: PathAccess, cwd: &CommandFolder) {
         let Some(left) = self.budget.paths.checked_sub(1) else {
-            return self.add_limit_exceeded("there are more paths than can be looked at");
+            return self.add_limit_exceeded("the line names more paths than the gate can check");
         };
         self.budget.paths = left;
-        let from = self.base_folder(stand);
-        path::judge(path, &from, used, (self.policy, self.facts), &mut self.findings);
+        let from = self.base_folder(cwd);
+        path::judge(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
 
-    /// Where relative paths begin. Without a known folder only what doesn't depend on it can be judged.
-    pub(super) fn base_folder(&self, stand: &CommandFolder) -> PathBuf {
-        stand.folder.clone().unwrap_or_else(|| self.policy.workspace.clone())
+    /// Returns the folder in which relative paths start. If the folder is unknown, the workspace stands in
+    /// for it; the line has a reason of high weight then anyway.
+    pub(super) fn base_folder(&self, cwd: &CommandFolder) -> PathBuf {
+        cwd.folder.clone().unwrap_or_else(|| self.policy.workspace.clone())
     }
 
-    /// The text of a word without patterns, `~` expanded.
+    /// Returns the text of a word with `~` expanded; `None` if the word has patterns or unknown parts.
     pub(super) fn known_text(&self, word: &ShellWord) -> Option<String> {
         use crate::shell::WordPart;
         let mut text = String::new();
@@ -279,36 +305,39 @@ impl ShellEvaluation<'_> {
         &mut self,
         path: &str,
         at: BytePosition,
-        stand: &mut CommandFolder,
+        cwd: &mut CommandFolder,
     ) -> Option<PlannedAction> {
         use crate::facts::PathStatus;
-        self.judge_path(path, PathAccess::Read, stand);
-        let from = stand.folder.take()?;
+        self.judge_path(path, PathAccess::Read, cwd);
+        let from = cwd.folder.take()?;
         let place = path::normalize_path(&from.join(path));
         match self.facts.inspect_path(&from.join(path)) {
             PathStatus::Folder { leads_to } if leads_to != place => {
-                self.add_unknowable("`cd` through a link: the way back is another to a shell", at);
+                self.add_unknowable(
+                    "`cd` through a link is not supported; use the real path of the folder",
+                    at,
+                );
                 None
             }
             PathStatus::Folder { leads_to } => {
-                stand.folder = Some(leads_to.clone());
+                cwd.folder = Some(leads_to.clone());
                 Some(PlannedAction::ChangeFolder(leads_to))
             }
             PathStatus::Missing { .. }
             | PathStatus::File { .. }
             | PathStatus::Special { .. }
             | PathStatus::Unreachable => {
-                self.add_unknowable("`cd` needs a folder that is there", at);
+                self.add_unknowable("`cd` needs an existing folder", at);
                 None
             }
         }
     }
 }
 
-/// The one device that everybody may use.
+/// The only device that tools may use.
 pub(super) const DEV_NULL: &str = "/dev/null";
 
-/// Whether there is a file to be opened.
+/// Returns true if a redirection opens a file.
 fn opens_file(redirection: &PlannedRedirection) -> bool {
     match redirection.target {
         PlannedTarget::Read(_) | PlannedTarget::Write(_) | PlannedTarget::Append(_) => true,

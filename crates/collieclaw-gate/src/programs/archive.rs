@@ -1,9 +1,10 @@
-//! Programs that pack, unpack, cut up and mend files.
+//! Programs that archive, compress, split and patch files.
 
 use super::ExampleOutcome::{Blocked, Modifies, Unknown};
 use super::{
     FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
-    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, output_flag, text,
+    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, output_flag,
+    text_flag,
 };
 
 pub(super) const PROGRAMS: &[ProgramSpec] = &[
@@ -15,9 +16,12 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             ),
             FlagSpec { names: "-f --file", effect: FlagEffect::Value(WordMeaning::ArchivePath) },
             output_flag("-C --directory"),
-            text("--exclude --strip-components"),
+            text_flag("--exclude --strip-components"),
             file_list_flag("-T --files-from"),
-            effect_flag("-h --dereference -P --absolute-names", "leave the folder"),
+            effect_flag(
+                "-h --dereference -P --absolute-names",
+                "follow links or use paths outside of the folder",
+            ),
             effect_value_flag(
                 "--checkpoint-action --to-command -I --use-compress-program --rsh-command -F --info-script --new-volume-script --rmt-command",
                 "run a command",
@@ -58,7 +62,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "split",
         flags: &[
-            text(
+            text_flag(
                 "-a --suffix-length --additional-suffix -b --bytes -C --line-bytes -l --lines -n --number -t --separator",
             ),
             joined_flag("--numeric-suffixes --hex-suffixes"),
@@ -74,14 +78,14 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "csplit",
-        flags: &[text("-b --suffix-format -n --digits"), output_flag("-f --prefix")],
+        flags: &[text_flag("-b --suffix-format -n --digits"), output_flag("-f --prefix")],
         operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::Text),
         examples: &[example("csplit a.txt /x/", Modifies), example("csplit -f /etc/x a.txt 5", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
         names: "gzip gunzip bzip2 bunzip2 xz unxz",
-        flags: &[text("-S --suffix -b -T --threads"), file_list_flag("--files --files0")],
+        flags: &[text_flag("-S --suffix -b -T --threads"), file_list_flag("--files --files0")],
         examples: &[example("gzip -k a.txt", Modifies), example("gzip /etc/passwd", Blocked)],
         ..ProgramSpec::MODIFYING
     },
@@ -100,7 +104,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "patch",
         flags: &[
             harmless_flag("-u --unified --dry-run -N --forward"),
-            text("-p --strip"),
+            text_flag("-p --strip"),
             input_flag("-i --input"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,

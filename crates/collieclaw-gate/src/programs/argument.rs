@@ -1,74 +1,72 @@
-//! What the words of a command mean to its program.
+//! Parses the arguments of a program by its facts: finds flags, values, operands and inner commands.
 
 use super::{FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning};
 
-/// More flags in one word are none that anyone writes.
+/// The maximum number of flags in a word such as `-abc`. People don't write longer bundles.
 const MAX_BUNDLED_FLAGS: usize = 32;
 
-/// A word of a command as far as it is known.
+/// A word of a command, as far as its text is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandArgument {
-    /// Its text; a pattern stays as it is written. `None` if it is known only when it runs.
+    /// The text, with patterns left as written; `None` if it is known only at run time.
     pub(crate) text: Option<String>,
-    /// Where it is in the line.
     pub(crate) at: crate::shell::BytePosition,
 }
 
-/// What was found in the words of a command.
+/// An argument of a command with its meaning to the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ParsedArgument<'a> {
-    /// A word, or the value of a flag, with its meaning.
+    /// An operand, or the value of a flag.
     Value(WordMeaning, &'a str),
-    /// A word that is not known before it runs.
+    /// A word that is known only at run time.
     UnknownWord(&'a CommandArgument),
-    /// A flag that makes the program do something else.
+    /// A flag, and the effect that it has on the program.
     SideEffect(&'a str, &'static str),
-    /// A flag that isn't known.
+    /// A flag that the program's facts don't name.
     UnknownFlag(&'a str),
-    /// The words that are a command inside.
+    /// The words of an inner command.
     Command(&'a [CommandArgument]),
-    /// The same, for files that are found; `{}` in it is their name.
+    /// An inner command that runs for each found file.
     CommandForEach(ForEachCommand<'a>),
-    /// `NAME=value` before the command inside.
+    /// An assignment `NAME=value` before the inner command.
     Variable(&'a str),
-    /// Something is put somewhere.
     Transfer(FileTransfer<'a>),
-    /// What was at a path is kept, with this at the end of its name.
+    /// A path and the suffix under which the program keeps a backup of it.
     Backup(&'a str, &'a str),
-    /// The command of the program's own that is given, with its words.
+    /// The facts of a subcommand, and its arguments.
     Subcommand(&'static ProgramSpec, &'a [CommandArgument]),
 }
 
-/// A command for files that are found.
+/// A command that runs for each found file, with the name of the file in place of `{}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ForEachCommand<'a> {
     pub(crate) words: &'a [CommandArgument],
-    /// Whether the `{}` at its end stands for any number of names, as before `+`.
+    /// True if the final `{}` stands for any number of names, as before `+`.
     pub(crate) takes_many_names: bool,
-    /// The pattern that their last names fit, if that is certain.
+    /// A pattern that all found file names match, if there is such a condition.
     pub(crate) name_pattern: Option<&'a str>,
 }
 
-/// What is put where.
+/// A file or folder that is copied, moved or linked to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileTransfer<'a> {
     pub(crate) source: &'a str,
-    /// If it is a folder, the source gets a place in it.
+    /// The target file, or the folder that receives the source.
     pub(crate) target: &'a str,
-    /// Whether the source takes the place of the target even then.
+    /// True if the source replaces the target even if the target is a folder (`-T`).
     pub(crate) replaces_target: bool,
-    /// Whether folders are put there with all that is in them.
+    /// True if folders are transferred with their contents.
     pub(crate) recursive: bool,
-    /// Whether links are put there as links.
+    /// True if links are transferred as links.
     pub(crate) keeps_links: bool,
 }
 
-/// Reads the words after a program's name.
+/// Parses the words after a program's name.
 pub(crate) fn parse_arguments<'a>(
     program: &'static ProgramSpec,
     arguments: &'a [CommandArgument],
 ) -> Vec<ParsedArgument<'a>> {
-    let mut reading = ArgumentParser {
+    let mut parser = ArgumentParser {
         program,
         arguments,
         next: 0,
@@ -77,8 +75,8 @@ pub(crate) fn parse_arguments<'a>(
         operand_replacement: None,
         backup_suffix: None,
     };
-    reading.parse_all();
-    reading.parsed
+    parser.parse_all();
+    parser.parsed
 }
 
 struct ArgumentParser<'a> {
@@ -87,9 +85,9 @@ struct ArgumentParser<'a> {
     next: usize,
     parsed: Vec<ParsedArgument<'a>>,
     operands: Vec<&'a str>,
-    /// What a flag gave that takes the place of an operand.
+    /// The value of a flag that replaces an operand.
     operand_replacement: Option<&'a str>,
-    /// What is added to the names of operands before they are written.
+    /// The suffix of backups if the program edits its operands in place; empty for no backup.
     backup_suffix: Option<&'a str>,
 }
 
@@ -106,7 +104,7 @@ impl<'a> ArgumentParser<'a> {
         while let Some(argument) = self.next_argument() {
             let Some(text) = argument.text.as_deref() else {
                 self.parsed.push(ParsedArgument::UnknownWord(argument));
-                // It may be a flag, or many words.
+                // The word may turn out to be a flag, or several words, so it is not counted as an operand.
                 continue;
             };
             let is_flag = match self.program.flag_syntax {
@@ -130,14 +128,15 @@ impl<'a> ArgumentParser<'a> {
         self.finish();
     }
 
-    /// Any of the words that are left may begin the command inside.
+    /// Adds an inner command for each remaining word at which it could start.
     fn command_anywhere(&mut self) {
         let starts = (self.next..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
         let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
         self.parsed.extend(commands.map(ParsedArgument::Command));
     }
 
-    /// A flag that may take the next word, or may not: where a command or a script begins then is not known.
+    /// Adds a flag that may or may not take the next word as its value. The start of an inner command isn't
+    /// known then, so every possible start is judged.
     fn add_ambiguous_flag(&mut self, text: &'a str) {
         self.parsed.push(ParsedArgument::UnknownFlag(text));
         if matches!(
@@ -180,7 +179,8 @@ impl<'a> ArgumentParser<'a> {
         }
     }
 
-    /// `tar cf out.tar`: what the letters do; their values are judged with the operands.
+    /// Parses a first word of flags without a dash (`tar cf out.tar`). The values of such flags are judged as
+    /// operands.
     fn parse_bundle(&mut self) {
         let Some(text) = self.arguments.first().and_then(|first| first.text.as_deref()) else { return };
         if text.starts_with('-') {
@@ -207,12 +207,12 @@ impl<'a> ArgumentParser<'a> {
         })
     }
 
-    /// `-abc`, where a letter that takes a value takes the rest as one.
+    /// Parses `-abc`. A flag that takes a value takes the rest of the word.
     fn parse_short_flags(&mut self, text: &'a str) {
         let letters = text.get(1..).unwrap_or_default();
-        // `head -5c`: after a number a letter takes no value.
-        let begins = letters.chars().next().unwrap_or_default();
-        let numbered = begins.is_ascii_digit() && self.find_short_flag(begins).is_none();
+        // In `head -5c`, the number is the value of the letter, which takes no other value.
+        let first = letters.chars().next().unwrap_or_default();
+        let numbered = first.is_ascii_digit() && self.find_short_flag(first).is_none();
         for (count, (place, letter)) in letters.char_indices().enumerate() {
             if count == MAX_BUNDLED_FLAGS {
                 self.parsed.push(ParsedArgument::UnknownFlag(text));
@@ -235,7 +235,7 @@ impl<'a> ArgumentParser<'a> {
                 }
                 Some(FlagEffect::SideEffect(_)) => self.apply_flag(known, text, rest),
                 Some(_) => self.apply_flag(known, text, None),
-                // `head -5`
+                // A number such as in `head -5`.
                 None if letter.is_ascii_digit() => {}
                 None => self.apply_flag(None, text, None),
             }
@@ -267,8 +267,10 @@ impl<'a> ArgumentParser<'a> {
             FlagEffect::EditsInPlace => {
                 let suffix = value.unwrap_or_default();
                 if suffix.contains(['/', '*', '\\']) {
-                    self.parsed
-                        .push(ParsedArgument::SideEffect(text, "keep what was there under another name"));
+                    self.parsed.push(ParsedArgument::SideEffect(
+                        text,
+                        "keep the old file under another name or in another folder",
+                    ));
                 }
                 self.backup_suffix = Some(suffix);
             }
@@ -300,7 +302,7 @@ impl<'a> ArgumentParser<'a> {
     fn command_until_end(&mut self) {
         let rest = self.arguments.get(self.next..).unwrap_or_default();
         let text = |place: usize| rest.get(place).and_then(|argument| argument.text.as_deref());
-        // Anywhere else `+` is a word of the command.
+        // Without `{}` before it, `+` is an argument of the command.
         let ends = |place: &usize| match text(*place) {
             Some(";") => true,
             Some("+") => place.checked_sub(1).and_then(text) == Some("{}"),
@@ -308,17 +310,16 @@ impl<'a> ArgumentParser<'a> {
         };
         let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
         let words = rest.get(..length).unwrap_or_default();
-        let many = text(length) == Some("+");
         self.parsed.push(ParsedArgument::CommandForEach(ForEachCommand {
             words,
-            takes_many_names: many,
+            takes_many_names: text(length) == Some("+"),
             name_pattern: self.find_name_pattern(),
         }));
         self.next += length + 1;
     }
 
-    /// What a `-name` before this says of all that is found; nothing where anything but plain conditions comes before
-    /// it, or others may hold instead.
+    /// Returns the pattern of a `-name` that all found files must match. `None` if the expression has
+    /// operators other than "and", or if anything but simple conditions precedes the `-name`.
     fn find_name_pattern(&self) -> Option<&'a str> {
         let texts = |words: &'a [CommandArgument]| words.iter().map(|word| word.text.as_deref());
         let or =
@@ -349,12 +350,12 @@ impl<'a> ArgumentParser<'a> {
                 self.parsed.push(ParsedArgument::Value(meaning, text));
             }
             Some(unknown) => self.parsed.push(ParsedArgument::UnknownWord(unknown)),
-            // The program will complain.
+            // The value is missing, and the program will refuse to run.
             None => {}
         }
     }
 
-    /// Takes an operand. Whether it took all the rest with it.
+    /// Adds an operand. Returns true if the operand starts a command, which takes all remaining words.
     fn take_operand(&mut self, text: &'a str) -> bool {
         match self.program.operands {
             OperandRule::Command { after } => {
@@ -366,7 +367,7 @@ impl<'a> ArgumentParser<'a> {
                 self.parsed.push(ParsedArgument::Command(rest));
                 true
             }
-            // `env - ls` is `env -i ls`.
+            // `env - ls` means `env -i ls`.
             OperandRule::VariablesThenCommand if text == "-" => false,
             OperandRule::VariablesThenCommand if text.contains('=') => {
                 self.parsed.push(ParsedArgument::Variable(text));
@@ -432,29 +433,23 @@ impl<'a> ArgumentParser<'a> {
     fn add_transfers(&mut self, operands: &[&'a str]) {
         let (sources, target) = match (self.operand_replacement, operands) {
             (Some(target), sources) => (sources, target),
-            // `ln src/x` makes `./x`.
+            // `ln src/x` creates `./x`.
             (None, [_]) => (operands, "."),
             (None, [sources @ .., target]) => (sources, *target),
             (None, []) => return,
         };
-        let in_place = self.may_have_flag('T', "--no-t");
-        let folders = ['r', 'R', 'a'].into_iter().any(|letter| self.may_have_flag(letter, "--r"))
+        let replaces_target = self.may_have_flag('T', "--no-t");
+        let recursive = ['r', 'R', 'a'].into_iter().any(|letter| self.may_have_flag(letter, "--r"))
             || self.may_have_flag('a', "--a")
             || self.program.operands == OperandRule::SourcesThenTarget(WordMeaning::MovedPath);
         let keeps_links = ['P', 'd'].into_iter().any(|letter| self.may_have_flag(letter, "--no-d"));
-        let put = |source: &&'a str| {
-            ParsedArgument::Transfer(FileTransfer {
-                source,
-                target,
-                replaces_target: in_place,
-                recursive: folders,
-                keeps_links,
-            })
+        let transfer = |source: &&'a str| {
+            ParsedArgument::Transfer(FileTransfer { source, target, replaces_target, recursive, keeps_links })
         };
-        self.parsed.extend(sources.iter().map(put));
+        self.parsed.extend(sources.iter().map(transfer));
     }
 
-    /// Whether a flag may be among the words.
+    /// Returns true if a flag may be among the words; `long` is the beginning of its long spelling.
     fn may_have_flag(&self, letter: char, long: &str) -> bool {
         let mut words = self.arguments.iter().filter_map(|argument| argument.text.as_deref());
         words.any(|word| match word.strip_prefix('-') {
@@ -468,9 +463,10 @@ impl<'a> ArgumentParser<'a> {
         self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
     }
 
-    /// A long flag that is perhaps one of the table's, cut short. One that does something is found before one that
-    /// doesn't. It may as well be another flag, without a value: the word behind it is judged as an operand, too; and
-    /// where the first operand is a command or a script, it is not known which word that is.
+    /// Applies a long flag that may abbreviate a known flag, preferring known flags with an effect. The flag
+    /// may also be another flag without a value, so the next word is judged as an operand, too. If the first
+    /// operand is a command or a script, the gate can't tell which word that is, and the flag counts as
+    /// ambiguous.
     fn apply_abbreviated_flag(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
         let starts = |flag: &&FlagSpec| {
             flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))

@@ -1,4 +1,4 @@
-//! The examples of the table, run through the gate with a small world.
+//! Runs the examples of the table through the gate, on a small machine in memory.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ fn policy() -> GatePolicy {
         own_files: Vec::new(),
         forbidden_paths: vec!["/etc".into(), "/home/kid/.ssh".into()],
         forbidden_commands: names("rm shutdown reboot mkfs dd"),
-        // Wrappers and shells are never on the list: what they run is.
+        // Wrappers and shells aren't listed themselves; the gate judges the programs that they run.
         allowed_commands: all_programs()
             .filter(|program| {
                 matches!(program.kind, super::ProgramKind::ReadOnly | super::ProgramKind::Modifies)
@@ -59,25 +59,25 @@ fn every_example_of_the_table_is_judged_as_it_says() {
         for example in program.examples {
             let judged = judge_shell(example.line, AutonomyLevel::Full, &policy, &ExampleMachine);
             let weight = judged.verdict.reasons.iter().map(GateReason::weight).max();
-            let looks_only = judged.verdict.reasons.iter().all(GateReason::is_read_only);
-            let is = match weight {
+            let read_only = judged.verdict.reasons.iter().all(GateReason::is_read_only);
+            let outcome = match weight {
                 Some(ReasonWeight::Blocked) => ExampleOutcome::Blocked,
                 Some(ReasonWeight::High) => ExampleOutcome::Unknown,
-                _ if looks_only => ExampleOutcome::ReadOnly,
+                _ if read_only => ExampleOutcome::ReadOnly,
                 _ => ExampleOutcome::Modifies,
             };
-            if is != example.expected {
+            if outcome != example.expected {
                 wrong.push(format!(
-                    "{}: {is:?}, not {:?}: {:?}",
+                    "{}: {outcome:?}, not {:?}: {:?}",
                     example.line, example.expected, judged.verdict.reasons
                 ));
             }
             assert_eq!(
                 judged.plan.is_some(),
-                matches!(is, ExampleOutcome::ReadOnly | ExampleOutcome::Modifies)
-                    || (judged.plan.is_some() && is == ExampleOutcome::Unknown)
+                matches!(outcome, ExampleOutcome::ReadOnly | ExampleOutcome::Modifies)
+                    || (judged.plan.is_some() && outcome == ExampleOutcome::Unknown)
             );
-            assert_eq!(is == ExampleOutcome::Blocked, judged.verdict.decision == GateDecision::Deny);
+            assert_eq!(outcome == ExampleOutcome::Blocked, judged.verdict.decision == GateDecision::Deny);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

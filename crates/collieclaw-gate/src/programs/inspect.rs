@@ -1,9 +1,9 @@
-//! Programs that look at files and at the machine, and print.
+//! Programs that print information about files and the machine.
 
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
     FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag, effect_value_flag,
-    example, file_list_flag, harmless_flag, input_flag, joined_flag, output_flag, text,
+    example, file_list_flag, harmless_flag, input_flag, joined_flag, output_flag, text_flag,
 };
 
 const TEXT: OperandRule = OperandRule::All(WordMeaning::Text);
@@ -25,10 +25,10 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "date",
         operands: OperandRule::All(WordMeaning::DateFormat),
         flags: &[
-            text("-d --date"),
+            text_flag("-d --date"),
             input_flag("-r --reference -f --file"),
             joined_flag("-I --iso-8601"),
-            text("--rfc-3339"),
+            text_flag("--rfc-3339"),
             effect_value_flag("-s --set", "set the clock"),
         ],
         examples: &[
@@ -41,7 +41,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "ls dir vdir",
         flags: &[
-            text(
+            text_flag(
                 "-I --ignore --hide -w --width -T --tabsize --block-size --format --sort --time --time-style --quoting-style --indicator-style",
             ),
             joined_flag("--color --hyperlink --classify"),
@@ -58,7 +58,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "od",
         flags: &[
-            text("-A --address-radix -j --skip-bytes -N --read-bytes -S -t --format --endian"),
+            text_flag("-A --address-radix -j --skip-bytes -N --read-bytes -S -t --format --endian"),
             joined_flag("--strings -w --width"),
         ],
         examples: &[
@@ -70,19 +70,21 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "hexdump",
-        flags: &[text("-e --format -n --length -s --skip"), input_flag("-f --format-file")],
+        flags: &[text_flag("-e --format -n --length -s --skip"), input_flag("-f --format-file")],
         examples: &[example("hexdump -C README.md", ReadOnly)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "strings",
-        flags: &[text("-n --bytes -t --radix -e --encoding -T --target -s --output-separator -U --unicode")],
+        flags: &[text_flag(
+            "-n --bytes -t --radix -e --encoding -T --target -s --output-separator -U --unicode",
+        )],
         examples: &[example("strings -n 8 README.md", ReadOnly), example("strings -a /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "stat",
-        flags: &[text("-c --format --printf --cached")],
+        flags: &[text_flag("-c --format --printf --cached")],
         examples: &[example("stat -c %s README.md", ReadOnly), example("stat -L /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
@@ -95,9 +97,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "file",
         flags: &[
-            text("-e --exclude -F --separator -P --parameter"),
+            text_flag("-e --exclude -F --separator -P --parameter"),
             file_list_flag("-f --files-from"),
-            // Several, with colons between them.
+            // The value is a list of files separated by colons.
             file_list_flag("-m --magic-file"),
             effect_flag("-C --compile", "write a file"),
             effect_flag("-z --uncompress -Z --uncompress-noreport", "run a command"),
@@ -113,9 +115,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "du",
         flags: &[
-            text("-B --block-size -d --max-depth -t --threshold --exclude"),
+            text_flag("-B --block-size -d --max-depth -t --threshold --exclude"),
             joined_flag("--time"),
-            text("--time-style"),
+            text_flag("--time-style"),
             input_flag("-X --exclude-from"),
             file_list_flag("--files0-from"),
             effect_flag("-L --dereference", "follow links"),
@@ -126,7 +128,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "test [",
         flags: &[input_flag("-b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -u -w -x -nt -ot -ef")],
-        // `-nt` and its like have a path on either side.
+        // Operators such as `-nt` have a path on either side.
         operands: OperandRule::All(WordMeaning::PossiblePath),
         flag_syntax: FlagSyntax::WholeWords,
         examples: &[
@@ -142,10 +144,10 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "tree",
         flags: &[
-            text("-L -P -I -H -T --filelimit --charset --timefmt --sort"),
+            text_flag("-L -P -I -H -T --filelimit --charset --timefmt --sort"),
             output_flag("-o"),
             input_flag("--fromfile --gitfile --infofile --hintro --houtro"),
-            effect_flag("-R", "write a file in every folder, perhaps"),
+            effect_flag("-R", "possibly write a file in every folder"),
             effect_flag("-l", "follow links"),
         ],
         examples: &[
@@ -164,20 +166,20 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "basename",
         operands: TEXT,
-        flags: &[text("-s --suffix")],
+        flags: &[text_flag("-s --suffix")],
         examples: &[example("basename /usr/lib/x.so .so", ReadOnly)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "seq",
         operands: TEXT,
-        flags: &[text("-f --format -s --separator")],
+        flags: &[text_flag("-f --format -s --separator")],
         examples: &[example("seq -s , 1 10", ReadOnly)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "df",
-        flags: &[text("-B --block-size -t --type -x --exclude-type -F"), joined_flag("--output")],
+        flags: &[text_flag("-B --block-size -t --type -x --exclude-type -F"), joined_flag("--output")],
         examples: &[example("df -h .", ReadOnly), example("df /etc", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
@@ -185,8 +187,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "xxd",
         flags: &[
             harmless_flag("-a -b -C -E -e -i -p -ps -plain -d -u -v"),
-            text("-c -cols -g -l -len -n -o -s"),
-            effect_flag("-r -revert", "write a file from its text"),
+            text_flag("-c -cols -g -l -len -n -o -s"),
+            effect_flag("-r -revert", "write a file from a hex dump"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,
         operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::WrittenPath),

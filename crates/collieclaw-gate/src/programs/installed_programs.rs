@@ -1,18 +1,20 @@
-//! The table against the programs that are installed here: a flag that is said to take a value takes one.
+//! Compares the table with the installed programs: a flag takes a value in the table if it takes a value in
+//! reality.
 //!
-//! It matters: a word that is wrongly taken for the value of a flag is a path that nobody looks at.
+//! A word that is wrongly taken for the value of a flag could be a path that the gate doesn't judge.
 
 use std::process::{Command, Output, Stdio};
 
 use super::{FlagEffect, ProgramSpec, UnlistedFlags};
 
-/// Those that every machine with a shell has, and that complain of flags as the C library does.
+/// Programs that are installed on every machine with a shell, and that report wrong flags as the C library
+/// does.
 const INSTALLED: &str = "basename dirname seq expr date ls dir vdir cat tac head tail wc nl cut paste expand unexpand fold \
      fmt cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum od stat readlink realpath du cmp comm join base64 base32 tr \
      uniq sort grep diff sed touch mkdir rmdir cp mv install ln tee truncate chmod chown chgrp env nice timeout stdbuf \
      nohup tar xargs ionice flock shuf pr numfmt df split csplit gzip";
 
-/// What a program says to a flag alone, with nothing to work on.
+/// Returns the error output of a program that runs with only this flag.
 fn complaint(name: &str, flag: &str) -> String {
     String::from_utf8_lossy(&run(name, &[flag]).stderr).into_owned()
 }
@@ -67,7 +69,8 @@ fn flags_take_values_where_the_installed_programs_do() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A flag that is missing from the table has its value judged as an operand, and the operands may change places.
+/// If a flag were missing from the table, its value would be judged as an operand and shift the other
+/// operands.
 #[test]
 fn all_long_flags_with_values_are_in_the_table() {
     let mut missing = Vec::new();

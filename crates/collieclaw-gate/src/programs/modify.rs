@@ -3,17 +3,17 @@
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
     FlagSpec, FlagSyntax, OperandRule, ProgramKind, ProgramSpec, WordMeaning, effect_flag, effect_value_flag,
-    example, input_flag, joined_flag, operand_flag, output_flag, text,
+    example, input_flag, joined_flag, operand_flag, output_flag, text_flag,
 };
 
-/// What is there already gets a name that nobody has looked at.
-const BACKUP_SUFFIX_FLAG: FlagSpec = effect_value_flag("-S --suffix", "give what was there another name");
+/// The flag that gives existing files another name, which the gate doesn't check.
+const BACKUP_SUFFIX_FLAG: FlagSpec = effect_value_flag("-S --suffix", "keep the old file under another name");
 const TARGET_FOLDER_FLAG: FlagSpec = operand_flag("-t --target-directory", WordMeaning::WrittenPath);
 
 pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "touch",
-        flags: &[text("-d --date -t --time"), input_flag("-r --reference")],
+        flags: &[text_flag("-d --date -t --time"), input_flag("-r --reference")],
         examples: &[
             example("touch -m a.txt", Modifies),
             example("touch /tmp/x", Blocked),
@@ -24,7 +24,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "mkdir",
-        flags: &[text("-m --mode"), joined_flag("--context")],
+        flags: &[text_flag("-m --mode"), joined_flag("--context")],
         examples: &[example("mkdir -p a/b", Modifies), example("mkdir -m 700 /tmp/x", Blocked)],
         ..ProgramSpec::MODIFYING
     },
@@ -39,9 +39,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             TARGET_FOLDER_FLAG,
             BACKUP_SUFFIX_FLAG,
-            text("-m --mode -o --owner -g --group"),
+            text_flag("-m --mode -o --owner -g --group"),
             joined_flag("--backup --context"),
-            effect_flag("-d --directory", "make folders of all that it names"),
+            effect_flag("-d --directory", "create a folder for every argument"),
             effect_flag("--strip-program", "run a command"),
         ],
         operands: OperandRule::SourcesThenTarget(WordMeaning::ReadPath),
@@ -57,11 +57,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             TARGET_FOLDER_FLAG,
             BACKUP_SUFFIX_FLAG,
-            text("--sparse --no-preserve"),
+            text_flag("--sparse --no-preserve"),
             joined_flag("--backup --reflink --preserve --context"),
             effect_flag("-L --dereference -H", "follow links"),
-            effect_flag("-s --symbolic-link -l --link", "make links"),
-            effect_flag("--parents", "make the folders on the way"),
+            effect_flag("-s --symbolic-link -l --link", "create links"),
+            effect_flag("--parents", "create the parent folders, too"),
         ],
         operands: OperandRule::SourcesThenTarget(WordMeaning::ReadPath),
         examples: &[
@@ -94,7 +94,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "ln",
         flags: &[
-            effect_flag("-s --symbolic", "make a link that may lead elsewhere"),
+            effect_flag("-s --symbolic", "create a link that may lead elsewhere"),
             TARGET_FOLDER_FLAG,
             BACKUP_SUFFIX_FLAG,
             joined_flag("--backup"),
@@ -105,13 +105,13 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "tee truncate",
-        flags: &[text("-s --size"), input_flag("-r --reference"), joined_flag("--output-error")],
+        flags: &[text_flag("-s --size"), input_flag("-r --reference"), joined_flag("--output-error")],
         examples: &[example("tee out.txt", Modifies), example("tee /tmp/x", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
         names: "chmod chown chgrp",
-        flags: &[input_flag("--reference"), text("--from")],
+        flags: &[input_flag("--reference"), text_flag("--from")],
         operands: OperandRule::FirstThenRest(WordMeaning::Text, WordMeaning::WrittenPath),
         examples: &[example("chmod 644 a.txt", Modifies), example("chown -R kid .", Blocked)],
         ..ProgramSpec::MODIFYING
@@ -129,7 +129,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             input_flag("if"),
             output_flag("of"),
-            text("bs count skip seek conv status ibs obs iflag oflag"),
+            text_flag("bs count skip seek conv status ibs obs iflag oflag"),
         ],
         examples: &[example("dd if=/dev/zero of=x", Blocked)],
         ..ProgramSpec::MODIFYING

@@ -3,12 +3,12 @@
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
     FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
-    example, harmless_flag, input_flag, joined_flag, operand_flag, text, write_file_flag,
+    example, harmless_flag, input_flag, joined_flag, operand_flag, text_flag, write_file_flag,
 };
 
-/// Runs a command on what it finds, in other folders than its own or after a question.
-const fn exec_effect_flag(names: &'static str, what: &'static str) -> FlagSpec {
-    FlagSpec { names, effect: FlagEffect::SideEffectUntilEnd(what) }
+/// Describes a flag that runs a command on the found files, in other folders or after a question.
+const fn exec_effect_flag(names: &'static str, effect: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffectUntilEnd(effect) }
 }
 
 pub(super) const PROGRAMS: &[ProgramSpec] = &[
@@ -17,7 +17,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             operand_flag("-e --regexp", WordMeaning::Text),
             operand_flag("-f --file", WordMeaning::ReadPath),
-            text(
+            text_flag(
                 "-A --after-context -B --before-context -C --context -m --max-count -d --directories -D --devices --label --include --exclude --exclude-dir --binary-files --group-separator -X",
             ),
             joined_flag("--color --colour"),
@@ -39,14 +39,14 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             operand_flag("-e --regexp", WordMeaning::Text),
             operand_flag("-f --file", WordMeaning::ReadPath),
-            text(
+            text_flag(
                 "-A --after-context -B --before-context -C --context -m --max-count -g --glob --iglob -t --type -T --type-not -r --replace -j --threads -M --max-columns -d --max-depth --sort --sortr --colors --color -E --encoding --context-separator",
             ),
             input_flag("--ignore-file"),
             effect_flag("-L --follow", "follow links"),
             effect_flag("--pre --pre-glob --hostname-bin -z --search-zip", "run a command"),
         ],
-        // With `--files` also the first one is a path.
+        // With `--files`, the first operand is a path, too.
         operands: OperandRule::FirstThenRest(WordMeaning::PossiblePath, WordMeaning::ReadPath),
         examples: &[
             example("rg -n todo src", ReadOnly),
@@ -58,7 +58,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "find",
         flags: &[
-            text(
+            text_flag(
                 "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -printf -newermt -newerat -newerct -lname -ilname -fstype -used -context",
             ),
             input_flag("-newer -anewer -cnewer -samefile"),
@@ -66,12 +66,15 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
                 "-print -print0 -ls -prune -quit -true -false -empty -not -o -or -a -and -readable -writable -executable -nouser -nogroup -depth -d -mount -xdev -daystart -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -P",
             ),
             effect_flag("-H -L -follow", "follow links"),
-            effect_flag("-delete", "delete what it finds"),
+            effect_flag("-delete", "delete the files it finds"),
             write_file_flag("-fprint -fprint0 -fprintf -fls"),
-            effect_flag("-files0-from", "take its folders from elsewhere"),
+            effect_flag("-files0-from", "read the names of its folders from a file"),
             FlagSpec { names: "-exec", effect: FlagEffect::CommandUntilEnd },
-            exec_effect_flag("-execdir -okdir", "run a command in folders that are known only when it runs"),
-            exec_effect_flag("-ok", "ask before it runs a command"),
+            exec_effect_flag(
+                "-execdir -okdir",
+                "run a command in folders that are known only when it runs; use `-exec`",
+            ),
+            exec_effect_flag("-ok", "ask before it runs a command; use `-exec`"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,
         flag_syntax: FlagSyntax::WholeWords,
@@ -92,7 +95,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "diff",
         flags: &[
-            text(
+            text_flag(
                 "-U -C -D --ifdef -F --show-function-line --line-format --GTYPE-group-format --LTYPE-line-format --horizon-lines --palette -S --starting-file -I --ignore-matching-lines -L --label -W --width -x --exclude --tabsize",
             ),
             input_flag("-X --exclude-from --from-file --to-file"),
@@ -108,7 +111,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "cmp",
-        flags: &[text("-i --ignore-initial -n --bytes")],
+        flags: &[text_flag("-i --ignore-initial -n --bytes")],
         operands: OperandRule::All(WordMeaning::ReadPath),
         examples: &[example("cmp a.txt b.txt", ReadOnly), example("cmp -l a.txt /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY

@@ -1,10 +1,10 @@
-//! Programs that read text, and print it otherwise.
+//! Programs that read text and print it in another form.
 
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
-    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
-    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, operand_flag,
-    output_flag, text,
+    FILE_LIST_EFFECT, FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning,
+    effect_flag, effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag,
+    operand_flag, output_flag, text_flag,
 };
 
 const TEXT: OperandRule = OperandRule::All(WordMeaning::Text);
@@ -13,7 +13,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "head tail",
         flags: &[
-            text("-n --lines -c --bytes -s --sleep-interval --pid --max-unchanged-stats"),
+            text_flag("-n --lines -c --bytes -s --sleep-interval --pid --max-unchanged-stats"),
             joined_flag("--follow"),
         ],
         examples: &[
@@ -37,7 +37,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "nl",
-        flags: &[text(
+        flags: &[text_flag(
             "-b --body-numbering -d --section-delimiter -f --footer-numbering -h --header-numbering -i --line-increment -l --join-blank-lines -n --number-format -s --number-separator -v --starting-line-number -w --number-width",
         )],
         examples: &[example("nl -b a README.md", ReadOnly), example("nl -p /etc/passwd", Blocked)],
@@ -45,25 +45,25 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "cut",
-        flags: &[text("-b --bytes -c --characters -d --delimiter -f --fields --output-delimiter")],
+        flags: &[text_flag("-b --bytes -c --characters -d --delimiter -f --fields --output-delimiter")],
         examples: &[example("cut -d: -f1 README.md", ReadOnly), example("cut -f 1 /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "paste",
-        flags: &[text("-d --delimiters")],
+        flags: &[text_flag("-d --delimiters")],
         examples: &[example("paste -sd, README.md", ReadOnly), example("paste -s /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "expand unexpand",
-        flags: &[text("-t --tabs")],
+        flags: &[text_flag("-t --tabs")],
         examples: &[example("expand -t 4 README.md", ReadOnly)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "fold fmt",
-        flags: &[text("-w --width -p --prefix -g --goal")],
+        flags: &[text_flag("-w --width -p --prefix -g --goal")],
         examples: &[example("fold -s -w 72 README.md", ReadOnly), example("fold -s /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
@@ -76,7 +76,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "uniq",
         flags: &[
-            text("-f --skip-fields -s --skip-chars -w --check-chars"),
+            text_flag("-f --skip-fields -s --skip-chars -w --check-chars"),
             joined_flag("--group --all-repeated"),
         ],
         operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::WrittenPath),
@@ -86,9 +86,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "sort",
         flags: &[
-            text("-k --key -t --field-separator -S --buffer-size --parallel --batch-size"),
+            text_flag("-k --key -t --field-separator -S --buffer-size --parallel --batch-size"),
             joined_flag("--check"),
-            text("--sort"),
+            text_flag("--sort"),
             file_list_flag("--files0-from"),
             input_flag("--random-source -T --temporary-directory"),
             output_flag("-o --output"),
@@ -105,7 +105,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "shuf",
         flags: &[
-            text("-i --input-range -n --head-count"),
+            text_flag("-i --input-range -n --head-count"),
             output_flag("-o --output"),
             input_flag("--random-source"),
         ],
@@ -115,7 +115,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "pr",
         flags: &[
-            text(
+            text_flag(
                 "--columns --pages -D --date-format -h --header -l --length -N --first-line-number -o --indent -w --width -W --page-width",
             ),
             joined_flag("-e --expand-tabs -i --output-tabs -n --number-lines -s --separator -S --sep-string"),
@@ -127,7 +127,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "numfmt",
         operands: TEXT,
         flags: &[
-            text(
+            text_flag(
                 "-d --delimiter --field --format --from --from-unit --invalid --padding --round --suffix --to --to-unit",
             ),
             joined_flag("--header"),
@@ -137,7 +137,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "join",
-        flags: &[text("-a -e -j -o -t -v -1 -2")],
+        flags: &[text_flag("-a -e -j -o -t -v -1 -2")],
         examples: &[
             example("join -t , a.txt b.txt", ReadOnly),
             example("join -i a.txt /etc/passwd", Blocked),
@@ -146,13 +146,13 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "comm",
-        flags: &[text("--output-delimiter")],
+        flags: &[text_flag("--output-delimiter")],
         examples: &[example("comm -12 a.txt b.txt", ReadOnly)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "column",
-        flags: &[text(
+        flags: &[text_flag(
             "-s --separator -o --output-separator -N --table-columns -R --table-right -c --output-width -l --table-columns-limit -n --table-name -E --table-noextreme -T --table-truncate -H --table-hide -O --table-order -W --table-wrap",
         )],
         examples: &[example("column -t -s , a.txt", ReadOnly), example("column -t /etc/passwd", Blocked)],
@@ -160,16 +160,13 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "base64 base32",
-        flags: &[text("-w --wrap")],
+        flags: &[text_flag("-w --wrap")],
         examples: &[example("base64 -d a.txt", ReadOnly), example("base64 -w 0 /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },
     ProgramSpec {
         names: "cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
-        flags: &[
-            text("-a --algorithm -l --length"),
-            effect_flag("-c --check", "use files that a list names"),
-        ],
+        flags: &[text_flag("-a --algorithm -l --length"), effect_flag("-c --check", FILE_LIST_EFFECT)],
         examples: &[
             example("sha256sum README.md", ReadOnly),
             example("sha256sum -c a.txt", Unknown),
@@ -181,10 +178,10 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "sed",
         flags: &[
             operand_flag("-e --expression", WordMeaning::SedScript),
-            effect_value_flag("-f --file", "follow a script in a file"),
+            effect_value_flag("-f --file", "run a script from a file"),
             FlagSpec { names: "-i --in-place", effect: FlagEffect::EditsInPlace },
-            effect_flag("--follow-symlinks", "write where links lead"),
-            text("-l --line-length"),
+            effect_flag("--follow-symlinks", "follow links when it writes"),
+            text_flag("-l --line-length"),
             harmless_flag(
                 "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --debug --sandbox",
             ),
@@ -208,11 +205,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "awk gawk mawk nawk",
         flags: &[
-            text("-F --field-separator"),
+            text_flag("-F --field-separator"),
             FlagSpec { names: "-v --assign", effect: FlagEffect::Value(WordMeaning::AwkVariable) },
             effect_flag(
                 "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -D --debug -p --profile",
-                "follow a program in a file, or write one",
+                "run a program from a file, or write a file",
             ),
         ],
         unlisted_flags: UnlistedFlags::Suspect,
@@ -234,19 +231,19 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "jq",
         flags: &[
-            effect_value_flag("-f --from-file", "follow a program in a file"),
-            text("--indent"),
+            effect_value_flag("-f --from-file", "run a program from a file"),
+            text_flag("--indent"),
             FlagSpec { names: "--arg --argjson", effect: FlagEffect::NamedValue(WordMeaning::Text) },
             FlagSpec {
                 names: "--slurpfile --rawfile --argfile",
                 effect: FlagEffect::NamedValue(WordMeaning::ReadPath),
             },
-            effect_flag("-L --library-path --args --jsonargs", "read other files, perhaps"),
+            effect_flag("-L --library-path --args --jsonargs", "possibly read other files"),
             harmless_flag(
                 "-n --null-input -r --raw-output --raw-output0 -j --join-output -a --ascii-output -s --slurp -c --compact-output -C --color-output -M --monochrome-output -S --sort-keys -e --exit-status -R --raw-input --tab --unbuffered --stream --seq -h --help -V --version",
             ),
         ],
-        // One that takes a value would make another word the program.
+        // An unknown flag with a value would make another word the program.
         unlisted_flags: UnlistedFlags::Suspect,
         operands: OperandRule::FirstThenRest(WordMeaning::JqProgram, WordMeaning::ReadPath),
         examples: &[
@@ -261,7 +258,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "tac rev",
-        flags: &[text("-s --separator")],
+        flags: &[text_flag("-s --separator")],
         examples: &[example("tac README.md", ReadOnly), example("tac -s x /etc/passwd", Blocked)],
         ..ProgramSpec::READ_ONLY
     },

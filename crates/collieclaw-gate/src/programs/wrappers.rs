@@ -3,7 +3,7 @@
 use super::ExampleOutcome::{Blocked, ReadOnly, Unknown};
 use super::{
     FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramKind, ProgramSpec, UnlistedFlags, WordMeaning,
-    effect_flag, effect_value_flag, example, harmless_flag, input_flag, joined_flag, text,
+    effect_flag, effect_value_flag, example, harmless_flag, input_flag, joined_flag, text_flag,
 };
 
 const fn shell_line_flag(names: &'static str) -> FlagSpec {
@@ -19,8 +19,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         operands: OperandRule::VariablesThenCommand,
         flags: &[
             harmless_flag("-i --ignore-environment -0 --null -v --debug"),
-            text("-u --unset"),
-            effect_value_flag("-C --chdir", "work in another folder"),
+            text_flag("-u --unset"),
+            effect_value_flag("-C --chdir", "run in another folder"),
             FlagSpec {
                 names: "-S --split-string",
                 effect: FlagEffect::ReplacesOperand(WordMeaning::EnvLine),
@@ -43,20 +43,20 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "nice",
-        flags: &[text("-n --adjustment")],
+        flags: &[text_flag("-n --adjustment")],
         examples: &[example("nice -n 5 ls", ReadOnly), example("nice rm x", Blocked)],
         ..ProgramSpec::WRAPPER
     },
     ProgramSpec {
         names: "ionice",
-        flags: &[text("-c --class -n --classdata -p --pid"), harmless_flag("-t --ignore")],
+        flags: &[text_flag("-c --class -n --classdata -p --pid"), harmless_flag("-t --ignore")],
         examples: &[example("ionice -c 3 rm x", Blocked)],
         ..ProgramSpec::WRAPPER
     },
     ProgramSpec {
         names: "timeout",
         flags: &[
-            text("-s --signal -k --kill-after"),
+            text_flag("-s --signal -k --kill-after"),
             harmless_flag("--foreground --preserve-status -v --verbose"),
         ],
         operands: OperandRule::Command { after: 1 },
@@ -65,7 +65,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "stdbuf",
-        flags: &[text("-i --input -o --output -e --error")],
+        flags: &[text_flag("-i --input -o --output -e --error")],
         examples: &[example("stdbuf -oL ls", ReadOnly)],
         ..ProgramSpec::WRAPPER
     },
@@ -75,7 +75,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             harmless_flag(
                 "-0 --null -r --no-run-if-empty -t --verbose -x --exit -p --interactive -o --open-tty",
             ),
-            text("-n --max-args -L -P --max-procs -d --delimiter -s --max-chars -E -I --process-slot-var"),
+            text_flag(
+                "-n --max-args -L -P --max-procs -d --delimiter -s --max-chars -E -I --process-slot-var",
+            ),
             joined_flag("-i --replace -e --eof -l --max-lines"),
             input_flag("-a --arg-file"),
         ],
@@ -92,7 +94,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "sudo doas",
         operands: OperandRule::VariablesThenCommand,
         flags: &[
-            text(
+            text_flag(
                 "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t --type -R --chroot -T --command-timeout -U --other-user -D --chdir -a --auth-type -c --login-class",
             ),
             harmless_flag(
@@ -112,7 +114,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "su runuser",
         flags: &[
             shell_line_flag("-c --command --session-command"),
-            text("-s --shell -g --group -G --supp-group -w --whitelist-environment -u --user"),
+            text_flag("-s --shell -g --group -G --supp-group -w --whitelist-environment -u --user"),
         ],
         operands: OperandRule::All(WordMeaning::Text),
         flag_syntax: FlagSyntax::Gnu,
@@ -121,7 +123,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "pkexec",
-        flags: &[text("--user")],
+        flags: &[text_flag("--user")],
         examples: &[example("pkexec --user kid rm x", Blocked)],
         ..ProgramSpec::ELEVATING
     },
@@ -140,7 +142,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "chroot flock",
         flags: &[
-            text("--userspec --groups -w --wait --timeout -E --conflict-exit-code"),
+            text_flag("--userspec --groups -w --wait --timeout -E --conflict-exit-code"),
             shell_line_flag("-c --command"),
             harmless_flag("-n -x -s -u -o --nonblock --exclusive --shared --unlock --close --skip-chdir"),
         ],
@@ -161,7 +163,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "command exec builtin",
-        flags: &[harmless_flag("-p -v -V -c -l"), text("-a")],
+        flags: &[harmless_flag("-p -v -V -c -l"), text_flag("-a")],
         examples: &[
             example("command -p rm x", Blocked),
             example("exec -a y rm x", Blocked),
@@ -174,7 +176,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "script",
         flags: &[
             shell_line_flag("-c --command"),
-            text(
+            text_flag(
                 "-E --echo -I --log-in -O --log-out -B --log-io -T --log-timing -m --logging-format -o --output-limit",
             ),
         ],
@@ -186,7 +188,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "sh bash rbash dash zsh ksh ash fish mksh csh tcsh yash",
         kind: ProgramKind::Shell,
-        flags: &[shell_line_flag("-c"), text("-o -O --rcfile --init-file")],
+        downloads: false,
+        flags: &[shell_line_flag("-c"), text_flag("-o -O --rcfile --init-file")],
         unlisted_flags: UnlistedFlags::Suspect,
         operands: OperandRule::All(WordMeaning::Text),
         flag_syntax: FlagSyntax::LeadingOnly,
@@ -200,6 +203,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "python python3 pypy perl ruby node nodejs php lua deno bun R Rscript tclsh osascript pwsh",
         kind: ProgramKind::Interpreter,
+        downloads: false,
         flags: &[code_flag("-c -e -E -r --eval --print -p")],
         unlisted_flags: UnlistedFlags::Suspect,
         operands: OperandRule::All(WordMeaning::Code),

@@ -1,4 +1,4 @@
-//! The constructs that hold commands: choices, loops, groups, functions.
+//! Parses constructs that contain commands: branches, loops, groups and functions.
 
 use super::parser::{ShellParseError, ShellParser, ends_word, is_name};
 use super::syntax_tree::{
@@ -7,7 +7,7 @@ use super::syntax_tree::{
 use super::word::WordPosition;
 
 impl ShellParser<'_> {
-    /// A construct after its first word.
+    /// Parses a construct after its first word.
     pub(super) fn compound(
         &mut self,
         at: BytePosition,
@@ -49,12 +49,12 @@ impl ShellParser<'_> {
                 if self.take("(") {
                     self.skip_blanks();
                     if !self.take(")") {
-                        return self.error("a function's parentheses are empty");
+                        return self.error("the parentheses of a function must be empty");
                     }
                 }
                 return self.function(at, name.unwrap_or_default());
             }
-            _ => return self.error("this word can't stand where a command begins"),
+            _ => return self.error("a command can't start with this word"),
         };
         Ok(CompoundCommand::new(at, kind, scripts, words))
     }
@@ -75,11 +75,11 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `name in words; do` of a loop.
+    /// Parses `name in words; do` of a loop, and returns the words.
     fn for_words(&mut self) -> Result<Vec<ShellWord>, ShellParseError> {
         self.skip_blanks();
         if self.starts_with("(") {
-            return self.error("`for ((` is known to some shells only");
+            return self.error("only some shells know `for ((`");
         }
         if !self.word(WordPosition::Ordinary)?.word.literal().is_some_and(|name| is_name(&name)) {
             return self.error("`for` needs the name of a variable");
@@ -138,12 +138,12 @@ impl ShellParser<'_> {
                     break;
                 }
                 if !self.take("|") {
-                    return self.error("the pattern is not closed");
+                    return self.error("a pattern of this `case` is not closed");
                 }
             }
             scripts.push(self.script(&["esac"])?);
             if !(self.take(";;&") || self.take(";;") || self.take(";&") || self.plain_word_is("esac")) {
-                return self.error("a case is not closed");
+                return self.error("a branch of this `case` is not closed");
             }
         }
     }
@@ -154,7 +154,8 @@ impl ShellParser<'_> {
         if self.next == start { self.error("a word is missing") } else { Ok(word) }
     }
 
-    /// `[[ … ]]` after its first word: what is compared. Its operators join no commands.
+    /// Parses `[[ … ]]` after its first word, and returns the compared words. Operators such as `&&` don't
+    /// separate commands here.
     fn condition_words(&mut self) -> Result<Vec<ShellWord>, ShellParseError> {
         let mut words = Vec::new();
         loop {
@@ -171,7 +172,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A function after its name and parentheses.
+    /// Parses the body of a function.
     pub(super) fn function(
         &mut self,
         at: BytePosition,
@@ -187,7 +188,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A construct with the redirections after its end.
+    /// Parses the redirections after the end of a construct.
     pub(super) fn with_redirections(
         &mut self,
         mut compound: CompoundCommand,

@@ -1,11 +1,11 @@
-//! Expansions: what stands behind a `$` or in back-quotes, with the commands inside it.
+//! Parses expansions, which start with `$` or a back-quote, and the commands inside them.
 
 use super::parser::{ShellParseError, ShellParser};
 use super::syntax_tree::{ShellScript, UnknownPart, UnknownPartKind, WordPart};
 use super::word::{QuoteContext, WordPartsBuilder};
 
 impl ShellParser<'_> {
-    /// A `$` outside of quotes.
+    /// Parses a `$` outside of quotes.
     pub(super) fn dollar(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
         let at = self.position();
         match self.peek_after(1) {
@@ -32,7 +32,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `$'…'`, whose escapes only some shells know; its text stays unknown.
+    /// Skips the rest of `$'…'`. Only some shells decode its escapes, so its text stays unknown.
     fn dollar_quotes(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.take_until(|byte| matches!(byte, b'\'' | b'\\'));
@@ -46,7 +46,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A `$` where quotes mean nothing of their own.
+    /// Parses a `$` inside quotes or a here-document, where a following quote isn't special.
     pub(super) fn dollar_in_text(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
         self.check_part_count(parts)?;
         let at = self.position();
@@ -69,7 +69,7 @@ impl ShellParser<'_> {
             }
             Some(b'[') => return self.error("`$[` means different things to different shells"),
             Some(b'\\') if self.peek_after(2) == Some(b'\n') => {
-                return self.error("a `$` at the end of a line that goes on");
+                return self.error("a `$` can't stand before a line continuation");
             }
             Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
                 self.next += 1;
@@ -104,7 +104,7 @@ impl ShellParser<'_> {
         }))
     }
 
-    /// `${…}` after its brace: the commands inside it.
+    /// Parses the rest of `${…}` after its brace, and returns the commands inside.
     fn parameter(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
         if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'|')) {
             return self.error("`${` with a command means different things to different shells");
@@ -132,7 +132,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `$((…))` after its parentheses: the commands inside it.
+    /// Parses the rest of `$((…))` after its parentheses, and returns the commands inside.
     fn arithmetic(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
         let mut inside = WordPartsBuilder::default();
         let mut open = 0_usize;
@@ -166,7 +166,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Back-quotes: their text is unescaped once and then read as a line of its own.
+    /// Parses back-quotes: their text is unescaped once and then parsed as a line of its own.
     pub(super) fn back_quotes(&mut self, quotes: QuoteContext) -> Result<WordPart, ShellParseError> {
         let at = self.position();
         self.next += 1;
@@ -184,7 +184,7 @@ impl ShellParser<'_> {
                 None => return Err(ShellParseError { at, what: "this back-quote is not closed" }),
             }
         }
-        let script = self.nested(|reader| reader.parse_nested_text(&text, at, ShellParser::whole_script))?;
+        let script = self.nested(|parser| parser.parse_nested_text(&text, at, ShellParser::whole_script))?;
         Ok(WordPart::Unknown(UnknownPart {
             at,
             kind: UnknownPartKind::CommandSubstitution,

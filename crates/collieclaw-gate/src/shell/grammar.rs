@@ -1,4 +1,4 @@
-//! The grammar: lists, pipelines, commands and the constructs that hold them.
+//! The entry point of the parser, and the grammar of scripts, lists, pipelines and commands.
 
 use super::parser::{ShellParseError, ShellParser};
 use super::syntax_tree::{
@@ -6,51 +6,51 @@ use super::syntax_tree::{
     RedirectionTarget, ShellCommand, ShellLine, ShellScript, ShellWord,
 };
 
-/// No line that anyone writes is longer; a text of this size can still come as a here-document.
+/// The maximum length of a line in bytes, which leaves room for a large here-document.
 pub const LONGEST_LINE: usize = 1 << 20;
 
-/// Reads a line as the shell would.
+/// Parses a shell line.
 ///
 /// # Errors
-/// When it can't be read, or not with certainty, because shells read it differently.
+/// When the line has a syntax error, exceeds a limit, or contains text that shells read differently.
 pub fn parse(line: &str) -> Result<ShellLine, ShellParseError> {
-    let mut reader = ShellParser::new(line);
+    let mut parser = ShellParser::new(line);
     if line.len() > LONGEST_LINE {
-        return reader.error("the line is too long");
+        return parser.error("the line is too long");
     }
     if let Some(place) =
         line.bytes().position(|byte| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t'))
     {
-        reader.next = place;
-        return reader.error("there is a control character");
+        parser.next = place;
+        return parser.error("the line contains a control character");
     }
-    let script = reader.whole_script()?;
-    Ok(ShellLine { script, here_documents: reader.shared.here_documents })
+    let script = parser.whole_script()?;
+    Ok(ShellLine { script, here_documents: parser.shared.here_documents })
 }
 
 impl ShellParser<'_> {
-    /// Everything that this reader holds.
+    /// Parses the whole text as a script.
     pub(super) fn whole_script(&mut self) -> Result<ShellScript, ShellParseError> {
         let script = self.script(&[])?;
-        if let Some(awaited) = self.pending.first() {
+        if let Some(pending) = self.pending.first() {
             return Err(ShellParseError {
-                at: awaited.at,
+                at: pending.at,
                 what: "the text of this here-document is missing",
             });
         }
         if self.peek().is_some() {
-            return self.error("nothing like this can stand here");
+            return self.error("this is not expected here");
         }
         Ok(script)
     }
 
-    /// Commands up to a closing parenthesis, which is left where it is. There may be none.
+    /// Parses commands, possibly none, up to a closing parenthesis, which is not consumed.
     pub(super) fn script_until(&mut self, close: &'static str) -> Result<ShellScript, ShellParseError> {
         let script = self.script(&[])?;
         if self.starts_with(close) { Ok(script) } else { self.error("a parenthesis is not closed") }
     }
 
-    /// Commands up to one of the reserved words, which is stepped over. There must be one at least.
+    /// Parses at least one command, up to a reserved word from `ends`, which is consumed and returned.
     pub(super) fn body(
         &mut self,
         ends: &[&'static str],
@@ -64,7 +64,7 @@ impl ShellParser<'_> {
                 self.step_over(end);
                 Ok((script, end))
             }
-            None => self.error("a construct is not closed"),
+            None => self.error("a construct such as `if` or `{` is not closed"),
         }
     }
 
@@ -91,7 +91,7 @@ impl ShellParser<'_> {
                 Some(b';') if !self.starts_with(";;") && !self.starts_with(";&") => self.operator(";")?,
                 None | Some(b'\n' | b')' | b';') => {}
                 Some(_) if self.reserved_word().is_some_and(|word| ends.contains(&word)) => {}
-                Some(_) => return self.error("nothing like this can stand here"),
+                Some(_) => return self.error("this is not expected here"),
             }
             lists.push(list);
         }
@@ -149,7 +149,7 @@ impl ShellParser<'_> {
             return self.error("`((` means different things to different shells; write `( (`");
         }
         if self.take("(") {
-            let script = self.nested(|reader| reader.script_until(")"))?;
+            let script = self.nested(|parser| parser.script_until(")"))?;
             self.next += 1;
             if script.lists.is_empty() {
                 return self.error("a command is missing");
@@ -165,14 +165,14 @@ impl ShellParser<'_> {
             None => self.simple_command(),
             Some(word) => {
                 self.step_over(word);
-                let compound = self.nested(|reader| reader.compound(at, word))?;
+                let compound = self.nested(|parser| parser.compound(at, word))?;
                 self.with_redirections(compound)
             }
         }
     }
 }
 
-/// Notes that both outputs go into the pipe, which only some shells know.
+/// Marks a command before `|&`, which only some shells know.
 fn mark_dialect(command: &mut ShellCommand, at: BytePosition) {
     let redirections = match command {
         ShellCommand::Simple(simple) => &mut simple.redirections,

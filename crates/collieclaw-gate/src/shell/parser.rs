@@ -1,73 +1,72 @@
-//! Reading along a line: where we are, how deep, and what can't be read.
+//! The state of the parser: its position, its nesting depth and its limits.
 
 use super::syntax_tree::{BytePosition, HereDocumentId, ShellWord};
 
-/// Deeper nesting is no command that anyone writes, and each level costs stack.
+/// The maximum nesting depth, because each level costs stack. People don't write deeper nesting.
 pub(super) const MAX_NESTING: usize = 40;
 
-/// More commands in a line are none that anyone can look through before saying yes.
-const MOST_COMMANDS: usize = 1_000;
+/// The maximum number of commands in a line. Nobody can review a longer line before approving it.
+const MAX_COMMANDS: usize = 1_000;
 
-/// More words are no list that anyone writes; the files of a pattern are counted apart.
-const MOST_WORDS: usize = 4_096;
+/// The maximum number of words in a line. The files that a pattern matches are counted separately.
+const MAX_WORDS: usize = 4_096;
 
-/// Of all words together: literals, patterns, expansions.
-const MOST_PARTS: usize = 20_000;
+/// The maximum number of literals, patterns and expansions in all words together.
+const MAX_LINE_PARTS: usize = 20_000;
 
-/// More here-documents in a line are none that anyone writes.
-const MOST_HERE_DOCUMENTS: usize = 100;
+/// The maximum number of here-documents in a line.
+const MAX_HERE_DOCUMENTS: usize = 100;
 
-/// Why a line can't be read with certainty, and where.
+/// A fault in a line, or a text that shells read differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellParseError {
-    /// The place, in bytes.
     pub at: BytePosition,
-    /// What is wrong there, as a sentence without a full stop.
+    /// The fault as a sentence without a full stop.
     pub what: &'static str,
 }
 
-/// A place in the text that moves on.
+/// A parser over a shell line, or over a text cut out of a line (back-quotes, here-documents).
 pub(super) struct ShellParser<'a> {
     pub(super) text: &'a str,
     pub(super) next: usize,
     pub(super) depth: usize,
-    /// Where the text as a whole is, when it was cut out of another.
+    /// The position in the whole line, if the text was cut out of it.
     origin: Option<BytePosition>,
-    /// Here-documents whose mark was read, but whose text comes with the next line.
+    /// Here-documents whose delimiter was read, and whose text starts on the next line.
     pub(super) pending: Vec<PendingHereDocument>,
-    /// Before this place no `[` is closed within its word.
+    /// No `[` before this position is closed within its word.
     pub(super) no_brackets_before: usize,
     pub(super) shared: SharedParseState,
 }
 
-/// What a text shares with the texts that are cut out of it.
+/// The state that the parser of a line shares with the parsers of texts cut out of the line.
 #[derive(Default)]
 pub(super) struct SharedParseState {
-    /// By [`HereDocumentId`]; empty until the text has come.
+    /// The texts, indexed by [`HereDocumentId`]; empty until the text has been read.
     pub(super) here_documents: Vec<ShellWord>,
     commands: usize,
     words: usize,
     parts: usize,
 }
 
-/// A here-document whose text is still to come.
+/// A here-document whose text has not been read yet.
 pub(super) struct PendingHereDocument {
     pub(super) id: HereDocumentId,
-    pub(super) mark: String,
+    pub(super) delimiter: String,
     pub(super) at: BytePosition,
     pub(super) depth: usize,
     pub(super) expansion: HereDocumentExpansion,
     pub(super) leading_tabs: LeadingTabs,
 }
 
-/// Whether the text of a here-document is expanded: not if its mark is quoted.
+/// The expansion of a here-document's text, which a quoted delimiter turns off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HereDocumentExpansion {
     Yes,
     No,
 }
 
-/// Whether the tabs before each line of a here-document are taken away.
+/// The treatment of leading tabs in a here-document; `<<-` strips them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeadingTabs {
     Kept,
@@ -87,7 +86,7 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// Reads a text that was cut out of this one at a place.
+    /// Parses a text that was cut out of this text at a position.
     pub(super) fn parse_nested_text<'b, T>(
         &mut self,
         text: &'b str,
@@ -95,21 +94,21 @@ impl<'a> ShellParser<'a> {
         read: impl FnOnce(&mut ShellParser<'b>) -> Result<T, ShellParseError>,
     ) -> Result<T, ShellParseError> {
         let shared = std::mem::take(&mut self.shared);
-        let mut reader =
+        let mut parser =
             ShellParser { depth: self.depth, origin: Some(at), shared, ..ShellParser::new(text) };
-        let read = read(&mut reader);
-        self.shared = reader.shared;
+        let read = read(&mut parser);
+        self.shared = parser.shared;
         read
     }
 
-    /// A place for the text of a here-document that is still to come.
+    /// Reserves an entry for the text of a here-document that has not been read yet.
     pub(super) fn reserve_here_document(
         &mut self,
         at: BytePosition,
     ) -> Result<HereDocumentId, ShellParseError> {
         let id = HereDocumentId(self.shared.here_documents.len());
-        if id.0 == MOST_HERE_DOCUMENTS {
-            return self.error("there are more here-documents than anyone can look through");
+        if id.0 == MAX_HERE_DOCUMENTS {
+            return self.error("the line has too many here-documents");
         }
         self.shared.here_documents.push(ShellWord { at, parts: Vec::new() });
         Ok(id)
@@ -117,24 +116,24 @@ impl<'a> ShellParser<'a> {
 
     pub(super) fn count_command(&mut self) -> Result<(), ShellParseError> {
         self.shared.commands += 1;
-        if self.shared.commands > MOST_COMMANDS {
-            return self.error("there are more commands than anyone can look through");
+        if self.shared.commands > MAX_COMMANDS {
+            return self.error("the line has too many commands");
         }
         Ok(())
     }
 
     pub(super) fn count_word(&mut self) -> Result<(), ShellParseError> {
         self.shared.words += 1;
-        if self.shared.words > MOST_WORDS {
-            return self.error("there are more words than anyone can look through");
+        if self.shared.words > MAX_WORDS {
+            return self.error("the line has too many words");
         }
         Ok(())
     }
 
     pub(super) fn count_parts(&mut self, parts: usize) -> Result<(), ShellParseError> {
         self.shared.parts += parts;
-        if self.shared.parts > MOST_PARTS {
-            return self.error("the words have more parts than anyone can look through");
+        if self.shared.parts > MAX_LINE_PARTS {
+            return self.error("the line has too many expansions and patterns");
         }
         Ok(())
     }
@@ -147,7 +146,7 @@ impl<'a> ShellParser<'a> {
         Err(ShellParseError { at: self.position(), what })
     }
 
-    /// The byte that comes next.
+    /// Returns the next byte without consuming it.
     pub(super) fn peek(&self) -> Option<u8> {
         self.peek_after(0)
     }
@@ -164,16 +163,16 @@ impl<'a> ShellParser<'a> {
         self.rest().starts_with(text)
     }
 
-    /// Steps over the text if it comes next.
+    /// Consumes the text if it comes next, and returns true if it did.
     pub(super) fn take(&mut self, text: &str) -> bool {
-        let there = self.starts_with(text);
-        if there {
+        let found = self.starts_with(text);
+        if found {
             self.next += text.len();
         }
-        there
+        found
     }
 
-    /// Takes the text up to the first byte that ends it.
+    /// Consumes and returns the text up to the first byte for which `ends` is true.
     pub(super) fn take_until(&mut self, ends: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.bytes().position(ends).unwrap_or(rest.len());
@@ -181,19 +180,19 @@ impl<'a> ShellParser<'a> {
         rest.get(..length).unwrap_or_default()
     }
 
-    /// Takes one character.
+    /// Consumes and returns the next character.
     pub(super) fn take_char(&mut self) -> Option<char> {
         let next = self.rest().chars().next()?;
         self.next += next.len_utf8();
         Some(next)
     }
 
-    /// Steps over a backslash with its newline, as often as they come.
+    /// Skips line continuations, each a backslash before a newline.
     pub(super) fn skip_continuations(&mut self) {
         while self.take("\\\n") {}
     }
 
-    /// Steps over what is between words, and over a comment.
+    /// Skips blanks, line continuations and a comment.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             self.skip_continuations();
@@ -207,13 +206,13 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// One level down, for as long as `read` takes.
+    /// Runs `read` at the next nesting level.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ShellParseError>,
     ) -> Result<T, ShellParseError> {
         if self.depth == MAX_NESTING {
-            return self.error("this is nested too deeply");
+            return self.error("the line is nested too deeply");
         }
         self.depth += 1;
         let read = read(self);
@@ -222,12 +221,12 @@ impl<'a> ShellParser<'a> {
     }
 }
 
-/// Whether a byte ends a word that isn't quoted.
+/// Returns true for bytes that end an unquoted word.
 pub(super) fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>')
 }
 
-/// Whether a text is a name that a variable can have.
+/// Returns true if a text is a valid name of a variable.
 pub(super) fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     bytes.next().is_some_and(|first| first == b'_' || first.is_ascii_alphabetic())

@@ -1,42 +1,43 @@
-//! Redirections, and the here-documents that come with the next line.
+//! Parses redirections, and the here-documents that follow on the next lines.
 
 use super::parser::{HereDocumentExpansion, LeadingTabs, PendingHereDocument, ShellParseError, ShellParser};
 use super::syntax_tree::{Redirection, RedirectionTarget, ShellWord, WordPart};
 use super::word::WordPosition;
 
 impl ShellParser<'_> {
-    /// A redirection, if one comes next.
+    /// Parses a redirection, if one comes next.
     pub(super) fn redirection(&mut self) -> Result<Option<Redirection>, ShellParseError> {
         let at = self.position();
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         if digits > 0 && self.rest().get(digits..).is_some_and(|rest| rest.starts_with("\\\n")) {
-            return self.error("a number goes on in the next line");
+            return self.error("a number can't continue on the next line");
         }
         if digits > 1 && matches!(self.peek_after(digits), Some(b'<' | b'>')) {
-            return self.error("a descriptor of several digits is one to some shells and a word to others");
+            return self.error("shells read a descriptor of several digits differently");
         }
         let both = digits == 0 && self.starts_with("&>");
         let opens = matches!(self.peek_after(digits), Some(b'<' | b'>'));
-        // `<(` is a word of its own, whatever number stands before it.
+        // `<(` starts a word even after a number.
         if !both && (!opens || self.peek_after(digits + 1) == Some(b'(')) {
             return Ok(None);
         }
         let number = self.rest().get(..digits).unwrap_or_default();
         let Ok(descriptor) = (if digits == 0 { Ok(None) } else { number.parse().map(Some) }) else {
-            return self.error("no descriptor has this number");
+            return self.error("this number is too large for a descriptor");
         };
         self.next += digits;
-        let (usual, target) = self.target()?;
-        Ok(Some(Redirection { at, descriptor: descriptor.unwrap_or(usual), target }))
+        let (default_descriptor, target) = self.target()?;
+        Ok(Some(Redirection { at, descriptor: descriptor.unwrap_or(default_descriptor), target }))
     }
 
-    /// Where it leads, and which descriptor if none is named.
+    /// Parses the operator and the target of a redirection, and returns the operator's default descriptor
+    /// with the target.
     fn target(&mut self) -> Result<(u32, RedirectionTarget), ShellParseError> {
-        /// Longer ones first.
+        /// The redirection operators; an operator comes before its own prefixes.
         const OPERATORS: [&str; 12] =
             ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
         let Some(operator) = OPERATORS.into_iter().find(|operator| self.starts_with(operator)) else {
-            return self.error("nothing like this can stand here");
+            return self.error("this is not a redirection");
         };
         self.operator(operator)?;
         self.skip_blanks();
@@ -58,12 +59,12 @@ impl ShellParser<'_> {
         if word.parts.is_empty() { self.error("the file of a redirection is missing") } else { Ok(word) }
     }
 
-    /// After `>&` and `<&`: a number or `-`. With a file, shells differ.
+    /// Parses the target of `>&` and `<&`, a number or `-`. Shells differ when a file follows.
     fn duplicate_target(&mut self) -> Result<RedirectionTarget, ShellParseError> {
         let word = self.redirection_word()?;
         Ok(match word.literal().as_deref() {
             Some("-") => RedirectionTarget::Closed,
-            // `+2` is a file.
+            // `parse` would accept `+2`, which shells read as a file.
             Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => match text.parse() {
                 Ok(number) => RedirectionTarget::Descriptor(number),
                 Err(_) => RedirectionTarget::NonPortable(word),
@@ -72,17 +73,20 @@ impl ShellParser<'_> {
         })
     }
 
-    /// After `<<`: the mark. The text comes with the next line.
-    fn here_document_target(&mut self, tabs: LeadingTabs) -> Result<RedirectionTarget, ShellParseError> {
+    /// Parses the delimiter after `<<`. The text of the here-document starts on the next line.
+    fn here_document_target(
+        &mut self,
+        leading_tabs: LeadingTabs,
+    ) -> Result<RedirectionTarget, ShellParseError> {
         let at = self.position();
         let start = self.next;
         let read = self.word(WordPosition::Ordinary)?;
         let written = self.text.get(start..self.next).unwrap_or_default();
         if self.next == start || written.contains(['$', '`', '\n', '<', '>']) {
-            return self.error("the mark of a here-document must be a plain word");
+            return self.error("the delimiter of a here-document must be a plain word");
         }
-        // A mark is not expanded: `*` is just itself.
-        let mark: String = read
+        // Shells don't expand a delimiter: `*` stands for itself.
+        let delimiter: String = read
             .word
             .parts
             .iter()
@@ -93,67 +97,67 @@ impl ShellParser<'_> {
             })
             .collect();
         if read.word.unknowns().next().is_some() {
-            return self.error("the mark of a here-document must be a plain word");
+            return self.error("the delimiter of a here-document must be a plain word");
         }
-        let expands = if read.quoted { HereDocumentExpansion::No } else { HereDocumentExpansion::Yes };
+        let expansion = if read.quoted { HereDocumentExpansion::No } else { HereDocumentExpansion::Yes };
         let id = self.reserve_here_document(at)?;
         self.pending.push(PendingHereDocument {
             id,
-            mark,
+            delimiter,
             at,
             depth: self.depth,
-            expansion: expands,
-            leading_tabs: tabs,
+            expansion,
+            leading_tabs,
         });
         Ok(RedirectionTarget::HereDocument(id))
     }
 
-    /// The texts that were announced in the line that has just ended.
+    /// Reads the here-documents whose delimiters were on the line that has just ended.
     pub(super) fn here_documents(&mut self) -> Result<(), ShellParseError> {
-        for awaited in std::mem::take(&mut self.pending) {
-            if awaited.depth != self.depth {
+        for pending in std::mem::take(&mut self.pending) {
+            if pending.depth != self.depth {
                 return Err(ShellParseError {
-                    at: awaited.at,
-                    what: "this here-document begins inside a construct",
+                    at: pending.at,
+                    what: "the text of this here-document must come before the end of its construct",
                 });
             }
-            let document = self.here_document(&awaited)?;
-            if let Some(place) = self.shared.here_documents.get_mut(awaited.id.0) {
+            let document = self.here_document(&pending)?;
+            if let Some(place) = self.shared.here_documents.get_mut(pending.id.0) {
                 *place = document;
             }
         }
         Ok(())
     }
 
-    fn here_document(&mut self, awaited: &PendingHereDocument) -> Result<ShellWord, ShellParseError> {
+    fn here_document(&mut self, pending: &PendingHereDocument) -> Result<ShellWord, ShellParseError> {
         let mut text = String::new();
         loop {
             if self.peek().is_none() {
                 return Err(ShellParseError {
-                    at: awaited.at,
-                    what: "the end of this here-document is missing",
+                    at: pending.at,
+                    what: "the closing delimiter of this here-document is missing",
                 });
             }
             let mut line = self.take_until(|byte| byte == b'\n');
             self.take("\n");
-            if awaited.leading_tabs == LeadingTabs::Stripped {
+            if pending.leading_tabs == LeadingTabs::Stripped {
                 line = line.trim_start_matches('\t');
             }
-            if line == awaited.mark {
+            if line == pending.delimiter {
                 break;
             }
-            if awaited.expansion == HereDocumentExpansion::Yes && line.ends_with('\\') {
-                return self.error("a line of a here-document ends with a backslash; quote its mark");
+            if pending.expansion == HereDocumentExpansion::Yes && line.ends_with('\\') {
+                return self.error("a line of a here-document ends with a backslash; quote the delimiter");
             }
             text.push_str(line);
             text.push('\n');
         }
-        let parts = match awaited.expansion {
+        let parts = match pending.expansion {
             HereDocumentExpansion::No => vec![WordPart::Literal(text)],
             HereDocumentExpansion::Yes => {
-                self.parse_nested_text(&text, awaited.at, ShellParser::here_document_parts)?
+                self.parse_nested_text(&text, pending.at, ShellParser::here_document_parts)?
             }
         };
-        Ok(ShellWord { at: awaited.at, parts })
+        Ok(ShellWord { at: pending.at, parts })
     }
 }

@@ -1,25 +1,26 @@
-//! What stands between words: operators, ends of lines, and words that are reserved.
+//! Scans operators, newlines and reserved words.
 
 use super::parser::{ShellParseError, ShellParser, ends_word};
 
-/// Words that mean something where a command begins.
+/// Words that are special at the beginning of a command.
 const RESERVED_WORDS: [&str; 19] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "select", "then", "until", "while", "{", "}",
 ];
 
 impl ShellParser<'_> {
-    /// Steps over an operator that a line's end must not hide the rest of.
+    /// Consumes an operator. A line continuation must not split a longer operator, because shells would join
+    /// its parts.
     pub(super) fn operator(&mut self, operator: &str) -> Result<(), ShellParseError> {
         self.next += operator.len();
         let before = self.next;
         self.skip_continuations();
         let split =
             self.next > before && matches!(self.peek(), Some(b'&' | b'|' | b';' | b'<' | b'>' | b'('));
-        if split { self.error("an operator goes on in the next line") } else { Ok(()) }
+        if split { self.error("an operator can't continue on the next line") } else { Ok(()) }
     }
 
-    /// Steps over newlines, blanks and comments, and reads the here-documents that begin there.
+    /// Skips newlines, blanks and comments, and reads the here-documents that start after a newline.
     pub(super) fn skip_lines(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.skip_blanks();
@@ -35,12 +36,12 @@ impl ShellParser<'_> {
         matches!(self.peek(), Some(b'<' | b'>')) && self.peek_after(1) == Some(b'(')
     }
 
-    /// The reserved word that comes next, if one does.
+    /// Returns the reserved word that comes next.
     pub(super) fn reserved_word(&self) -> Option<&'static str> {
         RESERVED_WORDS.into_iter().find(|word| self.plain_word_is(word))
     }
 
-    /// Whether exactly this comes next as a word without quotes. It may be spread over lines.
+    /// Returns true if exactly this unquoted word comes next; line continuations may interrupt it.
     pub(super) fn plain_word_is(&self, word: &str) -> bool {
         self.after_plain(word)
             .is_some_and(|after| self.text.as_bytes().get(after).copied().is_none_or(ends_word))
@@ -52,7 +53,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Where the text goes on after these letters, if they come next.
+    /// Returns the position after these letters, if they come next.
     fn after_plain(&self, word: &str) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let mut place = self.next;

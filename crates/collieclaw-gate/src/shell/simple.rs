@@ -1,4 +1,4 @@
-//! Simple commands: assignments, words and redirections, in the order in which they come.
+//! Parses simple commands: assignments, words and redirections in any order.
 
 use super::parser::{ShellParseError, ShellParser, ends_word, is_name};
 use super::syntax_tree::{ShellCommand, ShellWord, SimpleCommand, VariableAssignment};
@@ -29,13 +29,13 @@ impl ShellParser<'_> {
             }
             let read = self.word(WordPosition::Ordinary)?;
             if !read.quoted && matches!(self.peek(), Some(b'<' | b'>')) && names_a_descriptor(&read.word) {
-                return self.error("`{name}>` is known to some shells only");
+                return self.error("only some shells know `{name}>`");
             }
             simple.words.push(read.word);
         }
     }
 
-    /// `NAME=value`, if that comes next.
+    /// Parses `NAME=value`, if it comes next.
     fn assignment(&mut self) -> Result<Option<VariableAssignment>, ShellParseError> {
         let rest = self.rest();
         let length =
@@ -47,24 +47,24 @@ impl ShellParser<'_> {
         match self.peek_after(length) {
             Some(b'=') => {}
             Some(b'+') if self.peek_after(length + 1) == Some(b'=') => {
-                return self.error("`+=` is known to some shells only");
+                return self.error("only some shells know `+=`");
             }
-            Some(b'[') => return self.error("a list is known to some shells only"),
-            // It could go on behind the end of the line, as a name or as an assignment.
+            Some(b'[') => return self.error("only some shells know arrays"),
+            // After a line continuation, the word could still become an assignment.
             Some(b'\\') if self.peek_after(length + 1) == Some(b'\n') => {
-                return self.error("the first word of a command goes on in the next line");
+                return self.error("the first word of a command can't continue on the next line");
             }
             _ => return Ok(None),
         }
         self.next += length + 1;
         if self.starts_with("(") {
-            return self.error("a list is known to some shells only");
+            return self.error("only some shells know arrays");
         }
         let value = self.word(WordPosition::AssignmentValue)?.word;
         Ok(Some(VariableAssignment { name: name.to_owned(), value }))
     }
 
-    /// A function, if what was read of a command is its name.
+    /// Parses a function definition, if the command so far is only the function's name.
     fn function_definition(&mut self, simple: &SimpleCommand) -> Result<ShellCommand, ShellParseError> {
         let name = match simple.words.as_slice() {
             [name] if simple.assignments.is_empty() && simple.redirections.is_empty() => name.literal(),
@@ -74,7 +74,7 @@ impl ShellParser<'_> {
         self.skip_blanks();
         match name {
             Some(name) if self.take(")") => Ok(ShellCommand::Compound(self.function(simple.at, name)?)),
-            _ => self.error("a parenthesis can't stand here"),
+            _ => self.error("a parenthesis is not allowed here"),
         }
     }
 }
@@ -85,7 +85,7 @@ impl SimpleCommand {
     }
 }
 
-/// `{name}` before a redirection is a descriptor to some shells.
+/// Returns true for `{name}`, which some shells read as a descriptor before a redirection.
 fn names_a_descriptor(word: &ShellWord) -> bool {
     word.literal().is_some_and(|text| {
         text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).is_some_and(is_name)

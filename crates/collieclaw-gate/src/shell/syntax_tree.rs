@@ -1,188 +1,176 @@
-//! The tree of a shell line: what the shell would see, with the place of every part.
+//! The syntax tree of a shell line, with the position of every part.
 
-/// A place in the line, in bytes. Inside back-quotes it is the place of the back-quote.
+/// A position in the line, in bytes. For text inside back-quotes or a here-document, the position of its
+/// beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BytePosition(pub usize);
 
-/// A whole shell line, or several.
+/// A parsed shell line, which may span several lines of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellLine {
-    /// What it runs.
     pub script: ShellScript,
-    /// The texts that come with it, by [`HereDocumentId`]: expansions are parts of a text unless its mark was quoted.
+    /// The texts of the here-documents, indexed by [`HereDocumentId`]. Expansions are parsed unless the
+    /// delimiter was quoted.
     pub here_documents: Vec<ShellWord>,
 }
 
-/// Which of a line's here-documents.
+/// An index into [`ShellLine::here_documents`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HereDocumentId(pub usize);
 
-/// Commands one after the other.
+/// Command lists that run one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellScript {
-    /// Each list of pipelines, in order.
     pub lists: Vec<CommandList>,
 }
 
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandList {
-    /// The first one always runs.
+    /// The pipeline that always runs.
     pub first: Pipeline,
-    /// The others, each with what it waits for.
+    /// The pipelines that run depending on the exit status before them.
     pub rest: Vec<(ListOperator, Pipeline)>,
-    /// Where the `&` is that sends it to the background.
+    /// The position of the `&` that sends the list to the background.
     pub background: Option<BytePosition>,
 }
 
 impl CommandList {
-    /// All pipelines, in order.
+    /// Returns all pipelines in order.
     pub fn pipelines(&self) -> impl Iterator<Item = &Pipeline> {
         std::iter::once(&self.first).chain(self.rest.iter().map(|(_, pipeline)| pipeline))
     }
 }
 
-/// What the next pipeline of a list waits for.
+/// The operator before a pipeline of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListOperator {
-    /// `&&`
+    /// `&&`: run if the last pipeline succeeded.
     IfSucceeded,
-    /// `||`
+    /// `||`: run if the last pipeline failed.
     IfFailed,
 }
 
 /// Commands joined by `|`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
-    /// Whether `!` turns its result round.
+    /// True if `!` inverts the exit status.
     pub negated: bool,
-    /// One at least.
+    /// At least one command.
     pub commands: Vec<ShellCommand>,
 }
 
-/// One command of a pipeline.
+/// A command of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellCommand {
-    /// A program with its words.
     Simple(SimpleCommand),
-    /// Commands inside a construct of the shell.
     Compound(CompoundCommand),
 }
 
-/// A program with its words, or assignments alone.
+/// A program with its arguments, or assignments and redirections without a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Where it begins.
     pub at: BytePosition,
-    /// `NAME=value` before the first word.
+    /// The assignments before the first word.
     pub assignments: Vec<VariableAssignment>,
     /// The name of the program and its arguments.
     pub words: Vec<ShellWord>,
-    /// In the order in which they are carried out.
+    /// The redirections, in the order in which they apply.
     pub redirections: Vec<Redirection>,
 }
 
-/// `NAME=value`
+/// An assignment `NAME=value` before a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariableAssignment {
-    /// Before the `=`.
     pub name: String,
-    /// After it.
     pub value: ShellWord,
 }
 
-/// Something of the shell that holds commands.
+/// A shell construct that contains commands, such as a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompoundCommand {
-    /// Where it begins.
     pub at: BytePosition,
-    /// Which construct.
     pub kind: CompoundKind,
-    /// What it runs, in the order of the text.
+    /// The scripts of the conditions, branches and bodies, in the order of the text.
     pub scripts: Vec<ShellScript>,
-    /// The words it looks at: what `for` runs through, what `case` and `[[` compare.
+    /// The values of a `for`, and the words that `case` and `[[` compare.
     pub words: Vec<ShellWord>,
-    /// After its end.
+    /// The redirections after the end of the construct.
     pub redirections: Vec<Redirection>,
 }
 
-/// Which construct of the shell.
+/// The kind of a [`CompoundCommand`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompoundKind {
-    /// `( … )`
+    /// Commands in parentheses: `( … )`.
     Subshell,
-    /// `{ …; }`
+    /// Commands in braces: `{ …; }`.
     Group,
-    /// `if`
     If,
-    /// `while` or `until`
+    /// A `while` or `until` loop.
     Loop,
-    /// `for` or `select`
+    /// A `for` or `select` loop.
     For,
-    /// `case`
     Case,
-    /// `[[ … ]]`
+    /// A condition in double brackets: `[[ … ]]`.
     Test,
-    /// `name() …`
+    /// The definition of a function of this name.
     Function(String),
 }
 
-/// One word, before the shell has expanded it.
+/// A word before expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellWord {
-    /// Where it begins.
     pub at: BytePosition,
-    /// Joined without anything between.
+    /// The parts, which follow each other without a gap.
     pub parts: Vec<WordPart>,
 }
 
 /// A part of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordPart {
-    /// Text that stays as it is.
+    /// Text that is not expanded.
     Literal(String),
-    /// `*`, `?` or `[…]`, as written.
+    /// A pattern as written: `*`, `?` or `[…]`.
     Glob(String),
-    /// `~` at the beginning of a word, alone or before a slash.
+    /// A `~` at the beginning of a word, alone or before a slash.
     Home,
-    /// What is known only when it runs, or what shells read differently.
+    /// A part that is known only at run time, or that shells read differently.
     Unknown(UnknownPart),
 }
 
-/// A part of a word that can't be read off the text.
+/// A part of a word whose value the text doesn't show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownPart {
-    /// Where it is.
     pub at: BytePosition,
-    /// What it is.
     pub kind: UnknownPartKind,
-    /// The commands inside it, which run before the word is known.
+    /// The commands inside, which run before the value of the word is known.
     pub scripts: Vec<ShellScript>,
 }
 
-/// Why a part of a word can't be read off the text.
+/// The reason why the value of an [`UnknownPart`] isn't known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPartKind {
-    /// `$name`, `${…}`, `$1`, `$?`
+    /// A parameter: `$name`, `${…}`, `$1` or `$?`.
     Variable,
-    /// `$(…)` or back-quotes
+    /// The output of a command: `$(…)` or back-quotes.
     CommandSubstitution,
-    /// `<(…)` or `>(…)`
+    /// A pipe to a command, as a file: `<(…)` or `>(…)`.
     ProcessSubstitution,
-    /// `$((…))`
+    /// A calculation: `$((…))`.
     Arithmetic,
-    /// `{a,b}` or `{1..3}`, which some shells expand
+    /// Braces that some shells expand: `{a,b}` or `{1..3}`.
     Braces,
-    /// `$'…'` or `$"…"`, which some shells decode
+    /// Quotes that some shells decode: `$'…'` or `$"…"`.
     DollarQuote,
-    /// `~user`, `~+`, or a `~` where only some shells expand it
+    /// A `~user`, a `~+`, or a `~` where only some shells expand it.
     Tilde,
-    /// A pattern that shells understand differently
+    /// A pattern that shells read differently.
     Pattern,
 }
 
 impl ShellWord {
-    /// Its text, if it is known: no pattern, no expansion.
+    /// Returns the text of the word; `None` if the word has patterns or expansions.
     #[must_use]
     pub fn literal(&self) -> Option<String> {
         let mut text = String::new();
@@ -195,7 +183,7 @@ impl ShellWord {
         Some(text)
     }
 
-    /// The parts that can't be read off the text.
+    /// Returns the parts whose values are unknown.
     pub fn unknowns(&self) -> impl Iterator<Item = &UnknownPart> {
         self.parts.iter().filter_map(|part| match part {
             WordPart::Unknown(unknown) => Some(unknown),
@@ -204,34 +192,32 @@ impl ShellWord {
     }
 }
 
-/// Where a file descriptor leads.
+/// A redirection of a file descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirection {
-    /// Where it is written.
     pub at: BytePosition,
-    /// The descriptor that is led elsewhere.
+    /// The descriptor that is redirected.
     pub descriptor: u32,
-    /// Where to.
     pub target: RedirectionTarget,
 }
 
-/// Where a redirection leads.
+/// The target of a [`Redirection`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectionTarget {
-    /// `< file`
+    /// A file after `<`.
     Read(ShellWord),
-    /// `> file` and `>| file`
+    /// A file after `>` or `>|`.
     Write(ShellWord),
-    /// `>> file`
+    /// A file after `>>`.
     Append(ShellWord),
-    /// `<> file`
+    /// A file after `<>`.
     ReadWrite(ShellWord),
-    /// `>&2`, `<&0`
+    /// Another descriptor, as in `>&2` and `<&0`.
     Descriptor(u32),
-    /// `>&-`
+    /// The descriptor is closed with `>&-` or `<&-`.
     Closed,
-    /// `<<END`
+    /// A here-document after `<<`.
     HereDocument(HereDocumentId),
-    /// `<<< word`, `&> file`, `>& file`, `{name}> file`, `|&`: what only some shells know.
+    /// A redirection that only some shells know: `<<< word`, `&> file`, `>& file`, `{name}> file`, `|&`.
     NonPortable(ShellWord),
 }

@@ -1,29 +1,30 @@
-//! Words: quotes, escapes, patterns, and what can be known only when it runs.
+//! Parses words: quotes, escapes, patterns and expansions.
 
 use super::parser::{ShellParseError, ShellParser, ends_word, is_name};
 use super::syntax_tree::{ShellWord, UnknownPart, UnknownPartKind, WordPart};
 
-/// A pattern in brackets is looked for no farther than this.
+/// The distance within which the parser searches for the closing bracket of a pattern.
 const LONGEST_BRACKET: usize = 200;
 
-/// A word of more parts is none that anyone writes.
-const MOST_PARTS: usize = 4096;
+/// The maximum number of parts in a word. People don't write larger words.
+const MAX_WORD_PARTS: usize = 4096;
 
-/// Where a word stands, which decides where a `~` is the home folder.
+/// The position of a word, which decides where a `~` means the home folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordPosition {
+    /// A `~` is special at the beginning of the word.
     Ordinary,
-    /// After the `=` of an assignment: also after each `:`.
+    /// The value of an assignment: a `~` is special after each `:`, too.
     AssignmentValue,
 }
 
-/// A word, and whether any of it was quoted.
+/// A word with the information if a part of it was quoted.
 pub(super) struct ParsedWord {
     pub(super) word: ShellWord,
     pub(super) quoted: bool,
 }
 
-/// Parts as they come; literals that touch are one.
+/// Collects the parts of a word and joins adjacent literals.
 #[derive(Default)]
 pub(super) struct WordPartsBuilder {
     finished: Vec<WordPart>,
@@ -52,7 +53,7 @@ impl WordPartsBuilder {
     }
 }
 
-/// What is open in a word that only some shells would expand.
+/// The open braces of a word. Some shells expand braces that contain a comma or `..`.
 #[derive(Default)]
 struct BraceState {
     open: usize,
@@ -66,7 +67,7 @@ impl BraceState {
 }
 
 impl ShellParser<'_> {
-    /// Reads a word up to where it ends. There must be one.
+    /// Parses a word up to its end. The caller has checked that a word comes next.
     pub(super) fn word(&mut self, place: WordPosition) -> Result<ParsedWord, ShellParseError> {
         self.count_word()?;
         let at = self.position();
@@ -114,11 +115,11 @@ impl ShellParser<'_> {
                     parts.push(WordPart::Glob(char::from(byte).to_string()));
                 }
                 b'[' => {
-                    // What divides braces may be in it.
+                    // The brackets may contain the comma that divides open braces.
                     braces.divide();
                     self.bracket(&mut parts);
                 }
-                // What comes before it in the text is not all that comes before it in the word.
+                // After a line continuation, shells disagree if this `~` is at the beginning of the word.
                 b'~' if goes_on => {
                     let at = self.position();
                     self.next += 1;
@@ -141,7 +142,7 @@ impl ShellParser<'_> {
                 }
             }
         }
-        // `''` is a word, too.
+        // `''` is an empty word, not a missing one.
         if quoted && parts.is_empty() {
             parts.finished.push(WordPart::Literal(String::new()));
         }
@@ -151,7 +152,11 @@ impl ShellParser<'_> {
     }
 
     pub(super) fn check_part_count(&self, parts: &WordPartsBuilder) -> Result<(), ShellParseError> {
-        if parts.finished.len() > MOST_PARTS { self.error("this word has too many parts") } else { Ok(()) }
+        if parts.finished.len() > MAX_WORD_PARTS {
+            self.error("this word has too many expansions and patterns")
+        } else {
+            Ok(())
+        }
     }
 
     fn single_quotes(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
@@ -188,7 +193,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// The text of a here-document whose mark is not quoted: all of what this reader holds.
+    /// Parses the whole text as a here-document with expansions.
     pub(super) fn here_document_parts(&mut self) -> Result<Vec<WordPart>, ShellParseError> {
         let mut parts = WordPartsBuilder::default();
         loop {
@@ -206,7 +211,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// Inside text a backslash is one, unless it stands before what would mean something.
+    /// Parses a backslash inside quotes or a here-document, where it escapes only special characters.
     fn escape_in_text(&mut self, parts: &mut WordPartsBuilder, quotes: QuoteContext) {
         self.next += 1;
         match self.peek() {
@@ -223,7 +228,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A `[`: a pattern if it is closed within the word.
+    /// Parses a `[`, which starts a pattern if a `]` closes it within the word.
     fn bracket(&mut self, parts: &mut WordPartsBuilder) {
         if self.next < self.no_brackets_before {
             self.next += 1;
@@ -231,7 +236,7 @@ impl ShellParser<'_> {
             return;
         }
         let inside = self.rest().get(1..).unwrap_or_default();
-        // The first byte may be the `]` that belongs to the set.
+        // A `]` in first place belongs to the set and doesn't close it.
         let closes = inside
             .bytes()
             .take(LONGEST_BRACKET)
@@ -246,7 +251,7 @@ impl ShellParser<'_> {
                 length += 1;
                 quotes |= matches!(byte, b'\'' | b'"' | b'\\' | b'$' | b'`');
             }
-            // A blank in quotes ends no word.
+            // The word may go on behind a quoted blank, or beyond the searched distance.
             if quotes || length == LONGEST_BRACKET {
                 let at = self.position();
                 parts.push(WordPart::Unknown(UnknownPart {
@@ -256,7 +261,7 @@ impl ShellParser<'_> {
                 }));
             } else {
                 parts.text.push('[');
-                // Nor is any other that is open in this word closed.
+                // No other `[` of this word is closed either, so don't search again.
                 self.no_brackets_before = self.next + length;
             }
             self.next += 1;
@@ -279,7 +284,8 @@ impl ShellParser<'_> {
         }
     }
 
-    /// A `~` that is not quoted, in a word that starts there and perhaps looks like an assignment.
+    /// Parses an unquoted `~` in the word that starts at `start`. `is_assigned` says if the word looks like
+    /// an assignment.
     fn tilde(&mut self, place: WordPosition, start: usize, is_assigned: bool, parts: &mut WordPartsBuilder) {
         let at = self.position();
         let before = self.text.get(start..self.next).unwrap_or_default();
@@ -299,15 +305,15 @@ impl ShellParser<'_> {
         }
     }
 
-    /// `{a,b}` and `{1..3}` are several words to some shells.
+    /// Parses a byte of a brace expression: some shells expand `{a,b}` and `{1..3}` to several words.
     fn brace(&mut self, byte: u8, braces: &mut BraceState, parts: &mut WordPartsBuilder) {
         match byte {
             b'{' => braces.open += 1,
             b',' => braces.divide(),
-            // The second one may come on the next line.
+            // After a line continuation, a second dot may follow.
             b'.' if matches!(self.peek_after(1), Some(b'.' | b'\\')) => braces.divide(),
             b'.' => {}
-            // `{}` closes nothing for some, so what is open stays so.
+            // Some shells don't let `{}` close a brace, so the open braces are never counted down.
             _ => {
                 if braces.open > 0 && braces.divided {
                     let at = self.position();
@@ -324,14 +330,14 @@ impl ShellParser<'_> {
     }
 }
 
-/// Which quotes a back-quote stands in.
+/// The quotes around a back-quote or a backslash, which decide the characters that a backslash escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuoteContext {
     None,
     Double,
 }
 
-/// Whether a byte means something in a word that is not quoted.
+/// Returns true for bytes that are special in an unquoted word.
 fn is_special(byte: u8) -> bool {
     ends_word(byte)
         || matches!(
@@ -340,8 +346,8 @@ fn is_special(byte: u8) -> bool {
         )
 }
 
-/// Whether a word begins with `NAME=`: behind it, and behind each `:`, some shells expand a `~` although it is an
-/// argument.
+/// Returns true if a word starts with `NAME=`. In such an argument, some shells expand a `~` after the `=`
+/// and after each `:`.
 fn looks_like_assignment(word: &str) -> bool {
     let after = word.trim_start_matches(|letter: char| letter == '_' || letter.is_ascii_alphanumeric());
     ["=", "+=", "["].into_iter().any(|sign| after.starts_with(sign))

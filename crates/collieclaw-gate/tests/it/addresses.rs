@@ -1,10 +1,10 @@
-//! Addresses, and where they may lead (C7.5).
+//! The verdicts on web addresses (C7.5).
 
 use collieclaw_gate::{AutonomyLevel, GateDecision, GatePolicy, GateRequest, HttpMethod, is_public, judge};
 
 use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
-/// Each address and its heaviest reason.
+/// Addresses, each with the code of its heaviest reason.
 const ADDRESSES: &[(&str, &str)] = &[
     ("https://example.org", "allowed-domain"),
     ("https://example.org/", "allowed-domain"),
@@ -27,7 +27,7 @@ const ADDRESSES: &[(&str, &str)] = &[
     ("https://[2606:4700::1111]/", "unlisted-domain"),
     ("https://example.org:8443/", "odd-port"),
     ("http://other.org:22/", "odd-port"),
-    // No address.
+    // Text that is not a web address.
     ("", "not-an-address"),
     ("example.org", "not-an-address"),
     ("//example.org/", "not-an-address"),
@@ -99,8 +99,8 @@ fn addresses_are_judged_by_where_they_lead() {
     let policy = policy("");
     let mut wrong = Vec::new();
     for (address, code) in ADDRESSES {
-        let ruling = judge(GateRequest::Http(HttpMethod::Get, address), &policy, &GateTestMachine::new());
-        let verdict = ruling.verdict();
+        let outcome = judge(GateRequest::Http(HttpMethod::Get, address), &policy, &GateTestMachine::new());
+        let verdict = outcome.verdict();
         let (_, codes) = heaviest_reasons(verdict);
         let decision = match *code {
             "allowed-domain" => GateDecision::Allow,
@@ -116,37 +116,37 @@ fn addresses_are_judged_by_where_they_lead() {
 }
 
 #[test]
-fn to_send_something_weighs_more_than_to_ask() {
+fn a_post_weighs_more_than_a_get() {
     let policy = policy("");
-    let ruled = |address| {
+    let judge_post = |address| {
         judge(GateRequest::Http(HttpMethod::Post, address), &policy, &GateTestMachine::new())
             .verdict()
             .clone()
     };
-    assert_eq!(ruled("https://example.org/").decision, GateDecision::Ask);
-    assert_eq!(ruled("https://other.org/").decision, GateDecision::Deny);
+    assert_eq!(judge_post("https://example.org/").decision, GateDecision::Ask);
+    assert_eq!(judge_post("https://other.org/").decision, GateDecision::Deny);
 }
 
 #[test]
 fn no_level_reaches_this_machine() {
     let policy = GatePolicy { autonomy: AutonomyLevel::Full, ..policy("") };
-    let ruling = judge(
+    let outcome = judge(
         GateRequest::Http(HttpMethod::Get, "http://169.254.169.254/"),
         &policy,
         &GateTestMachine::new(),
     );
-    assert_eq!(ruling.verdict().decision, GateDecision::Deny);
+    assert_eq!(outcome.verdict().decision, GateDecision::Deny);
 }
 
 #[test]
-fn numbers_of_the_public_network_are_told_from_others() {
+fn public_ip_addresses_are_told_from_private_ones() {
     for public in
         ["1.1.1.1", "9.9.9.9", "172.32.0.1", "100.128.0.1", "192.0.1.1", "2606:4700::1", "2a00:1450::1"]
     {
-        assert!(is_public(public.parse().expect("a number")), "{public}");
+        assert!(is_public(public.parse().expect("an IP address")), "{public}");
     }
     for other in ["255.255.255.255", "198.18.0.1", "203.0.113.9", "2001:db8::1", "3fff::1", "::ffff:10.0.0.1"]
     {
-        assert!(!is_public(other.parse().expect("a number")), "{other}");
+        assert!(!is_public(other.parse().expect("an IP address")), "{other}");
     }
 }

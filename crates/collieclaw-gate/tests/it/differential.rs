@@ -1,8 +1,8 @@
-//! What was checked is what runs: the words of a plan are the words that dash and bash would pass on, and the folders
-//! those that they would be in.
+//! Compares plans with real shells: dash and bash must pass on the same words, and run commands in the same
+//! folders, as the plan says.
 //!
-//! Lines are put together at random from the pieces that make shells hard to read. Where we make a plan, both shells
-//! must agree with it, word by word. Where we don't, nothing is claimed.
+//! The lines are random combinations of pieces that make shell syntax hard. If the gate plans a line, both
+//! shells must agree with the plan word by word. Lines without a plan are not compared.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use collieclaw_gate::{AutonomyLevel, GatePolicy, MachineFacts, PathBounds, PathS
 
 use crate::test_random::TestRandom;
 
-/// A folder with two empty ones inside each other and one that patterns find, and every program is there.
+/// A workspace that contains only folders, on a machine where every program is installed.
 struct EmptyFolders;
 
 const FOLDERS: [&str; 4] = ["/w", "/w/a", "/w/sub", "/w/sub/deep"];
@@ -54,7 +54,8 @@ fn policy() -> GatePolicy {
     }
 }
 
-/// What `args` is called with, as far as the plan says; `None` if it calls anything else, which isn't there.
+/// Returns the arguments of each call of `args` in a plan; `None` if the plan runs any other command, because
+/// the shells of this test don't have it.
 fn planned_calls(plan: &ShellPlan) -> Option<Vec<Vec<String>>> {
     let mut calls = Vec::new();
     simulate_plan(plan, &mut |command| match &command.action {
@@ -67,7 +68,8 @@ fn planned_calls(plan: &ShellPlan) -> Option<Vec<Vec<String>>> {
     Some(calls)
 }
 
-/// Goes through a plan as whoever carries it out. `run` says how a command went, or that it can't say.
+/// Walks through a plan as the executor does. `run` returns if a command succeeds, or `None` if it can't
+/// tell.
 fn simulate_plan(plan: &ShellPlan, run: &mut dyn FnMut(&PlannedCommand) -> Option<bool>) -> Option<()> {
     for list in plan.lists() {
         let mut succeeded = true;
@@ -110,18 +112,19 @@ const SEPARATORS: [&str; 12] = [
     ";args ",
 ];
 
-fn random_line(dice: &mut TestRandom) -> String {
+fn random_line(random: &mut TestRandom) -> String {
     let mut line = String::from("args");
-    for _ in 0..=dice.below(6) {
-        line.push_str(SEPARATORS[dice.below(SEPARATORS.len())]);
-        for _ in 0..=dice.below(4) {
-            line.push_str(PIECES[dice.below(PIECES.len())]);
+    for _ in 0..=random.below(6) {
+        line.push_str(SEPARATORS[random.below(SEPARATORS.len())]);
+        for _ in 0..=random.below(4) {
+            line.push_str(PIECES[random.below(PIECES.len())]);
         }
     }
     line
 }
 
-/// What a shell calls `args` with, for each line. `here` says its folder in the same way.
+/// Runs lines in a shell, and returns the arguments of each call of `args` per line. A call of `here` returns
+/// its folder in the same way.
 fn run_in_shell(shell: &str, lines: &[String]) -> Vec<Vec<Vec<String>>> {
     const SCRIPT: &str = r#"
 args() { if [ $# -gt 0 ]; then printf '\001%s' "$@"; fi; printf '\002'; }
@@ -140,7 +143,7 @@ for line; do (eval "$line") 3>&1 < /dev/null 2> /dev/null; printf '\003'; done"#
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .output()
-        .unwrap_or_else(|fault| panic!("{shell} is missing ({fault}): run `cargo xtask setup`"));
+        .unwrap_or_else(|error| panic!("could not run {shell} ({error}): run `cargo xtask setup`"));
     let text = String::from_utf8(output.stdout).expect("the words are UTF-8");
     let calls = |line: &str| {
         line.split_terminator('\u{2}')
@@ -150,7 +153,7 @@ for line; do (eval "$line") 3>&1 < /dev/null 2> /dev/null; printf '\003'; done"#
     text.split_terminator('\u{3}').map(calls).collect()
 }
 
-/// C7.3b. Lines that once were planned wrongly are kept at the beginning.
+/// The first lines are fixed: the gate once planned them wrongly (C7.3b).
 #[test]
 fn dash_and_bash_pass_on_the_words_of_the_plan() {
     const KEPT: [&str; 7] = [
@@ -162,12 +165,14 @@ fn dash_and_bash_pass_on_the_words_of_the_plan() {
         "args {[a,b]}",
         "args x=\\\n~ a+=~ a[1]=~",
     ];
-    let mut dice = TestRandom::new(0x5eed_0fc0_111e_c1a3);
-    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| random_line(&mut dice)));
-    compare(made.take(6_000), planned_calls, 2_000);
+    let mut random = TestRandom::new(0x5eed_0fc0_111e_c1a3);
+    let lines =
+        KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| random_line(&mut random)));
+    compare(lines.take(6_000), planned_calls, 2_000);
 }
 
-/// Where `here` is called, as far as the plan says. What reads a file fails: there is none.
+/// Returns the folder of each call of `here` in a plan. Commands with redirections fail, because the files
+/// don't exist.
 fn planned_folders(plan: &ShellPlan) -> Option<Vec<Vec<String>>> {
     let mut places = Vec::new();
     simulate_plan(plan, &mut |command| match &command.action {
@@ -213,35 +218,35 @@ fn dash_and_bash_are_in_the_folders_of_the_plan() {
         "cd sub | true; here",
         "cd sub < none; here",
     ];
-    let mut dice = TestRandom::new(0x0f01_de25_5eed_0001);
+    let mut random = TestRandom::new(0x0f01_de25_5eed_0001);
     let line = move || -> String {
-        let mut line = COMMANDS[dice.below(COMMANDS.len())].to_owned();
-        for _ in 0..dice.below(6) {
-            line.push_str([" && ", " && ", " || ", "; ", "\n"][dice.below(5)]);
-            line.push_str(COMMANDS[dice.below(COMMANDS.len())]);
+        let mut line = COMMANDS[random.below(COMMANDS.len())].to_owned();
+        for _ in 0..random.below(6) {
+            line.push_str([" && ", " && ", " || ", "; ", "\n"][random.below(5)]);
+            line.push_str(COMMANDS[random.below(COMMANDS.len())]);
         }
         line
     };
-    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(line));
-    compare(made.take(3_000), planned_folders, 1_000);
+    let lines = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(line));
+    compare(lines.take(3_000), planned_folders, 1_000);
 }
 
-/// Compares what lines do by their plans, as far as they have one, with what both shells do.
+/// Compares the plans of lines, as `simulate` runs them, with both shells.
 fn compare(
     lines: impl Iterator<Item = String>,
-    does: fn(&ShellPlan) -> Option<Vec<Vec<String>>>,
+    simulate: fn(&ShellPlan) -> Option<Vec<Vec<String>>>,
     at_least: usize,
 ) {
     let policy = policy();
     let (mut compared, mut plans) = (Vec::new(), Vec::new());
     for line in lines {
         let judged = judge_shell(&line, AutonomyLevel::Full, &policy, &EmptyFolders);
-        if let Some(does) = judged.plan.as_ref().and_then(does) {
-            plans.push(does);
+        if let Some(calls) = judged.plan.as_ref().and_then(simulate) {
+            plans.push(calls);
             compared.push(line);
         }
     }
-    assert!(compared.len() > at_least, "{}: too few to show anything", compared.len());
+    assert!(compared.len() > at_least, "only {} lines were compared", compared.len());
     let mut wrong = Vec::new();
     for shell in ["dash", "bash"] {
         for (chunk, planned) in compared.chunks(500).zip(plans.chunks(500)) {

@@ -1,7 +1,9 @@
-//! Real programs with every flag they have: what the gate lets them look at is not outside of the workspace.
+//! Runs real programs with each of their flags, and checks that no flag lets them read a file outside of the
+//! workspace.
 //!
-//! If a flag of the table took a value that it doesn't take in truth, the path behind it would go unseen. So a path to
-//! a canary outside is put behind every flag, and what passes the gate is run.
+//! If the table said that a flag takes a value and it doesn't, the gate would not judge the path after that
+//! flag. The test therefore puts the path of a canary file outside of the workspace after every flag, and
+//! runs the lines that pass the gate.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +12,7 @@ use collieclaw_gate::{AutonomyLevel, GatePolicy, MachineFacts, PathStatus, Reaso
 
 use crate::test_machine::policy;
 
-/// Those of the default list and others that operators list. One that isn't installed shows nothing.
+/// Programs of the default list, and others that operators may list. Missing programs are harmless here.
 const PROGRAMS: &str = "awk basename cat cmp comm cp cut date diff dirname du echo file find grep head jq ls md5sum mkdir mv nl \
      printf realpath rev sed seq sha256sum sort stat tac tail touch tr uniq wc od paste fold fmt expand join base64 \
      column shuf pr numfmt split tar gzip zcat less xxd strings hexdump";
@@ -44,7 +46,7 @@ impl MachineFacts for RealMachine {
     }
 }
 
-/// Every letter, and the long flags that a program tells of.
+/// Returns all one-letter flags, and the long flags in a program's help text.
 fn flags_of_program(name: &str) -> Vec<String> {
     let help = Command::new("timeout").args(["2", name, "--help"]).stdin(Stdio::null()).output();
     let help = help.expect("`timeout` is there").stdout;
@@ -70,7 +72,7 @@ fn no_flag_hides_a_path_from_the_gate() {
         let flags = flags_of_program(name);
         let lines = flags.iter().flat_map(|flag| {
             let plain = format!("{name} {flag} ../canary");
-            // `head -5c` is not what it seems.
+            // In `head -5c`, the letter takes no value.
             let numbered =
                 (flag.len() == 2).then(|| format!("{name} -5{} ../canary", flag.trim_start_matches('-')));
             std::iter::once(plain).chain(numbered)
@@ -81,19 +83,23 @@ fn no_flag_hides_a_path_from_the_gate() {
         };
         let lines: Vec<_> = lines.filter(passes).collect();
         run += lines.len();
-        let said = run_lines(&lines, &workspace);
-        assert_eq!(said.len(), lines.len(), "{name} did not end in time");
+        let printed = run_lines(&lines, &workspace);
+        assert_eq!(printed.len(), lines.len(), "{name} did not end in time");
         seen.extend(
-            lines.into_iter().zip(said).filter(|(_, said)| said.contains(CANARY)).map(|(line, _)| line),
+            lines
+                .into_iter()
+                .zip(printed)
+                .filter(|(_, printed)| printed.contains(CANARY))
+                .map(|(line, _)| line),
         );
     }
-    assert!(run > 100, "{run}: too few to show anything");
+    assert!(run > 100, "only {run} lines passed the gate");
     assert!(seen.is_empty(), "{} of {run}:\n{}", seen.len(), seen.join("\n"));
     let canary = std::fs::read_to_string(folder.path().join("canary")).expect("the canary is where it was");
     assert_eq!(canary, format!("{CANARY}\n"));
 }
 
-/// What each of the lines prints.
+/// Runs lines in a shell, and returns the output of each line.
 fn run_lines(lines: &[String], workspace: &Path) -> Vec<String> {
     const SCRIPT: &str = r#"for line; do eval "$line" < /dev/null 2>&1; printf '<line ends here>'; done"#;
     let output = Command::new("timeout")

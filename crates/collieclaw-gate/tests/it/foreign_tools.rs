@@ -1,4 +1,4 @@
-//! Tools of plugins and MCP servers, at every level (C6.3, C7.1, C7.2).
+//! The verdicts on tools of plugins and MCP servers, at every level (C6.3, C7.1, C7.2).
 
 use collieclaw_gate::AutonomyLevel::{Full, ReadOnly, Supervised};
 use collieclaw_gate::{
@@ -12,7 +12,7 @@ const LOOKS: (WriteAccess, NetworkReach) = (WriteAccess::None, NetworkReach::Non
 const CHANGES: (WriteAccess, NetworkReach) = (WriteAccess::Workspace, NetworkReach::None);
 const SENDS: (WriteAccess, NetworkReach) = (WriteAccess::None, NetworkReach::Full);
 
-/// Risk, reach, and what follows at `readonly`, `supervised` and `full`.
+/// Risk and access of a tool, with the decisions at `readonly`, `supervised` and `full`.
 const TABLE: &[(RiskLevel, (WriteAccess, NetworkReach), [GateDecision; 3])] = &[
     (RiskLevel::Low, LOOKS, [GateDecision::Allow, GateDecision::Allow, GateDecision::Allow]),
     (RiskLevel::Low, CHANGES, [GateDecision::Deny, GateDecision::Allow, GateDecision::Allow]),
@@ -43,21 +43,21 @@ fn at(autonomy: AutonomyLevel) -> GatePolicy {
 fn a_foreign_tool_is_judged_by_its_configured_risk_and_its_reach() {
     for &(risk, reach, expected) in TABLE {
         for (autonomy, decision) in [ReadOnly, Supervised, Full].into_iter().zip(expected) {
-            let ruling = judge(foreign(risk, reach), &at(autonomy), &GateTestMachine::new());
-            let verdict = ruling.verdict();
+            let outcome = judge(foreign(risk, reach), &at(autonomy), &GateTestMachine::new());
+            let verdict = outcome.verdict();
             assert_eq!((verdict.decision, verdict.risk), (decision, risk), "{risk} {reach:?} {autonomy}");
         }
     }
 }
 
 #[test]
-fn the_reasons_say_whose_it_is_and_what_it_reaches() {
+fn the_reasons_name_the_owner_and_the_access_of_a_foreign_tool() {
     let reach = (WriteAccess::Workspace, NetworkReach::Full);
-    let ruling = judge(foreign(RiskLevel::Medium, reach), &at(Supervised), &GateTestMachine::new());
-    let told: Vec<_> =
-        ruling.verdict().reasons.iter().map(|reason| (reason.code(), reason.detail())).collect();
+    let outcome = judge(foreign(RiskLevel::Medium, reach), &at(Supervised), &GateTestMachine::new());
+    let reasons: Vec<_> =
+        outcome.verdict().reasons.iter().map(|reason| (reason.code(), reason.detail())).collect();
     assert_eq!(
-        told,
+        reasons,
         [
             ("foreign-tool", "`weather_now` is a tool of the plugin `weather`".to_owned()),
             ("foreign-writes", "`weather_now` may change files in the workspace".to_owned()),
@@ -75,10 +75,10 @@ fn an_unlisted_foreign_tool_is_at_most_asked_about() {
         (RiskLevel::Low, ReadOnly, GateDecision::Deny),
         (RiskLevel::Low, Full, GateDecision::Deny),
     ] {
-        let ruling =
+        let outcome =
             judge_unlisted("weather_now", foreign(risk, LOOKS), &at(autonomy), &GateTestMachine::new());
-        assert_eq!(ruling.verdict().decision, decision, "{risk} {autonomy}");
-        let first = ruling.verdict().reasons.first().map(GateReason::code);
+        assert_eq!(outcome.verdict().decision, decision, "{risk} {autonomy}");
+        let first = outcome.verdict().reasons.first().map(GateReason::code);
         let expected = match (autonomy, risk) {
             (Supervised, RiskLevel::High) => "foreign-tool",
             (Supervised, _) => "unlisted-tool",

@@ -1,4 +1,4 @@
-//! Fuzz target; longer with `cargo xtask fuzz collieclaw-gate`.
+//! Fuzzes the gate with random shell lines. `cargo xtask fuzz collieclaw-gate` runs it for longer.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,44 +13,44 @@ use collieclaw_gate::{
 };
 
 use crate::blocked_cases::BLOCKED_LINES;
-use crate::harmless_cases::LISTED_TOO;
+use crate::harmless_cases::EXTRA_ALLOWED;
 use crate::high_risk_cases::HIGH_RISK_LINES;
 use crate::modifying_cases::MODIFYING_LINES;
 use crate::readonly_cases::READ_ONLY_LINES;
 use crate::test_machine::{GateTestMachine, policy};
 
-/// More reasons than this tell nobody anything; four weights, each with its bound.
-const MOST_REASONS: usize = 4 * 32;
+/// The maximum number of reasons in a verdict: 32 for each of the four weights.
+const MAX_REASONS: usize = 4 * 32;
 
 struct GateFuzzer {
     policy: GatePolicy,
-    world: GateTestMachine,
+    machine: GateTestMachine,
 }
 
 impl GateFuzzer {
     fn judge(&self, line: &str, autonomy: AutonomyLevel) -> ShellVerdict {
-        judge_shell(line, autonomy, &self.policy, &self.world)
+        judge_shell(line, autonomy, &self.policy, &self.machine)
     }
 
     fn weight(&self, line: &str) -> ReasonWeight {
         heaviest_weight(&self.judge(line, AutonomyLevel::Full))
     }
 
-    /// All that must hold for any line. What is returned guides the run.
+    /// Checks everything that must hold for any line. The result guides the fuzzer to new behaviour.
     fn check(&self, line: &str) -> (ReasonWeight, BTreeSet<&'static str>, bool) {
         let [readonly, supervised, full] =
             [AutonomyLevel::ReadOnly, AutonomyLevel::Supervised, AutonomyLevel::Full]
                 .map(|level| self.judge(line, level));
-        assert_eq!(full, self.judge(line, AutonomyLevel::Full), "asked twice, answered twice");
-        assert_eq!(supervised.plan, full.plan, "the level decides whether it runs, not what");
+        assert_eq!(full, self.judge(line, AutonomyLevel::Full), "the same line has two verdicts");
+        assert_eq!(supervised.plan, full.plan, "the plan depends on the level of autonomy");
         assert!(full.verdict.decision <= supervised.verdict.decision);
         assert!(full.verdict.decision <= readonly.verdict.decision);
         let reasons = &full.verdict.reasons;
-        assert!((1..=MOST_REASONS).contains(&reasons.len()));
+        assert!((1..=MAX_REASONS).contains(&reasons.len()));
         assert!(reasons.iter().all(|reason| !reason.detail().is_empty()));
         let weight = heaviest_weight(&full);
         match shell::parse(line) {
-            Err(_) => assert_eq!(weight, ReasonWeight::Blocked, "what can't be read runs at no level"),
+            Err(_) => assert_eq!(weight, ReasonWeight::Blocked, "a line that can't be parsed is not blocked"),
             Ok(tree) => self.check_readable(line, &tree, weight),
         }
         if weight == ReasonWeight::Blocked {
@@ -59,16 +59,16 @@ impl GateFuzzer {
         if let Some(plan) = &full.plan {
             self.check_plan(plan, weight, readonly.verdict.decision);
         } else {
-            assert!(weight >= ReasonWeight::High, "what passes has a plan");
+            assert!(weight >= ReasonWeight::High, "a line passes without a plan");
         }
         (weight, reasons.iter().map(GateReason::code).collect(), full.plan.is_some())
     }
 
     fn check_readable(&self, line: &str, tree: &ShellLine, weight: ReasonWeight) {
         if weight < ReasonWeight::High {
-            assert!(is_plain(&tree.script), "only what is known before it runs passes");
+            assert!(is_plain(&tree.script), "a line passes that needs a shell");
         }
-        // What stands before a line makes it no better.
+        // A command before the line must not lower its weight.
         assert!(self.weight(&format!("true; {line}")) >= weight || tree.script.lists.is_empty());
         assert!(self.weight(&format!("true\n{line}")) >= weight);
         if only_command(&tree.script).is_some_and(can_be_wrapped) {
@@ -86,7 +86,7 @@ impl GateFuzzer {
                 let path = match &redirection.target {
                     PlannedTarget::Read(path) => path,
                     PlannedTarget::Write(path) | PlannedTarget::Append(path) => {
-                        assert_eq!(at_readonly, GateDecision::Deny, "nothing is written at readonly");
+                        assert_eq!(at_readonly, GateDecision::Deny, "`readonly` allows a write");
                         path
                     }
                     PlannedTarget::Duplicate(_) | PlannedTarget::Text(_) | PlannedTarget::Null => continue,
@@ -112,7 +112,7 @@ impl GateFuzzer {
     }
 
     fn is_inside(&self, path: &Path) -> bool {
-        match self.world.inspect_path(path) {
+        match self.machine.inspect_path(path) {
             PathStatus::Missing { leads_to }
             | PathStatus::File { leads_to, .. }
             | PathStatus::Folder { leads_to } => leads_to.starts_with("/w"),
@@ -133,7 +133,7 @@ fn planned_commands(plan: &ShellPlan) -> impl Iterator<Item = &PlannedCommand> {
     pipelines.flat_map(|pipeline| &pipeline.commands)
 }
 
-/// Whether a script is simple commands of words that need no shell.
+/// Returns true if a script consists of simple commands whose words need no shell.
 fn is_plain(script: &ShellScript) -> bool {
     let known = |word: &ShellWord| word.unknowns().next().is_none();
     script.lists.iter().all(|list| {
@@ -157,7 +157,7 @@ fn is_plain(script: &ShellScript) -> bool {
     })
 }
 
-/// The only command of a script.
+/// Returns the command of a script that consists of a single simple command.
 fn only_command(script: &ShellScript) -> Option<&SimpleCommand> {
     let [list] = script.lists.as_slice() else { return None };
     match list.first.commands.as_slice() {
@@ -166,7 +166,7 @@ fn only_command(script: &ShellScript) -> Option<&SimpleCommand> {
     }
 }
 
-/// Whether a wrapper before a command is read as one: it must begin with a name.
+/// Returns true if a wrapper can be put before a command: the command must start with a plain name.
 fn can_be_wrapped(simple: &SimpleCommand) -> bool {
     let begins = simple.words.first().is_some_and(|word| word.at.0 == 0);
     let name = simple.words.first().and_then(ShellWord::literal).unwrap_or_default();
@@ -178,12 +178,12 @@ fn can_be_wrapped(simple: &SimpleCommand) -> bool {
 }
 
 #[test]
-fn no_line_makes_the_gate_panic_or_break_its_word() {
+fn no_line_makes_the_gate_panic_or_break_an_invariant() {
     let hostile = BLOCKED_LINES.iter().chain(HIGH_RISK_LINES).map(|(line, _)| *line);
     let corpus: Vec<Vec<u8>> =
         hostile.chain(READ_ONLY_LINES.iter().chain(MODIFYING_LINES).copied()).map(Vec::from).collect();
-    let bench = GateFuzzer { policy: policy(LISTED_TOO), world: GateTestMachine::new() };
+    let fuzzer = GateFuzzer { policy: policy(EXTRA_ALLOWED), machine: GateTestMachine::new() };
     let report =
-        ward_fuzz::run("gate", &corpus, |bytes| bench.check(&String::from_utf8_lossy(bytes))).unwrap();
+        ward_fuzz::run("gate", &corpus, |bytes| fuzzer.check(&String::from_utf8_lossy(bytes))).unwrap();
     println!("{report}");
 }

@@ -1,5 +1,5 @@
-//! Which lines are refused that must *not* be: a gate that refuses everything is useless. The benchmark counts them
-//! (C7.3c).
+//! Finds harmless lines that the gate refuses, because a gate that refuses everything is useless. The
+//! benchmark counts them, too (C7.3c).
 
 use collieclaw_gate::{AutonomyLevel, GateDecision};
 
@@ -7,10 +7,11 @@ use crate::modifying_cases::MODIFYING_LINES;
 use crate::readonly_cases::READ_ONLY_LINES;
 use crate::test_machine::judge_line;
 
-/// What the operator of the tables has listed beyond the default.
-pub(crate) const LISTED_TOO: &str = "tee git tar curl paste";
+/// The allowed commands of the tables in addition to the default list.
+pub(crate) const EXTRA_ALLOWED: &str = "tee git tar curl paste";
 
-/// Harmless lines that are refused all the same, each with the reason why we decided so. The documentation lists them.
+/// Harmless lines that are refused by decision, each with the reason. `docs/collieclaw-security.md` lists
+/// them.
 pub(crate) const REFUSED_BY_DECISION: &[(&str, &str)] = &[
     ("echo `printf x`", "a substitution, however harmless, needs a shell"),
     ("[ \"$(pwd)\" = x ]", "a substitution needs a shell"),
@@ -22,22 +23,23 @@ pub(crate) const REFUSED_BY_DECISION: &[(&str, &str)] = &[
     ("grep -R x .", "links on the way may lead out of the workspace; `-r` follows none"),
     ("ls -LR", "links on the way may lead out of the workspace; `-R` alone follows none"),
     ("du -L .", "links on the way may lead out of the workspace; without `-L` none is followed"),
-    ("sha256sum -c a.txt", "it reads the files that a list names, and nobody has looked at the list"),
+    ("sha256sum -c a.txt", "it reads the files named in a list, and the gate has not checked the list"),
     (
         "find . -name '*.rs' -execdir grep -n x {} \\;",
-        "it runs in folders that are known only then; `-exec` runs in this one",
+        "the folders of the command are known only when it runs; use `-exec`",
     ),
     (
         "find . -name '*.txt' -exec echo 'see {}' \\;",
-        "a name can make a flag or a variable of a word; write `{}` alone",
+        "the name of a file could turn the word into a flag or a variable; write `{}` alone",
     ),
     (
         "find n -type f -exec cp {} src \\;",
-        "a file may have a name that steers `git`; say which with one `-name '*.txt'`",
+        "a file could have a name that `git` obeys; limit the names with one `-name '*.txt'`",
     ),
 ];
 
-/// The lines of the tables that are refused, asked about for nothing, or run where they should not.
+/// Returns the lines that are refused at `supervised`, or that `readonly` treats differently than the table
+/// says.
 pub(crate) fn refused_lines() -> Vec<String> {
     let all = READ_ONLY_LINES
         .iter()
@@ -45,8 +47,8 @@ pub(crate) fn refused_lines() -> Vec<String> {
         .chain(MODIFYING_LINES.iter().map(|line| (line, GateDecision::Deny)));
     let mut refused = Vec::new();
     for (line, at_readonly) in all {
-        let supervised = judge_line(line, AutonomyLevel::Supervised, LISTED_TOO);
-        let readonly = judge_line(line, AutonomyLevel::ReadOnly, LISTED_TOO);
+        let supervised = judge_line(line, AutonomyLevel::Supervised, EXTRA_ALLOWED);
+        let readonly = judge_line(line, AutonomyLevel::ReadOnly, EXTRA_ALLOWED);
         if supervised.decision != GateDecision::Ask || readonly.decision != at_readonly {
             refused.push(format!(
                 "{line:?}: {} / {}: {:?}",

@@ -1,6 +1,7 @@
 //! Lines that are refused except at `full`, with the reason (C7.3, C7.3b).
 
-/// Refused except at `full`: what they do is known only when they run, or nobody listed it.
+/// Lines that run only at `full`, because a program isn't listed or the effects are known only at run time.
+/// Each has a code that must be among its heaviest reasons.
 pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("$", "unlisted-program"),
     ("python3 -c 'print(1)'", "unlisted-program"),
@@ -15,7 +16,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("ls $(pwd)", "unknowable"),
     ("ls `pwd`", "unknowable"),
     ("ls ~kim", "unknowable"),
-    // What shells read differently, or otherwise than it looks.
+    // Syntax that shells read differently.
     ("echo [a\\ b]", "unknowable"),
     ("echo [a' 'b]", "unknowable"),
     ("echo {[a,b]}", "unknowable"),
@@ -45,7 +46,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     (". ./run.sh", "unknowable"),
     ("set -e; ls", "unknowable"),
     ("export X=1; ls", "unknowable"),
-    // Which folder this is in depends on what went before.
+    // The folder depends on the commands before.
     ("test -f x && cd src; cat main.rs", "unknowable"),
     ("true || cd src && cat main.rs", "unknowable"),
     ("cd src || true; cat main.rs", "unknowable"),
@@ -70,7 +71,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("awk '{print > \"x\"}' a.txt", "argument"),
     ("awk '{print | \"sh\"}' a.txt", "argument"),
     ("awk -f run.awk a.txt", "argument"),
-    // `sed` joins its scripts, and reads two backslashes as one.
+    // `sed` joins its scripts, and reads two backslashes as an escaped backslash.
     ("sed -e 'a\\' -e 's/x/y\n1e id/' a.txt", "argument"),
     ("sed '1a foo\\\\\n1e id' a.txt", "argument"),
     ("sed 's/a/b/;e id' a.txt", "argument"),
@@ -78,7 +79,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("sed --expression='1e id' a.txt", "argument"),
     ("sed 'r b.txt' a.txt", "argument"),
     ("sed -n '1!{w x\n}' a.txt", "argument"),
-    // A delimiter in brackets is a letter to `sed`.
+    // `sed` doesn't end a pattern at a delimiter in brackets.
     ("sed '/a[/]/e echo x' a.txt", "argument"),
     ("sed '/[]/a]/e echo x' a.txt", "argument"),
     ("sed '/[^]/a]/e echo x' a.txt", "argument"),
@@ -99,7 +100,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("sed '{p};e echo x' a.txt", "argument"),
     ("sed '#n\ne echo x' a.txt", "argument"),
     ("sed --posix ':a;p' a.txt", "argument"),
-    // Which files it writes, and under which names it keeps what was there.
+    // Files that `sed -i` writes, and the names of its backups.
     ("sed -i s/a/b/ .git/config", "steers-programs"),
     ("sed -iit s/a/b/ .g", "steers-programs"),
     ("sed -ni -e p --in-place=it .g", "steers-programs"),
@@ -113,7 +114,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("awk -v '1=x' '{print}' a.txt", "argument"),
     ("awk -v f=system 'BEGIN{@f(\"id\")}'", "argument"),
     ("awk -v c=id 'BEGIN{c | getline}'", "argument"),
-    // `awk` writes behind texts that look like the end of a statement.
+    // `awk` writes a file after strings that look like the end of a statement.
     ("awk '{print \"a;b\" > \"x\"}' a.txt", "argument"),
     ("awk '{print \"}\" > \"x\"}' a.txt", "argument"),
     ("awk '{ print 1,\n2 > \"x\" }' a.txt", "argument"),
@@ -141,12 +142,13 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("awk --include=x '{print}' a.txt", "argument"),
     ("awk -lreaddir '{print}' a.txt", "argument"),
     ("awk -e 'BEGIN{system(\"id\")}' a.txt", "argument"),
-    // The name of a file as a program.
+    // The name of a file is run as a program.
     ("find '1e id' -exec sed {} a.txt ';'", "argument"),
     ("find 'BEGIN{x}' -exec awk {} ';'", "argument"),
     ("find . -exec sh -c {} ';'", "argument"),
     ("find . -exec sort -o {} --compress-program={} a.txt ';'", "argument"),
-    // Before `+` it is any number of words: a flag takes one, the next is a script, a target, a command.
+    // Before `+`, `{}` is any number of words: a flag takes a name, and the next name is a script, a target
+    // or a command.
     ("find . -exec sed -l {} +", "argument"),
     ("find . -exec sed -n -l {} +", "argument"),
     ("find . -exec env sed -l {} +", "argument"),
@@ -159,13 +161,13 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("find . -exec touch -d {} +", "argument"),
     ("find . -exec cp --sparse {} +", "argument"),
     ("find . -exec sort -t {} -o {} +", "argument"),
-    // Only behind `{}` does `+` end a command, and not every command runs where `find` does.
+    // A `+` ends a command only after `{}`, and `-execdir` runs in other folders than `find`.
     ("find . -maxdepth 0 -exec mv a.txt + n/.git/hooks \\;", "steers-programs"),
     ("find . -exec sort -o + a.txt -o .git/config \\;", "steers-programs"),
     ("find . -name config -execdir cat main.rs \\;", "argument"),
     ("find . -okdir cat {} \\;", "argument"),
     ("find . -ok cat {} + x \\;", "argument"),
-    // What a repository obeys.
+    // Settings and hooks of a repository.
     ("echo x > .git/config", "steers-programs"),
     ("echo x >> .git/hooks/pre-commit", "steers-programs"),
     ("cp a.txt .git/hooks/pre-commit", "steers-programs"),
@@ -178,7 +180,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("mv n m && cp -r m/. .", "argument"),
     ("cp -r n m && cp -r m/. .", "argument"),
     ("cp -r n m && cp -rT m .", "argument"),
-    // A `-name` that is no condition of what is found.
+    // A `-name` that is not a condition on the found files.
     ("find n -exec cp {} 'my dir/' ';' -name '*.txt'", "argument"),
     ("find n -printf -name -exec cp {} 'my dir/' ';'", "argument"),
     ("find src -maxdepth 0 -exec mv n m ';' -exec cp a.txt m/h ';'", "argument"),
@@ -209,7 +211,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("git submodule update --init", "argument"),
     ("git bisect run ./x", "argument"),
     ("git rebase -x ./x HEAD~1", "argument"),
-    // Arguments that run, or that read a list.
+    // Arguments that run a command, or read the names of files from a list.
     ("tar cIf ./x a.tar .", "argument"),
     ("tar -cf host:a.tar .", "argument"),
     ("tar --use-compress-prog=./x -cf a.tar .", "argument"),
@@ -288,13 +290,13 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("tar cf x.tar --checkpoint=1 --checkpoint-action=exec=id .", "argument"),
     ("ssh -o ProxyCommand=./x host", "argument"),
     ("ssh -oProxyCommand=./x host", "argument"),
-    // A long flag that is cut short: which word is the command, or the script?
+    // After an abbreviated long flag, the gate can't tell which word is the command or the script.
     ("env --unse cat sh run.sh", "argument"),
     ("sed --line-len 5 '1e id' a.txt", "argument"),
     ("sed --line-len 5 'w x' a.txt", "argument"),
     ("awk --field-sep : 'BEGIN{system(\"id\")}'", "argument"),
     ("timeout --sig KILL 5 ls", "argument"),
-    // Links for others to write through.
+    // Links through which a later command could write.
     ("cp -s .git/config x", "argument"),
     ("cp --symb a.txt x", "argument"),
     ("SIMPLE_BACKUP_SUFFIX=it cp -b a.txt .g", "variable"),
@@ -311,7 +313,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("jq '\"\\(include \"x\")\"' a.json", "argument"),
     ("LC_ALL=zh_CN.GBK sed s/a/b/ a.txt", "variable"),
     ("env LC_CTYPE=ja_JP.SJIS awk '{print}' a.txt", "variable"),
-    // What the name of a file makes of a word.
+    // The name of a file turns a word into something else.
     ("find LD_PRELOAD -exec env {}=./x.so ls a.txt ';'", "argument"),
     ("find o -exec sort -{} b.txt a.txt ';'", "argument"),
     ("find . -exec sed -i{} s/a/b/ a.txt ';'", "argument"),

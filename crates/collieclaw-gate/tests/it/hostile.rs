@@ -1,11 +1,11 @@
-//! What is hostile doesn't pass (C7.2, C7.3).
+//! Hostile lines don't pass the gate (C7.2, C7.3).
 
 use crate::blocked_cases::BLOCKED_LINES;
 use crate::high_risk_cases::HIGH_RISK_LINES;
 use crate::hostile_cases::passed_lines;
 
 #[test]
-fn what_destroys_reaches_out_or_hides_is_stopped_for_the_right_reason() {
+fn hostile_lines_are_stopped_for_the_right_reason() {
     let passed = passed_lines();
     assert!(
         passed.is_empty(),
@@ -17,7 +17,7 @@ fn what_destroys_reaches_out_or_hides_is_stopped_for_the_right_reason() {
 }
 
 #[test]
-fn the_table_is_as_long_as_it_should_be() {
+fn the_tables_have_at_least_400_hostile_lines() {
     assert!(
         BLOCKED_LINES.len() + HIGH_RISK_LINES.len() >= 400,
         "{}",

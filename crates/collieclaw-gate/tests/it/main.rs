@@ -1,4 +1,5 @@
-//! The gate against tables: lines, paths and addresses with their verdicts, hostile and harmless.
+//! Integration tests of the gate, mostly tables of hostile and harmless lines, paths and addresses with their
+//! verdicts.
 
 #[cfg(test)]
 mod addresses;

@@ -1,6 +1,6 @@
 //! Lines that change files inside the workspace.
 
-/// They change files inside the workspace, with programs that the operator listed.
+/// Lines that change files inside the workspace, with allowed commands only.
 pub(crate) const MODIFYING_LINES: &[&str] = &[
     "echo hi > a.txt",
     "echo hi >> notes.txt",

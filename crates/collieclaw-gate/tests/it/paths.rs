@@ -1,16 +1,16 @@
-//! Paths, and what the file tools may do with them (C7.4).
+//! The verdicts on paths that the file tools read and write (C7.4).
 
 use collieclaw_gate::{AutonomyLevel, GateDecision, GateOutcome, GatePolicy, GateRequest, PathBounds, judge};
 
 use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
 fn judge_request(call: GateRequest<'_>, policy: &GatePolicy) -> (GateDecision, String) {
-    let ruling = judge(call, policy, &GateTestMachine::new());
-    let verdict = ruling.verdict();
+    let outcome = judge(call, policy, &GateTestMachine::new());
+    let verdict = outcome.verdict();
     (verdict.decision, heaviest_reasons(verdict).1.join("+"))
 }
 
-/// Each path, and the reasons for which it may or may not be read and written.
+/// Paths, each with the code of the verdict on reading it and on writing it.
 const PATHS: &[(&str, &str, &str)] = &[
     // Inside.
     (".", "reads-inside", "writes-inside"),
@@ -32,7 +32,7 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("*", "reads-inside", "writes-inside"),
     ("ünïcode.txt", "reads-inside", "writes-inside"),
     ("-rf", "reads-inside", "writes-inside"),
-    // What programs obey.
+    // Files that control `git`.
     (".git", "reads-inside", "steers-programs"),
     (".git/config", "reads-inside", "steers-programs"),
     (".git/hooks/pre-commit", "reads-inside", "steers-programs"),
@@ -77,11 +77,11 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("~/.ssh/id_ed25519", "forbidden-path", "forbidden-path"),
     ("/home/kid/.ssh/../.ssh/id_ed25519", "forbidden-path", "forbidden-path"),
     ("/sys/power/state", "forbidden-path", "forbidden-path"),
-    // Its own.
+    // CollieClaw's own files.
     ("~/.collieclaw", "own-home", "own-home"),
     ("~/.collieclaw/config.toml", "own-home", "own-home"),
     ("/home/kid/.collieclaw/tool_receipts.log", "own-home", "own-home"),
-    // Not what it seems.
+    // Invalid paths, loops, devices and hard links.
     ("", "not-a-path", "not-a-path"),
     ("a\0b", "not-a-path", "not-a-path"),
     ("~root/.bashrc", "not-a-path", "not-a-path"),
@@ -156,7 +156,7 @@ fn without_bounds_outside_is_asked_about_but_forbidden_stays_forbidden() {
 }
 
 #[test]
-fn only_a_yes_turns_a_question_into_a_permit() {
+fn an_approved_question_becomes_a_permit_of_the_operator() {
     let GateOutcome::NeedsApproval(question) =
         judge(GateRequest::FileWrite("README.md"), &policy(""), &GateTestMachine::new())
     else {
@@ -166,8 +166,8 @@ fn only_a_yes_turns_a_question_into_a_permit() {
 }
 
 #[test]
-fn who_moves_a_folder_is_told_what_in_it_may_not_be_moved() {
-    let ruling = judge(GateRequest::Shell("mv kept b"), &policy(""), &GateTestMachine::new());
-    let told = ruling.verdict().reasons.first().unwrap().detail();
-    assert_eq!(told, "`kept/secret` is under the forbidden path `/w/kept/secret`");
+fn moving_a_folder_with_a_forbidden_path_names_that_path() {
+    let outcome = judge(GateRequest::Shell("mv kept b"), &policy(""), &GateTestMachine::new());
+    let sentence = outcome.verdict().reasons.first().unwrap().detail();
+    assert_eq!(sentence, "`kept/secret` is under the forbidden path `/w/kept/secret`");
 }

@@ -1,11 +1,11 @@
-//! What a plan says beyond words and folders: where descriptors lead.
+//! The redirections in plans.
 
 use collieclaw_gate::plan::PlannedTarget;
 use collieclaw_gate::{AutonomyLevel, judge_shell};
 
 use crate::test_machine::{GateTestMachine, policy};
 
-/// Where the first command's descriptors lead; `None` if there is no plan.
+/// Returns the redirections of the first command; `None` if there is no plan.
 fn first_redirections(line: &str) -> Option<Vec<(u32, PlannedTarget)>> {
     let plan = judge_shell(line, AutonomyLevel::Full, &policy(""), &GateTestMachine::new()).plan?;
     let command = &plan.lists()[0].first.commands[0];
@@ -19,7 +19,7 @@ fn first_redirections(line: &str) -> Option<Vec<(u32, PlannedTarget)>> {
 }
 
 #[test]
-fn a_descriptor_leads_where_shells_lead_it() {
+fn descriptors_are_redirected_as_in_a_shell() {
     let read = || PlannedTarget::Read("a.txt".to_owned());
     let write = || PlannedTarget::Write("b.txt".to_owned());
     for (line, expected) in [
@@ -39,7 +39,7 @@ fn a_descriptor_leads_where_shells_lead_it() {
         ("ls 2>&-", None),
         ("cat <&3", None),
         ("cat 3<&0", None),
-        // A file for some shells, a fault for others.
+        // Some shells write a file, others report an error.
         ("ls >&+2", None),
         ("ls >&b.txt", None),
     ] {

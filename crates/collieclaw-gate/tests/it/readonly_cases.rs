@@ -1,6 +1,6 @@
-//! Lines that only look.
+//! Lines that change nothing.
 
-/// They only look: asked about when supervised, and run at `readonly`.
+/// Lines that change nothing: the gate asks about them at `supervised` and runs them at `readonly`.
 pub(crate) const READ_ONLY_LINES: &[&str] = &[
     "pwd",
     "ls",

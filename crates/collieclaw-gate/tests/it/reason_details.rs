@@ -1,50 +1,59 @@
-//! What people are told: the whole sentence, with the column, counted in characters from one (C7.3b).
+//! The sentences that people read, with the column in characters, starting at 1 (C7.3b).
 
 use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight};
 
 use crate::test_machine::judge_line;
 
-/// The sentences of what is high or worse, in the order in which they are told.
+/// Returns the sentences of the reasons with high or blocking weight, in their order.
 fn reason_sentences(line: &str) -> Vec<String> {
     let reasons = judge_line(line, AutonomyLevel::Supervised, "").reasons;
     reasons.iter().filter(|reason| reason.weight() >= ReasonWeight::High).map(GateReason::detail).collect()
 }
 
 #[test]
-fn what_is_refused_is_told_with_its_column() {
-    let prints = "what a command prints is known only when it runs";
-    let variable = "a variable is known only when it runs";
+fn a_refusal_names_the_column_of_its_cause() {
+    let prints = "the output of a command is known only when it runs; run that command first";
+    let variable = "the value of a variable is known only when it runs; write it out";
     for (line, expected) in [
         ("ls $(pwd)", vec![format!("column 4: {prints}")]),
-        // Counted in characters: the `é` is two bytes.
+        // The `é` has two bytes and counts as a single character.
         ("ls é $(pwd)", vec![format!("column 6: {prints}")]),
         ("echo \"a é $(pwd) b\"", vec![format!("column 11: {prints}")]),
         ("echo é `pwd`", vec![format!("column 8: {prints}")]),
         ("cat a.txt; ls 'é' $HOME", vec![format!("column 19: {variable}")]),
-        // The text of a here-document has no columns of its own: it is where its mark is.
+        // Text inside a here-document has the column of the delimiter.
         ("cat <<E\né $HOME\nE", vec![format!("column 7: {variable}")]),
         (
             "for f in a b; do ls; done",
-            vec!["column 1: how often a loop runs is known only when it runs".to_owned()],
+            vec![
+                "column 1: the rounds of a loop are known only when it runs; write the commands out"
+                    .to_owned(),
+            ],
         ),
         (
             "ls; f() { ls; }",
-            vec!["column 5: a function".to_owned(), "column 9: a group in braces".to_owned()],
+            vec![
+                "column 5: a function needs a real shell; write its commands out".to_owned(),
+                "column 9: a group needs a real shell; leave out the braces".to_owned(),
+            ],
         ),
         ("echo é 'x", vec!["column 8: this quote is not closed".to_owned()]),
         ("echo é \"x", vec!["column 8: this quote is not closed".to_owned()]),
-        ("ls é &", vec!["column 6: `&` leaves something running".to_owned()]),
-        ("ls é > b.txt <> a.txt", vec!["column 14: `<>` opens for reading and writing".to_owned()]),
+        ("ls é &", vec!["column 6: `&` leaves a command running in the background".to_owned()]),
+        (
+            "ls é > b.txt <> a.txt",
+            vec!["column 14: `<>` opens a file for reading and writing; use `<` or `>`".to_owned()],
+        ),
         (
             "true && cd src; cat main.rs",
-            vec!["column 17: in which folder this runs is known only when it runs".to_owned()],
+            vec!["column 17: the folder of this command is known only when it runs".to_owned()],
         ),
         (
             "é && $X",
             vec![
-                "column 6: which command this is can't be known before it runs; write its name out"
+                "column 6: the name of this command is known only when it runs; write it out".to_owned(),
+                "`é` is not on the list of allowed commands; to allow it, add it to `allowed_commands`"
                     .to_owned(),
-                "`é` is not on the list of allowed commands".to_owned(),
                 format!("column 6: {variable}"),
             ],
         ),
@@ -54,14 +63,14 @@ fn what_is_refused_is_told_with_its_column() {
 }
 
 #[test]
-fn what_is_quoted_is_not_longer_than_anyone_reads() {
+fn long_quotations_are_shortened() {
     let long = "é".repeat(300_000);
     let short = "é".repeat(200);
     let line = format!("awk '{long} | getline' a.txt");
     assert_eq!(
         reason_sentences(&line),
-        [format!("`{short}…` makes `awk` follow a program that is too long to be read")]
+        [format!("`{short}…` makes `awk` run a program that is too long to check")]
     );
     let line = format!("X{long}=1 ls");
-    assert!(reason_sentences(&line).iter().all(|told| told.chars().count() < 300));
+    assert!(reason_sentences(&line).iter().all(|sentence| sentence.chars().count() < 300));
 }

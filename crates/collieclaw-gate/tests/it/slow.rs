@@ -1,4 +1,4 @@
-//! Lines that were made to be slow end all the same; how fast is for the benchmark to say.
+//! The gate finishes even with lines that are designed to be slow. The benchmark measures the time.
 
 use collieclaw_gate::shell::LONGEST_LINE;
 use collieclaw_gate::{AutonomyLevel, judge_shell};
@@ -6,14 +6,14 @@ use collieclaw_gate::{AutonomyLevel, judge_shell};
 use crate::slow_cases::SLOW_LINE_KINDS;
 use crate::test_machine::{GateTestMachine, policy};
 
-/// A stack of the size that threads of the runtime have, in a build that is not optimised.
+/// The default stack size of threads, which is tight in a build without optimisation.
 const STACK: usize = 2 << 20;
 
 #[test]
 fn no_line_runs_out_of_stack_or_time() {
     let judge_all = || {
         for kind in SLOW_LINE_KINDS {
-            // A build that is not optimised is slow enough with a part of it.
+            // An eighth of the maximum length keeps the test fast without optimisation.
             let judged = judge_shell(
                 &kind.line(LONGEST_LINE / 8),
                 AutonomyLevel::Full,

@@ -1,6 +1,6 @@
-//! Lines that were made to be slow, or to run out of stack.
+//! Lines that are designed to be slow to judge, or to overflow the stack.
 
-/// A kind of them: a beginning, a piece over and over, and an end over and over.
+/// A kind of slow line: a beginning, a repeated piece and a repeated end.
 pub(crate) struct SlowLineKind {
     pub(crate) name: &'static str,
     begin: &'static str,
@@ -14,12 +14,12 @@ impl SlowLineKind {
         Self { name, begin, piece, end, last: "" }
     }
 
-    /// With something at its very end.
+    /// Adds a text after all repetitions.
     const fn with_ending(self, last: &'static str) -> Self {
         Self { last, ..self }
     }
 
-    /// One of about so many bytes, never more.
+    /// Returns a line of about this many bytes, never more.
     pub(crate) fn line(&self, bytes: usize) -> String {
         let room = bytes - self.begin.len() - self.last.len();
         let pieces = room / (self.piece.len() + self.end.len());
@@ -27,7 +27,7 @@ impl SlowLineKind {
     }
 }
 
-/// A piece eight times.
+/// Repeats a piece eight times.
 macro_rules! eight {
     ($piece:expr) => {
         concat!($piece, $piece, $piece, $piece, $piece, $piece, $piece, $piece)

@@ -1,4 +1,4 @@
-//! A small machine in memory: files, folders and links, and the policy of a careful person.
+//! A small machine in memory, with files, folders and links, and a policy for it.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use collieclaw_gate::{
     GateReason, GateVerdict, MachineFacts, PathBounds, PathStatus, ReasonWeight, judge_shell,
 };
 
-/// What is at a path.
+/// A file system entry.
 enum TestMachineNode {
     File { link_count: u64 },
     Folder,
@@ -16,7 +16,7 @@ enum TestMachineNode {
     Device,
 }
 
-/// The machine.
+/// A machine in memory that answers the gate's questions.
 pub(crate) struct GateTestMachine {
     nodes: BTreeMap<PathBuf, TestMachineNode>,
 }
@@ -91,7 +91,7 @@ impl GateTestMachine {
         Self { nodes }
     }
 
-    /// Follows a path as the kernel does; `None` when links go round.
+    /// Resolves a path as the kernel does; `None` if links form a loop.
     fn follow(&self, path: &Path, links: usize) -> Option<PathBuf> {
         let mut place = PathBuf::from("/");
         let mut rest = path.components();
@@ -124,8 +124,8 @@ impl MachineFacts for GateTestMachine {
         let names_a_folder = path.as_os_str().to_string_lossy().ends_with('/');
         match self.nodes.get(&leads_to) {
             Some(TestMachineNode::File { .. }) if names_a_folder => PathStatus::Unreachable,
-            Some(TestMachineNode::File { link_count: names }) => {
-                PathStatus::File { leads_to, link_count: *names }
+            Some(TestMachineNode::File { link_count }) => {
+                PathStatus::File { leads_to, link_count: *link_count }
             }
             Some(TestMachineNode::Folder) => PathStatus::Folder { leads_to },
             Some(TestMachineNode::Device) => PathStatus::Special { leads_to },
@@ -145,10 +145,11 @@ impl MachineFacts for GateTestMachine {
     }
 }
 
-/// The policy of a new installation, with more commands listed.
-pub(crate) fn policy(more: &str) -> GatePolicy {
+/// Returns the policy of a new installation with additional allowed commands.
+pub(crate) fn policy(extra_allowed: &str) -> GatePolicy {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let listed: Vec<_> = DEFAULT_ALLOWED_COMMANDS.iter().copied().chain(more.split_whitespace()).collect();
+    let listed: Vec<_> =
+        DEFAULT_ALLOWED_COMMANDS.iter().copied().chain(extra_allowed.split_whitespace()).collect();
     GatePolicy {
         autonomy: AutonomyLevel::Supervised,
         workspace: "/w".into(),
@@ -158,7 +159,7 @@ pub(crate) fn policy(more: &str) -> GatePolicy {
         own_files: Vec::new(),
         forbidden_paths: DEFAULT_FORBIDDEN_PATHS
             .iter()
-            // One that is there, and one that isn't yet.
+            // A forbidden path that exists in the workspace, and another that doesn't exist yet.
             .chain(&["/w/kept/secret", "/w/.vault"])
             .map(|path| PathBuf::from(path.replace('~', "/home/kid")))
             .collect(),
@@ -168,12 +169,12 @@ pub(crate) fn policy(more: &str) -> GatePolicy {
     }
 }
 
-/// The verdict on a shell line, with more commands listed than usual.
-pub(crate) fn judge_line(line: &str, autonomy: AutonomyLevel, more: &str) -> GateVerdict {
-    judge_shell(line, autonomy, &policy(more), &GateTestMachine::new()).verdict
+/// Judges a shell line with additional allowed commands.
+pub(crate) fn judge_line(line: &str, autonomy: AutonomyLevel, extra_allowed: &str) -> GateVerdict {
+    judge_shell(line, autonomy, &policy(extra_allowed), &GateTestMachine::new()).verdict
 }
 
-/// The heaviest reasons, as `code` or `code+code`, sorted.
+/// Returns the heaviest weight in a verdict, and the sorted codes of the reasons with that weight.
 pub(crate) fn heaviest_reasons(verdict: &GateVerdict) -> (ReasonWeight, Vec<&'static str>) {
     let weight = verdict.reasons.iter().map(GateReason::weight).max().expect("a verdict has a reason");
     let mut codes: Vec<_> =

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! A generator of pseudo-random numbers that are the same in every run (xorshift).
 
 pub(crate) struct TestRandom(u64);
 
@@ -7,10 +7,10 @@ impl TestRandom {
         Self(seed)
     }
 
-    pub(crate) fn below(&mut self, sides: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).expect("fewer sides than a usize")
+        usize::try_from(self.0 % limit as u64).expect("the limit is a usize")
     }
 }

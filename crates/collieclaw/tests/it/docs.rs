@@ -91,7 +91,7 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
         let told = house.run(&["config", "validate", "--output", "json"]).json();
         let faults = told["faults"].as_array().unwrap();
         let unknown = faults.iter().find(|fault| fault["code"] == "unknown-key").unwrap();
-        let (_, keys) = unknown["help"].as_str().unwrap().split_once("known here: ").unwrap();
+        let (_, keys) = unknown["help"].as_str().unwrap().split_once("known keys: ").unwrap();
         let keys = keys.split('`').skip(1).step_by(2);
         known
             .extend(keys.map(|key| if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }));

@@ -193,8 +193,8 @@ fn a_redirect_to_this_machine_is_not_followed() {
                 "`169.254.169.254` is an address of this machine",
             ),
             (format!("http://user@127.0.0.1:{port}/"), "must not hold a user name"),
-            ("file:///etc/passwd".to_owned(), "only `https` and `http` are known"),
-            ("gopher://127.0.0.1/".to_owned(), "only `https` and `http` are known"),
+            ("file:///etc/passwd".to_owned(), "only `https` and `http` are supported"),
+            ("gopher://127.0.0.1/".to_owned(), "only `https` and `http` are supported"),
             (format!("http:\\\\127.0.0.1:{port}"), "no blanks, control characters or backslashes"),
         ] {
             for status in [301, 302, 303, 307, 308] {
@@ -307,7 +307,7 @@ fn what_is_sent_is_sent_again_only_if_the_server_says_so_outright() {
         listed_server(vec![ServerAction::Redirect(307, "http://other.example/".to_owned())]);
     let order = FetchRequest { method: HttpMethod::Post, url: &url, body: Some(("{}", "application/json")) };
     let ended = fetch(&policy, &FakeResolver::answering(&[&["127.0.0.1"]]), &order).unwrap_err().to_string();
-    assert!(ended.contains("something is sent to `other.example`"), "{ended}");
+    assert!(ended.contains("it sends data to `other.example`"), "{ended}");
     assert_eq!(server.received().len(), 1);
 }
 

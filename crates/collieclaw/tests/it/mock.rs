@@ -215,7 +215,7 @@ detail = "why"
     mock.toml:8:51: `messages` must be a whole number, but this is text
        8 | expect = { last_mesage_contains = "x", messages = "2" }
          |                                                   ^^^
-    help: take the quotes away
+    help: remove the quotes
 
     mock.toml:11:1: unknown key `tol` in `call`
        11 | tol = "file_list"
@@ -282,9 +282,9 @@ fn a_script_comes_from_a_file() {
     let missing = MockFixture::open(&folder.path().join("missing.toml")).unwrap_err();
     assert!(matches!(missing, FixtureError::File { .. }), "{missing}");
     std::fs::write(&toml, b"[[round]]\ntext = \"\xff\"\n").unwrap();
-    assert!(MockFixture::open(&toml).unwrap_err().to_string().contains("not UTF-8"));
+    assert!(MockFixture::open(&toml).unwrap_err().to_string().contains("not valid UTF-8"));
     std::fs::write(&json, b"{\"round\": [{\"text\": \"\xff\"}]}").unwrap();
-    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("not UTF-8"));
+    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("not valid UTF-8"));
     std::fs::write(&json, vec![b' '; 2 * 1024 * 1024]).unwrap();
     assert!(MockFixture::open(&json).unwrap_err().to_string().contains("at most"));
 }

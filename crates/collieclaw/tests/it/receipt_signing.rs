@@ -133,7 +133,7 @@ fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs(
     let loose =
         |house: &TestAgent| fs::set_permissions(key_file(house), fs::Permissions::from_mode(0o644)).unwrap();
     check("has mode 0644", errors_after(loose));
-    check("does not hold a key", errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()));
+    check("is malformed: expected 64", errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()));
     let replaced = |house: &TestAgent| fs::write(key_file(house), format!("{}\n", "ab".repeat(32))).unwrap();
     check("and the key given is", errors_after(replaced));
     check(

@@ -119,5 +119,5 @@ fn an_edited_last_event_is_noticed() {
     let place = store_with_batches(2);
     let text = fs::read_to_string(place.file_path("audit.log")).unwrap();
     fs::write(place.file_path("audit.log"), text.replace("number 2", "number 3")).unwrap();
-    assert_open_fails(&place, "its hash does not fit its content");
+    assert_open_fails(&place, "its hash doesn't match its content");
 }

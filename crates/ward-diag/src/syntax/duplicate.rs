@@ -1,13 +1,14 @@
-//! Where a key that is set twice was set first.
+//! Finds the first definition of a key that is set twice.
 
 use toml::de::{DeTable, DeValue};
 
 use crate::{SourceText, Span};
 
-/// Looks the key up in the text from which its second setting was taken out. Not found inside inline tables,
-/// which vanish with their line; the two are side by side there anyway.
-pub(super) fn first_definition(source: &SourceText, mended: &str, second: Span) -> Option<Span> {
-    let (root, _) = DeTable::parse_recoverable(mended);
+/// Returns the span of the first definition of a key. `repaired` is the source without the second definition.
+/// Keys inside inline tables are not found, because the whole line was removed; there the two definitions are
+/// side by side anyway.
+pub(super) fn first_definition(source: &SourceText, repaired: &str, second: Span) -> Option<Span> {
+    let (root, _) = DeTable::parse_recoverable(repaired);
     let line = source.slice(source.line_span(source.line_of(second.start)));
     let (statement, _) = DeTable::parse_recoverable(line);
     let path = path_of(statement.get_ref());
@@ -20,14 +21,14 @@ pub(super) fn first_definition(source: &SourceText, mended: &str, second: Span) 
     find_key(table, &names, second.start)
 }
 
-/// The keys of a text that holds one statement: `a.b = 1` gives `a`, `b`.
+/// Returns the keys of a text that holds a single statement: `a` and `b` for `a.b = 1`.
 fn path_of(statement: &DeTable<'_>) -> Vec<String> {
     let mut path = Vec::new();
     let mut table = Some(statement);
     while let Some((key, value)) = table.and_then(|table| table.iter().next()) {
         path.push(key.get_ref().to_string());
         table = match value.get_ref() {
-            // An inline table is a value; the key ends before it.
+            // Only dotted keys and headers lead on; an inline table is a value, and ends the path.
             DeValue::Table(inner)
                 if value.span().end <= key.span().end || value.span().start < key.span().start =>
             {
@@ -55,7 +56,7 @@ fn find_key(table: &DeTable<'_>, path: &[&str], before: usize) -> Option<Span> {
     }
 }
 
-/// The table whose header stands closest above a place.
+/// Returns the table whose header is the last one before `place`.
 fn last_table_before<'t>(root: &'t DeTable<'t>, place: usize) -> Option<&'t DeTable<'t>> {
     let mut best = None;
     search_tables(root, place, &mut best);
@@ -64,7 +65,7 @@ fn last_table_before<'t>(root: &'t DeTable<'t>, place: usize) -> Option<&'t DeTa
 
 fn search_tables<'t>(table: &'t DeTable<'t>, place: usize, best: &mut Option<(usize, &'t DeTable<'t>)>) {
     for (key, value) in table {
-        // A header's span surrounds its key; an inline or dotted table's does not.
+        // The span of a header surrounds its key; the span of an inline or dotted table doesn't.
         let has_header = value.span().start < key.span().start;
         let tables = match value.get_ref() {
             DeValue::Table(inner) => vec![(value.span().start, inner)],

@@ -1,31 +1,32 @@
-//! The parser's complaints in words that help somebody who has never heard of TOML.
+//! Translates the parser's errors into messages for people who have never heard of TOML.
 
 use super::lines::SourceLines;
 use crate::escape::escape_and_truncate;
 use crate::{ConfigFault, Span, code};
 
-/// A syntax fault and the part of the text that must be taken out to read on.
+/// A syntax fault, and the part of the text that must be blanked to parse the rest.
 pub(super) struct SyntaxRepair {
     pub(super) fault: ConfigFault,
     pub(super) blank: Span,
 }
 
-pub(super) fn explain_error(lines: &SourceLines<'_>, complaint: &str, place: Span) -> SyntaxRepair {
-    if complaint.contains("recursion") {
+pub(super) fn explain_error(lines: &SourceLines<'_>, parser_message: &str, place: Span) -> SyntaxRepair {
+    if parser_message.contains("recursion") {
         let fault = ConfigFault::new(code::TOO_DEEP, place, "this is nested too deeply")
             .help("use fewer brackets and dots");
         return SyntaxRepair { fault, blank: lines.affected_lines(place) };
     }
     if let Some(list) = lines.list_around(place) {
-        return explain_in_list(lines, complaint, place, list);
+        return explain_in_list(lines, parser_message, place, list);
     }
     let header = lines.is_header(place.start);
     let blank = if header { lines.section(place) } else { lines.affected_lines(place) };
-    SyntaxRepair { fault: explain_complaint(lines, complaint, place), blank }
+    SyntaxRepair { fault: explain_parser_message(lines, parser_message, place), blank }
 }
 
-/// A list that was never closed swallows the lines after it: one of them looks like a key or a header.
-fn explain_in_list(lines: &SourceLines<'_>, complaint: &str, place: Span, list: Span) -> SyntaxRepair {
+/// Explains an error inside a list. If a later line of the list looks like a key or a header, the list was
+/// never closed and has swallowed the lines that follow it.
+fn explain_in_list(lines: &SourceLines<'_>, parser_message: &str, place: Span, list: Span) -> SyntaxRepair {
     let whole = lines.whole_lines(list);
     if let Some(swallowed) = lines.first_statement_in(list) {
         let opening = Span { start: list.start, end: list.start + 1 };
@@ -33,46 +34,48 @@ fn explain_in_list(lines: &SourceLines<'_>, complaint: &str, place: Span, list: 
             syntax_fault(opening, "this list is never closed").help("put a `]` after its last element");
         return SyntaxRepair { fault, blank: Span { start: whole.start, end: swallowed } };
     }
-    let fault = if complaint.starts_with("missing comma") {
+    let fault = if parser_message.starts_with("missing comma") {
         syntax_fault(place, "a comma is missing before this element").help("separate the elements with `,`")
     } else {
-        explain_complaint(lines, complaint, place)
+        explain_parser_message(lines, parser_message, place)
     };
     SyntaxRepair { fault, blank: whole }
 }
 
-fn explain_complaint(lines: &SourceLines<'_>, complaint: &str, place: Span) -> ConfigFault {
-    let says = |beginning: &str| complaint.starts_with(beginning);
+fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: Span) -> ConfigFault {
+    let starts_with = |prefix: &str| parser_message.starts_with(prefix);
     let header = lines.is_header(place.start);
-    if complaint == "duplicate key" {
+    if parser_message == "duplicate key" {
         return duplicate_key_fault(lines, place, header);
     }
     if lines.source.text().get(place.start..).is_some_and(|rest| rest.starts_with(is_stray_control)) {
-        return syntax_fault(place, "an invisible control character stands here").help("take it out");
+        return syntax_fault(place, "this is an invisible control character").help("remove it");
     }
-    if says("string values must be quoted") || says("invalid literal string") && place.start == place.end {
+    if starts_with("string values must be quoted")
+        || starts_with("invalid literal string") && place.start == place.end
+    {
         return unquoted_text_fault(lines, place);
     }
-    if says("key with no value") {
+    if starts_with("key with no value") {
         return syntax_fault(lines.trimmed_line(place), "this line has no `=`")
             .help("write `key = value`, put a table's name in `[…]`, or start a comment with `#`");
     }
-    if says("invalid basic string") || says("invalid literal string") {
+    if starts_with("invalid basic string") || starts_with("invalid literal string") {
         return syntax_fault(place, "this text has no closing quote")
             .help("end it with the quote it began with, on the same line");
     }
-    if says("unquoted keys cannot be empty") {
+    if starts_with("unquoted keys cannot be empty") {
         return syntax_fault(place, "there is no key before the `=`").help("write `key = value`");
     }
-    if complaint.contains("escape") {
-        return syntax_fault(place, "a backslash stands before something that it can't escape")
+    if parser_message.contains("escape") {
+        return syntax_fault(place, "this backslash doesn't start a valid escape sequence")
             .help("write `\\\\` for a backslash, or put the text in single quotes");
     }
-    if header && says("unclosed") {
+    if header && starts_with("unclosed") {
         return syntax_fault(place, "this table's name has no closing bracket")
             .help("write `[name]`, or `[[name]]` for one of several");
     }
-    parser_message_fault(complaint, place)
+    parser_message_fault(parser_message, place)
 }
 
 fn is_stray_control(character: char) -> bool {
@@ -80,16 +83,14 @@ fn is_stray_control(character: char) -> bool {
 }
 
 fn duplicate_key_fault(lines: &SourceLines<'_>, place: Span, header: bool) -> ConfigFault {
-    let key = lines.curtain.may_show(place).then(|| escape_and_truncate(lines.source.slice(place)));
-    let (message, cure) = match (header, key) {
-        (true, Some(key)) => {
-            (format!("the table `{key}` is defined twice"), "put everything under one of the two")
-        }
-        (true, None) => ("this table is defined twice".to_owned(), "put everything under one of the two"),
+    let key = lines.boundary.may_show(place).then(|| escape_and_truncate(lines.source.slice(place)));
+    let (message, help) = match (header, key) {
+        (true, Some(key)) => (format!("the table `{key}` is defined twice"), "merge the two tables"),
+        (true, None) => ("this table is defined twice".to_owned(), "merge the two tables"),
         (false, Some(key)) => (format!("`{key}` is set twice"), "keep one of the two"),
         (false, None) => ("this key is set twice".to_owned(), "keep one of the two"),
     };
-    ConfigFault::new(code::DUPLICATE_KEY, place, message).help(cure)
+    ConfigFault::new(code::DUPLICATE_KEY, place, message).help(help)
 }
 
 fn unquoted_text_fault(lines: &SourceLines<'_>, place: Span) -> ConfigFault {
@@ -97,7 +98,7 @@ fn unquoted_text_fault(lines: &SourceLines<'_>, place: Span) -> ConfigFault {
     if lines.source.slice(place).is_empty() {
         let name = key.map_or("this key".to_owned(), |key| format!("`{key}`"));
         return syntax_fault(place, format!("{name} has no value"))
-            .help("write a value after `=`, or take the line out");
+            .help("write a value after `=`, or remove the line");
     }
     let message = match key {
         Some(key) => format!("the text after `{key} =` must be in quotes"),
@@ -106,16 +107,16 @@ fn unquoted_text_fault(lines: &SourceLines<'_>, place: Span) -> ConfigFault {
     syntax_fault(place, message).help("put `\"` before and after it")
 }
 
-/// The parser's own words, with what it expected as the cure.
-fn parser_message_fault(complaint: &str, place: Span) -> ConfigFault {
-    let (message, cure) = match complaint.split_once(", expected ") {
-        Some((message, expected)) => (message, format!("expected here: {expected}")),
-        None if complaint.starts_with("cannot extend") => {
-            (complaint, "give one of the two keys another name, or make the first a table".to_owned())
+/// Uses the parser's own message, with the part about what it expected as the help text.
+fn parser_message_fault(parser_message: &str, place: Span) -> ConfigFault {
+    let (message, help) = match parser_message.split_once(", expected ") {
+        Some((message, expected)) => (message, format!("expected {expected}")),
+        None if parser_message.starts_with("cannot extend") => {
+            (parser_message, "give one of the two keys another name, or make the first a table".to_owned())
         }
-        None => (complaint, "correct it, or take the line out".to_owned()),
+        None => (parser_message, "correct it, or remove the line".to_owned()),
     };
-    syntax_fault(place, message).help(cure)
+    syntax_fault(place, message).help(help)
 }
 
 fn syntax_fault(place: Span, message: impl Into<String>) -> ConfigFault {

@@ -1,14 +1,15 @@
-//! The text by lines, as far as repair needs it.
+//! The line structure of a broken text: which lines belong to a list, a section or a statement.
 
 use crate::escape::escape_and_truncate;
 use crate::secret::RedactionBoundary;
 use crate::{SourceText, Span};
 
-/// The text by lines, as far as repair needs it. Places are those of the source; the text may have blanks in it.
+/// A text that is being repaired, by lines. Parts of `text` may be blanked already; offsets are the same as
+/// in `source`.
 pub(super) struct SourceLines<'t> {
     pub(super) source: &'t SourceText,
     pub(super) text: &'t str,
-    pub(super) curtain: &'t RedactionBoundary<'t>,
+    pub(super) boundary: &'t RedactionBoundary<'t>,
 }
 
 impl SourceLines<'_> {
@@ -17,13 +18,15 @@ impl SourceLines<'_> {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// All lines that a span touches. Where the parser points just behind a line end, the line before is meant.
+    /// Returns the span of all lines that `span` touches.
     pub(super) fn whole_lines(&self, span: Span) -> Span {
         let first = self.source.line_of(span.start);
         let last = self.source.line_of(span.end.saturating_sub(1).max(span.start));
         Span { start: self.source.line_span(first).start, end: self.source.line_span(last).end }
     }
 
+    /// Returns the lines to blank for an error at `place`. If those lines are empty, the parser pointed
+    /// behind the line with the error, so the last line before them that isn't empty is returned.
     pub(super) fn affected_lines(&self, place: Span) -> Span {
         let whole = self.whole_lines(place);
         let empty = self.text.get(whole.start..whole.end).is_some_and(|text| text.trim().is_empty());
@@ -31,11 +34,11 @@ impl SourceLines<'_> {
             return whole;
         }
         let line = self.source.line_of(place.start);
-        let filled = (0..line).rev().find(|line| !self.line(*line).trim().is_empty());
-        filled.map_or(Span { start: whole.start, end: self.text.len() }, |line| self.source.line_span(line))
+        let previous = (0..line).rev().find(|line| !self.line(*line).trim().is_empty());
+        previous.map_or(Span { start: whole.start, end: self.text.len() }, |line| self.source.line_span(line))
     }
 
-    /// The line of a place without the blanks around it.
+    /// Returns the line of a place, without surrounding blanks.
     pub(super) fn trimmed_line(&self, place: Span) -> Span {
         let whole = self.source.line_span(self.source.line_of(place.start));
         let line = self.source.slice(whole);
@@ -43,7 +46,7 @@ impl SourceLines<'_> {
         Span { start, end: start + line.trim().len() }
     }
 
-    /// Where the first line of a list begins that looks like a statement rather than like elements.
+    /// Returns the start of the first line of a list that looks like a statement rather than like elements.
     pub(super) fn first_statement_in(&self, list: Span) -> Option<usize> {
         let first = self.source.line_of(list.start);
         let last = self.source.line_of(list.end.saturating_sub(1).max(list.start));
@@ -55,7 +58,8 @@ impl SourceLines<'_> {
         self.line(self.source.line_of(offset)).trim_start().starts_with('[')
     }
 
-    /// A header with everything up to the next one: without its header it would land in the wrong table.
+    /// Returns the span of a header and everything up to the next header. Without their header, the keys in
+    /// between would end up in the wrong table.
     pub(super) fn section(&self, place: Span) -> Span {
         let first = self.source.line_of(place.start);
         let start = self.source.line_span(first).start;
@@ -68,33 +72,34 @@ impl SourceLines<'_> {
         Span { start, end: self.source.line_span(last).end }
     }
 
-    /// Whether a line looks like `key = …` or `[name]` rather than like elements of a list.
+    /// Returns true if a line looks like `key = …` or `[name]` rather than like elements of a list.
     fn starts_statement(&self, line: usize) -> bool {
         let line = self.line(line).trim();
-        let named = |name: &str| {
+        let is_bare_key = |name: &str| {
             let name = name.trim();
             !name.is_empty()
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
         };
         let header = line.strip_prefix('[').and_then(|rest| rest.trim_start_matches('[').split(']').next());
         let looks_like_header = header.is_some_and(|name| {
-            named(name) && name.chars().any(|c| c.is_ascii_alphabetic()) && line.ends_with(']')
+            is_bare_key(name) && name.chars().any(|c| c.is_ascii_alphabetic()) && line.ends_with(']')
         });
-        looks_like_header || line.split_once('=').is_some_and(|(key, _)| named(key))
+        looks_like_header || line.split_once('=').is_some_and(|(key, _)| is_bare_key(key))
     }
 
-    /// The key of the statement that a place stands in, if it may be repeated.
+    /// Returns the key of the statement that contains a place, if the key may be shown.
     pub(super) fn key_before(&self, place: Span) -> Option<String> {
         let line = self.source.line_span(self.source.line_of(place.start));
         let before = self.text.get(line.start..place.start)?;
         let (before, _) = before.rsplit_once('=')?;
         let key = before.rsplit(['{', ',', '=']).next()?;
         let end = line.start + before.len();
-        let shown = self.curtain.may_show(Span { start: end - key.len(), end });
+        let shown = self.boundary.may_show(Span { start: end - key.len(), end });
         (shown && !key.trim().is_empty()).then(|| escape_and_truncate(key.trim()))
     }
 
-    /// The list that a place stands in: from its bracket to the end, which is that of the text if it never closes.
+    /// Returns the list that contains a place, from its opening bracket to its end. A list that is never
+    /// closed ends with the text.
     pub(super) fn list_around(&self, place: Span) -> Option<Span> {
         let last = self.source.line_of(place.start);
         let start = (0..=last).rev().find_map(|line| {
@@ -109,7 +114,8 @@ impl SourceLines<'_> {
     }
 }
 
-/// Length of the brackets at the start of a text, with all that is in them; of all the text if they never close.
+/// Returns the length of the bracketed part that a text starts with, or of the whole text if the brackets
+/// never close.
 fn bracketed_length(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut quote = None;

@@ -1,11 +1,11 @@
-//! What is said about a value that doesn't fit.
+//! The messages about values that don't fit.
 
 use crate::escape::escape_and_truncate;
 use crate::value::{TomlValue, ValueKind, ValueName};
 use crate::{ConfigFault, InvalidValue, Span, code};
 
 impl TomlValue<'_> {
-    /// Reports a refusal about this value.
+    /// Reports that a parser rejected this value.
     pub fn reject(&self, invalid: InvalidValue) {
         let span = invalid.at.clone().and_then(|at| self.inner_span(at)).unwrap_or(self.span());
         let mut fault = ConfigFault::new(invalid.code, span, self.redact_value(invalid.message));
@@ -20,7 +20,8 @@ impl TomlValue<'_> {
         self.push_fault(ConfigFault::new(code, self.span(), message));
     }
 
-    /// The name for messages: its key in backticks, or the list that it is an element of.
+    /// Returns the name of the value for messages: its key in backticks, or the list that it is an element
+    /// of.
     #[must_use]
     pub fn name(&self) -> String {
         match self.name {
@@ -29,7 +30,7 @@ impl TomlValue<'_> {
         }
     }
 
-    /// The text in quotes for a message, cut short, or `***` where it must not be shown.
+    /// Returns the value for use in a message: shortened, text in quotes, and `***` if the value is hidden.
     #[must_use]
     pub fn quoted(&self) -> String {
         if self.is_hidden() {
@@ -41,14 +42,14 @@ impl TomlValue<'_> {
         }
     }
 
-    /// Whether its text must not be shown.
+    /// Returns true if the value must not be shown.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
-        self.reading.is_hidden(self.span())
+        self.context.is_hidden(self.span())
     }
 
     pub(super) fn source_text(&self) -> String {
-        escape_and_truncate(self.reading.source.slice(self.span()))
+        escape_and_truncate(self.context.source.slice(self.span()))
     }
 
     pub(super) fn reject_empty<T>(self, help: &str) -> Option<T> {
@@ -68,7 +69,7 @@ impl TomlValue<'_> {
         None
     }
 
-    /// The cure for a value that is nothing like what is wanted.
+    /// Returns a help text with an example of a good value.
     pub(super) fn example_help(&self, example: &str) -> String {
         match self.name {
             ValueName::Key(key) => format!("write it like `{} = {example}`", escape_and_truncate(key)),
@@ -80,7 +81,7 @@ impl TomlValue<'_> {
         let found = match self.kind() {
             ValueKind::Text(_) => "text",
             ValueKind::Integer(_) => "a whole number",
-            ValueKind::Float(_) => "a number with a point",
+            ValueKind::Float(_) => "a decimal number",
             ValueKind::Boolean(_) => "true or false",
             ValueKind::DateTime(_) => "a date or time",
             ValueKind::Array => "a list",
@@ -92,23 +93,24 @@ impl TomlValue<'_> {
     }
 
     pub(super) fn push_fault(&self, fault: ConfigFault) {
-        self.reading.faults.push(fault);
+        self.context.faults.push(fault);
     }
 
-    /// Bytes of the parsed text as a place in the source. Only where the two are the same text: not with escapes.
+    /// Converts a range in the parsed text into a span of the source. Returns `None` if the two texts differ,
+    /// as they do when the source has escapes.
     fn inner_span(&self, at: std::ops::Range<usize>) -> Option<Span> {
         let ValueKind::Text(text) = self.kind() else { return None };
         let span = self.span();
-        let inside = self.reading.source.slice(Span { start: span.start + 1, end: span.end.checked_sub(1)? });
-        let whole = text.get(at.clone()).is_some() && inside == text;
-        whole.then(|| Span { start: span.start + 1 + at.start, end: span.start + 1 + at.end })
+        let inside = self.context.source.slice(Span { start: span.start + 1, end: span.end.checked_sub(1)? });
+        let same_text = text.get(at.clone()).is_some() && inside == text;
+        same_text.then(|| Span { start: span.start + 1 + at.start, end: span.start + 1 + at.end })
     }
 
-    /// A caller's words without the value, should it have to stay hidden.
-    fn redact_value(&self, words: String) -> String {
+    /// Masks the value in a message of the caller, if the value is hidden.
+    fn redact_value(&self, message: String) -> String {
         match self.kind() {
-            ValueKind::Text(text) if self.is_hidden() && !text.is_empty() => words.replace(text, "***"),
-            _ => words,
+            ValueKind::Text(text) if self.is_hidden() && !text.is_empty() => message.replace(text, "***"),
+            _ => message,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! No character that is invisible, or that steers a terminal, gets out as it is.
+//! Reports escape every character that is invisible or controls a terminal.
 
 use proptest::prelude::*;
 use ward_diag::{InvalidValue, ReportStyle, SourceText, read};
 
 fn check(character: char) {
-    // In a comment, in a text, in a key, as an escape, and in words of the caller.
+    // The character occurs in a comment, a string, a key, an escape sequence and messages of the caller.
     let code = u32::from(character);
     let text = format!("x{character} = 1\nbad = \"a{character}b\" # {character}\n\"k\\U{code:08X}\" = 2\n");
     let report = read(SourceText::new(format!("{character}.toml"), text), |root| {
@@ -21,7 +21,7 @@ fn check(character: char) {
     assert!(character == '\u{1b}' || !coloured.contains(character), "{code:x}: {coloured:?}");
 }
 
-/// Line ends and tabs are part of every file.
+/// Line feeds and tabs are allowed, since every file has them.
 fn belongs_in_files(character: char) -> bool {
     matches!(character, '\n' | '\t')
 }
@@ -29,7 +29,7 @@ fn belongs_in_files(character: char) -> bool {
 #[test]
 fn control_and_other_invisible_characters_are_escaped() {
     let controls = ('\0'..='\u{9f}').filter(|c| c.is_control() && !belongs_in_files(*c));
-    let missed = [
+    let other_invisible = [
         '\u{ad}',
         '\u{34f}',
         '\u{61c}',
@@ -60,7 +60,7 @@ fn control_and_other_invisible_characters_are_escaped() {
         '\u{e01ef}',
         '\u{10fffd}',
     ];
-    controls.chain(missed).for_each(check);
+    controls.chain(other_invisible).for_each(check);
 }
 
 #[test]
@@ -70,8 +70,7 @@ fn visible_characters_are_not_escaped() {
     assert!(report.to_string().contains(text.trim_end()), "{report}");
 }
 
-/// All characters of some Unicode categories, as the regex engine of proptest knows them, and those that a
-/// renderer may ignore.
+/// Generates characters of the invisible Unicode categories, and characters that a renderer may ignore.
 fn invisible() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => "\\p{Cf}",
@@ -86,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn none_of_the_unicode_categories_of_the_invisible(text in invisible()) {
+    fn characters_of_invisible_unicode_categories_are_escaped(text in invisible()) {
         let character = text.chars().next().unwrap();
         if !belongs_in_files(character) {
             check(character);

@@ -1,4 +1,4 @@
-//! The report for programs.
+//! Reports as JSON and through the accessors of a fault.
 
 use serde_json::json;
 use ward_diag::{SourceText, TomlTable, read};
@@ -38,7 +38,7 @@ fn a_report_is_data_with_places_and_codes() {
 }
 
 #[test]
-fn faults_can_be_asked_for_code_place_and_cure() {
+fn a_fault_exposes_its_code_place_and_help() {
     let report = read(SourceText::new("a.toml", "first = 1\n"), two_numbers).unwrap_err();
     let [fault] = report.faults() else { panic!("{report}") };
     assert_eq!(fault.code(), "missing-key");

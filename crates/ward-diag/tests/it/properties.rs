@@ -1,4 +1,5 @@
-//! Whatever the text: no panic, places inside it, source order, and the truth about valid documents.
+//! Properties that hold for any text: reading never panics, spans lie within the text, faults are in source
+//! order, and valid documents have no faults.
 
 use proptest::prelude::*;
 use ward_diag::{FaultReport, MAX_FAULTS, ReportStyle, SourceText, read};
@@ -24,7 +25,7 @@ fn check_report(report: &FaultReport) {
     serde_json::to_string(report).unwrap();
 }
 
-/// Pieces that make texts look like policies, good and bad.
+/// Generates texts that look like policies, valid or not.
 pub(crate) fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => prop::sample::select(vec![
@@ -42,14 +43,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn texts_like_policies_never_break_it(text in pieces()) {
+    fn texts_like_policies_never_panic(text in pieces()) {
         if let Err(report) = read(SourceText::new("policy.toml", text), policy) {
             check_report(&report);
         }
     }
 
     #[test]
-    fn texts_with_hidden_keys_never_break_it(text in pieces()) {
+    fn texts_with_hidden_keys_never_panic(text in pieces()) {
         let source = SourceText::new("policy.toml", text).hide_values_of(["id", "label", "warning"]);
         if let Err(report) = read(source, policy) {
             check_report(&report);
@@ -57,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_never_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Err(report) = read(SourceText::from_bytes("policy.toml", &bytes), policy) {
             check_report(&report);
         }

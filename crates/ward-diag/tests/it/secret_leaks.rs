@@ -1,4 +1,5 @@
-//! A canary stands under a hidden key, in every way that TOML and slips of the pen allow, and is never seen again.
+//! A canary is written under a hidden key, in every form that TOML and typos allow, and must never appear in
+//! a report.
 
 use proptest::prelude::*;
 use ward_diag::{FaultReport, InvalidValue, ReportStyle, SourceText, TomlTable, TomlValue, ValueKind, read};
@@ -8,7 +9,7 @@ use crate::value_faults::policy;
 
 const CANARY: &str = "QZXJWV";
 
-/// A reader that complains about everything, in as many words as it can.
+/// A reader that reports a fault about every value, and quotes the value in as many messages as possible.
 fn report_every_fault(table: &mut TomlTable<'_>) -> Option<()> {
     for (_, value) in table.entries() {
         report_faults_of_value(value);
@@ -73,7 +74,7 @@ const KEYS: &[&str] = &[
     "a . \"tok\\u0065n\" . b",
 ];
 
-/// `K` is the key, `V` the value.
+/// Statements in which `K` stands for the key and `V` for the value.
 const STATEMENTS: &[&str] = &[
     "K = V",
     "K V",
@@ -175,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_anything_around_it(
+    fn secrets_stay_hidden_with_any_text_around_them(
         before in pieces(),
         key in prop::sample::select(KEYS),
         statement in prop::sample::select(STATEMENTS),

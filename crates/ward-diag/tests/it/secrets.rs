@@ -1,4 +1,4 @@
-//! A hidden value is nowhere in a report, whatever is wrong with it or around it.
+//! A report never contains a hidden value, whatever is wrong with the value or around it.
 
 use insta::assert_snapshot;
 use ward_diag::{InvalidValue, ReportStyle, SourceText, TomlTable, read};
@@ -18,7 +18,7 @@ fn provider(root: &mut TomlTable<'_>) -> Option<()> {
     kind.and(key).and(timeout.map(|_| ()))
 }
 
-/// The report, after making sure that the secret is not in it.
+/// Returns the report, after checking that the secret is not in it.
 fn check(text: &str) -> String {
     assert!(text.contains(SECRET));
     let source = SourceText::new("config.toml", text).hide_values_of(["api_key"]);
@@ -178,11 +178,10 @@ config.toml:1:7: the pin is too short
 "#);
 }
 
-/// What is in it may be anything; its name is a key like any other.
 #[test]
 fn secrets_in_an_unknown_table_are_masked_but_its_name_is_shown() {
-    let told = check("kind = \"mock\"\ntimeout = 3\n[timout]\nx = \"hunter2\"\n");
-    assert_snapshot!(told, @r#"
+    let report = check("kind = \"mock\"\ntimeout = 3\n[timout]\nx = \"hunter2\"\n");
+    assert_snapshot!(report, @r#"
     config.toml:3:2: unknown key `timout`
        3 | [timout]
          |  ^^^^^^

@@ -1,4 +1,4 @@
-//! Faults that only show when two places are held against each other, and several at once.
+//! Faults that involve two places of a file, and reports with several faults.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn a_reference_to_nothing_with_nothing_near() {
 policy.toml:11:10: there is no budget `films`
    11 | budget = "films"
       |          ^^^^^^^
-help: there is `games`
+help: use `games`
 "#);
 }
 
@@ -76,7 +76,7 @@ policy.toml:10:6: entry id `paint` is used twice
       ...
    10 | id = "paint"
       |      ^^^^^^^
-help: give each its own entry id
+help: give each a different entry id
 "#);
 }
 
@@ -108,7 +108,7 @@ help: write `config_version = 1`, or install a newer version
 policy.toml:2:1: unknown key `colour`
    2 | colour = "green"
      | ^^^^^^
-help: take it out; known here: `config_version`, `budget` and `entry`
+help: remove it; known keys: `config_version`, `budget` and `entry`
 
 policy.toml:5:7: an id can't contain `T`
    5 | id = "Tux Math"
@@ -128,7 +128,7 @@ help: did you mean `process`? It can be `process`, `vm`, `media` or `custom`
 policy.toml:8:8: `argv` must not be empty
    8 | argv = []
      |        ^^
-help: put at least one element in it
+help: add at least one element
 
 policy.toml:9:13: unknown unit `0`
    9 | max_run = "60"
@@ -178,7 +178,7 @@ help: it can be `process`, `vm`, `media` or `custom`
 }
 
 #[test]
-fn a_value_of_several_lines_is_shown_by_its_first() {
+fn only_the_first_line_of_a_multi_line_value_is_shown() {
     assert_snapshot!(faults_of("config_version = 1\n[[entry]]\nid = \"a\"\nlabel = \"A\"\nkind = \"\"\"\nvm\nor so\"\"\"\nargv = [\"a\"]\n"), @r#"
 policy.toml:5:8: `kind` can't be "vm\nor so"
    5 | kind = """
@@ -197,7 +197,7 @@ fn beyond_the_limit_faults_are_counted() {
 policy.toml:101:1: unknown key `k099`
    101 | k099 = 1
        | ^^^^
-help: take it out; known here: `config_version`, `budget` and `entry`
+help: remove it; known keys: `config_version`, `budget` and `entry`
 
 and 30 more faults
 "#);
@@ -229,7 +229,7 @@ help: keep one of the two
 }
 
 #[test]
-fn a_foreign_part_is_read_by_its_own_type() {
+fn a_part_of_a_file_can_be_read_with_serde() {
     let payload = |root: &mut TomlTable<'_>| root.value("payload")?.deserialize::<BTreeMap<String, u8>>();
     let good = read(SourceText::new("a.toml", "payload = { a = 1, b = 2 }"), payload);
     assert_eq!(good.unwrap().into_values().collect::<Vec<_>>(), [1, 2]);
@@ -237,13 +237,13 @@ fn a_foreign_part_is_read_by_its_own_type() {
 a.toml:3:5: invalid value: integer `256`
    3 | b = 256
      |     ^^^
-help: expected here: u8
+help: expected u8
 "#);
     let hidden = SourceText::new("a.toml", "[payload]\npin = \"4711\"\n").hide_values_of(["pin"]);
     assert_snapshot!(report(read(hidden, payload)), @r#"
-a.toml:2:7: this can't be read
+a.toml:2:7: could not read this value
    2 | pin = ***
      |       ^^^
-help: correct it, or take it out
+help: correct it, or remove it
 "#);
 }

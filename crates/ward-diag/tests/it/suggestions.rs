@@ -1,4 +1,4 @@
-//! "Did you mean" helps or stays silent.
+//! Suggestions for misspelt names are good, or absent.
 
 use ward_diag::closest;
 
@@ -32,6 +32,6 @@ fn near_names_are_found_and_nonsense_is_not_suggested() {
 }
 
 #[test]
-fn of_several_the_nearest_is_taken() {
+fn the_nearest_of_several_names_is_suggested() {
     assert_eq!(closest("warnings", ["warming", "warning"]), Some("warning"));
 }

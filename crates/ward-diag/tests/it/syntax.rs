@@ -1,4 +1,4 @@
-//! Texts that are not TOML, and what is still found in them.
+//! Reports about texts that are not valid TOML, including the faults found in the rest of the text.
 
 use insta::assert_snapshot;
 
@@ -30,7 +30,7 @@ fn a_missing_value() {
 policy.toml:9:8: `kind` has no value
    9 | kind =
      |        ^
-help: write a value after `=`, or take the line out
+help: write a value after `=`, or remove the line
 "#);
 }
 
@@ -85,7 +85,7 @@ policy.toml:6:9: the table `games` is defined twice
      ...
    6 | [budget.games]
      |         ^^^^^
-help: put everything under one of the two
+help: merge the two tables
 "#);
 }
 
@@ -144,7 +144,7 @@ help: write `[name]`, or `[[name]]` for one of several
 #[test]
 fn an_unknown_escape() {
     assert_snapshot!(good_policy_with("\"process\"", "\"C:\\games\""), @r#"
-policy.toml:9:12: a backslash stands before something that it can't escape
+policy.toml:9:12: this backslash doesn't start a valid escape sequence
    9 | kind = "C:\games"
      |            ^
 help: write `\\` for a backslash, or put the text in single quotes
@@ -157,12 +157,12 @@ fn an_impossible_date() {
 policy.toml:13:10: invalid date
    13 | volume = 2026-02-31
       |          ^^^^^^^^^^
-help: expected here: day between 01 and 28
+help: expected day between 01 and 28
 "#);
 }
 
 #[test]
-fn several_syntax_faults_and_faults_of_form_in_one_pass() {
+fn syntax_faults_and_value_faults_are_reported_together() {
     assert_snapshot!(faults_of(r#"config_version = 1
 colour = green
 
@@ -212,6 +212,6 @@ help: end it with the quote it began with, on the same line
 policy.toml:15:8: `argv` must not be empty
    15 | argv = []
       |        ^^
-help: put at least one element in it
+help: add at least one element
 "#);
 }

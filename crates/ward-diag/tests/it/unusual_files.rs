@@ -1,4 +1,4 @@
-//! Files that are hardly files.
+//! Files with unusual encodings, sizes, characters or nesting.
 
 use std::time::{Duration, Instant};
 
@@ -24,20 +24,20 @@ help: add a line `number = …`
 #[test]
 fn a_file_that_is_not_utf8() {
     assert_snapshot!(check(b"number = 3\nname = \"caf\xe9\"\n"), @r#"
-a.toml:2:12: from here on this is not UTF-8 text
+a.toml:2:12: the file is not valid UTF-8 from here on
    2 | name = "caf�"
      |            ^
-help: save the file with the encoding UTF-8
+help: save the file as UTF-8
 "#);
 }
 
 #[test]
 fn a_file_that_is_not_utf8_after_a_byte_order_mark() {
     assert_snapshot!(check(b"\xef\xbb\xbfname = \"caf\xe9\"\n"), @r#"
-a.toml:1:12: from here on this is not UTF-8 text
+a.toml:1:12: the file is not valid UTF-8 from here on
    1 | name = "caf�"
      |            ^
-help: save the file with the encoding UTF-8
+help: save the file as UTF-8
 "#);
 }
 
@@ -62,7 +62,7 @@ help: write it like `number = 10`
 a.toml:3:1: unknown key `x`
    3 | x = 1
      | ^
-help: take it out; known here: `number`
+help: remove it; known keys: `number`
 "#);
 }
 
@@ -77,7 +77,7 @@ help: write it like `number = 10`
 a.toml:2:1: unknown key `x`
    2 | x = { 'ключ' = 1, y = "é" }
      | ^
-help: take it out; known here: `number`
+help: remove it; known keys: `number`
 "#);
 }
 
@@ -86,20 +86,20 @@ fn control_characters_are_made_visible() {
     let text = check(b"number = 1 # \x1b[31m red\nx = \"a\0b\"\n\"\x1b[2J\" = 1");
     assert!(!text.contains(['\u{1b}', '\0']), "{text:?}");
     assert_snapshot!(text, @r#"
-a.toml:1:14: an invisible control character stands here
+a.toml:1:14: this is an invisible control character
    1 | number = 1 # ␛[31m red
      |              ^
-help: take it out
+help: remove it
 
-a.toml:2:7: an invisible control character stands here
+a.toml:2:7: this is an invisible control character
    2 | x = "a␀b"
      |       ^
-help: take it out
+help: remove it
 
-a.toml:3:2: an invisible control character stands here
+a.toml:3:2: this is an invisible control character
    3 | "␛[2J" = 1
      |  ^
-help: take it out
+help: remove it
 "#);
 }
 
@@ -111,12 +111,12 @@ fn an_escaped_key_does_not_reach_the_terminal() {
 a.toml:2:1: unknown key `\u{1b}[2J\u{202e}`
    2 | "\u001b[2J\u202e" = 1
      | ^^^^^^^^^^^^^^^^^
-help: take it out; known here: `number`
+help: remove it; known keys: `number`
 "#);
 }
 
 #[test]
-fn words_of_the_caller_do_not_steer_the_terminal_either() {
+fn messages_of_the_caller_are_escaped_too() {
     let report = read(SourceText::new("\u{1b}c.toml", "number = 1\n"), |root| {
         let value = root.value("number")?;
         value.reject(InvalidValue::new("bad \u{1b}[2J\n\u{202e}thing").help("not \u{7}this"));
@@ -136,14 +136,14 @@ help: not \u{7}this
 \u{1b}c.toml:1:10: there is no budget `\u{1b}]0;x`
    1 | number = 1
      |          ^
-help: there is `a\u{1b}b`
+help: use `a\u{1b}b`
 
 \u{1b}c.toml:1:10: id `\u{1b}]0;x` is used twice
    1 | number = 1
      |          ^
      |          |
      |          first used here
-help: give each its own id
+help: give each a different id
 "#);
 }
 
@@ -158,12 +158,12 @@ fn a_very_long_line_is_cut_around_the_place() {
 }
 
 #[test]
-fn a_file_beyond_the_limit_is_refused() {
+fn a_file_beyond_the_limit_is_rejected() {
     assert_snapshot!(check("x = 1\n".repeat(10 * 1024 * 1024 / 6).as_bytes()), @r#"
-a.toml:1:1: this file has 10485756 bytes; at most 1048576 are read
+a.toml:1:1: this file has 10485756 bytes, but the limit is 1048576
 help: check that it is the right file
 "#);
-    assert!(check(&vec![0xff; MAX_SOURCE_BYTES + 1]).contains("at most 1048576 are read"));
+    assert!(check(&vec![0xff; MAX_SOURCE_BYTES + 1]).contains("but the limit is 1048576"));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_file_at_the_limit_is_read() {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn very_deep_nesting_is_rejected() {
     for text in [
         format!("number = {}", "[".repeat(50_000)),
         format!("number = {}1{}", "[".repeat(50_000), "]".repeat(50_000)),
@@ -188,7 +188,7 @@ fn nesting_without_end_is_refused() {
 }
 
 #[test]
-fn a_file_full_of_faults_is_refused_in_time() {
+fn a_file_full_of_faults_is_rejected_in_time() {
     let started = Instant::now();
     for line in ["= 1\n", "x\n", "[a\n", "a = [\n", "\"\n", "k = nonsense\n", "]\n", "a.b = 1\n"] {
         check(line.repeat(20_000 / line.len()).as_bytes());
@@ -216,7 +216,7 @@ fn deep_tables_with_a_double_key_are_read_in_time() {
 }
 
 #[test]
-fn a_reader_without_a_reason_is_reported() {
+fn a_reader_that_fails_without_a_fault_is_reported() {
     let report = read(SourceText::new("a.toml", ""), |_| None::<()>).unwrap_err();
     assert_eq!(report.faults()[0].code(), "unreadable");
 }

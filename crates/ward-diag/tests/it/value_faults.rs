@@ -1,4 +1,4 @@
-//! A small policy language, read the way the real one is, and all that a parent can get wrong in it.
+//! Reports about wrong values and keys, in a small policy language that is read like the real one.
 
 use insta::assert_snapshot;
 use ward_diag::{
@@ -116,7 +116,7 @@ fn entry_id(text: &str) -> Result<String, InvalidValue> {
     }
 }
 
-/// `"45m"`, `"90s"` or seconds.
+/// Reads `"45m"`, `"90s"` or whole seconds.
 fn duration(value: TomlValue<'_>) -> Option<Spanned<u64>> {
     let seconds = match value.kind() {
         ValueKind::Integer(_) => u64::try_from(value.integer_in(0..=86_400)?).ok()?,
@@ -139,10 +139,10 @@ fn duration(value: TomlValue<'_>) -> Option<Spanned<u64>> {
     Some(value.spanned(seconds))
 }
 
-/// The report about a policy.
+/// Returns the report about a policy that must be rejected.
 pub(crate) fn faults_of(text: &str) -> String {
     match read(SourceText::new("policy.toml", text), policy) {
-        Ok(policy) => panic!("this should have been refused: {policy:?}"),
+        Ok(policy) => panic!("this should have been rejected: {policy:?}"),
         Err(report) => report.render(ReportStyle::Plain),
     }
 }
@@ -171,7 +171,7 @@ to = \"18:00\"
 before = 300
 ";
 
-/// The report about the good policy with one text replaced by another.
+/// Returns the report about the good policy with one text replaced by another.
 pub(crate) fn good_policy_with(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     faults_of(&GOOD.replacen(from, to, 1))
@@ -202,7 +202,7 @@ fn an_unknown_key_with_nothing_near() {
 policy.toml:13:1: unknown key `colour` in `entry`
    13 | colour = 0.5
       | ^^^^^^
-help: take it out; known here: `id`, `label`, `disabled`, `budget`, `kind`, `argv`, `max_run`, `volume`, `priority`, `window` and `warning`
+help: remove it; known keys: `id`, `label`, `disabled`, `budget`, `kind`, `argv`, `max_run`, `volume`, `priority`, `window` and `warning`
 "#);
 }
 
@@ -260,7 +260,7 @@ fn a_number_in_quotes() {
 policy.toml:1:18: `config_version` must be a whole number, but this is text
    1 | config_version = "1"
      |                  ^^^
-help: take the quotes away
+help: remove the quotes
 "#);
 }
 
@@ -280,7 +280,7 @@ fn true_in_quotes() {
 policy.toml:13:12: `disabled` must be `true` or `false`, but this is text
    13 | disabled = "true"
       |            ^^^^^^
-help: take the quotes away
+help: remove the quotes
 "#);
 }
 
@@ -360,7 +360,7 @@ fn an_empty_list() {
 policy.toml:10:8: `argv` must not be empty
    10 | argv = []
       |        ^^
-help: put at least one element in it
+help: add at least one element
 "#);
 }
 
@@ -467,7 +467,7 @@ help: no budget is defined in this file
 #[test]
 fn single_brackets_where_double_ones_are_wanted() {
     assert_snapshot!(good_policy_with("[[entry.window]]", "[entry.window]"), @r#"
-policy.toml:15:1: there can be several `window`, each in double brackets
+policy.toml:15:1: each `window` table needs double brackets
    15 | [entry.window]
       | ^^^^^^^^^^^^^^
 help: write `[[entry.window]]`

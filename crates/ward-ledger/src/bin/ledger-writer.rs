@@ -1,6 +1,7 @@
-//! A process that appends to a log, for tests: `ledger-writer LOG TAG COUNT [key=FILE]
-//! [segment=BYTES] [batch=COUNT]`. After each append that was acknowledged it prints a line with
-//! the sequence number and hash of each record.
+//! A test program that appends records to a log. After each acknowledged append, it prints a line with the
+//! sequence number and hash of each record.
+//!
+//! Usage: `ledger-writer LOG TAG COUNT [key=FILE] [segment=BYTES] [batch=COUNT]`
 
 use std::error::Error;
 use std::io::Write;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
                 text.push_str(&error.to_string());
                 cause = error.source();
             }
-            // Nothing is left to do when even standard error is gone.
+            // If standard error is closed, there is no other way to report the error.
             drop(writeln!(std::io::stderr(), "{text}"));
             ExitCode::FAILURE
         }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is found beside a log with these files, all with something in them.
+/// Returns the files found beside a log, given their suffixes. None of the files is empty.
 fn list_siblings_of(names: &[&str], current: Option<u64>) -> SiblingFiles {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
@@ -21,7 +21,7 @@ fn a_segment_may_have_a_number_of_seven_digits() {
 }
 
 #[test]
-fn a_number_has_one_spelling() {
+fn segment_numbers_in_other_spellings_are_strays() {
     let strays = ["0000001", "000000", "99999999999999999999"];
     let found =
         list_siblings_of(&["000001", "0000001", "000000", "99999999999999999999", "00001", "+00002"], None);
@@ -32,7 +32,7 @@ fn a_number_has_one_spelling() {
 }
 
 #[test]
-fn the_row_is_without_gaps_and_ends_where_the_head_says() {
+fn missing_segments_and_segments_after_the_current_one_are_found() {
     let check = |names: &[&str], current, missing, strays: &[&str]| {
         let found = list_siblings_of(names, current);
         assert_eq!(

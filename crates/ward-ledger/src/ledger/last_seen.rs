@@ -1,7 +1,8 @@
-//! What a writer knows of its log and nobody can make it forget.
+//! The last record that a running writer has seen, which detects a log that was rolled back.
 //!
-//! A log and its head that are put back together to an earlier state fit each other, and no opener
-//! can tell. A writer that has seen more can: the last record it has seen must stay where it was.
+//! If a log and its head are both put back to an earlier state, they match each other, and opening the log
+//! can't detect it. A writer that has seen later records can: the last record it has seen must stay where it
+//! was.
 
 use std::io;
 use std::path::Path;
@@ -12,18 +13,18 @@ use crate::hash::Sha256Hash;
 use crate::record::{RecordIntegrity, RecordReader};
 use crate::tail::LinesFromEnd;
 
-/// The last record that a writer has seen, and where it ends.
+/// The last record that a writer has seen, and its place in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LastSeenRecord {
     pub(super) sequence: u64,
     hash: Sha256Hash,
     segment: u64,
-    /// `None` for the last of a closed segment.
+    /// The offset of the record's end, or `None` if the record is the last of a closed segment.
     end: Option<u64>,
 }
 
 impl LastSeenRecord {
-    /// The last record before the tip; `None` while there is none.
+    /// Returns the last record before the tip, or `None` if the log has no records.
     pub(super) fn from_tip(tip: &ChainTip) -> Option<Self> {
         let (segment, end) = match tip.length {
             0 => (tip.segment - 1, None),
@@ -32,7 +33,7 @@ impl LastSeenRecord {
         (tip.sequence > 0).then_some(Self { sequence: tip.sequence, hash: tip.hash, segment, end })
     }
 
-    /// Whether the record stands where it did; its segment may have been closed since.
+    /// Returns true if the record is still in the same place. Its segment may have been closed since.
     pub(super) fn is_still_present(
         &self,
         log: &Path,
@@ -46,7 +47,7 @@ impl LastSeenRecord {
                     && matches!(record.integrity, RecordIntegrity::Unsigned | RecordIntegrity::Signed(_))
             })),
             Ok(None) => Ok(false),
-            // The file is gone, or a line reaches to this place that is longer than any record.
+            // The file is missing, or the line that ends here is longer than a record may be.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
                 Ok(false)
             }

@@ -1,10 +1,12 @@
+//! The options for opening a log.
+
 use crate::chain::LedgerFormat;
 use crate::key::LedgerKey;
 
-/// A segment of this size opens in any editor and holds some 150,000 records.
+/// The default size of a segment. Any editor can open such a file, and it holds about 150,000 records.
 const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
 
-/// How a log is written.
+/// The options for writing a log.
 #[derive(Clone, Debug)]
 pub struct LedgerOptions {
     pub(super) format: LedgerFormat,
@@ -13,7 +15,7 @@ pub struct LedgerOptions {
     pub(super) adoption: AdoptionOptions,
 }
 
-/// What somebody has decided to continue although the ledger can't vouch for it.
+/// Permissions to continue a log whose existing records can't be checked completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AdoptionOptions {
     pub(super) unsigned: bool,
@@ -21,7 +23,7 @@ pub(super) struct AdoptionOptions {
 }
 
 impl LedgerOptions {
-    /// A log of this format, without a key, in segments of 64 MiB.
+    /// Creates options for a log of this format, without a key, in segments of 64 MiB.
     #[must_use]
     pub fn new(format: LedgerFormat) -> Self {
         Self {
@@ -32,34 +34,34 @@ impl LedgerOptions {
         }
     }
 
-    /// Signs every record and the head. A log that was signed once can't be continued without,
-    /// and one that was begun without needs [`LedgerOptions::adopt_unsigned`].
+    /// Signs every record and the head with a key. A signed log can't be continued without its key, and an
+    /// unsigned log can be continued with a key only after [`LedgerOptions::adopt_unsigned`].
     #[must_use]
     pub fn with_key(self, key: LedgerKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// Begins a new segment before the present one grows over this size. Only the ledger's own
-    /// record of a recovery stays in the segment that it is about.
+    /// Starts a new segment before the current segment would exceed this size. Recovery records are an
+    /// exception: they are always written to the segment that they are about.
     #[must_use]
     pub fn with_segment_bytes(self, max_segment_bytes: u64) -> Self {
         Self { max_segment_bytes, ..self }
     }
 
-    /// Lets [`Ledger::open`](crate::Ledger::open) continue, with a key, records that nobody signed.
+    /// Allows [`Ledger::open`](crate::Ledger::open) to continue unsigned records with a key.
     ///
-    /// Anybody who can write the file may have written them, and the signatures that follow vouch
-    /// for them. So use it once, when somebody has looked at the log and said so, never as a
-    /// matter of course. The ledger records that it was done.
+    /// Anybody who can write the file may have written those records, and the signatures that follow will
+    /// vouch for them. Use this only once, after somebody has looked at the log and decided to adopt it, and
+    /// never by default. The ledger records the adoption.
     #[must_use]
     pub fn adopt_unsigned(self) -> Self {
         Self { adoption: AdoptionOptions { unsigned: true, ..self.adoption }, ..self }
     }
 
-    /// Lets [`Ledger::open`](crate::Ledger::open) continue records whose head is gone or damaged.
+    /// Allows [`Ledger::open`](crate::Ledger::open) to continue records whose head is missing or damaged.
     ///
-    /// Nothing shows whether more records followed them. So use it once, when somebody has looked
-    /// at the log and said so, never as a matter of course. The ledger records that it was done.
+    /// Without a head, nothing shows whether the log had more records. Use this only once, after somebody has
+    /// looked at the log and decided to adopt it, and never by default. The ledger records the adoption.
     #[must_use]
     pub fn adopt_without_head(self) -> Self {
         Self { adoption: AdoptionOptions { without_head: true, ..self.adoption }, ..self }

@@ -1,38 +1,41 @@
+//! The report about the repairs that were made when a log was opened.
+
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-/// What had to be put right before the log could be continued. Unless it is clean, the ledger has
-/// also appended it to the log, as a record whose only member is
+/// The repairs that were necessary before the log could be continued. Unless it is clean, the ledger has also
+/// appended this report to the log, in a record whose only member is
 /// [`RECOVERY_FIELD`](crate::RECOVERY_FIELD).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "a log that needed a recovery should not pass for one that did not"]
 pub struct LedgerRecovery {
-    /// What a crash left half-written, and no record tells of yet.
+    /// The half-written lines that crashes left behind and that no record reports yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub torn: Vec<TornTail>,
-    /// What happened to the head.
+    /// The state in which the head was found.
     pub head: HeadRecovery,
 }
 
 impl LedgerRecovery {
     pub(super) const NOTHING: Self = Self { torn: Vec::new(), head: HeadRecovery::InOrder };
 
-    /// Whether there was nothing to put right.
+    /// Returns true if nothing had to be repaired.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.torn.is_empty() && matches!(self.head, HeadRecovery::InOrder | HeadRecovery::Begun)
     }
 }
 
-/// The half-written end of a log, now in a file of its own.
+/// The half-written end of a log, which was moved to a file of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TornTail {
     /// The number that the record would have had.
     pub sequence: u64,
-    /// How many bytes there were.
+    /// The length of the half-written line in bytes.
     pub bytes: u64,
-    /// Where they are now; the record has only the name of the file, which is beside the log.
+    /// The file that contains the line now. It lies beside the log, and the recovery record contains only its
+    /// name.
     #[serde(serialize_with = "file_name")]
     pub kept_in: PathBuf,
 }
@@ -41,25 +44,25 @@ fn file_name<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Erro
     serializer.collect_str(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// What happened to the head when the log was opened.
+/// The state in which the head was found when the log was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeadRecovery {
-    /// It fits the log.
+    /// The head matches the log.
     InOrder,
-    /// There were no records yet, and no head.
+    /// The log is new: there were no records, and no head or an unsigned one.
     Begun,
-    /// A writer died between log and head: the records up to `to` have been checked back to the
-    /// head, which vouches for them now.
+    /// The head was behind, because a writer died between writing the log and the head. The newer records
+    /// were checked, and the head vouches for them now.
     BroughtForward {
-        /// What the head had vouched for.
+        /// The number of records that the head vouched for before.
         from: u64,
-        /// What it vouches for now.
+        /// The number of records that the head vouches for now.
         to: u64,
     },
-    /// The log had been written without a key and was adopted: it is signed from here on.
+    /// The log was written without a key and was adopted. It is signed from here on.
     Signed,
-    /// There was no readable head, and the records were adopted without one: nothing shows
-    /// whether the log had been cut before.
+    /// There was no readable head, and the records were adopted without one. Nothing shows whether the log
+    /// had been truncated before.
     Replaced,
 }

@@ -1,4 +1,4 @@
-//! The end of a chain, found on disk and checked against the head.
+//! Finds the end of the chain on disk, checks it against the head, and writes new lines after it.
 
 use std::cmp::Ordering;
 use std::fs::{self, File};
@@ -16,34 +16,35 @@ use crate::key::{KeyId, LedgerKey};
 use crate::record::{CheckedRecord, RecordIntegrity, RecordReader};
 use crate::tail::{LinesFromEnd, find_last_line_end};
 
-/// Where the next record goes.
+/// The end of the chain, where the next record is written.
 #[derive(Debug)]
 pub(super) struct ChainTip {
-    /// The segment that is being written, at the path of the log.
+    /// The current segment, at the path of the log.
     pub(super) file: File,
     pub(super) identity: FileIdentity,
     pub(super) length: u64,
-    /// The number that the segment will have once it is closed.
+    /// The number that the current segment will have once it is closed.
     pub(super) segment: u64,
-    /// Number and hash of the last record.
+    /// The number of the last record.
     pub(super) sequence: u64,
     pub(super) hash: Sha256Hash,
 }
 
 impl ChainTip {
-    /// Closes the segment that is being written and begins the next one.
+    /// Closes the current segment and starts the next one.
     ///
-    /// A crash after the renaming leaves no log file, only closed segments: the next opener makes
-    /// the file and goes on from the last of them. Other processes notice that the file at the
-    /// path is another one and look again.
+    /// A crash after the rename leaves only closed segments and no log file. The next opener then creates the
+    /// file and continues after the last closed segment. Other writers notice that the path leads to a
+    /// different file, and read the end of the chain again.
     pub(super) fn rotate(&mut self, log: &Path) -> Result<(), LedgerOpenError> {
         let closed = files::segment_path(log, self.segment);
         let file_error = |path: &Path| {
             let path = path.to_owned();
-            move |source| LedgerOpenError::File { step: "close the segment to", path, source }
+            move |source| LedgerOpenError::File { step: "close the segment as", path, source }
         };
         if files::stat_path(&closed).map_err(file_error(&closed))?.is_some() {
-            let taken = io::Error::new(io::ErrorKind::AlreadyExists, "a file is in the way: move it aside");
+            let taken =
+                io::Error::new(io::ErrorKind::AlreadyExists, "another file is in the way; move it aside");
             return Err(file_error(&closed)(taken));
         }
         let rotate = || {
@@ -58,19 +59,19 @@ impl ChainTip {
         Ok(())
     }
 
-    /// Writes lines behind the last and makes them durable, or takes back what came of it.
+    /// Writes lines at the end of the log and syncs them to disk. If that fails, rolls the write back.
     pub(super) fn write(&mut self, log: &Path, lines: &[u8]) -> Result<(), LedgerAppendError> {
         self.file.write_all(lines).map_err(|source| self.roll_back(log, "write to", source))?;
-        self.file.sync_data().map_err(|source| self.roll_back(log, "make durable", source))
+        self.file.sync_data().map_err(|source| self.roll_back(log, "sync", source))
     }
 
-    /// Moves on behind lines that have been written.
+    /// Moves the tip past lines that have been written.
     pub(super) fn advance(&mut self, bytes: u64, last: &AppendedRecord) {
         self.length += bytes;
         (self.sequence, self.hash) = (last.sequence, last.hash);
     }
 
-    /// Cuts off what a failed write left behind.
+    /// Cuts off the partial lines of a failed write, and returns the error to report.
     pub(super) fn roll_back(&self, log: &Path, step: &'static str, source: io::Error) -> LedgerAppendError {
         let path = log.to_owned();
         match self.file.set_len(self.length).and_then(|()| self.file.sync_data()) {
@@ -80,7 +81,7 @@ impl ChainTip {
     }
 }
 
-/// Everything that the end of a chain is found with. Needs the lock.
+/// The inputs for finding the end of the chain. The caller must hold the lock.
 #[derive(Clone, Copy)]
 pub(super) struct TipSearch<'a> {
     pub(super) log: &'a Path,
@@ -90,8 +91,8 @@ pub(super) struct TipSearch<'a> {
 }
 
 impl TipSearch<'_> {
-    /// Whether the chain still ends where this process remembers it to: the same file, no longer,
-    /// with the same last record, and a head that vouches for just that.
+    /// Returns true if the chain still ends at `tip`: the file and its length are the same, the last record
+    /// is the same, and the head vouches for exactly that record.
     pub(super) fn is_current_tip(self, tip: &ChainTip) -> io::Result<bool> {
         if tip.length == 0 || files::stat_path(self.log)? != Some((tip.identity, tip.length)) {
             return Ok(false);
@@ -115,8 +116,8 @@ impl TipSearch<'_> {
         Ok(authentic && ends.iter().all(|end| *end == Some((tip.sequence, tip.hash))))
     }
 
-    /// Finds the end of the chain and puts a torn line aside. Telling of it, and bringing the head
-    /// in order, is left to the caller.
+    /// Finds the end of the chain, and moves a torn line to a file of its own. The caller has to record that
+    /// and update the head.
     pub(super) fn find_tip(
         self,
         adoption: AdoptionOptions,
@@ -131,12 +132,12 @@ impl TipSearch<'_> {
             return Err(LedgerOpenError::SegmentMissing { path: files::segment_path(log, number) });
         }
         let SiblingFiles { closed, mut torn, .. } = siblings;
-        let new = files::stat_path(log).map_err(log_error("look at"))?.is_none();
+        let new = files::stat_path(log).map_err(log_error("inspect"))?.is_none();
         let file = files::open_or_create_to_append(log).map_err(log_error("open"))?;
         if new {
             files::sync_parent_folder(log).map_err(log_error("create"))?;
         }
-        let metadata = file.metadata().map_err(log_error("look at"))?;
+        let metadata = file.metadata().map_err(log_error("inspect"))?;
         let length = find_last_line_end(&file, metadata.len()).map_err(log_error("read"))?;
 
         let last = self.last_record(&file, length, closed.last().copied())?;
@@ -144,15 +145,15 @@ impl TipSearch<'_> {
         let head = self.check_against_head(head, last, (&file, length), adoption)?;
         let segment = closed.last().map_or(1, |number| number + 1);
         if let Some(known) = known {
-            let is_there = known.is_still_present(log, segment, self.reader).map_err(log_error("read"))?;
-            if !is_there || sequence < known.sequence {
+            let is_present = known.is_still_present(log, segment, self.reader).map_err(log_error("read"))?;
+            if !is_present || sequence < known.sequence {
                 return Err(LedgerOpenError::Replaced { path: log.to_owned(), known: known.sequence });
             }
         }
 
         if length < metadata.len() {
             let name = torn_tail::move_to_torn_file(log, &file, length, sequence + 1);
-            torn.push(name.map_err(log_error("put aside the torn end of"))?);
+            torn.push(name.map_err(log_error("move the torn end of"))?);
         }
         let torn = torn_tail::unreported_tails(log, &torn, sequence + 1)
             .map_err(log_error("list the torn ends of"))?;
@@ -167,8 +168,7 @@ impl TipSearch<'_> {
         Ok((tip, LedgerRecovery { torn, head }))
     }
 
-    /// The last record of the segment that is being written or, while that is empty, of the last
-    /// closed one.
+    /// Returns the last record of the current segment or, if that is empty, of the last closed segment.
     fn last_record(
         &self,
         file: &File,
@@ -182,7 +182,7 @@ impl TipSearch<'_> {
         let path = &files::segment_path(self.log, number);
         let file_error = |step| move |source| LedgerOpenError::File { step, path: path.clone(), source };
         let file = files::open_existing(path).map_err(file_error("open"))?;
-        let length = file.metadata().map_err(file_error("look at"))?.len();
+        let length = file.metadata().map_err(file_error("inspect"))?.len();
         let end = find_last_line_end(&file, length).map_err(file_error("read"))?;
         if end < length || end == 0 {
             return Err(broken_record_error(
@@ -208,13 +208,13 @@ impl TipSearch<'_> {
         match record.integrity {
             RecordIntegrity::Unsigned | RecordIntegrity::Signed(_) => Ok(Some(record)),
             RecordIntegrity::HashMismatch => {
-                Err(broken_record_error(path, "its hash does not fit its content".to_owned()))
+                Err(broken_record_error(path, "its hash doesn't match its content".to_owned()))
             }
             RecordIntegrity::NotCanonical => {
                 Err(broken_record_error(path, "it is not in canonical form".to_owned()))
             }
             RecordIntegrity::Forged(_) => {
-                Err(broken_record_error(path, "its MAC was not made with the key".to_owned()))
+                Err(broken_record_error(path, "its MAC was not made with this key".to_owned()))
             }
             RecordIntegrity::Unchecked(key_id) => Err(self.key_mismatch_error(key_id)),
         }
@@ -228,9 +228,9 @@ impl TipSearch<'_> {
         }
     }
 
-    /// Whether the chain that ends with `last` is the one that the head vouches for, and may be
-    /// continued. What follows is signed with the key, and vouches for all that was before; so
-    /// with a key, nothing is taken on trust unless somebody has decided to adopt it.
+    /// Checks that the head vouches for the chain that ends with `last`, and that the chain may be continued.
+    /// Later signatures vouch for all earlier records. So if there is a key, records that can't be checked
+    /// are rejected, unless somebody has decided to adopt them.
     fn check_against_head(
         &self,
         head: LedgerHeadState,
@@ -238,33 +238,33 @@ impl TipSearch<'_> {
         (file, end): (&File, u64),
         adoption: AdoptionOptions,
     ) -> Result<HeadRecovery, LedgerOpenError> {
-        let own = last.map(|record| record.integrity);
+        let integrity = last.map(|record| record.integrity);
         let head = match head {
             LedgerHeadState::Written(head) => head,
             LedgerHeadState::Empty if last.is_none() => return Ok(HeadRecovery::Begun),
             LedgerHeadState::Unreadable if last.is_none() => return Ok(HeadRecovery::Replaced),
             LedgerHeadState::Empty | LedgerHeadState::Unreadable => {
-                self.check_signed(own, adoption)?;
+                self.check_signed(integrity, adoption)?;
                 if !adoption.without_head {
                     return Err(LedgerOpenError::HeadMissing { path: self.log.to_owned() });
                 }
                 return Ok(HeadRecovery::Replaced);
             }
         };
-        match (head.signature, own) {
+        match (head.signature, integrity) {
             (HeadSignature::Forged(_), _) => {
-                return Err(self.head_mismatch_error("its signature was not made with the key"));
+                return Err(self.head_mismatch_error("its signature was not made with this key"));
             }
             (HeadSignature::Unchecked(key_id), _) => return Err(self.key_mismatch_error(key_id)),
             (HeadSignature::Unsigned, Some(RecordIntegrity::Signed(_))) if !adoption.unsigned => {
-                return Err(self.head_mismatch_error("it lost its signature"));
+                return Err(self.head_mismatch_error("it is not signed, but the last record is"));
             }
             (HeadSignature::Valid(_), Some(RecordIntegrity::Unsigned)) => {
                 return Err(
-                    self.head_mismatch_error("it is signed, and the last record was added without the key")
+                    self.head_mismatch_error("it is signed, but the last record was added without the key")
                 );
             }
-            (HeadSignature::Unsigned, _) => self.check_signed(own, adoption)?,
+            (HeadSignature::Unsigned, _) => self.check_signed(integrity, adoption)?,
             (HeadSignature::Valid(_), _) => {}
         }
         let (found, hash) = last.map_or((0, Sha256Hash::GENESIS), |record| (record.sequence, record.hash));
@@ -277,7 +277,7 @@ impl TipSearch<'_> {
                 });
             }
             Ordering::Equal if hash != head.hash => {
-                return Err(self.head_mismatch_error("the last record is another one"));
+                return Err(self.head_mismatch_error("it vouches for a different last record"));
             }
             Ordering::Equal => {}
             Ordering::Greater => self.verify_back_to_head(&head, file, end)?,
@@ -290,27 +290,28 @@ impl TipSearch<'_> {
         })
     }
 
-    /// With a key, records that nobody signed are continued only by somebody's decision.
+    /// Rejects unsigned records if there is a key, unless somebody has decided to adopt them.
     fn check_signed(
         &self,
-        own: Option<RecordIntegrity>,
+        integrity: Option<RecordIntegrity>,
         adoption: AdoptionOptions,
     ) -> Result<(), LedgerOpenError> {
         match self.key {
-            Some(key) if own == Some(RecordIntegrity::Unsigned) && !adoption.unsigned => {
+            Some(key) if integrity == Some(RecordIntegrity::Unsigned) && !adoption.unsigned => {
                 Err(LedgerOpenError::NotSigned { path: self.log.to_owned(), given: key.id() })
             }
             _ => Ok(()),
         }
     }
 
-    /// Checks every link from the end of the log back to the record that the head vouches for.
-    /// They are all in one segment: a writer brings the head forward before it begins another.
+    /// Checks every link from the end of the log back to the record that the head vouches for. All these
+    /// records are in the current segment, because a writer updates the head before it starts another
+    /// segment.
     fn verify_back_to_head(&self, head: &LedgerHead, file: &File, end: u64) -> Result<(), LedgerOpenError> {
         let mut lines = LinesFromEnd::new(file, end);
-        let mut wanted: Option<(u64, Sha256Hash)> = None;
+        let mut expected: Option<(u64, Sha256Hash)> = None;
         while let Some(record) = self.read_record_before(&mut lines, self.log)? {
-            if wanted.is_some_and(|wanted| wanted != (record.sequence, record.hash)) {
+            if expected.is_some_and(|expected| expected != (record.sequence, record.hash)) {
                 break;
             }
             if record.sequence == head.count + 1 {
@@ -319,9 +320,9 @@ impl TipSearch<'_> {
                 }
                 break;
             }
-            wanted = Some((record.sequence.saturating_sub(1), record.previous_hash));
+            expected = Some((record.sequence.saturating_sub(1), record.previous_hash));
         }
-        Err(self.head_mismatch_error("the records after those it vouches for do not continue them"))
+        Err(self.head_mismatch_error("the newer records don't continue those that it vouches for"))
     }
 
     fn head_mismatch_error(&self, fault: &str) -> LedgerOpenError {

@@ -1,8 +1,8 @@
-//! What a crash left half-written: moved to a file of its own, and never forgotten.
+//! Torn tails: half-written lines that a crash left at the end of a log.
 //!
-//! Three steps, any of which may be the last: the bytes are copied to `NAME.torn-N-I`, cut off the
-//! log, and told of by the log's next record, which has the number N itself. So a torn file of the
-//! number that comes next is one that no record tells of yet.
+//! A torn tail is handled in three steps, and a crash may come after any of them: the bytes are copied to
+//! `NAME.torn-N-I`, then cut off the log, and then reported by the next record of the log, which gets the
+//! number N itself. So if N is the number of the next record, the file `torn-N-I` hasn't been reported yet.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
@@ -11,11 +11,12 @@ use std::path::Path;
 use super::TornTail;
 use crate::files::{self, TornFileName};
 
-/// The most that one record tells of; a crash makes one, and a crash while putting it aside another.
+/// The maximum number of torn files that a recovery record lists. A crash creates one torn file, and a crash
+/// while moving the tail creates another.
 const MAX_REPORTED_TAILS: usize = 64;
 
-/// Copies what follows `end` to a new file, and then cuts it off. A crash in between leaves both;
-/// the next opener makes a second copy.
+/// Copies the bytes after `end` to a new file, and then cuts them off the log. After a crash in between, the
+/// next opener makes a second copy.
 pub(super) fn move_to_torn_file(
     log: &Path,
     file: &File,
@@ -32,7 +33,7 @@ pub(super) fn move_to_torn_file(
         files::sync_parent_folder(&path)
     };
     copy().inspect_err(|_: &io::Error| {
-        // Half a copy is of no use, and the log still has the whole; a failure here changes nothing.
+        // The log still has all the bytes, so the partial copy can go. It is harmless if removing it fails.
         drop(fs::remove_file(&path));
     })?;
     file.set_len(end)?;
@@ -51,7 +52,7 @@ fn create_torn_file(log: &Path, sequence: u64) -> io::Result<(TornFileName, File
     }
 }
 
-/// Those of the torn files that no record tells of while `sequence` is the number that comes next.
+/// Returns the torn files that no record reports yet, given that the next record has the number `sequence`.
 pub(super) fn unreported_tails(
     log: &Path,
     names: &[TornFileName],

@@ -1,4 +1,4 @@
-//! The fast way and the slow way to read a line never disagree.
+//! The canonical scanner and the parser never disagree about a line.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn readers() -> [RecordReader; 2] {
     [RecordReader::new(&format, None), RecordReader::new(&format, Some(&LedgerKey::from_bytes(&[3; 32])))]
 }
 
-/// Names around the chain's own, so that those stand first, last and in between.
+/// Generates member names that sort before, between and after the members of the chain.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{1,3}",
@@ -46,7 +46,7 @@ fn fields() -> impl Strategy<Value = Map<String, Value>> {
     btree_map(name(), value(), 0..6).prop_map(|members| members.into_iter().collect())
 }
 
-/// Both ways of reading, as far as the fast one says anything.
+/// Checks that the scanner and the parser return the same result, if the scanner accepts the line.
 fn assert_readers_agree(line: &[u8]) -> Result<(), TestCaseError> {
     for reader in readers() {
         if let Some((record, length)) = reader.read_canonical(line) {
@@ -72,13 +72,13 @@ proptest! {
         let [without_key, with_key] = readers();
         let previous_hash = Sha256Hash::of(&[b"before"]);
         let expected = |own| Ok(CheckedRecord { sequence: 7, previous_hash, hash: sealed.hash, integrity: own, is_adoption: false });
-        let (blind, seeing) = match (signed, changed) {
+        let (checked_without_key, checked_with_key) = match (signed, changed) {
             (false, _) => (RecordIntegrity::Unsigned, RecordIntegrity::Unsigned),
             (true, false) => (RecordIntegrity::Unchecked(key.id()), RecordIntegrity::Signed(key.id())),
             (true, true) => (RecordIntegrity::Unchecked(key.id()), RecordIntegrity::Unchecked(key.id())),
         };
-        prop_assert_eq!(without_key.read(line), expected(blind));
-        prop_assert_eq!(with_key.read(line), expected(seeing));
+        prop_assert_eq!(without_key.read(line), expected(checked_without_key));
+        prop_assert_eq!(with_key.read(line), expected(checked_with_key));
     }
 
     #[test]
@@ -113,7 +113,7 @@ fn ordinary_records_use_the_canonical_scanner() {
 }
 
 #[test]
-fn another_way_to_write_a_record_is_recognised_and_not_taken_for_it() {
+fn a_record_in_another_spelling_is_not_canonical() {
     let format = LedgerFormat::new("receipt_hash").unwrap();
     let nested = serde_json::json!({"x": 1, "y": [10, "\u{8}/é"]});
     let fields: Map<String, Value> =

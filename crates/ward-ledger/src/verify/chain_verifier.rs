@@ -1,8 +1,8 @@
-//! Which link is broken, and how.
+//! Finds the first broken link of a chain, and classifies it.
 //!
-//! Three things are known of each record: its number, the hash of the one before it as it claims,
-//! and whether its own hash fits. A record that doesn't continue the chain is a suspicion; the
-//! rest of the log decides what it means.
+//! Three facts are known about each record: its number, the previous hash that it claims, and whether its own
+//! hash matches. A line that doesn't continue the chain is a suspect. The rest of the log shows what happened
+//! to it.
 
 use super::report::{BreakKind, ChainBreak, LogAuthenticity};
 use crate::canonical::RecordParseError;
@@ -11,17 +11,18 @@ use crate::error::LedgerReadError;
 use crate::hash::Sha256Hash;
 use crate::key::KeyId;
 use crate::lines::{LinePosition, LogLines, ParsedLine};
+use crate::plural::record_count;
 use crate::record::{CheckedRecord, RecordIntegrity, RecordReader};
 
-/// How many accepted records are remembered, to find the first of several that were slipped in.
+/// The number of accepted records to remember, for finding the first of several inserted records.
 const RECENT_RECORDS: usize = 64;
 
 pub(super) struct ChainVerifier<'a> {
     format: &'a LedgerFormat,
     key: Option<KeyId>,
-    /// Count and hash that the head vouches for.
+    /// The number of records and the last hash that the head vouches for.
     head: Option<(u64, Sha256Hash)>,
-    /// Number and hash of the last accepted record.
+    /// The number of the last accepted record.
     sequence: u64,
     hash: Sha256Hash,
     segment: u64,
@@ -29,18 +30,18 @@ pub(super) struct ChainVerifier<'a> {
     recent: Vec<(CheckedRecord, LinePosition)>,
 }
 
-/// Where the signatures of a log begin.
+/// The record at which the signatures of a log begin.
 #[derive(Clone, Copy)]
 struct SignatureStart {
     by: KeyId,
     from: u64,
-    /// Nothing stands before them, or they begin with an adoption.
+    /// True if no records come before the first signature, or if the first signed record adopts them.
     vouches_for_all: bool,
 }
 
 /// A line that doesn't continue the chain.
 pub(super) struct SuspectLine {
-    place: LinePosition,
+    position: LinePosition,
     reason: SuspectReason,
 }
 
@@ -49,23 +50,23 @@ enum SuspectReason {
     Truncated,
     HashMismatch(CheckedRecord),
     NotCanonical(CheckedRecord),
-    /// Another number or another previous hash than the next record must have.
+    /// The number or the previous hash is not that of the next record.
     BrokenLink(CheckedRecord),
     OtherKey(CheckedRecord, KeyId),
     InvalidMac(CheckedRecord),
     Unsigned(CheckedRecord),
-    /// A sound chain, but not the one that the head vouches for.
+    /// The chain is intact, but not the chain that the head vouches for.
     HeadMismatch,
 }
 
-/// What the rest of the log shows.
+/// Findings in the rest of the log, after the suspect.
 #[derive(Default)]
 struct RestOfLog {
-    /// The record that continues the chain stands further down.
+    /// The record that continues the chain comes later.
     has_continuation: bool,
-    /// The suspect stands further down once more.
+    /// The suspect occurs again later.
     has_copy: bool,
-    /// A record further down continues the suspect.
+    /// A later record continues the suspect.
     has_follower: bool,
 }
 
@@ -95,7 +96,8 @@ impl<'a> ChainVerifier<'a> {
         self.signed.is_some()
     }
 
-    /// Of a log without records, the head is all that can be signed.
+    /// Returns who wrote the log, as far as the signatures show. In a log without records, only the head can
+    /// be signed.
     pub(super) fn authenticity(&self, signed_head: bool) -> LogAuthenticity {
         match (self.signed, self.key) {
             (Some(SignatureStart { by, from, vouches_for_all }), Some(_)) => match vouches_for_all {
@@ -111,49 +113,49 @@ impl<'a> ChainVerifier<'a> {
         }
     }
 
-    /// Takes the line as the next link, or says why it isn't.
+    /// Accepts the line as the next link, or returns it as a suspect.
     pub(super) fn accept(
         &mut self,
-        place: &LinePosition,
+        position: &LinePosition,
         line: &ParsedLine<CheckedRecord>,
     ) -> Result<(), SuspectLine> {
-        let suspicion = |doubt| Err(SuspectLine { place: place.clone(), reason: doubt });
+        let suspect = |reason| Err(SuspectLine { position: position.clone(), reason });
         let record = match line {
             ParsedLine::Record(record) => *record,
-            ParsedLine::Invalid(fault) => return suspicion(SuspectReason::ParseFailed(fault.clone())),
-            ParsedLine::Torn { .. } => return suspicion(SuspectReason::Truncated),
+            ParsedLine::Invalid(fault) => return suspect(SuspectReason::ParseFailed(fault.clone())),
+            ParsedLine::Torn { .. } => return suspect(SuspectReason::Truncated),
         };
         if record.integrity == RecordIntegrity::HashMismatch {
-            return suspicion(SuspectReason::HashMismatch(record));
+            return suspect(SuspectReason::HashMismatch(record));
         }
         if !self.is_continued_by(&record) {
-            return suspicion(SuspectReason::BrokenLink(record));
+            return suspect(SuspectReason::BrokenLink(record));
         }
         let key_id = match record.integrity {
-            RecordIntegrity::NotCanonical => return suspicion(SuspectReason::NotCanonical(record)),
+            RecordIntegrity::NotCanonical => return suspect(SuspectReason::NotCanonical(record)),
             RecordIntegrity::HashMismatch | RecordIntegrity::Unsigned => None,
-            RecordIntegrity::Forged(_) => return suspicion(SuspectReason::InvalidMac(record)),
+            RecordIntegrity::Forged(_) => return suspect(SuspectReason::InvalidMac(record)),
             RecordIntegrity::Unchecked(key_id) if self.key.is_some() => {
-                return suspicion(SuspectReason::OtherKey(record, key_id));
+                return suspect(SuspectReason::OtherKey(record, key_id));
             }
             RecordIntegrity::Signed(key_id) | RecordIntegrity::Unchecked(key_id) => Some(key_id),
         };
         match (self.signed, key_id) {
-            (Some(_), None) => return suspicion(SuspectReason::Unsigned(record)),
+            (Some(_), None) => return suspect(SuspectReason::Unsigned(record)),
             (Some(before), Some(now)) if before.by != now => {
-                return suspicion(SuspectReason::OtherKey(record, now));
+                return suspect(SuspectReason::OtherKey(record, now));
             }
             _ => {}
         }
         if self.head.is_some_and(|(count, hash)| count == record.sequence && hash != record.hash) {
-            return suspicion(SuspectReason::HeadMismatch);
+            return suspect(SuspectReason::HeadMismatch);
         }
         if self.signed.is_none() {
             let vouches_for_all = record.sequence == 1 || record.is_adoption;
             self.signed = key_id.map(|by| SignatureStart { by, from: record.sequence, vouches_for_all });
         }
-        self.remember(record, place);
-        (self.sequence, self.hash, self.segment) = (record.sequence, record.hash, place.segment.number);
+        self.remember(record, position);
+        (self.sequence, self.hash, self.segment) = (record.sequence, record.hash, position.segment.number);
         Ok(())
     }
 
@@ -161,20 +163,20 @@ impl<'a> ChainVerifier<'a> {
         record.sequence == self.sequence + 1 && record.previous_hash == self.hash
     }
 
-    fn remember(&mut self, record: CheckedRecord, place: &LinePosition) {
+    fn remember(&mut self, record: CheckedRecord, position: &LinePosition) {
         if self.recent.len() == 2 * RECENT_RECORDS {
             self.recent.drain(..RECENT_RECORDS);
         }
-        self.recent.push((record, place.clone()));
+        self.recent.push((record, position.clone()));
     }
 
-    /// Reads the rest of the log and says what happened.
+    /// Reads the rest of the log and classifies the break.
     pub(super) fn diagnose_break(
         &self,
-        suspicion: SuspectLine,
+        suspect: SuspectLine,
         lines: &mut LogLines<RecordReader>,
     ) -> Result<ChainBreak, LedgerReadError> {
-        let suspect = match &suspicion.reason {
+        let suspect_record = match &suspect.reason {
             SuspectReason::HashMismatch(record)
             | SuspectReason::NotCanonical(record)
             | SuspectReason::BrokenLink(record)
@@ -190,22 +192,18 @@ impl<'a> ChainVerifier<'a> {
                 continue;
             }
             rest.has_continuation |= self.is_continued_by(&record);
-            if let Some(suspect) = suspect {
-                rest.has_copy |= (record.sequence, record.hash) == (suspect.sequence, suspect.hash);
-                rest.has_follower |= record.previous_hash == suspect.hash;
+            if let Some(other) = suspect_record {
+                rest.has_copy |= (record.sequence, record.hash) == (other.sequence, other.hash);
+                rest.has_follower |= record.previous_hash == other.hash;
             }
         }
-        Ok(self.classify_break(suspicion, &rest))
+        Ok(self.classify_break(suspect, &rest))
     }
 
-    fn classify_break(
-        &self,
-        SuspectLine { place, reason: doubt }: SuspectLine,
-        rest: &RestOfLog,
-    ) -> ChainBreak {
+    fn classify_break(&self, SuspectLine { position, reason }: SuspectLine, rest: &RestOfLog) -> ChainBreak {
         let next = self.sequence + 1;
-        let at = |kind, detail: String| ChainBreak::new(kind, &place, next, detail);
-        match doubt {
+        let at = |kind, detail: String| ChainBreak::new(kind, &position, next, detail);
+        match reason {
             SuspectReason::ParseFailed(fault @ RecordParseError::UnexpectedEnd) => {
                 at(BreakKind::Truncated, fault.to_string())
             }
@@ -221,7 +219,7 @@ impl<'a> ChainVerifier<'a> {
             {
                 at(
                     BreakKind::Inserted,
-                    "the chain goes on after this line as if it were not there".to_owned(),
+                    "the chain continues after this line as if it didn't exist".to_owned(),
                 )
             }
             SuspectReason::ParseFailed(fault @ RecordParseError::NotRecord(_)) => {
@@ -231,55 +229,54 @@ impl<'a> ChainVerifier<'a> {
                 at(BreakKind::Truncated, "a closed segment ends in the middle of a record".to_owned())
             }
             SuspectReason::HashMismatch(_) => {
-                at(BreakKind::Edited, "its hash does not fit its content".to_owned())
+                at(BreakKind::Edited, "its hash doesn't match its content".to_owned())
             }
             SuspectReason::NotCanonical(_) => at(BreakKind::Edited, "it is not in canonical form".to_owned()),
             SuspectReason::InvalidMac(_) => {
-                at(BreakKind::Edited, "its MAC was not made with the key".to_owned())
+                at(BreakKind::Edited, "its MAC was not made with this key".to_owned())
             }
             SuspectReason::Unsigned(_)
                 if rest.has_follower || self.head.is_some_and(|(count, _)| count >= next) =>
             {
-                at(BreakKind::Edited, "it lost its MAC, and the records before it have one".to_owned())
+                at(BreakKind::Edited, "it has no MAC, but the records before it do".to_owned())
             }
             SuspectReason::Unsigned(_) => at(
                 BreakKind::Inserted,
-                "it was added without the key that the records before it have".to_owned(),
+                "it was added without the key that signed the records before it".to_owned(),
             ),
             SuspectReason::OtherKey(_, key_id) => at(BreakKind::WrongKey, self.explain_key(key_id)),
             SuspectReason::HeadMismatch => at(
                 BreakKind::Edited,
-                "the chain was rewritten: the head vouches for another record of this number".to_owned(),
+                "the chain was rewritten: the head vouches for a different record with this number"
+                    .to_owned(),
             ),
-            SuspectReason::BrokenLink(record) => self.classify_link_break(&record, &place, rest),
+            SuspectReason::BrokenLink(record) => self.classify_link_break(&record, &position, rest),
         }
     }
 
     fn classify_link_break(
         &self,
         record: &CheckedRecord,
-        place: &LinePosition,
+        position: &LinePosition,
         rest: &RestOfLog,
     ) -> ChainBreak {
         let next = self.sequence + 1;
         let found = record.sequence;
         if found > next {
             let (kind, detail) = match (rest.has_continuation, rest.has_copy) {
-                (true, true) => {
-                    (BreakKind::Inserted, format!("a copy of record {found}, which stands further down"))
-                }
+                (true, true) => (BreakKind::Inserted, format!("a copy of record {found}, which comes later")),
                 (true, false) => {
-                    (BreakKind::Reordered, format!("record {found} stands where record {next} belongs"))
+                    (BreakKind::Reordered, format!("record {found} is in the place of record {next}"))
                 }
-                (false, _) => (BreakKind::Removed, self.explain_gap(found, place)),
+                (false, _) => (BreakKind::Removed, self.explain_gap(found, position)),
             };
-            return ChainBreak::new(kind, place, next, detail);
+            return ChainBreak::new(kind, position, next, detail);
         }
         if found == next {
-            return self.classify_rehashed_record(place, rest);
+            return self.classify_rehashed_record(position, rest);
         }
-        // Every number up to the last is taken, so one of two records is not of this chain: this
-        // one, or those that stand where its successors belong.
+        // All lower numbers are already in use, so either this record was inserted, or the earlier record
+        // with the same number and its successors were.
         let rival = self.recent.iter().find(|(other, _)| other.sequence == found);
         match rival {
             Some((other, other_place))
@@ -287,45 +284,46 @@ impl<'a> ChainVerifier<'a> {
                     && other.hash != record.hash
                     && other.previous_hash == record.previous_hash =>
             {
-                let detail = "the chain goes on after it as if it were not there".to_owned();
+                let detail = "the chain continues after it as if it didn't exist".to_owned();
                 ChainBreak::new(BreakKind::Inserted, other_place, found, detail)
             }
             Some((other, _)) if other.hash == record.hash => {
-                ChainBreak::new(BreakKind::Inserted, place, next, format!("a copy of record {found}"))
+                ChainBreak::new(BreakKind::Inserted, position, next, format!("a copy of record {found}"))
             }
             _ => ChainBreak::new(
                 BreakKind::Inserted,
-                place,
+                position,
                 next,
-                format!("there is a record {found} already"),
+                format!("there already is a record {found}"),
             ),
         }
     }
 
-    /// The number is right and the link is not: a record was changed and given a new hash. It is
-    /// the one before, whose old hash this record still carries.
-    fn classify_rehashed_record(&self, place: &LinePosition, rest: &RestOfLog) -> ChainBreak {
+    /// Classifies a record with the right number and a wrong previous hash. Usually the record before it was
+    /// changed and given a new hash, while this record still contains the old hash.
+    fn classify_rehashed_record(&self, position: &LinePosition, rest: &RestOfLog) -> ChainBreak {
         if rest.has_continuation {
-            let detail = "it does not continue the record before it, and one further down does".to_owned();
-            return ChainBreak::new(BreakKind::Inserted, place, self.sequence + 1, detail);
+            let detail = "it doesn't continue the record before it, but a later record does".to_owned();
+            return ChainBreak::new(BreakKind::Inserted, position, self.sequence + 1, detail);
         }
         match self.recent.last() {
             Some((_, before)) => {
-                let detail = "it was given a new hash, and the next record carries the old one".to_owned();
+                let detail =
+                    "its hash was changed, but the next record still contains the old hash".to_owned();
                 ChainBreak::new(BreakKind::Edited, before, self.sequence, detail)
             }
             None => {
-                let detail = "the first record must carry 64 zeros as the hash before it".to_owned();
-                ChainBreak::new(BreakKind::Edited, place, 1, detail)
+                let detail = "the previous hash of the first record must be 64 zeros".to_owned();
+                ChainBreak::new(BreakKind::Edited, position, 1, detail)
             }
         }
     }
 
-    fn explain_gap(&self, found: u64, place: &LinePosition) -> String {
+    fn explain_gap(&self, found: u64, position: &LinePosition) -> String {
         let (next, last) = (self.sequence + 1, found - 1);
         let records =
             if next == last { format!("record {next} is") } else { format!("records {next} to {last} are") };
-        let missing = self.segment + 1..place.segment.number;
+        let missing = self.segment + 1..position.segment.number;
         match missing.end.saturating_sub(missing.start) {
             0 => format!("{records} missing"),
             1 => format!("{records} missing with segment {:06}", missing.start),
@@ -335,19 +333,19 @@ impl<'a> ChainVerifier<'a> {
 
     fn explain_missing_members(&self, fault: &RecordParseError) -> String {
         if self.sequence == 0 {
-            return format!("{fault}; is this a log whose hashes are called `{}`?", self.format.hash_field());
+            return format!("{fault}; is `{}` the hash member of this log?", self.format.hash_field());
         }
         fault.to_string()
     }
 
     fn explain_key(&self, key_id: KeyId) -> String {
         match self.key.or(self.signed.map(|signed| signed.by)) {
-            Some(expected) => format!("signed with key {key_id}, and checked with key {expected}"),
+            Some(expected) => format!("signed with key {key_id}, but checked with key {expected}"),
             None => format!("signed with key {key_id}"),
         }
     }
 
-    /// What the head, and the names of the files, say of a log whose links hold.
+    /// Checks the end of a log with intact links against the head and the names of its segments.
     pub(super) fn check_log_end(
         &self,
         last: Option<&LinePosition>,
@@ -358,11 +356,13 @@ impl<'a> ChainVerifier<'a> {
             (0, None) => return None,
             (0, Some(number)) => (
                 BreakKind::Removed,
-                format!("segment {number:06} is missing, and the links hold: others were renamed or joined"),
+                format!(
+                    "segment {number:06} is missing, but the links hold: segments were renamed or joined"
+                ),
             ),
-            (gone, _) => (
+            _ => (
                 BreakKind::Truncated,
-                format!("the head vouches for {vouched} records, and the last {gone} are gone"),
+                format!("the head vouches for {}, but the log has {}", record_count(vouched), self.sequence),
             ),
         };
         Some(ChainBreak::after(kind, last, self.sequence + 1, detail))

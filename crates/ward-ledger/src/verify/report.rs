@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs.
+//! The report of a verification, for people and for programs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,37 +8,39 @@ use serde::Serialize;
 use crate::hash::Sha256Hash;
 use crate::key::KeyId;
 use crate::lines::LinePosition;
+use crate::plural::{plural_suffix, record_count};
 
-/// The outcome of a check.
+/// The result of verifying a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerificationReport {
-    /// The log that was checked.
+    /// The path of the log that was verified.
     pub log: PathBuf,
-    /// How many records in a row are sound, from the first.
+    /// The number of sound records, counted from the first record to the first break.
     pub records: u64,
-    /// How many files the log has.
+    /// The number of segments of the log, including the current segment.
     pub segments: u64,
-    /// The hash of the last sound record: write it down elsewhere, and nobody can rewrite the
-    /// log unnoticed, not even with the key.
+    /// The hash of the last sound record. If you keep it somewhere else, nobody can rewrite the log
+    /// unnoticed, not even with the key.
     pub last_hash: Option<Sha256Hash>,
-    /// The first broken link.
+    /// The first broken link, if any.
     pub broken: Option<ChainBreak>,
-    /// What a crash left half-written at the end; the next writer puts it aside.
+    /// A half-written line that a crash left at the end. The next writer moves it to a file of its own.
     pub torn: Option<TornLine>,
-    /// Files that are named like segments of this log and are none. What they hold was not read.
+    /// The names of files that are named like segments of this log but are not part of it. They were not
+    /// read.
     pub strays: Vec<String>,
-    /// Whether anything is missing at the end.
+    /// The result of checking for missing records at the end.
     pub completeness: LogCompleteness,
-    /// Whether the holder of the key wrote it.
+    /// The result of checking the signatures.
     pub authenticity: LogAuthenticity,
 }
 
 impl VerificationReport {
-    /// Whether nothing speaks against the log.
+    /// Returns true if the verification found nothing wrong.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let complete = match self.completeness {
-            // Of a log without signatures a lone copy may be checked.
+            // A copy of an unsigned log may be verified without its head.
             LogCompleteness::Complete { .. } | LogCompleteness::NoHead => true,
             LogCompleteness::HeadMissing
             | LogCompleteness::HeadUnreadable
@@ -57,34 +59,35 @@ impl VerificationReport {
     }
 }
 
-/// A broken link.
+/// The place and kind of a broken link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainBreak {
-    /// What was done.
+    /// The kind of change that broke the link.
     pub kind: BreakKind,
-    /// The file.
+    /// The name of the file that contains the line.
     pub segment: String,
-    /// The line in it, from 1.
+    /// The line number in the file, starting at 1.
     pub line: u64,
-    /// The number of the record that should be there.
+    /// The number of the record that belongs here.
     pub sequence: u64,
-    /// The evidence.
+    /// The evidence, as a sentence for people.
     pub detail: String,
 }
 
 impl ChainBreak {
-    pub(super) fn new(kind: BreakKind, place: &LinePosition, sequence: u64, detail: String) -> Self {
-        Self { kind, segment: place.segment.name(), line: place.line, sequence, detail }
+    pub(super) fn new(kind: BreakKind, position: &LinePosition, sequence: u64, detail: String) -> Self {
+        Self { kind, segment: position.segment.name(), line: position.line, sequence, detail }
     }
 
-    /// A break behind the last line.
+    /// Creates a break after the last line.
     pub(super) fn after(kind: BreakKind, last: Option<&LinePosition>, sequence: u64, detail: String) -> Self {
-        let (segment, line) = last.map_or((String::new(), 0), |place| (place.segment.name(), place.line));
+        let (segment, line) =
+            last.map_or((String::new(), 0), |position| (position.segment.name(), position.line));
         Self { kind, segment, line: line + 1, sequence, detail }
     }
 }
 
-/// What was done to a log.
+/// The kind of change that broke a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakKind {
@@ -92,99 +95,100 @@ pub enum BreakKind {
     Edited,
     /// Records are missing between others.
     Removed,
-    /// A record was added that the chain doesn't know.
+    /// A record was added that is not part of the chain.
     Inserted,
-    /// A record stands in another place.
+    /// A record was moved to another place.
     Reordered,
-    /// Something was cut off: the last records, or the end of a line or segment.
+    /// The last records, or the end of a line or segment, were cut off.
     Truncated,
-    /// A line is no JSON object.
+    /// A line is not a JSON object.
     NotJson,
-    /// A record is signed with another key.
+    /// A record is signed with a different key.
     WrongKey,
 }
 
-/// A last line without an end.
+/// A last line without a newline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TornLine {
-    /// The file.
+    /// The name of the file that contains the line.
     pub segment: String,
-    /// The line in it, from 1.
+    /// The line number in the file, starting at 1.
     pub line: u64,
-    /// How many bytes there are.
+    /// The length of the line in bytes.
     pub bytes: u64,
 }
 
-/// Whether records are missing at the end.
+/// The result of checking for missing records at the end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogCompleteness {
-    /// All that the head vouches for is there.
+    /// All records that the head vouches for are present.
     Complete {
-        /// How many records that is.
+        /// The number of records that the head vouches for.
         vouched: u64,
-        /// Records after those: sound links, but cutting them off would not be noticed. A crash
-        /// between log and head leaves some, until the next writer comes.
+        /// The number of records after those. Their links are intact, but removing them would go unnoticed. A
+        /// crash between writing the log and the head leaves such records until the next writer updates the
+        /// head.
         unvouched: u64,
     },
-    /// Records that the head vouches for are gone.
+    /// Records that the head vouches for are missing.
     Cut {
-        /// How many there were.
+        /// The number of records that the head vouches for.
         vouched: u64,
-        /// How many there are.
+        /// The number of records that are left.
         found: u64,
     },
-    /// The chain breaks before its end.
+    /// The chain breaks before its end, so the end was not checked.
     NotReached {
-        /// How many records the head vouches for.
+        /// The number of records that the head vouches for.
         vouched: u64,
     },
-    /// There is no head: a cut would not be noticed.
+    /// There is no head, so missing records would go unnoticed.
     NoHead,
-    /// There is no head, and a log that is signed, or should be, always has one.
+    /// There is no head, although a log that is or should be signed always has one.
     HeadMissing,
-    /// The head is damaged: a cut would not be noticed.
+    /// The head is damaged, so missing records would go unnoticed.
     HeadUnreadable,
     /// The head was not written by the holder of the key.
     HeadForged,
-    /// The head is signed with another key.
+    /// The head is signed with a different key.
     HeadOfOtherKey {
-        /// The key that signed it.
+        /// The key that signed the head.
         key_id: KeyId,
     },
 }
 
-/// Whether the holder of the key wrote the log.
+/// The result of checking the signatures of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogAuthenticity {
-    /// There are no signatures: whoever can write the files can also write them anew.
+    /// The log is not signed, so anybody who can write the files can rewrite the log.
     Unsigned,
-    /// There are no signatures, and a key was given to check them with: anybody may have put this
-    /// in the place of a signed log.
+    /// The log is not signed, although a key was given. Anybody may have put this log in the place of a
+    /// signed one.
     NotSigned {
         /// The key that was given.
         given: KeyId,
     },
-    /// Every record from `from` on was signed with the key that was given, up to the first break.
+    /// Every record from `from` up to the first break is signed with the given key.
     Signed {
-        /// The key.
+        /// The id of the key.
         key_id: KeyId,
-        /// The first signed record. If it is not the very first, it tells that those before it
-        /// were adopted, and vouches for them.
+        /// The number of the first signed record. If it is not 1, this record adopts the records before it,
+        /// and so vouches for them.
         from: u64,
     },
-    /// Signed with the key that was given from `from` on, which does not tell of an adoption: the
-    /// records before it may be anybody's.
+    /// Every record from `from` on is signed with the given key, but that record doesn't adopt the records
+    /// before it, so anybody may have written those.
     NotAdopted {
-        /// The key.
+        /// The id of the key.
         key_id: KeyId,
-        /// The first signed record.
+        /// The number of the first signed record.
         from: u64,
     },
-    /// The log is signed, and the key to check it was not given.
+    /// The log is signed, but no key was given to check it.
     NoKey {
-        /// The key that is needed.
+        /// The id of the key that is needed.
         key_id: KeyId,
     },
 }
@@ -214,28 +218,33 @@ impl fmt::Display for LogCompleteness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Complete { vouched, unvouched: 0 } => {
-                write!(formatter, "the head vouches for all {vouched} records")
+                write!(formatter, "the head vouches for all records ({vouched})")
             }
             Self::Complete { vouched, unvouched } => write!(
                 formatter,
-                "the head vouches for {vouched} records; nothing vouches for the {unvouched} after them"
+                "the head vouches for the first {}, but not for the last {unvouched}",
+                record_count(*vouched)
             ),
             Self::Cut { vouched, found } => {
-                write!(formatter, "the head vouches for {vouched} records, and there are {found}")
+                write!(formatter, "the head vouches for {}, but the log has {found}", record_count(*vouched))
             }
             Self::NotReached { vouched } => {
-                write!(formatter, "not judged behind the break; the head vouches for {vouched} records")
+                write!(
+                    formatter,
+                    "not checked after the break; the head vouches for {}",
+                    record_count(*vouched)
+                )
             }
             Self::NoHead => {
-                formatter.write_str("unknown: there is no head, so that a cut end would not show")
+                formatter.write_str("unknown: there is no head, so missing records would go unnoticed")
             }
-            Self::HeadMissing => formatter.write_str("the head is gone, and a signed log always has one"),
+            Self::HeadMissing => formatter.write_str("the head is missing, but a signed log always has one"),
             Self::HeadUnreadable => {
-                formatter.write_str("unknown: the head is damaged, so that a cut end would not show")
+                formatter.write_str("unknown: the head is damaged, so missing records would go unnoticed")
             }
             Self::HeadForged => formatter.write_str("the head was not written by the holder of the key"),
             Self::HeadOfOtherKey { key_id } => {
-                write!(formatter, "the head is signed with another key, {key_id}")
+                write!(formatter, "the head is signed with a different key, {key_id}")
             }
         }
     }
@@ -245,7 +254,7 @@ impl fmt::Display for LogAuthenticity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsigned => {
-                formatter.write_str("not signed: whoever can write the files can rewrite all of it")
+                formatter.write_str("not signed: anybody who can write the files can rewrite the log")
             }
             Self::NotSigned { given } => {
                 write!(formatter, "not signed with key {given}: anybody may have written it")
@@ -254,28 +263,27 @@ impl fmt::Display for LogAuthenticity {
             Self::Signed { key_id, from } => {
                 write!(
                     formatter,
-                    "signed with key {key_id} from record {from} on, which adopted those before it"
+                    "signed with key {key_id} from record {from} on, which adopts the records before it"
                 )
             }
             Self::NotAdopted { key_id, from } => write!(
                 formatter,
-                "signed with key {key_id} from record {from} on, and nothing tells that those before it were adopted"
+                "signed with key {key_id} from record {from} on, which doesn't adopt the records before it"
             ),
-            Self::NoKey { key_id } => write!(formatter, "not checked: it needs key {key_id}"),
+            Self::NoKey { key_id } => write!(formatter, "not checked: key {key_id} is needed"),
         }
     }
 }
 
 impl fmt::Display for VerificationReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
         let (records, segments) = (self.records, self.segments);
         writeln!(
             formatter,
             "{}: {records} sound record{} in {segments} segment{}",
             self.log.display(),
-            plural(records),
-            plural(segments)
+            plural_suffix(records),
+            plural_suffix(segments)
         )?;
         match &self.broken {
             Some(broken) => writeln!(formatter, "integrity:    {broken}")?,
@@ -284,12 +292,16 @@ impl fmt::Display for VerificationReport {
         if let Some(TornLine { segment, line, bytes }) = &self.torn {
             writeln!(
                 formatter,
-                "torn end:     {bytes} bytes of an unfinished record ({segment}, line {line}), for the next writer to put aside"
+                "torn end:     {bytes} byte{} of an unfinished record ({segment}, line {line}); the next writer moves this line aside",
+                plural_suffix(*bytes)
             )?;
         }
         if !self.strays.is_empty() {
             let strays = self.strays.join(", ");
-            writeln!(formatter, "strays:       {strays}, named like segments of this log; move them aside")?;
+            writeln!(
+                formatter,
+                "strays:       {strays} (named like segments, but not part of this log; move them aside)"
+            )?;
         }
         writeln!(formatter, "completeness: {}", self.completeness)?;
         writeln!(formatter, "authenticity: {}", self.authenticity)?;

@@ -1,4 +1,5 @@
-//! No opener vouches for what it can't know, unless somebody has decided so; then the log says it.
+//! A log with unsigned records or without a head is continued only by an explicit decision, which the log
+//! records.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -18,7 +19,7 @@ fn open_ledger(
     Ledger::open(&log.path, options)
 }
 
-/// Cuts the log behind its first records; the head stays.
+/// Removes all but the first records from the log. The head stays as it is.
 fn truncate_to(log: &TestLog, records: usize) {
     log.write_lines(&log.lines()[..records]);
 }
@@ -94,7 +95,7 @@ fn an_unsigned_record_behind_a_signed_head_is_not_vouched_for() {
 }
 
 #[test]
-fn a_log_begun_without_a_key_goes_on_with_one_by_decision_and_never_back() {
+fn an_unsigned_log_can_be_adopted_with_a_key_but_never_goes_back() {
     let mut log = TestLog::with_records(2);
     let signed = TestLog::signed();
     (log.options, log.key) = (signed.options.clone(), signed.key.clone());
@@ -106,7 +107,7 @@ fn a_log_begun_without_a_key_goes_on_with_one_by_decision_and_never_back() {
     assert!(report.is_sound(), "{report}");
     assert_eq!(report.authenticity, LogAuthenticity::Signed { key_id: key().id(), from: 3 });
     let (_, recovery) = open_ledger(&log, log.options.clone()).unwrap();
-    assert!(recovery.is_clean(), "once is enough");
+    assert!(recovery.is_clean(), "the adoption is needed only once");
 
     let error = open_ledger(&log, options()).unwrap_err();
     assert!(matches!(error, LedgerOpenError::KeyNeeded { .. }), "{error}");
@@ -130,7 +131,7 @@ fn an_adoption_that_a_crash_interrupted_is_repeated_by_decision() {
 }
 
 #[test]
-fn an_unsigned_log_without_records_takes_a_key_without_ado() {
+fn an_unsigned_log_without_records_needs_no_adoption() {
     let log = TestLog::signed();
     drop(open_ledger(&log, options()).unwrap());
     let (_, recovery) = open_ledger(&log, log.options.clone()).unwrap();
@@ -140,7 +141,7 @@ fn an_unsigned_log_without_records_takes_a_key_without_ado() {
 }
 
 #[test]
-fn a_damaged_head_without_records_is_replaced_and_told_of() {
+fn a_damaged_head_without_records_is_replaced_and_reported() {
     let log = TestLog::signed();
     fs::write(log.sibling_path(".head"), "nonsense").unwrap();
     drop(log.open());
@@ -148,7 +149,7 @@ fn a_damaged_head_without_records_is_replaced_and_told_of() {
 }
 
 #[test]
-fn a_decision_to_adopt_is_about_the_log_that_was_opened() {
+fn a_decision_to_adopt_holds_only_for_the_opening() {
     let log = TestLog::signed_with_records(2);
     let (mut ledger, _) =
         open_ledger(&log, log.options.clone().adopt_without_head().adopt_unsigned()).unwrap();
@@ -187,7 +188,7 @@ fn a_last_record_edited_in_place_between_two_appends_is_not_continued() {
 }
 
 #[test]
-fn a_writer_does_not_cover_up_that_the_records_of_another_were_cut() {
+fn a_writer_notices_that_records_of_another_writer_were_cut() {
     let log = TestLog::signed_with_records(1);
     let (mut one, mut other) = (log.open(), log.open());
     one.append(receipt(2)).unwrap();

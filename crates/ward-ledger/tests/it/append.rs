@@ -1,4 +1,4 @@
-//! Appending: one at a time, in batches, in segments, with and after other writers.
+//! Appending single records and batches, alongside other writers, and to logs that need a recovery.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -41,7 +41,7 @@ fn two_writers_in_turn_continue_each_other() {
 }
 
 #[test]
-fn a_bad_record_in_a_batch_leaves_nothing_of_it() {
+fn a_bad_record_in_a_batch_keeps_all_of_it_out_of_the_log() {
     let log = TestLog::with_records(1);
     let mut ledger = log.open();
     let before = fs::read(&log.path).unwrap();
@@ -53,7 +53,7 @@ fn a_bad_record_in_a_batch_leaves_nothing_of_it() {
 }
 
 #[test]
-fn a_torn_line_is_put_aside_at_open_and_reported() {
+fn a_torn_line_is_moved_aside_at_open_and_reported() {
     let log = TestLog::with_records(2);
     let mut bytes = fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"half\":");
@@ -72,12 +72,12 @@ fn a_torn_line_is_put_aside_at_open_and_reported() {
     );
     assert_eq!(ledger.append(receipt(3)).unwrap().sequence, 4);
     let (_, again) = Ledger::open(&log.path, options()).unwrap();
-    assert_eq!(again.torn, [], "it is told once");
+    assert_eq!(again.torn, [], "it is reported only once");
     assert!(log.verify().is_sound());
 }
 
 #[test]
-fn a_line_torn_by_another_writer_is_put_aside_at_the_next_append() {
+fn a_line_torn_by_another_writer_is_moved_aside_at_the_next_append() {
     let log = TestLog::with_records(2);
     let mut ledger = log.open();
     for round in 1..=2 {
@@ -105,7 +105,7 @@ fn a_cut_log_is_not_continued() {
         log.write_lines(&lines);
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
         assert!(matches!(error, LedgerOpenError::Truncated { vouched: 3, found: 1, .. }), "{error}");
-        assert_eq!(log.file_names().len(), 2, "nothing was put aside");
+        assert_eq!(log.file_names().len(), 2, "nothing was moved aside");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_log_cut_while_a_writer_has_it_open_is_not_continued() {
 }
 
 #[test]
-fn a_changed_last_record_or_another_head_is_not_continued() {
+fn a_log_with_a_changed_last_record_or_another_head_is_not_continued() {
     let log = TestLog::with_records(3);
     let good = fs::read_to_string(&log.path).unwrap();
     fs::write(&log.path, good.replace("receipt-3", "receipt-4")).unwrap();
@@ -176,19 +176,19 @@ fn a_head_that_is_behind_is_brought_forward() {
 }
 
 #[test]
-fn nobody_but_the_ledger_writes_its_recoveries() {
+fn only_the_ledger_can_write_recovery_records() {
     let log = TestLog::with_records(1);
     let error = log.open().append(object(json!({"ledger_recovery": {"head": "in_order"}}))).unwrap_err();
     assert!(matches!(error, LedgerAppendError::Record { source: SealError::Reserved(_), .. }), "{error}");
 }
 
-/// Whether nobody holds the lock on this head.
+/// Returns true if no writer holds the lock on this head.
 fn is_unlocked(head: &Path) -> bool {
     fs::File::open(head).unwrap().try_lock().is_ok()
 }
 
 #[test]
-fn a_failure_to_look_at_the_head_gives_the_lock_back() {
+fn a_failure_to_inspect_the_head_releases_the_lock() {
     let outer = tempfile::tempdir().unwrap();
     let (folder, aside) = (outer.path().join("logs"), outer.path().join("aside"));
     fs::create_dir(&folder).unwrap();
@@ -200,7 +200,7 @@ fn a_failure_to_look_at_the_head_gives_the_lock_back() {
 }
 
 #[test]
-fn a_failure_to_open_an_exchanged_head_gives_the_lock_back() {
+fn a_failure_to_open_a_replaced_head_releases_the_lock() {
     let log = TestLog::with_records(1);
     let mut ledger = log.open();
     let aside = log.folder.path().join("aside");

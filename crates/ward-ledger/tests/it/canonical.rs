@@ -1,4 +1,4 @@
-//! RFC 8785, with the vectors of its text and its appendix B.
+//! Canonical JSON, checked with the test vectors of RFC 8785.
 
 use serde_json::{Map, Value, json};
 use ward_ledger::{
@@ -60,7 +60,7 @@ fn the_example_of_the_rfc_comes_out_byte_for_byte() {
         format!(r#"{{"literals":[null,true,false],"numbers":[{numbers}],"string":{string}}}"#)
     };
     assert_eq!(serde_json_canonicalizer::pipe(text).unwrap(), expected(numbers));
-    // A record carries whole numbers only.
+    // A record can't contain fractions.
     assert!(matches!(parse_object(text.as_bytes()), Err(RecordParseError::NotRecord(_))));
     let (before, after) = (text.find('[').unwrap(), text.find(']').unwrap());
     let whole = format!("{}[4, -5, 0{}", &text[..before], &text[after..]);
@@ -88,8 +88,8 @@ fn control_characters_have_one_form_each() {
 }
 
 #[test]
-fn what_readers_disagree_about_is_refused() {
-    let refused = |text: &str| parse_object(text.as_bytes()).unwrap_err();
+fn values_that_readers_disagree_about_are_rejected() {
+    let rejected = |text: &str| parse_object(text.as_bytes()).unwrap_err();
     for text in [
         r#"{"a":1,"a":1}"#,
         r#"{"x":{"a":1,"a":2}}"#,
@@ -100,14 +100,14 @@ fn what_readers_disagree_about_is_refused() {
         r#"{"a":-9007199254740992}"#,
         r#"{"a":18446744073709551616}"#,
     ] {
-        assert!(matches!(refused(text), RecordParseError::NotRecord(_)), "{text}");
+        assert!(matches!(rejected(text), RecordParseError::NotRecord(_)), "{text}");
     }
     for text in
         [r#"{"a":"\ud83d"}"#, r#"{"a":01}"#, r#"{"a":1}x"#, "", "[]", "7", "{\"a\":\"\n\"}", "\u{feff}{}"]
     {
-        assert!(matches!(refused(text), RecordParseError::NotJson(_)), "{text}: {:?}", refused(text));
+        assert!(matches!(rejected(text), RecordParseError::NotJson(_)), "{text}: {:?}", rejected(text));
     }
-    assert_eq!(refused(r#"{"a":1"#), RecordParseError::UnexpectedEnd);
+    assert_eq!(rejected(r#"{"a":1"#), RecordParseError::UnexpectedEnd);
     assert_eq!(
         canonicalize(r#"{"a":9007199254740991,"b":-9007199254740991}"#),
         r#"{"a":9007199254740991,"b":-9007199254740991}"#
@@ -119,7 +119,7 @@ fn try_seal(fields: Value) -> Result<(), SealError> {
 }
 
 #[test]
-fn a_record_takes_no_value_that_could_not_be_read_back() {
+fn sealing_rejects_values_that_could_not_be_read_back() {
     assert_eq!(try_seal(json!({"a": 1.5})), Err(JsonValueError::Fraction.into()));
     assert_eq!(try_seal(json!({"a": [u64::MAX]})), Err(JsonValueError::TooLarge.into()));
     assert_eq!(try_seal(json!({"a": {"b": i64::MIN}})), Err(JsonValueError::TooLarge.into()));
@@ -129,7 +129,7 @@ fn a_record_takes_no_value_that_could_not_be_read_back() {
 }
 
 #[test]
-fn the_members_of_the_chain_are_not_the_callers_to_set() {
+fn callers_can_not_set_the_members_of_the_chain() {
     for name in ["sequence", "previous_hash", "key_id", "mac", "receipt_hash"] {
         let mut fields = Map::new();
         fields.insert(name.to_owned(), json!("x"));
@@ -138,7 +138,7 @@ fn the_members_of_the_chain_are_not_the_callers_to_set() {
 }
 
 #[test]
-fn a_sealed_record_is_what_the_format_says() {
+fn a_sealed_record_follows_the_format() {
     let sealed = seal(&format(), None, (1, Sha256Hash::GENESIS), object(json!({"z": 1}))).unwrap();
     let zeros = "0".repeat(64);
     let content = format!(r#"{{"previous_hash":"{zeros}","sequence":1,"z":1}}"#);
@@ -151,7 +151,7 @@ fn a_sealed_record_is_what_the_format_says() {
 }
 
 #[test]
-fn the_name_of_the_hash_begins_with_a_letter() {
+fn the_hash_member_must_have_a_valid_name() {
     for name in ["_hash", "__hash", "", "hash", "previous_hash", "Event_hash", "event_hash_"] {
         assert!(LedgerFormat::new(name).is_err(), "{name}");
     }

@@ -1,4 +1,4 @@
-//! Several processes, one chain.
+//! Several processes that append to the same log.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{TestLog, options, writer_command};
 
-/// Starts writers at once and returns what each was acknowledged.
+/// Runs several writers at the same time, and returns the acknowledgements that each of them printed.
 fn run_writers(log: &TestLog, writers: u64, each: u64, extra: &[&str]) -> Vec<String> {
     let children: Vec<Child> = (0..writers)
         .map(|number| {
@@ -26,7 +26,7 @@ fn run_writers(log: &TestLog, writers: u64, each: u64, extra: &[&str]) -> Vec<St
 }
 
 #[test]
-fn eight_processes_lose_and_break_nothing() {
+fn eight_processes_append_without_loss_or_damage() {
     let log = TestLog::new(options());
     let outputs = run_writers(&log, 8, 25, &[]);
     let report = log.verify();

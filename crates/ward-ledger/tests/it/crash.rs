@@ -1,4 +1,4 @@
-//! Writers killed at any moment, and system calls that fail at the worst one.
+//! Writers that are killed at any point, and system calls that fail.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::support::{TestLog, options, writer, writer_command};
 const KILLS: u64 = 200;
 
 #[test]
-fn what_was_acknowledged_survives_hundreds_of_kills() {
+fn acknowledged_records_survive_hundreds_of_kills() {
     let log = TestLog::new(options());
     let mut acknowledged: Vec<(usize, String)> = Vec::new();
     for round in 0..KILLS {
@@ -22,15 +22,15 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        // Some die while they start, others after some records, so that a busy machine can't keep
-        // all of them from writing.
-        let mut told: Vec<String> = lines.by_ref().take((round % 4 * 2).try_into().unwrap()).collect();
+        // Some writers are killed during startup and others only after a few records, so that even on a busy
+        // machine some of them get to write.
+        let mut output: Vec<String> = lines.by_ref().take((round % 4 * 2).try_into().unwrap()).collect();
         thread::sleep(Duration::from_micros(round * 7919 % 4000));
         child.kill().unwrap();
         child.wait().unwrap();
-        told.extend(lines);
-        for line in told {
-            // The kill may also cut the line that tells us.
+        output.extend(lines);
+        for line in output {
+            // The kill may have cut off the last line of the output.
             if let Some((sequence, hash)) = line.split_once(' ').filter(|(_, hash)| hash.len() == 64) {
                 acknowledged.push((sequence.parse().unwrap(), hash.to_owned()));
             }
@@ -56,7 +56,7 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
     }
 }
 
-/// Runs a writer of four records under `strace`, which makes one system call misbehave.
+/// Runs a writer of four records under `strace`, which makes a system call fail or kills the writer.
 fn run_with_fault_injection(log: &TestLog, injection: &str) -> (bool, String) {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={injection}")])
@@ -92,11 +92,12 @@ fn failing_system_calls_leave_a_valid_log() {
     }
 }
 
-/// Every system call of an appender that changes a file or a lock. `strace` counts each by itself.
+/// The system calls with which a writer changes files or locks. `strace` counts each of them separately.
 const CHANGING_CALLS: [&str; 8] =
     ["openat", "flock", "write", "pwrite64", "fdatasync", "fsync", "rename", "ftruncate"];
 
-/// A log with a torn end, and a writer that `strace` kills at a system call; whether it came there.
+/// Runs a writer on a log with a torn end, and lets `strace` kill it at the given call. Returns true if the
+/// writer reached that call.
 fn kill_at_syscall(call: &str, count: u64) -> bool {
     let log = TestLog::new(options());
     log.append(2);
@@ -109,7 +110,7 @@ fn kill_at_syscall(call: &str, count: u64) -> bool {
         .arg(writer())
         .arg(&log.path)
         .args(["killed", "4", "segment=1000"])
-        // The test runner's makes the loader open dozens of files that are not there.
+        // The test runner's value makes the loader try to open dozens of files that don't exist.
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .expect("strace is missing: run `cargo xtask setup`");
@@ -120,8 +121,8 @@ fn kill_at_syscall(call: &str, count: u64) -> bool {
     let report = log.verify();
     assert!(report.is_sound() && report.torn.is_none(), "{call} {count}: {report}");
     assert!(log.sibling_path(".torn-3-1").exists(), "{call} {count}: the torn line is kept");
-    let told = json!(log.recovery_records()).to_string();
-    assert!(told.contains("receipts.jsonl.torn-3-1"), "{call} {count}: the torn line is told of: {told}");
+    let reported = json!(log.recovery_records()).to_string();
+    assert!(reported.contains("receipts.jsonl.torn-3-1"), "{call} {count}: {reported}");
     !output.status.success()
 }
 
@@ -133,7 +134,7 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged_and_no_report() {
     }
 }
 
-/// A writer of one record for which the first write to the head fails.
+/// Runs a writer whose first write to the head fails, and returns its error message.
 fn run_with_failing_head_write(log: &TestLog) -> String {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=pwrite64:error=EIO:when=1", "-P"])
@@ -148,32 +149,32 @@ fn run_with_failing_head_write(log: &TestLog) -> String {
 }
 
 #[test]
-fn a_torn_line_is_told_of_though_the_head_can_not_be_written() {
+fn a_torn_line_is_reported_even_if_the_head_can_not_be_written() {
     let log = TestLog::new(options());
     log.append(2);
     let mut bytes = std::fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"torn\":");
     std::fs::write(&log.path, &bytes).unwrap();
     let message = run_with_failing_head_write(&log);
-    assert!(message.contains("can't write the head of"), "{message}");
+    assert!(message.contains("could not write the head of"), "{message}");
     drop(log.open());
-    let told = json!(log.recovery_records()).to_string();
-    assert!(told.contains("receipts.jsonl.torn-3-1"), "{told}");
+    let reported = json!(log.recovery_records()).to_string();
+    assert!(reported.contains("receipts.jsonl.torn-3-1"), "{reported}");
     assert!(log.verify().is_sound());
 }
 
 #[test]
-fn a_head_that_can_not_be_written_takes_the_record_back() {
+fn a_record_is_rolled_back_if_the_head_can_not_be_written() {
     let log = TestLog::new(options());
     log.append(2);
     let message = run_with_failing_head_write(&log);
-    assert!(message.contains("can't write the head of"), "{message}");
+    assert!(message.contains("could not write the head of"), "{message}");
     assert_eq!(log.verify().records, 2);
     assert!(log.verify().is_sound());
 }
 
 #[test]
-fn the_log_is_durable_before_its_head_and_the_head_before_the_answer() {
+fn the_log_is_synced_before_its_head_and_the_head_before_the_acknowledgement() {
     let log = TestLog::new(options());
     log.append(1);
     let trace = log.folder.path().join("trace");

@@ -1,4 +1,4 @@
-//! A disk that is full or can't be written.
+//! Appending to a disk that is full, or to files that can't be written.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::support::{TestLog, options, writer};
 
-/// Runs a writer whose files may not grow over `blocks` of 512 bytes; the signal that would kill
-/// it is ignored, so that the write fails as it does on a full disk, after its first part.
+/// Runs a writer whose files may not grow beyond `blocks` of 512 bytes. SIGXFSZ, which would kill the writer,
+/// is ignored, so that a write fails after its first part, as on a full disk.
 fn write_with_size_limit(log: &TestLog, blocks: u64) -> (bool, u64, String) {
     let output = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; ulimit -f "$1"; exec "$2" "$3" limited 1000"#, "sh"])
@@ -26,10 +26,10 @@ fn a_full_disk_is_an_error_and_the_log_stays_valid() {
     for blocks in [2, 3, 5] {
         let log = TestLog::new(options());
         let (success, acknowledged, message) = write_with_size_limit(&log, blocks);
-        assert!(!success && message.contains("can't write to"), "{message}");
+        assert!(!success && message.contains("could not write to"), "{message}");
         let report = log.verify();
         assert!(report.is_sound(), "{report}");
-        assert_eq!(report.torn, None, "the part that was written has been taken back");
+        assert_eq!(report.torn, None, "the partial write was rolled back");
         assert_eq!(report.records, acknowledged);
         log.append(2);
         assert_eq!(log.verify().records, acknowledged + 2);
@@ -40,7 +40,7 @@ fn a_full_disk_is_an_error_and_the_log_stays_valid() {
 fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
     let log = TestLog::with_records(2);
     let before = fs::read(&log.path).unwrap();
-    // An ordinary user runs the writer where we are root, whom no mode stops.
+    // Root ignores file modes, so run the writer as an ordinary user.
     let program = log.folder.path().join("writer");
     fs::copy(writer(), &program).unwrap();
     for path in [&program, &log.folder.path().to_owned()] {
@@ -56,7 +56,10 @@ fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
     let output = command.output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
-    assert!(message.contains(&format!("can't open {}: Permission denied", log.path.display())), "{message}");
+    assert!(
+        message.contains(&format!("could not open {}: Permission denied", log.path.display())),
+        "{message}"
+    );
     assert_eq!(fs::read(&log.path).unwrap(), before);
     assert!(log.verify().is_sound());
 }
@@ -69,7 +72,7 @@ fn a_torn_line_that_can_not_be_kept_is_not_dropped() {
     fs::write(&log.path, &bytes).unwrap();
     let (success, acknowledged, message) = write_with_size_limit(&log, 4);
     assert!(!success && acknowledged == 0);
-    assert!(message.contains("can't put aside the torn end of"), "{message}");
+    assert!(message.contains("could not move the torn end of"), "{message}");
     assert_eq!(fs::read(&log.path).unwrap(), bytes);
-    assert_eq!(log.file_names().len(), 2, "half a copy is of no use");
+    assert_eq!(log.file_names().len(), 2, "the partial copy was removed");
 }

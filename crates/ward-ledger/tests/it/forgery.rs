@@ -1,4 +1,4 @@
-//! What somebody without the key makes of what the holder of the key once wrote.
+//! Forgeries that an attacker without the key makes from records and heads that the holder of the key wrote.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn signatures_that_begin_without_an_adoption_vouch_for_nothing_before_them() {
     assert_eq!(report.broken, None);
     assert_eq!(report.authenticity, LogAuthenticity::NotAdopted { key_id: key().id(), from: 3 });
     assert!(!report.is_sound(), "{report}");
-    assert!(report.to_string().contains("nothing tells that those before it were adopted"), "{report}");
+    assert!(report.to_string().contains("doesn't adopt the records before it"), "{report}");
 }
 
 #[test]
@@ -69,11 +69,15 @@ fn a_record_does_not_pass_for_a_head() {
     record.remove("receipt_hash");
     log.write_lines(&lines[..3]);
     fs::write(log.sibling_path(".head"), serde_json::to_string(&record).unwrap()).unwrap();
-    assert_eq!(log.verify().completeness, LogCompleteness::HeadUnreadable, "it has members that no head has");
+    assert_eq!(
+        log.verify().completeness,
+        LogCompleteness::HeadUnreadable,
+        "it has members that a head doesn't have"
+    );
     assert!(!log.verify().is_sound());
     assert!(Ledger::open(&log.path, log.options.clone()).is_err());
 
-    // Nor would it with just the members of a head.
+    // A record that is reduced to the members of a head isn't accepted either.
     record.retain(|name, _| ["count", "hash", "segment", "key_id", "mac"].contains(&name.as_str()));
     fs::write(log.sibling_path(".head"), serde_json::to_string(&record).unwrap()).unwrap();
     assert_eq!(log.verify().completeness, LogCompleteness::HeadForged);
@@ -96,7 +100,7 @@ fn a_head_with_extra_members_is_rejected() {
 
 #[test]
 fn a_head_signature_is_not_valid_for_a_record() {
-    // The two say for what they were made, before what they are about.
+    // The MAC of a record and the MAC of a head start with different labels.
     let log = TestLog::signed_with_records(1);
     let mut record = parse_object(log.lines()[0].trim_ascii()).unwrap();
     let stated = record.remove("mac").unwrap();
@@ -110,7 +114,7 @@ fn a_head_signature_is_not_valid_for_a_record() {
     assert_eq!(stated, compute_hmac(&[b"head\0", &message]));
 }
 
-/// HMAC-SHA256 with the key of the tests, by its definition (RFC 2104).
+/// Computes HMAC-SHA256 with the test key, following the definition in RFC 2104.
 fn compute_hmac(pieces: &[&[u8]]) -> String {
     let (mut inner, mut outer) = ([0x36; 64], [0x5c; 64]);
     for at in 0..32 {
@@ -122,7 +126,7 @@ fn compute_hmac(pieces: &[&[u8]]) -> String {
 }
 
 #[test]
-fn a_line_in_another_form_is_edited() {
+fn a_line_that_is_not_canonical_is_edited() {
     type SpellingChange = (&'static str, &'static str);
     let respellings: [SpellingChange; 6] = [
         (",", " ,\t "),
@@ -156,7 +160,7 @@ fn a_line_in_another_form_is_edited() {
 }
 
 #[test]
-fn a_line_in_another_form_and_in_another_place_is_told_by_its_place() {
+fn a_respelled_line_in_another_place_is_classified_by_its_place() {
     type CopyPlacement = fn(&mut Vec<Vec<u8>>, Vec<u8>);
     let changes: [(CopyPlacement, (BreakKind, u64)); 4] = [
         (|lines, copy| lines.insert(2, copy), (BreakKind::Inserted, 3)),
@@ -176,7 +180,7 @@ fn a_line_in_another_form_and_in_another_place_is_told_by_its_place() {
 }
 
 #[test]
-fn names_that_are_not_plain_are_canonical_too() {
+fn names_with_escapes_or_beyond_ascii_are_canonical_too() {
     let fields = object(json!({"é": 1, "\u{1}": {"😀": [], "\u{ff5e}": {}}, "\"": "\u{7f}"}));
     for log in [TestLog::new(options()), TestLog::signed()] {
         log.open().append_all(vec![fields.clone(), fields.clone()]).unwrap();

@@ -1,4 +1,4 @@
-//! The format's document is true: its example is a log, and its programs check ours.
+//! `docs/ledger-format.md` is correct: its example is a valid log, and its programs verify our logs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,14 +17,14 @@ fn format_document_text() -> String {
     fs::read_to_string(package.join("../../docs/ledger-format.md")).unwrap()
 }
 
-/// The text of the one block in this language.
+/// Returns the only code block of the document in this language.
 fn code_block(language: &str) -> String {
     let document = format_document_text();
     let (_, after) = document.split_once(&format!("```{language}\n")).unwrap();
     after.split_once("```").unwrap().0.to_owned()
 }
 
-/// A log in several segments, signed with a key in a file.
+/// Creates a log of several segments that is signed with a key from a file.
 fn sample_log() -> (TestLog, PathBuf) {
     let mut log = TestLog::new(options());
     let key = log.folder.path().join("key");

@@ -1,4 +1,4 @@
-//! The key file.
+//! Creating and loading key files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -7,7 +7,7 @@ use std::thread;
 use ward_ledger::{LedgerKey, LedgerKeyError};
 
 #[test]
-fn a_key_is_made_once_private_and_read_again() {
+fn concurrent_processes_create_one_private_key_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
     assert!(matches!(LedgerKey::load(&path), Err(LedgerKeyError::File { .. })));
@@ -26,11 +26,11 @@ fn a_key_is_made_once_private_and_read_again() {
 #[test]
 fn a_key_is_never_printed() {
     let key = LedgerKey::from_bytes(&[0xab; 32]);
-    assert_eq!(format!("{key:?}"), "Key(***)");
+    assert_eq!(format!("{key:?}"), "LedgerKey(***)");
 }
 
 #[test]
-fn a_key_file_of_any_other_mode_than_0600_is_refused_with_the_cure() {
+fn a_key_file_with_a_mode_other_than_0600_is_rejected_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
     LedgerKey::load_or_create(&path).unwrap();
@@ -45,7 +45,7 @@ fn a_key_file_of_any_other_mode_than_0600_is_refused_with_the_cure() {
 }
 
 #[test]
-fn a_key_file_is_a_regular_file_with_a_key_in_it() {
+fn a_key_file_must_be_a_regular_file_with_a_key_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
     let private = |text: &str| {

@@ -1,4 +1,4 @@
-//! The ledger as a product uses it, and as those who tamper with it do.
+//! Integration tests of `ward-ledger`: ordinary use, crashes and tampering.
 
 #[cfg(test)]
 mod adoption;

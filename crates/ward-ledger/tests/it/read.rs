@@ -1,4 +1,4 @@
-//! Listing the records of a log.
+//! Reading the records of a log, forward and from the end.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn all_segments_are_read_in_order() {
 }
 
 #[test]
-fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
+fn bad_lines_are_reported_with_their_place_and_the_rest_is_read() {
     let log = TestLog::with_records(3);
     let mut lines = log.lines();
     lines.insert(1, b"garbage\n".to_vec());
@@ -48,16 +48,16 @@ fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
             "1 at 1",
             "2: not a JSON object: expected value at line 1 column 1",
             "3: the member `receipt_hash` is missing or malformed",
-            "4: the line is longer than 1048576 bytes, the most a record has",
+            "4: the line is longer than 1048576 bytes, the limit for a record",
             "2 at 5",
             "3 at 6",
-            "receipts.jsonl, line 7, ends in the middle of a record after 8 bytes",
+            "line 7 of receipts.jsonl ends in the middle of a record, after 8 bytes",
         ]
     );
 }
 
 #[test]
-fn from_the_end_the_newest_come_first_from_any_number_on() {
+fn reverse_reading_starts_with_the_newest_record_or_at_any_number() {
     let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
     for number in 1..=20 {
@@ -76,7 +76,7 @@ fn from_the_end_the_newest_come_first_from_any_number_on() {
     check(None, "whole");
     (0..=22).for_each(|before| check(Some(before), "whole"));
 
-    // What is no record is passed over, and a torn end is none.
+    // Lines that are not records are skipped, including a torn line at the end.
     let mut lines = log.lines();
     lines.insert(0, b"garbage\n".to_vec());
     lines.insert(2, b"{\"sequence\":1}\n".to_vec());

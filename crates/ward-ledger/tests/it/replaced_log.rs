@@ -1,4 +1,5 @@
-//! A log that is exchanged under a running writer, with a head that fits: only the writer can know.
+//! A log that is replaced under a running writer, together with a matching head. Only the writer can detect
+//! that.
 
 use std::fs;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use ward_ledger::{Ledger, LedgerAppendError, LedgerOpenError};
 
 use crate::support::{TestLog, options, receipt};
 
-/// Name and content of every file of the log.
+/// Returns the path and content of every file of the log.
 fn read_files(log: &TestLog) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = log.file_names().into_iter().map(|name| log.folder.path().join(name));
     paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
@@ -20,9 +21,9 @@ fn remove_all(log: &TestLog) {
     }
 }
 
-/// Writes over the files that are there, or makes them anew.
-fn restore(log: &TestLog, files: &[(PathBuf, Vec<u8>)], anew: bool) {
-    if anew {
+/// Restores the files of the log, either in place or, with `recreate`, as new files.
+fn restore(log: &TestLog, files: &[(PathBuf, Vec<u8>)], recreate: bool) {
+    if recreate {
         remove_all(log);
     }
     for (path, content) in files {
@@ -61,9 +62,9 @@ fn log_variants() -> [TestLog; 4] {
 }
 
 #[test]
-fn an_older_log_with_its_head_is_not_continued_by_a_writer_that_knows_more() {
+fn an_older_log_with_its_head_is_not_continued_by_a_writer_that_has_seen_more() {
     for log in log_variants() {
-        for anew in [false, true] {
+        for recreate in [false, true] {
             let mut ledger = log.open();
             let before = ledger.append(receipt(1)).unwrap().sequence;
             append_each(&mut ledger, 2..4);
@@ -71,19 +72,23 @@ fn an_older_log_with_its_head_is_not_continued_by_a_writer_that_knows_more() {
             append_each(&mut ledger, 4..11);
             let newer = read_files(&log);
 
-            restore(&log, &older, anew);
+            restore(&log, &older, recreate);
             assert_replaced(&mut ledger, before + 9);
             assert_eq!(read_files(&log), older, "nothing was written");
 
-            restore(&log, &newer, anew);
-            assert_eq!(ledger.append(receipt(11)).unwrap().sequence, before + 10, "it is there again");
+            restore(&log, &newer, recreate);
+            assert_eq!(
+                ledger.append(receipt(11)).unwrap().sequence,
+                before + 10,
+                "the restored log is continued"
+            );
             assert!(log.verify().is_sound());
         }
     }
 }
 
 #[test]
-fn a_writer_that_only_opened_the_log_knows_its_end_too() {
+fn a_writer_that_only_opened_the_log_detects_the_change_too() {
     for log in log_variants() {
         log.append(2);
         let older = read_files(&log);
@@ -95,14 +100,14 @@ fn a_writer_that_only_opened_the_log_knows_its_end_too() {
 }
 
 #[test]
-fn a_log_that_is_as_long_and_another_one_is_not_continued() {
+fn a_different_log_of_greater_length_is_not_continued() {
     for log in log_variants() {
         log.append(2);
         let older = read_files(&log);
         let mut ledger = log.open();
         append_each(&mut ledger, 3..6);
         restore(&log, &older, false);
-        // Another writer goes on from there, further than the first one was.
+        // Another writer continues the older log, and gets further than the first writer was.
         let mut other = log.open();
         append_each(&mut other, 13..19);
         assert!(log.verify().is_sound());
@@ -111,22 +116,22 @@ fn a_log_that_is_as_long_and_another_one_is_not_continued() {
 }
 
 #[test]
-fn a_log_that_was_removed_is_not_begun_again_by_a_writer_that_knows_it() {
+fn a_removed_log_is_not_started_again_by_a_writer_that_has_seen_it() {
     for log in log_variants() {
         let mut ledger = log.open();
         append_each(&mut ledger, 1..10);
         remove_all(&log);
         assert_replaced(&mut ledger, 9);
-        assert_eq!(log.file_names(), [""; 0], "nothing was made");
+        assert_eq!(log.file_names(), [""; 0], "nothing was created");
 
-        // Another process may begin a new one; that is not the log of the first one.
+        // Another process may start a new log, but that isn't the log of the first writer.
         append_each(&mut log.open(), 21..33);
         assert_replaced(&mut ledger, 9);
     }
 }
 
 #[test]
-fn a_writer_that_knows_no_record_has_nothing_to_miss() {
+fn a_writer_that_has_seen_no_record_starts_the_log_again() {
     let log = TestLog::signed();
     let mut ledger = log.open();
     remove_all(&log);
@@ -135,7 +140,7 @@ fn a_writer_that_knows_no_record_has_nothing_to_miss() {
 }
 
 #[test]
-fn a_writer_finds_what_it_knows_behind_the_segments_of_others() {
+fn a_writer_finds_its_last_record_in_a_segment_that_another_writer_closed() {
     for log in log_variants() {
         let (mut one, mut other) = (log.open(), log.open());
         one.append(receipt(1)).unwrap();
@@ -146,9 +151,9 @@ fn a_writer_finds_what_it_knows_behind_the_segments_of_others() {
 }
 
 #[test]
-fn a_writer_knows_the_last_record_of_a_closed_segment() {
+fn a_writer_remembers_the_last_record_of_a_closed_segment() {
     let log = TestLog::signed_with_records(3);
-    // What a crash leaves that comes after the renaming.
+    // A crash right after the rename leaves the log in this state.
     fs::rename(&log.path, log.sibling_path(".000001")).unwrap();
     let mut ledger = log.open();
     let closed = fs::read(log.sibling_path(".000001")).unwrap();

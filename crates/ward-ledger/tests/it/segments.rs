@@ -1,4 +1,4 @@
-//! The segments of a log are numbered from 1 without gaps; what else is named like one is a stray.
+//! Closed segments are numbered from 1 without gaps. Other files that are named like segments are strays.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ward_ledger::{Ledger, LedgerAppendError, LedgerOpenError, read};
 
 use crate::support::{TestLog, format, options, receipt};
 
-/// A log of several segments.
+/// Creates a log with five closed segments.
 fn segmented_log() -> TestLog {
     let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
@@ -52,7 +52,7 @@ fn a_stray_does_not_keep_a_log_from_being_opened_and_is_reported() {
 }
 
 #[test]
-fn an_empty_file_with_the_number_of_the_next_segment_is_a_stray_that_is_in_the_way() {
+fn an_empty_file_with_the_name_of_the_next_segment_blocks_rotation() {
     let log = TestLog::new(options().with_segment_bytes(600));
     let mut ledger = log.open();
     ledger.append(receipt(1)).unwrap();
@@ -94,7 +94,7 @@ fn a_missing_segment_keeps_a_log_from_being_continued() {
 }
 
 #[test]
-fn the_last_closed_segment_is_missed_too() {
+fn a_missing_last_closed_segment_is_detected() {
     let log = segmented_log();
     let last = log.file_names().into_iter().rfind(|name| name.contains("jsonl.0")).unwrap();
     fs::remove_file(log.folder.path().join(&last)).unwrap();
@@ -103,26 +103,26 @@ fn the_last_closed_segment_is_missed_too() {
 }
 
 #[test]
-fn segments_under_other_numbers_are_not_the_log() {
+fn renumbered_segments_are_detected() {
     let log = segmented_log();
     for number in (2..=5).rev() {
         let (from, to) = (format!(".00000{number}"), format!(".00000{}", number + 4));
         fs::rename(log.sibling_path(&from), log.sibling_path(&to)).unwrap();
     }
     assert!(!log.verify().is_sound());
-    // Without the head nothing else than the gap shows it: the links hold.
+    // Without the head, only the gap in the numbers shows the change, since the links are intact.
     fs::remove_file(log.sibling_path(".head")).unwrap();
     let report = log.verify();
     assert_eq!((report.records, report.completeness), (18, LogCompleteness::NoHead), "{report}");
     let found = report.broken.unwrap();
     assert_eq!(found.kind, BreakKind::Removed);
-    assert!(found.detail.contains("segment 000002 is missing, and the links hold"), "{found}");
+    assert!(found.detail.contains("segment 000002 is missing, but the links hold"), "{found}");
     let error = Ledger::open(&log.path, log.options.clone().adopt_without_head()).unwrap_err();
     assert!(matches!(error, LedgerOpenError::SegmentMissing { .. }), "{error}");
 }
 
 #[test]
-fn joined_segments_are_not_the_log() {
+fn joined_segments_are_detected() {
     let log = segmented_log();
     let joined = [".000004", ".000005"].map(|name| fs::read(log.sibling_path(name)).unwrap()).concat();
     fs::write(log.sibling_path(".000004"), joined).unwrap();

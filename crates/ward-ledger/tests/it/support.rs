@@ -1,4 +1,4 @@
-//! Logs to play with.
+//! Helpers that create logs for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(crate) fn receipt(number: u64) -> Map<String, Value> {
     }))
 }
 
-/// A folder with a log in it.
+/// A log in a temporary folder.
 pub(crate) struct TestLog {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
@@ -79,7 +79,7 @@ impl TestLog {
         verify(&self.path, &format(), self.key.as_ref()).unwrap()
     }
 
-    /// Number and content of the records in which the ledger tells what it put right.
+    /// Returns the number and content of each recovery record.
     pub(crate) fn recovery_records(&self) -> Vec<(u64, Value)> {
         let entries = read(&self.path, &format()).unwrap().map(Result::unwrap);
         entries.filter_map(|entry| Some((entry.sequence, entry.recovery()?.clone()))).collect()
@@ -108,7 +108,7 @@ impl TestLog {
     }
 }
 
-/// The helper that appends from a process of its own.
+/// Returns the path of the `ledger-writer` program, which appends from a separate process.
 pub(crate) fn writer() -> PathBuf {
     std::env::var_os("NEXTEST_BIN_EXE_ledger-writer")
         .or_else(|| std::env::var_os("NEXTEST_BIN_EXE_ledger_writer"))

@@ -1,4 +1,4 @@
-//! What is done to a log is named, whoever did it and however well they covered it up.
+//! Every change to a log is detected and classified, however well it was covered up.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, p
 
 use crate::support::{TestLog, format, key, options, receipt};
 
-/// Kind and record number of the first break.
+/// Returns the kind and record number of the first break.
 fn first_break(log: &TestLog) -> Option<(BreakKind, u64)> {
     let report = log.verify();
     assert!(report.broken.is_none() || !report.is_sound());
@@ -22,7 +22,7 @@ fn replace_text(line: &[u8], from: &str, to: &str) -> Vec<u8> {
     text.replacen(from, to, 1).into_bytes()
 }
 
-/// The line with a hash that fits its content again; its MAC, if any, stays.
+/// Returns the line with a new hash that matches its content. The MAC, if any, stays as it is.
 fn rehash(line: &[u8]) -> Vec<u8> {
     let mut record = parse_object(line.trim_ascii()).unwrap();
     record.remove("receipt_hash");
@@ -68,7 +68,7 @@ fn an_edited_receipt_with_a_new_hash_is_named() {
 }
 
 #[test]
-fn a_chain_rewritten_from_an_edit_on_does_not_fit_its_head() {
+fn a_chain_rewritten_from_an_edit_on_does_not_match_its_head() {
     let log = TestLog::with_records(5);
     let mut lines = log.lines();
     let mut previous = Sha256Hash::GENESIS;
@@ -165,7 +165,7 @@ fn a_log_cut_at_its_end_is_truncated_and_not_torn() {
 }
 
 #[test]
-fn a_torn_last_line_is_told_from_a_cut() {
+fn a_torn_last_line_is_distinguished_from_a_cut() {
     let log = TestLog::with_records(2);
     let mut bytes = fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"id\":\"rec");
@@ -176,7 +176,7 @@ fn a_torn_last_line_is_told_from_a_cut() {
 }
 
 #[test]
-fn nobody_without_the_key_turns_a_signed_log_into_an_unsigned_one() {
+fn a_signed_log_replaced_by_an_unsigned_one_is_detected() {
     let log = TestLog::signed_with_records(4);
     let unsigned = TestLog::with_records(4);
     fs::copy(&unsigned.path, &log.path).unwrap();
@@ -190,7 +190,7 @@ fn nobody_without_the_key_turns_a_signed_log_into_an_unsigned_one() {
 }
 
 #[test]
-fn a_signed_record_stripped_of_its_signature_is_edited_and_an_unsigned_one_behind_it_inserted() {
+fn a_stripped_signature_is_an_edit_and_an_unsigned_record_at_the_end_an_insertion() {
     let log = TestLog::signed_with_records(4);
     let good = log.lines();
     let mut lines = good.clone();
@@ -210,7 +210,7 @@ fn a_signed_record_stripped_of_its_signature_is_edited_and_an_unsigned_one_behin
 }
 
 #[test]
-fn a_forged_head_is_noticed() {
+fn a_forged_head_is_detected() {
     let log = TestLog::signed_with_records(4);
     let head = log.sibling_path(".head");
     let text = fs::read_to_string(&head).unwrap();
@@ -233,7 +233,7 @@ fn wrong_or_missing_key_is_reported() {
 }
 
 #[test]
-fn a_change_of_keys_shows_without_any_key() {
+fn a_change_of_keys_is_detected_without_any_key() {
     let log = TestLog::new(options());
     let one = seal(&format(), Some(&key()), (1, Sha256Hash::GENESIS), receipt(1)).unwrap();
     let two = seal(&format(), Some(&LedgerKey::from_bytes(&[1; 32])), (2, one.hash), receipt(2)).unwrap();
@@ -252,7 +252,7 @@ fn a_forged_record_that_does_not_even_link_is_inserted() {
 }
 
 #[test]
-fn records_of_another_format_are_not_taken_for_ours() {
+fn records_of_another_format_are_rejected() {
     let log = TestLog::with_records(2);
     let audit = LedgerFormat::new("event_hash").unwrap();
     let report = verify(&log.path, &audit, None).unwrap();
@@ -287,7 +287,7 @@ fn a_missing_segment_is_named() {
 }
 
 #[test]
-fn a_name_that_is_there_twice_is_an_edit() {
+fn a_duplicate_member_is_an_edit() {
     let log = TestLog::signed_with_records(3);
     let mut lines = log.lines();
     lines[1] = replace_text(&lines[1], "\"sequence\"", "\"status\":\"denied\",\"sequence\"");
@@ -307,9 +307,9 @@ fn report_is_readable_as_text_and_json() {
         report.to_string().replace(&log.path.display().to_string(), "LOG"),
         format!(
             "LOG: 1 sound record in 1 segment\n\
-             integrity:    broken at record 2 (receipts.jsonl, line 2), edited: its hash does not fit its content\n\
-             completeness: not judged behind the break; the head vouches for 3 records\n\
-             authenticity: not signed: whoever can write the files can rewrite all of it\n\
+             integrity:    broken at record 2 (receipts.jsonl, line 2), edited: its hash doesn't match its content\n\
+             completeness: not checked after the break; the head vouches for 3 records\n\
+             authenticity: not signed: anybody who can write the files can rewrite the log\n\
              last hash:    {hash}"
         )
     );
@@ -318,7 +318,7 @@ fn report_is_readable_as_text_and_json() {
     assert_eq!(report["completeness"], json!({"not_reached": {"vouched": 3}}));
 }
 
-/// A change to the lines of a log, and the kinds it may be called.
+/// A change to the lines of a log.
 #[derive(Clone, Debug)]
 enum LogMutation {
     Flip(usize, u8),
@@ -344,7 +344,8 @@ fn mutation_strategy() -> impl Strategy<Value = LogMutation> {
     ]
 }
 
-/// Applies the change; the kinds it may rightly be called, or none when nothing has changed.
+/// Applies the change. Returns the kinds of break that may be reported for it, or none if the change has no
+/// effect.
 fn apply_mutation(change: &LogMutation, lines: &mut Vec<Vec<u8>>) -> Vec<BreakKind> {
     use BreakKind::{Edited, Inserted, NotJson, Removed, Reordered, Truncated};
     let count = lines.len();
@@ -394,7 +395,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_change_is_noticed_and_rightly_named(signed: bool, change in mutation_strategy()) {
+    fn every_change_is_detected_and_classified(signed: bool, change in mutation_strategy()) {
         thread_local! {
             static LOGS: [TestLog; 2] = [TestLog::with_records(9), TestLog::signed_with_records(9)];
         }
@@ -430,7 +431,7 @@ proptest! {
 }
 
 #[test]
-fn a_line_longer_than_any_record_is_passed_over_in_bounded_memory() {
+fn a_line_longer_than_any_record_is_skipped_in_bounded_memory() {
     let log = TestLog::with_records(2);
     let mut lines = log.lines();
     lines.insert(1, [vec![b'x'; 9 << 20], b"\n".to_vec()].concat());
