@@ -7,6 +7,7 @@
 
 mod error;
 mod intent;
+mod reason;
 mod receipt;
 mod run_history;
 mod signing;
@@ -19,10 +20,11 @@ use ward_ledger::{Ledger, LedgerFormat, Sha256Hash};
 
 pub use error::ReceiptError;
 pub use intent::{CallIntent, IntentStage};
+pub use reason::ReceiptReason;
 pub use receipt::{CallAttempt, CallEnding, Receipt, ReceiptStatus};
 pub use run_history::{
-    AGENT_STEP, APPROVED_STEP, CANCELLED_RUN, REASON_CALL_DENIED, REASON_DECIDED, REASON_NO_ANSWER,
-    RERUN_STEP, RunHistory, SKIPPED_STEP, StepReceipt, StepReceiptKind,
+    AGENT_STEP, APPROVED_STEP, CANCELLED_RUN, RERUN_STEP, RunHistory, SKIPPED_STEP, StepReceipt,
+    StepReceiptKind,
 };
 pub use signing::ReceiptSigning;
 

@@ -1,17 +1,16 @@
-//! What the model is told before all else.
+//! The system prompt of the model.
 
 use collieclaw_gate::{AutonomyLevel, GatePolicy};
 
-/// What the model is told of tools.
+/// The tools that the system prompt names.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ToolAvailability<'t> {
-    /// It may ask for these.
     Offered(&'t [&'t str]),
     /// The emergency stop is active.
     Stopped,
 }
 
-/// The system prompt.
+/// Returns the system prompt for a policy and the tools that the model may use.
 pub(super) fn system_prompt(policy: &GatePolicy, tools: ToolAvailability<'_>) -> String {
     let may = match policy.autonomy {
         AutonomyLevel::ReadOnly => "You may look, and change nothing.",

@@ -1,5 +1,4 @@
-//! What the model is told of a call, and people, too. Nothing of it changes a rule; what to make of a denial is in the
-//! system prompt.
+//! The texts that the model and people get about a call. The system prompt says how the model should take a denial.
 
 use std::fmt::Write;
 
