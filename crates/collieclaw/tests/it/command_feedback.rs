@@ -164,10 +164,7 @@ fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
     let damaged = TestAgent::new();
     std::fs::write(damaged.home().join("receipts.key"), "no key\n").unwrap();
     let doctor = damaged.run(&["doctor"]).out;
-    assert!(
-        doctor.contains("the receipts can't be signed") && doctor.contains("put the key back"),
-        "{doctor}"
-    );
+    assert!(doctor.contains("could not sign the receipts") && doctor.contains("restore the key"), "{doctor}");
 }
 
 /// C2: what is listed for people is there for programs, with the same things in it.

@@ -111,7 +111,7 @@ impl ToolGateway {
                 model_text::stopped_text()
             }
             CancelReason::Operator => {
-                let (reason, detail) = (&ReceiptReason::Cancelled, "the operator cancelled it");
+                let (reason, detail) = (&ReceiptReason::Cancelled, "the operator cancelled the call");
                 self.events.emit(AgentEvent::ToolDenied { tool, reason, detail });
                 model_text::cancelled_text()
             }

@@ -10,7 +10,7 @@ pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
     let mut text = match &result.end {
         ToolEnd::Done => String::new(),
         ToolEnd::Failed(error) => format!("error: {error}\n"),
-        ToolEnd::Cancelled => "error: it was stopped before its end\n".to_owned(),
+        ToolEnd::Cancelled => "error: the tool was stopped before it finished\n".to_owned(),
     };
     text.push_str(&result.output);
     if text.len() > most {
@@ -52,7 +52,7 @@ pub(super) fn stopped_text() -> String {
 }
 
 pub(super) fn cancelled_text() -> String {
-    "error: the operator cancelled this".to_owned()
+    "error: the operator cancelled the call".to_owned()
 }
 
 fn join_reasons(verdict: &GateVerdict) -> String {
