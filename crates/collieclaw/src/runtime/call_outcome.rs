@@ -165,3 +165,69 @@ impl CallOutcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool_run() -> ToolRun {
+        ToolRun { elapsed: Duration::ZERO, metadata: Map::new(), sandbox: Some("all".to_owned()) }
+    }
+
+    /// The words are those that receipts and JSON output have always had.
+    #[test]
+    fn each_outcome_has_its_code_and_its_words_in_the_receipt() {
+        let stopped = |by, began| CallOutcome::Stopped { by, began };
+        let denied = |by| CallOutcome::Denied { by };
+        let bad = BadArguments::new("time", "no");
+        let (error, step_output) = ("no".to_owned(), Some("noon".to_owned()));
+        for (outcome, code, status, reason, ran) in [
+            (CallOutcome::Completed { run: tool_run(), step_output }, "done", "allowed", None, true),
+            (CallOutcome::Failed { run: tool_run(), error }, "failed", "failed", Some("tool-failed"), true),
+            (CallOutcome::NotRun(bad.into()), "failed", "failed", Some("bad-arguments"), false),
+            (CallOutcome::NotRun(CallFault::NoSuchTool), "failed", "failed", Some("bad-arguments"), false),
+            (
+                CallOutcome::NotRun(CallFault::NoMeans(String::new())),
+                "failed",
+                "failed",
+                Some("no-means"),
+                false,
+            ),
+            (CallOutcome::NotRun(CallFault::NoIntent), "failed", "failed", Some("no-intent"), false),
+            (denied(DecidedBy::Rules), "denied", "denied", None, false),
+            (denied(DecidedBy::Operator), "denied", "denied", Some("operator-refused"), false),
+            (CallOutcome::NobodyToAsk, "nobody-to-ask", "denied", Some("nobody-to-ask"), false),
+            (stopped(CancelReason::Estop, None), "stopped", "denied", Some("estop"), false),
+            (stopped(CancelReason::Estop, Some(tool_run())), "stopped", "failed", Some("estop"), true),
+            (stopped(CancelReason::Operator, None), "cancelled", "denied", Some("cancelled"), false),
+            (
+                stopped(CancelReason::Operator, Some(tool_run())),
+                "cancelled",
+                "failed",
+                Some("cancelled"),
+                true,
+            ),
+        ] {
+            let ending = outcome.ending("text");
+            assert_eq!((outcome.code(), ending.status.as_str()), (code, status), "{outcome:?}");
+            assert_eq!(ending.reason.as_ref().map(ReceiptReason::code), reason, "{outcome:?}");
+            assert_eq!((outcome.tool_run().is_some(), ending.sandbox.is_some()), (ran, ran), "{outcome:?}");
+            assert_eq!(ending.result_hash, hash_text("text"));
+            assert_eq!(ending.output_hash, outcome.is_completed().then(|| hash_text("noon")));
+        }
+    }
+
+    #[test]
+    fn a_tool_that_ended_in_no_time_has_begun_nevertheless() {
+        let outcome = CallOutcome::of_run(tool_run(), &ToolEnd::Cancelled, Some(CancelReason::Estop), None);
+        assert_eq!(outcome, CallOutcome::Stopped { by: CancelReason::Estop, began: Some(tool_run()) });
+    }
+
+    #[test]
+    fn work_that_was_done_before_a_stop_counts_as_done() {
+        for stopped_by in [None, Some(CancelReason::Estop), Some(CancelReason::Operator)] {
+            let outcome = CallOutcome::of_run(tool_run(), &ToolEnd::Done, stopped_by, None);
+            assert!(outcome.is_completed(), "{stopped_by:?}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::state::SopRunState;
 use super::{CONTENT, Sop, SopStep, StepAction};
 use crate::cancel::CancelReason;
 use crate::memory::MemoryError;
-use crate::receipts::{CallEnding, ReceiptError, ReceiptReason, ReceiptStatus, StepReceiptKind};
+use crate::receipts::{CallEnding, ReceiptError, ReceiptReason, ReceiptStatus, RunHistory, StepReceiptKind};
 use crate::runtime::{
     AgentRuntime, CallOutcome, DecidedBy, FinishedCall, OperatorContext, ProcedureAction, ToolOffer,
     ToolRequest, TurnError,
@@ -66,6 +66,13 @@ pub enum SopError {
     Memory(#[from] MemoryError),
 }
 
+/// The way on from the present state of a run.
+enum NextStep {
+    /// The id of the step to run.
+    Run(String),
+    Halt(SopRunHalt),
+}
+
 /// The result of an attempt at a step.
 enum StepResult {
     Ended(EndedStep),
@@ -85,42 +92,9 @@ impl SopEngine<'_> {
     ) -> Result<SopRunHalt, SopError> {
         let mut history = self.checked_history(run)?;
         loop {
-            let id = match run.state(self.sop) {
-                // After a crash the journal may lack a line about an approval or the start of a step. The receipt is
-                // written first, so the receipt is there.
-                SopRunState::Waiting { step, .. }
-                    if history.last_kind(&step) == Some(StepReceiptKind::Approved) =>
-                {
-                    run.append_approved(&step)?;
-                    continue;
-                }
-                SopRunState::Waiting { step, prompt } => return Ok(SopRunHalt::Waiting { step, prompt }),
-                // The process died while the operator was asked. The receipt says that nothing ran.
-                SopRunState::Interrupted { step } if history.did_not_run(&step, run.begin_count(&step)) => {
-                    run.append_entry(JournalEntry::Void { step }, SyncMode::Now)?;
-                    continue;
-                }
-                SopRunState::Interrupted { step } => {
-                    match self.decide_interrupted(run, &step, interrupted)? {
-                        Some(decision) => {
-                            history.steps.remove(&step);
-                            run.append_entry(decision, SyncMode::Now)?;
-                            continue;
-                        }
-                        None => {
-                            let receipt_id = history.steps.remove(&step).map(|receipt| receipt.id);
-                            return Ok(SopRunHalt::Interrupted { step, receipt_id });
-                        }
-                    }
-                }
-                SopRunState::Ready { step }
-                    if history.last_kind(&step).is_some_and(StepReceiptKind::has_begun) =>
-                {
-                    run.append_entry(JournalEntry::Began { step }, SyncMode::Now)?;
-                    continue;
-                }
-                SopRunState::Ready { step } => step,
-                over => return Ok(SopRunHalt::Over(over)),
+            let id = match self.next_step(run, &mut history, interrupted)? {
+                NextStep::Run(id) => id,
+                NextStep::Halt(halt) => return Ok(halt),
             };
             let Some(step) = self.sop.steps.iter().find(|step| step.id == id) else {
                 return Ok(SopRunHalt::Over(SopRunState::Finished));
@@ -137,6 +111,49 @@ impl SopEngine<'_> {
             match result {
                 StepResult::Ended(ended) => run.append_entry(JournalEntry::Ended(ended), SyncMode::Now)?,
                 StepResult::Halted(halt) => return Ok(halt),
+            }
+        }
+    }
+
+    /// Returns the step to run next. Adds lines first that a crash kept out of the journal: receipts are written before
+    /// lines, so the history has an approval or the start of a step even if the journal lacks it.
+    fn next_step(
+        &self,
+        run: &mut SopRun,
+        history: &mut RunHistory,
+        interrupted: OnInterrupted,
+    ) -> Result<NextStep, SopError> {
+        loop {
+            match run.state(self.sop) {
+                SopRunState::Waiting { step, .. }
+                    if history.last_kind(&step) == Some(StepReceiptKind::Approved) =>
+                {
+                    run.append_approved(&step)?;
+                }
+                SopRunState::Waiting { step, prompt } => {
+                    return Ok(NextStep::Halt(SopRunHalt::Waiting { step, prompt }));
+                }
+                // The process died while the operator was asked. The receipt says that nothing ran.
+                SopRunState::Interrupted { step } if history.did_not_run(&step, run.begin_count(&step)) => {
+                    run.append_entry(JournalEntry::Void { step }, SyncMode::Now)?;
+                }
+                SopRunState::Interrupted { step } => {
+                    let decision = self.decide_interrupted(run, &step, interrupted)?;
+                    let receipt_id = history.steps.remove(&step).map(|receipt| receipt.id);
+                    match decision {
+                        Some(decision) => run.append_entry(decision, SyncMode::Now)?,
+                        None => return Ok(NextStep::Halt(SopRunHalt::Interrupted { step, receipt_id })),
+                    }
+                }
+                SopRunState::Ready { step }
+                    if history.last_kind(&step).is_some_and(StepReceiptKind::has_begun) =>
+                {
+                    run.append_entry(JournalEntry::Began { step }, SyncMode::Now)?;
+                }
+                SopRunState::Ready { step } => return Ok(NextStep::Run(step)),
+                over @ (SopRunState::Finished | SopRunState::Failed { .. } | SopRunState::Cancelled) => {
+                    return Ok(NextStep::Halt(SopRunHalt::Over(over)));
+                }
             }
         }
     }
