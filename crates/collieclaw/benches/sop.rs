@@ -14,9 +14,7 @@ use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
 use collieclaw::providers::MockProvider;
 use collieclaw::receipts::{ReceiptLog, ReceiptSigning};
-use collieclaw::runtime::{
-    AgentRuntime, CallRules, CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
-};
+use collieclaw::runtime::{AgentRuntime, CallRules, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
 use collieclaw::security::{SystemFacts, WorkspaceHandle};
 use collieclaw::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
 use collieclaw::tools::built_in_tools;
@@ -87,9 +85,9 @@ fn call_tools(runtime: &AgentRuntime) -> Result<(), Box<dyn Error>> {
             offer: ToolOffer::Listed,
         };
         let mut attended = OperatorContext { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
-        let outcome = runtime.tool_gateway.call(wish, &mut attended)?;
-        if outcome.status != CallStatus::Done {
-            return Err(outcome.text.into());
+        let finished = runtime.tool_gateway.call(wish, &mut attended)?;
+        if !finished.outcome.is_completed() {
+            return Err(finished.text.into());
         }
     }
     Ok(())

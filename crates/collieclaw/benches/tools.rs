@@ -13,8 +13,8 @@ use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
 use collieclaw::receipts::ReceiptLog;
 use collieclaw::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, CallStatus, Operator, OperatorContext,
-    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
+    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
 use collieclaw::security::{SystemFacts, WorkspaceHandle};
 use collieclaw::tools::{
@@ -72,8 +72,8 @@ fn call_through_gateway(door: &ToolGateway) -> Result<(), Box<dyn Error>> {
         offer: ToolOffer::Listed,
     };
     let mut attended = OperatorContext { operator: &mut BenchApprover, cancel: &CancelFlag::new()? };
-    let outcome = door.call(wish, &mut attended)?;
-    if outcome.status == CallStatus::Done { Ok(()) } else { Err(outcome.text.into()) }
+    let finished = door.call(wish, &mut attended)?;
+    if finished.outcome.is_completed() { Ok(()) } else { Err(finished.text.into()) }
 }
 
 /// Without receipts, which have a benchmark of their own: their disk would be all that is seen here.

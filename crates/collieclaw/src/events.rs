@@ -9,6 +9,7 @@ use collieclaw_gate::AutonomyLevel;
 use serde_json::{Map, Value};
 
 use crate::channels::escape_line;
+use crate::receipts::{ReceiptReason, ReceiptStatus};
 
 mod audit;
 
@@ -70,7 +71,7 @@ pub enum AgentEvent<'e> {
     },
     ToolDenied {
         tool: &'e str,
-        reason: &'e str,
+        reason: &'e ReceiptReason,
         detail: &'e str,
     },
     ToolCompleted {
@@ -83,7 +84,7 @@ pub enum AgentEvent<'e> {
     },
     ReceiptWritten {
         receipt: &'e str,
-        status: &'e str,
+        status: ReceiptStatus,
     },
     ReceiptsRecovered {
         what: &'e str,
@@ -287,9 +288,10 @@ impl AgentEvent<'_> {
             Self::ToolApproved { tool, approver } => {
                 ("tool_approved", vec![text("tool", tool), text("approver", approver)])
             }
-            Self::ToolDenied { tool, reason, detail } => {
-                ("tool_denied", vec![text("tool", tool), text("reason", reason), text("detail", detail)])
-            }
+            Self::ToolDenied { tool, reason, detail } => (
+                "tool_denied",
+                vec![text("tool", tool), text("reason", reason.code()), text("detail", detail)],
+            ),
             Self::ToolCompleted { tool, milliseconds } => {
                 ("tool_completed", vec![text("tool", tool), ("milliseconds", (*milliseconds).into())])
             }
@@ -297,7 +299,7 @@ impl AgentEvent<'_> {
                 ("tool_failed", vec![text("tool", tool), text("error", error)])
             }
             Self::ReceiptWritten { receipt, status } => {
-                ("receipt_written", vec![text("receipt", receipt), text("status", status)])
+                ("receipt_written", vec![text("receipt", receipt), text("status", status.as_str())])
             }
             Self::ReceiptsRecovered { what } => ("receipts_recovered", vec![text("what", what)]),
             Self::MemoryPersisted { conversation, turns } => {

@@ -1,12 +1,13 @@
-//! What every attempted call leaves behind: one receipt, chained to the one before (C8).
+//! The log of receipts: every attempt at a call leaves exactly one receipt, chained to the receipt before (C8).
 //!
-//! A call that is to run, or that somebody is asked about, leaves an *intent* first, in a file of its own that stays
-//! locked while its process lives. What a crash leaves of it becomes a `failed` receipt, or a `denied` one if it was still
-//! being asked about, when the next process opens the receipts. So every attempt has exactly one, and no tool runs of which
-//! nothing is known.
+//! Before a tool runs, and before the operator is asked about a call, the gateway writes an *intent* into a file of its
+//! own, which stays locked while the process lives. If the process dies, the next process that opens the log turns the
+//! intent into a receipt: `failed` if the tool had begun, `denied` if the operator was still being asked. So no tool runs
+//! without a trace.
 
 mod error;
 mod intent;
+mod reason;
 mod receipt;
 mod run_history;
 mod signing;
@@ -19,10 +20,11 @@ use ward_ledger::{Ledger, LedgerFormat, Sha256Hash};
 
 pub use error::ReceiptError;
 pub use intent::{CallIntent, IntentStage};
+pub use reason::ReceiptReason;
 pub use receipt::{CallAttempt, CallEnding, Receipt, ReceiptStatus};
 pub use run_history::{
-    AGENT_STEP, APPROVED_STEP, CANCELLED_RUN, REASON_CALL_DENIED, REASON_DECIDED, REASON_NO_ANSWER,
-    RERUN_STEP, RunHistory, SKIPPED_STEP, StepReceipt, StepReceiptKind,
+    AGENT_STEP, APPROVED_STEP, CANCELLED_RUN, RERUN_STEP, RunHistory, SKIPPED_STEP, StepReceipt,
+    StepReceiptKind,
 };
 pub use signing::ReceiptSigning;
 
@@ -36,60 +38,67 @@ pub struct ReceiptLog {
     intents: PathBuf,
 }
 
-/// The form of the log: see `docs/collieclaw-receipts.md`.
+/// Returns the format of the log; see `docs/collieclaw-receipts.md`.
 ///
 /// # Panics
-/// Never: the name is a constant that the ledger takes.
+/// Never: the ledger accepts the name, which is a constant.
 #[must_use]
 pub fn ledger_format() -> LedgerFormat {
-    LedgerFormat::new("receipt_hash").expect("a name that the ledger doesn't use itself")
+    LedgerFormat::new("receipt_hash").expect("`receipt_hash` is no name that the ledger uses itself")
 }
 
 impl ReceiptLog {
-    /// Opens the log and settles what a crash has left. What had to be put right is told in sentences.
+    /// Opens the log and writes the receipts of calls that a crash interrupted. Returns the log and a sentence about each
+    /// repair.
     ///
     /// # Errors
-    /// When the log can't be used; then no tool may run.
+    /// If the log can't be used. No tool may run then.
     pub fn open(
         path: &Path,
         signing: &ReceiptSigning,
         intents: PathBuf,
     ) -> Result<(Self, Vec<String>), ReceiptError> {
-        let mut told = Vec::from_iter(signing.make_key(path)?);
+        let mut repairs = Vec::from_iter(signing.make_key(path)?);
         let (log, recovery) = signing.open(path, LogAdoption::Nothing)?;
         if !recovery.is_clean() {
-            told.push("the log of receipts had a half-written end, which was set aside".to_owned());
+            repairs.push(
+                "the log of receipts ended in half a line, which was moved to a file of its own".to_owned(),
+            );
         }
         let mut receipts = Self { log: Some(log), signing: signing.clone(), intents };
         let settled = receipts.settle_abandoned(path)?;
         if settled > 0 {
-            told.push(format!("calls that were interrupted and have their receipt now: {settled}"));
+            let calls = if settled == 1 {
+                "1 interrupted call".to_owned()
+            } else {
+                format!("{settled} interrupted calls")
+            };
+            repairs.push(format!("wrote the receipts of {calls}"));
         }
-        Ok((receipts, told))
+        Ok((receipts, repairs))
     }
 
-    /// The operator wants none.
+    /// Makes a log for an operator who has switched receipts off. It writes nothing.
     #[must_use]
     pub fn disabled() -> Self {
         Self { log: None, signing: ReceiptSigning::Off, intents: PathBuf::new() }
     }
 
-    /// Whether receipts are written.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Whether they carry a signature.
+    /// Returns whether receipts carry a signature.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         matches!(self.signing, ReceiptSigning::With { .. })
     }
 
-    /// Makes durable that a call comes to this stage, before it does.
+    /// Writes to disk that a call is about to reach this stage.
     ///
     /// # Errors
-    /// When it can't be: then nobody may be asked, and nothing may run.
+    /// If the intent can't be written. The operator must not be asked then, and the tool must not run.
     pub fn write_intent(
         &self,
         intent: &mut CallIntent,
@@ -103,10 +112,11 @@ impl ReceiptLog {
         intent.advance(stage, attempt, &self.intents).map_err(failed)
     }
 
-    /// Makes durable how a call has ended that may have left an intent.
+    /// Writes the receipt of a call and removes its intent, if there is one.
     ///
     /// # Errors
-    /// When it can't be: then the result must not reach the model. The intent stays, and is settled later.
+    /// If the receipt can't be written. The result must not reach the model then. The intent stays, and a later process
+    /// turns it into a receipt.
     pub fn finish_intent(
         &mut self,
         intent: CallIntent,
@@ -118,21 +128,21 @@ impl ReceiptLog {
         Ok(())
     }
 
-    /// Makes durable how a call ended that left none.
+    /// Writes the receipt of a call without an intent.
     ///
     /// # Errors
-    /// When it can't be.
+    /// If the receipt can't be written.
     pub fn write_receipt(&mut self, attempt: &CallAttempt, ending: &CallEnding) -> Result<(), ReceiptError> {
         self.append(receipt::receipt_record(attempt, ending))
     }
 
-    /// What the log tells of a procedure's run, if every link of it holds: else anybody could have written it.
+    /// Returns the history of a procedure's run. Verifies the whole log first, because a broken log proves nothing.
     ///
     /// # Errors
-    /// When the log can't be read, or can't be relied on.
+    /// If the log can't be read or is broken.
     pub fn run_history(&self, run: &str) -> Result<RunHistory, ReceiptError> {
-        let mut trail = RunHistory::default();
-        let Some(log) = &self.log else { return Ok(trail) };
+        let mut history = RunHistory::default();
+        let Some(log) = &self.log else { return Ok(history) };
         let key = self.signing.key()?;
         let report = ward_ledger::verify(log.path(), &ledger_format(), key.as_ref());
         let report = report.map_err(|error| ReceiptError::Verify(Box::new(error)))?;
@@ -141,15 +151,15 @@ impl ReceiptLog {
         }
         let entries = ward_ledger::read(log.path(), &ledger_format());
         for entry in entries.map_err(|error| ReceiptError::Read(Box::new(error)))?.flatten() {
-            trail.add_receipt(run, &entry.record);
+            history.add_receipt(run, &entry.record);
         }
-        Ok(trail)
+        Ok(history)
     }
 
-    /// Whether a call of a run is under way or asked about, in whatever process.
+    /// Returns whether any process runs a call of this run, or asks the operator about one.
     ///
     /// # Errors
-    /// When that can't be told.
+    /// If the intents can't be read.
     pub fn is_run_in_progress(&self, run: &str) -> Result<bool, ReceiptError> {
         let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
         let attempts = intent::find_in_progress(&self.intents).map_err(failed)?;
@@ -165,19 +175,19 @@ impl ReceiptLog {
 
     fn settle_abandoned(&mut self, log: &Path) -> Result<usize, ReceiptError> {
         let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
-        let left = intent::find_abandoned(&self.intents).map_err(failed)?;
-        if left.is_empty() {
+        let abandoned = intent::find_abandoned(&self.intents).map_err(failed)?;
+        if abandoned.is_empty() {
             return Ok(0);
         }
         let mut known = std::collections::BTreeSet::new();
-        // A fault of the log is for `receipt verify` to name; here it only hides that a call is known already.
+        // Lines that can't be read are skipped: `receipt verify` reports them, and here they can only cause a second receipt.
         for entry in
             ward_ledger::read(log, &ledger_format()).map_err(|e| ReceiptError::Read(Box::new(e)))?.flatten()
         {
             known.extend(entry.record.get("id").and_then(Value::as_str).map(str::to_owned));
         }
         let mut settled = 0;
-        for AbandonedIntent { stage, intent, attempt } in left {
+        for AbandonedIntent { stage, intent, attempt } in abandoned {
             if known.insert(attempt.id.clone()) {
                 self.write_receipt(&attempt, &CallEnding::interrupted(stage))?;
                 settled += 1;
@@ -188,26 +198,25 @@ impl ReceiptLog {
     }
 }
 
-/// Goes on with a log as it is, without its head or without signatures, because somebody has looked at it. The log
-/// records it.
+/// Accepts a log without its head or without signatures, because the operator has checked it. The log records that.
 ///
 /// # Errors
-/// When the log can't be used.
+/// If the log can't be used.
 pub fn adopt_log(path: &Path, signing: &ReceiptSigning) -> Result<(), ReceiptError> {
     signing.make_key_with(path, LogAdoption::Everything)?;
     signing.open(path, LogAdoption::Everything).map(drop)
 }
 
-/// The hash of any JSON value in its canonical form (RFC 8785).
+/// Returns the SHA-256 of a JSON value in canonical form (RFC 8785).
 ///
 /// # Errors
-/// When it has none.
+/// If the value has no canonical form.
 pub fn hash_json(value: &Value) -> Result<String, ReceiptError> {
     let text = serde_json_canonicalizer::to_vec(value).map_err(|e| ReceiptError::Arguments(e.to_string()))?;
     Ok(Sha256Hash::of(&[&text]).to_string())
 }
 
-/// The hash of a text, as it is.
+/// Returns the SHA-256 of a text.
 #[must_use]
 pub fn hash_text(text: &str) -> String {
     Sha256Hash::of(&[text.as_bytes()]).to_string()

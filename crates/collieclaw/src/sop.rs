@@ -1,9 +1,9 @@
-//! Procedures: steps that the operator has written down, carried out one after the other, each through the same door
-//! (C12).
+//! Procedures: steps that the operator wrote down. They are carried out one after the other, and each goes through the
+//! same tool gateway as a call of the model (C12).
 //!
-//! They lie in the home, so that the agent can't write its own. [`read`] takes the text of one and finds every fault in
-//! it; a [`Run`] is the journal of one time that it was carried out; the [`SopEngine`] goes on with a run until it is
-//! finished, waits, fails or is stopped. What is finished never runs twice, whatever dies in between.
+//! Procedures are in the agent's home, where the agent can't write. [`read_sop`] reads a procedure and finds every fault
+//! in it. A [`SopRun`] is the journal of one run. The [`SopEngine`] carries out a run until it is finished, waits, fails or
+//! is stopped. A step that has ended never runs again, even after a crash.
 
 mod consistency;
 mod decisions;
@@ -29,73 +29,64 @@ pub use read::{NAME_RULE, is_sop_name, read_sop};
 pub use runs::{SopRunStore, is_run_name};
 pub use state::SopRunState;
 
-/// A procedure without faults.
+/// A procedure that was read without faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sop {
-    /// The name of its folder.
+    /// The name of the procedure and of its folder.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// For a provider that chooses by hints.
+    /// The hint by which a router chooses the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// One at least.
+    /// The steps in order; at least one.
     pub steps: Vec<SopStep>,
 }
 
 /// A step of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SopStep {
-    /// No other step has it.
+    /// The id of the step, unique within the procedure.
     pub id: String,
-    /// What is done.
     #[serde(flatten)]
     pub action: StepAction,
-    /// What a failure means.
     pub on_failure: OnFailure,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum StepAction {
-    /// A tool is called.
+    /// The step calls a tool.
     Tool {
-        /// Which.
         tool: String,
-        /// Its arguments, without what comes from another step.
+        /// The arguments of the call, without the content that comes from another step.
         args: Map<String, Value>,
         /// The earlier step whose output becomes the argument `content`.
         #[serde(skip_serializing_if = "Option::is_none")]
         content_from: Option<String>,
     },
-    /// The model is asked; it sees the results of earlier steps.
-    Agent {
-        /// What for.
-        prompt: String,
-    },
-    /// The run waits until somebody approves.
-    Approval {
-        /// What they are asked.
-        prompt: String,
-    },
+    /// The step asks the model, which sees the results of earlier steps.
+    Agent { prompt: String },
+    /// The run waits until the operator approves the step.
+    Approval { prompt: String },
 }
 
-/// What the failure of a step means.
+/// The consequence of a step's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// The run is over.
     Abort,
-    /// The next step is next.
+    /// The run goes on with the next step.
     Continue,
 }
 
-/// The argument that `content_from` fills.
+/// The name of the argument that `content_from` fills.
 pub const CONTENT: &str = "content";
 
 impl SopStep {
-    /// The arguments of its call, with what came of another step; `None` if it is no call.
+    /// Returns the tool and the arguments of the step's call, with the content of another step; `None` if the step calls no
+    /// tool.
     #[must_use]
     pub fn call_arguments(&self, content: Option<&str>) -> Option<(&str, Value)> {
         let StepAction::Tool { tool, args, .. } = &self.action else { return None };
@@ -106,7 +97,7 @@ impl SopStep {
         Some((tool, Value::Object(args)))
     }
 
-    /// The step that its content comes from.
+    /// Returns the step that the content comes from.
     #[must_use]
     pub fn content_from(&self) -> Option<&str> {
         match &self.action {

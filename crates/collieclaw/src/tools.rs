@@ -106,50 +106,49 @@ pub struct ToolBounds {
     pub max_response_bytes: usize,
 }
 
-/// What came of a call.
+/// The report of a tool about its own run. The gateway makes a [`CallOutcome`](crate::runtime::CallOutcome) of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// How it ended.
     pub end: ToolEnd,
-    /// What goes back to the model.
+    /// The output for the model.
     pub output: String,
-    /// Facts about it, such as an exit code. Goes into the memory and to the model.
+    /// Facts about the run, such as an exit code, for the model and the memory.
     pub metadata: serde_json::Map<String, Value>,
-    /// What of the sandbox was in force, if there was one; goes into the receipt.
+    /// The parts of the sandbox that were in force, if the tool ran in one; for the receipt.
     pub sandbox: Option<String>,
 }
 
-/// How a call ended.
+/// The end of a tool's run, as far as the tool knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolEnd {
-    /// As it should.
+    /// The tool did its work.
     Done,
-    /// It didn't work, for this reason.
+    /// The tool failed with this error.
     Failed(String),
-    /// It was ended by the emergency stop or by the operator.
+    /// The tool's cancel flag was raised. The tool doesn't know by whom.
     Cancelled,
 }
 
 impl ToolResult {
-    /// It worked.
+    /// Makes the result of a tool that did its work.
     #[must_use]
     pub fn done(output: impl Into<String>) -> Self {
         Self { end: ToolEnd::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
     }
 
-    /// It didn't.
+    /// Makes the result of a tool that failed.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
         Self { end: ToolEnd::Failed(error.into()), ..Self::done("") }
     }
 
-    /// Somebody said stop.
+    /// Makes the result of a tool whose cancel flag was raised.
     #[must_use]
     pub fn cancelled() -> Self {
         Self { end: ToolEnd::Cancelled, ..Self::done("") }
     }
 
-    /// With one more fact.
+    /// Adds a fact about the run.
     #[must_use]
     pub fn with_metadata(mut self, fact: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(fact.to_owned(), value.into());

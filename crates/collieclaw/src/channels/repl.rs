@@ -17,7 +17,7 @@ use crate::cancel::CancelFlag;
 use crate::estop;
 use crate::events::{AgentEvent, EventFormat};
 use crate::ids;
-use crate::runtime::{AgentRuntime, CallStatus, Operator, OperatorContext, TurnError};
+use crate::runtime::{AgentRuntime, CallOutcome, Operator, OperatorContext, TurnError};
 use commands::{CommandCompleter, ReplInput};
 use history::HistoryFile;
 
@@ -37,8 +37,8 @@ pub struct Repl<'r> {
     pub err: fn() -> Box<dyn Write>,
     /// Who is asked in a turn, and told of it.
     pub make_operator: &'r dyn Fn(&CancelFlag) -> Box<dyn Operator>,
-    /// How the calls of all turns ended.
-    pub call_statuses: Vec<CallStatus>,
+    /// The outcomes of the calls of all turns.
+    pub call_outcomes: Vec<CallOutcome>,
     /// The last turn that had no answer.
     pub last_error: Option<TurnError>,
 }
@@ -121,7 +121,7 @@ impl Repl<'_> {
         let report = runtime.run_turn(&self.metadata, &self.conversation, message, &mut attended);
         let shown = operator.into_shown();
         (self.on_turn)(None);
-        self.call_statuses.extend(report.call_statuses);
+        self.call_outcomes.extend(report.call_outcomes);
         match report.answer {
             Ok(text) => {
                 let conversation = self.conversation.clone();

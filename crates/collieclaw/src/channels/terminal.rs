@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::escape::{escape_line, escape_lines};
 use crate::cancel::CancelFlag;
 use crate::runtime::{
-    AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply,
+    AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply,
     ProgressNotice,
 };
 use crate::tools::truncate_text;
@@ -198,13 +198,15 @@ impl Operator for TerminalOperator {
                 let shown = truncate_text(&escape_line(&arguments.to_string()), MAX_ARGUMENTS_SHOWN);
                 self.print_line(&format!("\x1b[2m→ {} {shown}\x1b[0m", escape_line(tool)));
             }
-            ProgressNotice::CallEnded { tool, outcome, .. } => {
-                let took = outcome.took.as_millis();
+            ProgressNotice::CallEnded { tool, call, .. } => {
                 let tool = escape_line(tool);
-                let line = match outcome.status {
-                    CallStatus::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),
+                let line = match &call.outcome {
+                    CallOutcome::Completed { run, .. } => {
+                        let milliseconds = run.elapsed.as_millis();
+                        format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {milliseconds} ms\x1b[0m")
+                    }
                     _ => {
-                        let why = escape_line(outcome.text.lines().next().unwrap_or_default());
+                        let why = escape_line(call.text.lines().next().unwrap_or_default());
                         let why = truncate_text(&why, MAX_REASONS_SHOWN);
                         format!("\x1b[31m✗\x1b[0m {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
                     }

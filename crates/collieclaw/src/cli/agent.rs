@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use ward_diag::ErrorChain;
 
 use super::environment::CliEnvironment;
-use super::failure::{CommandFailure, check_worst_status};
+use super::failure::{CommandFailure, check_call_outcomes};
 use super::interrupt::InterruptHandler;
 use super::output::OutputPrinter;
 use super::tool;
@@ -135,7 +135,7 @@ fn run_single_turn(
         screen.print_untrusted(&text)?;
     }
     report.persisted?;
-    check_worst_status(&report.call_statuses)
+    check_call_outcomes(&report.call_outcomes)
 }
 
 fn run_prompt(
@@ -153,7 +153,7 @@ fn run_prompt(
         out: Box::new(anstream::stdout()),
         err: wiring::stderr,
         make_operator: &tool::terminal_operator,
-        call_statuses: Vec::new(),
+        call_outcomes: Vec::new(),
         last_error: None,
     };
     repl.start(runtime)?;
@@ -162,6 +162,6 @@ fn run_prompt(
     match repl.last_error {
         _ if !headless => Ok(()),
         Some(error) => Err(CommandFailure::Turn(error)),
-        None => check_worst_status(&repl.call_statuses),
+        None => check_call_outcomes(&repl.call_outcomes),
     }
 }

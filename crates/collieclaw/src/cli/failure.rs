@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use collieclaw::cancel::CancelReason;
 use collieclaw::channels::{ChannelError, GatewayError};
 use collieclaw::mcp::ToolPinError;
 use collieclaw::mcp::serve::ServeError;
@@ -10,7 +11,7 @@ use collieclaw::memory::MemoryError;
 use collieclaw::plugins::{PluginFolderError, PluginInstallError};
 use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
-use collieclaw::runtime::{CallStatus, TurnError};
+use collieclaw::runtime::{CallOutcome, TurnError};
 use collieclaw::security::ApprovalError;
 use collieclaw::sop::{JournalError, SopError};
 use collieclaw::usage::UsageError;
@@ -82,11 +83,16 @@ pub(crate) enum CommandFailure {
     Channel(ChannelError),
     #[error(transparent)]
     Turn(TurnError),
-    /// The answer is out, and so is what was refused; only the exit code is left to say it.
-    #[error("a tool call was {}", match .0 { CallStatus::Done => "done", CallStatus::Failed => "made and failed", CallStatus::Denied => "denied",
-        CallStatus::NobodyToAsk => "denied: it needs an approval, and nobody is there to ask", CallStatus::Stopped => "refused: the emergency stop is active",
-        CallStatus::Cancelled => "cancelled" })]
-    ToolCall(CallStatus),
+    #[error("a tool call was made and failed")]
+    CallFailed,
+    #[error("a tool call was denied")]
+    CallDenied,
+    #[error("a tool call was denied: it needs an approval, and nobody is there to ask")]
+    NobodyToAsk,
+    #[error("a tool call was refused: the emergency stop is active")]
+    CallStopped,
+    #[error("a tool call was cancelled")]
+    CallCancelled,
     #[error("the plugin can't be read")]
     PluginFolder(#[from] PluginFolderError),
     #[error("the manifest is not valid")]
@@ -146,7 +152,7 @@ impl CommandFailure {
             | Self::Mcp { .. }
             | Self::Pin(_)
             | Self::Serve(ServeError::Io { .. } | ServeError::Adapter(_) | ServeError::Protocol(_))
-            | Self::ToolCall(CallStatus::Failed | CallStatus::Done) => 1,
+            | Self::CallFailed => 1,
             Self::NoUserHome
             | Self::RelativeHome { .. }
             | Self::NotSetUp { .. }
@@ -163,17 +169,15 @@ impl CommandFailure {
             | Self::GatewayDisabled
             | Self::Gateway(GatewayError::TokenNotPrivate { .. })
             | Self::Fixture(_) => 3,
-            Self::ToolCall(CallStatus::Denied) | Self::NotConfirmed => 4,
-            Self::ToolCall(CallStatus::NobodyToAsk)
+            Self::CallDenied | Self::NotConfirmed => 4,
+            Self::NobodyToAsk
             | Self::NoOperatorToConfirm
             | Self::WaitingForApproval { .. }
             | Self::NoOperatorAtStep { .. } => 5,
-            Self::Provider(ProviderError::Cancelled { .. }) | Self::ToolCall(CallStatus::Cancelled) => {
-                EXIT_CANCELLED
-            }
+            Self::Provider(ProviderError::Cancelled { .. }) | Self::CallCancelled => EXIT_CANCELLED,
             Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
-            Self::ToolCall(CallStatus::Stopped) => 8,
+            Self::CallStopped => 8,
             Self::Receipt(_)
             | Self::Verify(_)
             | Self::ReceiptChainUnsound
@@ -227,15 +231,13 @@ impl CommandFailure {
                 "`collieclaw receipt verify` names what is wrong: compare with a copy, for what follows a broken link \
                  proves nothing; where only the head is gone, look, and say `collieclaw receipt adopt --yes`",
             ),
-            Self::ToolCall(CallStatus::NobodyToAsk) => {
-                Some("run it at a terminal to be asked, or see `collieclaw policy explain`")
-            }
+            Self::NobodyToAsk => Some("run it at a terminal to be asked, or see `collieclaw policy explain`"),
             Self::NoOperatorToConfirm => {
                 Some("run it at a terminal, or say `--yes` if you know what it does")
             }
             Self::Plugin(PluginInstallError::NotInstalled(_)) => Some("`collieclaw plugin list` shows them"),
-            Self::ToolCall(CallStatus::Denied) => Some("`collieclaw policy explain` tells why"),
-            Self::ToolCall(CallStatus::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
+            Self::CallDenied => Some("`collieclaw policy explain` tells why"),
+            Self::CallStopped => Some("`collieclaw estop --clear` lets tools run again"),
             Self::Provider(ProviderError::Limit { .. })
             | Self::Turn(TurnError::Provider(ProviderError::Limit { .. })) => {
                 Some("`collieclaw usage` shows what was used; the limits are in `[limits]`")
@@ -295,6 +297,15 @@ impl From<ChannelError> for CommandFailure {
     }
 }
 
+impl From<CancelReason> for CommandFailure {
+    fn from(stopped_by: CancelReason) -> Self {
+        match stopped_by {
+            CancelReason::Estop => Self::CallStopped,
+            CancelReason::Operator => Self::CallCancelled,
+        }
+    }
+}
+
 impl From<SopError> for CommandFailure {
     fn from(error: SopError) -> Self {
         match error {
@@ -321,11 +332,26 @@ fn turn_exit_code(turn: &TurnError) -> u8 {
     }
 }
 
-/// The worst of several ends, if any was not as it should. A tool that ran and did not work is the model's to deal with.
-pub(crate) fn check_worst_status(fates: &[CallStatus]) -> Result<(), CommandFailure> {
-    let order = [CallStatus::Stopped, CallStatus::NobodyToAsk, CallStatus::Denied, CallStatus::Cancelled];
-    match order.into_iter().find(|fate| fates.contains(fate)) {
-        Some(fate) => Err(CommandFailure::ToolCall(fate)),
-        None => Ok(()),
+/// Returns the failure that the outcome of a call means for a command.
+pub(crate) fn check_call_outcome(outcome: &CallOutcome) -> Result<(), CommandFailure> {
+    match outcome {
+        CallOutcome::Completed { .. } => Ok(()),
+        CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => Err(CommandFailure::CallFailed),
+        CallOutcome::Denied { .. } => Err(CommandFailure::CallDenied),
+        CallOutcome::NobodyToAsk => Err(CommandFailure::NobodyToAsk),
+        CallOutcome::Stopped { by, .. } => Err((*by).into()),
     }
+}
+
+/// Returns the failure of the worst of several outcomes. The model deals with tools that failed, so these don't count.
+pub(crate) fn check_call_outcomes(outcomes: &[CallOutcome]) -> Result<(), CommandFailure> {
+    let severity = |outcome: &CallOutcome| match outcome {
+        CallOutcome::Completed { .. } | CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => 0,
+        CallOutcome::Stopped { by: CancelReason::Operator, .. } => 1,
+        CallOutcome::Denied { .. } => 2,
+        CallOutcome::NobodyToAsk => 3,
+        CallOutcome::Stopped { by: CancelReason::Estop, .. } => 4,
+    };
+    let worst = outcomes.iter().max_by_key(|outcome| severity(outcome));
+    worst.filter(|worst| severity(worst) > 0).map_or(Ok(()), check_call_outcome)
 }

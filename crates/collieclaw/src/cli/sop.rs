@@ -7,7 +7,7 @@ mod report;
 use clap::Subcommand;
 use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::escape_line;
-use collieclaw::runtime::{AgentRuntime, CallStatus, OperatorContext};
+use collieclaw::runtime::{AgentRuntime, OperatorContext};
 use collieclaw::sop::{
     DryRunResult, OnInterrupted, Sop as Procedure, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore,
     SopStep, StepAction, StepStatus,
@@ -211,7 +211,7 @@ fn rehearse(sop: &Procedure, runtime: &AgentRuntime, screen: &OutputPrinter) -> 
         DryRunResult::AsksModel | DryRunResult::AwaitsApproval => false,
     });
     report::print_rehearsal(&rehearsed, screen);
-    if denied { Err(CommandFailure::ToolCall(CallStatus::Denied)) } else { Ok(()) }
+    if denied { Err(CommandFailure::CallDenied) } else { Ok(()) }
 }
 
 /// A yes is to the step that was seen.
@@ -256,17 +256,15 @@ fn check_outcome(run: &SopRun, sop: &Procedure, halt: SopRunHalt) -> Result<(), 
     match halt {
         SopRunHalt::Waiting { step, .. } => Err(CommandFailure::WaitingForApproval { run: name, step }),
         SopRunHalt::Interrupted { step, .. } => Err(CommandFailure::Interrupted { run: name, step }),
-        SopRunHalt::Stopped { step, status: CallStatus::NobodyToAsk } => {
-            Err(CommandFailure::NoOperatorAtStep { run: name, step })
-        }
-        SopRunHalt::Stopped { status: fate, .. } => Err(CommandFailure::ToolCall(fate)),
-        SopRunHalt::Over(SopRunState::Failed { step }) => Err(CommandFailure::ToolCall(match end(&step) {
-            Some(StepStatus::Denied) => CallStatus::Denied,
-            _ => CallStatus::Failed,
-        })),
+        SopRunHalt::NobodyToAsk { step } => Err(CommandFailure::NoOperatorAtStep { run: name, step }),
+        SopRunHalt::Stopped { by, .. } => Err(by.into()),
+        SopRunHalt::Over(SopRunState::Failed { step }) => Err(match end(&step) {
+            Some(StepStatus::Denied) => CommandFailure::CallDenied,
+            Some(StepStatus::Done | StepStatus::Failed) | None => CommandFailure::CallFailed,
+        }),
         SopRunHalt::Over(state @ SopRunState::Cancelled) => Err(cleanup::already_over(run, &state)),
         SopRunHalt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(StepStatus::Denied)) => {
-            Err(CommandFailure::ToolCall(CallStatus::Denied))
+            Err(CommandFailure::CallDenied)
         }
         SopRunHalt::Over(_) => Ok(()),
     }

@@ -5,12 +5,12 @@ use std::io::IsTerminal;
 use clap::Subcommand;
 use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::{AbsentOperator, TerminalOperator, TerminalVerbosity, escape_line};
-use collieclaw::runtime::{CallStatus, Operator, OperatorContext, ToolOffer, ToolRequest};
+use collieclaw::runtime::{FinishedCall, Operator, OperatorContext, ToolOffer, ToolRequest};
 use collieclaw::tools;
 use serde_json::{Value, json};
 
 use super::environment::CliEnvironment;
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, check_call_outcome};
 use super::interrupt::InterruptHandler;
 use super::output::{OutputPrinter, format_table};
 use super::wiring;
@@ -92,26 +92,24 @@ fn run_tool(
         ToolRequest { conversation_id: MANUAL_CONVERSATION, tool: name, arguments, offer: ToolOffer::Listed };
     let mut operator = terminal_operator(&cancel);
     let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let outcome = door.call(wish, &mut attended)?;
-    let fate = outcome.status;
-    let error =
-        (fate != CallStatus::Done).then(|| outcome.text.strip_prefix("error: ").unwrap_or(&outcome.text));
+    let FinishedCall { outcome, text, receipt_id } = door.call(wish, &mut attended)?;
+    let success = outcome.is_completed();
     let value = json!({
         "tool": name,
-        "success": fate == CallStatus::Done,
-        "output": outcome.text,
-        "error": error,
-        "metadata": outcome.metadata,
-        "receipt_id": outcome.receipt_id,
+        "success": success,
+        "output": text,
+        "error": (!success).then(|| text.strip_prefix("error: ").unwrap_or(&text)),
+        "metadata": outcome.tool_run().map(|run| run.metadata.clone()).unwrap_or_default(),
+        "receipt_id": receipt_id,
     });
     if screen.is_json() {
         screen.print_answer(&value, String::new);
-    } else if fate == CallStatus::Done {
-        screen.print_untrusted(&outcome.text)?;
-    } else if !shows_calls() || outcome.text.trim_end().lines().count() > 1 {
-        screen.print_remark(&collieclaw::channels::escape_lines(&outcome.text));
+    } else if success {
+        screen.print_untrusted(&text)?;
+    } else if !shows_calls() || text.trim_end().lines().count() > 1 {
+        screen.print_remark(&collieclaw::channels::escape_lines(&text));
     }
-    if fate == CallStatus::Done { Ok(()) } else { Err(CommandFailure::ToolCall(fate)) }
+    check_call_outcome(&outcome)
 }
 
 /// Whether whoever sits there is told of calls as they happen, each with the first line of what came of it.

@@ -26,7 +26,7 @@ use crate::cancel::{CancelFlag, CancelReason};
 use crate::channels::{AbsentOperator, AccessToken};
 use crate::ids;
 use crate::receipts::ReceiptError;
-use crate::runtime::{CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
+use crate::runtime::{OperatorContext, ToolGateway, ToolOffer, ToolRequest};
 
 /// Calls that wait for the one before them.
 const MAX_QUEUED_CALLS: usize = 16;
@@ -172,20 +172,20 @@ fn run_calls(
         let offer = if listed.contains(&tool) { ToolOffer::Listed } else { ToolOffer::Unlisted };
         let wish =
             ToolRequest { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
-        let outcome =
+        let finished =
             door.call(wish, &mut OperatorContext { operator: &mut AbsentOperator, cancel: &cancel });
         calls.answer(
             number,
-            match &outcome {
-                Ok(outcome) => Ok(McpCallOutcome {
-                    worked: outcome.status == CallStatus::Done,
-                    text: outcome.text.clone(),
-                    receipt: outcome.receipt_id.clone(),
+            match &finished {
+                Ok(call) => Ok(McpCallOutcome {
+                    worked: call.outcome.is_completed(),
+                    text: call.text.clone(),
+                    receipt: call.receipt_id.clone(),
                 }),
                 Err(_) => Err("its receipt can't be written".to_owned()),
             },
         );
-        outcome?;
+        finished?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Why a receipt can't be written or relied on, and what somebody can do about it.
+//! Errors about receipts, each with what the operator can do about it.
 
 use std::path::PathBuf;
 
@@ -6,72 +6,38 @@ use thiserror::Error;
 use ward_ledger::verify::LedgerVerifyError;
 use ward_ledger::{KeyId, LedgerKeyError, LedgerOpenError};
 
-/// Why a receipt can't be written. Then the call does not run.
+/// The reason why a receipt can't be written or relied on. The call doesn't run then.
 #[derive(Debug, Error)]
 pub enum ReceiptError {
-    /// The log can't be opened.
-    #[error("the receipts can't be used")]
+    #[error("could not open the receipts")]
     Open(#[source] Box<LedgerOpenError>),
-    /// The key can't be used.
-    #[error("the receipts can't be signed")]
+    #[error("could not sign the receipts")]
     Key(#[from] LedgerKeyError),
-    /// The chain is signed, and its key is gone.
-    #[error("the receipts are signed with key {key_id}, and {} is gone", .key.display())]
-    KeyMissing {
-        /// Where it was.
-        key: PathBuf,
-        /// Its name.
-        key_id: KeyId,
-    },
-    /// Another key is in its place.
-    #[error("the receipts of this home are signed with key {key_id}, and the key given is {given} ({})", .key.display())]
-    KeyReplaced {
-        /// Where it is.
-        key: PathBuf,
-        /// The one that has signed.
-        key_id: KeyId,
-        /// The one that is there.
-        given: KeyId,
-    },
-    /// A signed log was begun, and is gone.
-    #[error("the receipts of this home are signed with key {key_id}, and their log {} is gone", .log.display())]
-    LogMissing {
-        /// Where it should be.
-        log: PathBuf,
-        /// What it was signed with.
-        key_id: KeyId,
-    },
-    /// Which key has signed can't be told.
-    #[error("{} does not say which key has signed the receipts", .path.display())]
-    KeyRecordUnreadable {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The log can't be written.
-    #[error("the receipt can't be written")]
+    /// The log is signed, and its key is missing.
+    #[error("the receipts are signed with key {key_id}, but {} is missing", .key.display())]
+    KeyMissing { key: PathBuf, key_id: KeyId },
+    /// The key file holds another key than the one that signed the log.
+    #[error("the receipts are signed with key {key_id}, but {} holds key {given}", .key.display())]
+    KeyReplaced { key: PathBuf, key_id: KeyId, given: KeyId },
+    /// This home has signed a log, and that log is missing.
+    #[error("the receipts are signed with key {key_id}, but their log {} is missing", .log.display())]
+    LogMissing { log: PathBuf, key_id: KeyId },
+    /// The file that names the key of this home can't be read.
+    #[error("{} does not say which key signed the receipts", .path.display())]
+    KeyRecordUnreadable { path: PathBuf },
+    #[error("could not write the receipt")]
     Append(#[source] Box<ward_ledger::LedgerAppendError>),
-    /// The log can't be read.
-    #[error("the receipts can't be read")]
+    #[error("could not read the receipts")]
     Read(#[source] Box<ward_ledger::LedgerReadError>),
-    /// The log can't be checked.
-    #[error("the receipts can't be checked")]
+    #[error("could not verify the receipts")]
     Verify(#[source] Box<LedgerVerifyError>),
-    /// The log was changed by somebody else.
-    #[error("the chain of receipts in {} is not sound, so nobody can tell from it what was done", .log.display())]
-    BrokenChain {
-        /// The log.
-        log: PathBuf,
-    },
-    /// The intent can't be written.
-    #[error("that the call is attempted can't be written down in {}", .folder.display())]
-    Intent {
-        /// Where.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// The log was changed outside CollieClaw.
+    #[error("the chain of receipts in {} is broken, so it proves nothing about what was done", .log.display())]
+    BrokenChain { log: PathBuf },
+    #[error("could not write the call intent to {}", .folder.display())]
+    Intent { folder: PathBuf, source: std::io::Error },
     /// The arguments have no canonical form.
-    #[error("the arguments can't be hashed: {0}")]
+    #[error("could not hash the arguments: {0}")]
     Arguments(String),
 }
 
@@ -81,11 +47,11 @@ impl From<LedgerOpenError> for ReceiptError {
     }
 }
 
-const KEY_CURE: &str = "put the key back from a copy; or look at the log, move it aside with its head if it is signed, and \
-                        say `collieclaw receipt adopt --yes`";
+const KEY_CURE: &str = "restore the key from a backup; or check the log, move it away with its head if it is signed, and \
+                        run `collieclaw receipt adopt --yes`";
 
 impl ReceiptError {
-    /// What somebody can do about it, where that is not in the error itself.
+    /// Returns what the operator can do about the error, where the error doesn't say it itself.
     #[must_use]
     pub fn cure(&self) -> Option<&'static str> {
         match self {
@@ -93,27 +59,27 @@ impl ReceiptError {
             | Self::KeyReplaced { .. }
             | Self::Key(LedgerKeyError::Content { .. } | LedgerKeyError::NotRegular { .. }) => Some(KEY_CURE),
             Self::LogMissing { .. } => Some(
-                "put it back from a copy with its head; if you have moved it yourself, say `collieclaw receipt adopt --yes`, \
-                 and a new one begins",
+                "restore the log and its head from a backup; if you moved the log away yourself, run `collieclaw receipt \
+                 adopt --yes` to start a new one",
             ),
             Self::BrokenChain { .. } => {
-                Some("`collieclaw receipt verify` names the first broken link; compare with a copy")
+                Some("`collieclaw receipt verify` shows the first broken link; compare the log with a backup")
             }
             Self::KeyRecordUnreadable { .. } => Some(
-                "look at the log (`collieclaw receipt verify`), then say `collieclaw receipt adopt --yes`",
+                "check the log with `collieclaw receipt verify`, then run `collieclaw receipt adopt --yes`",
             ),
             Self::Open(error) => match **error {
                 LedgerOpenError::KeyNeeded { .. } => Some(
-                    "set `receipts.signed = true` again; or move the log aside with its head, and a new one begins",
+                    "set `receipts.signed = true` again; or move the log away with its head to start a new one",
                 ),
                 LedgerOpenError::WrongKey { .. } => Some(KEY_CURE),
                 LedgerOpenError::NotSigned { .. } => Some(
-                    "somebody has taken the signatures away, or put an older log back: restore it, or look at it and say \
-                     `collieclaw receipt adopt --yes`",
+                    "somebody removed the signatures or put an older log in place: restore the log from a backup, or \
+                     check it and run `collieclaw receipt adopt --yes`",
                 ),
-                LedgerOpenError::HeadMissing { .. } => {
-                    Some("restore it, or look at the log and say `collieclaw receipt adopt --yes`")
-                }
+                LedgerOpenError::HeadMissing { .. } => Some(
+                    "restore the head from a backup, or check the log and run `collieclaw receipt adopt --yes`",
+                ),
                 _ => None,
             },
             _ => None,

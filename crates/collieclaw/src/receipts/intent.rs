@@ -1,4 +1,5 @@
-//! That a call begins or somebody is asked about it, on disk: a file for each, locked by the process that does it.
+//! Intents: files that say which calls run or wait for an approval. Each file is locked by the process of its call, so
+//! that a file without a lock belongs to a process that died.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,37 +11,38 @@ use rustix::fs::OFlags;
 
 use super::receipt::CallAttempt;
 
-/// What is on disk of a call that is not over. While this lives, its file is locked, and nobody takes it for one that a
-/// crash left behind.
+/// The intent of a call that is not over. While this value lives, its file is locked, so that no other process takes it
+/// for the intent of a process that died.
 #[derive(Debug, Default)]
-#[must_use = "a call that is on disk has to be concluded"]
+#[must_use = "an intent on disk needs a receipt"]
 pub struct CallIntent {
     locked_file: Option<(File, PathBuf)>,
 }
 
-/// How far a call has come.
+/// The stage that a call has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntentStage {
-    /// Somebody is asked whether it may run.
+    /// The operator is asked whether the call may run.
     AwaitingApproval,
-    /// It is about to run.
+    /// The tool is about to run, or runs.
     Started,
 }
 
-/// A call whose process is gone.
+/// The intent of a call whose process died.
 pub(super) struct AbandonedIntent {
     pub(super) stage: IntentStage,
     pub(super) intent: CallIntent,
     pub(super) attempt: CallAttempt,
 }
 
-/// The file is locked and whole before it gets the ending of its stage.
+/// The extension of an intent that is being created. The file gets the extension of its stage when it is locked and
+/// complete.
 const UNFINISHED_EXTENSION: &str = "new";
 
-/// Nobody takes this long between making a file and naming it.
+/// The age from which an unfinished intent belongs to no living process: creating and renaming one takes far less.
 const STALE_AGE: Duration = Duration::from_secs(3600);
 
-/// No intent is longer; what is, is not ours.
+/// The limit for reading an intent. Every intent is shorter.
 const MAX_INTENT_BYTES: u64 = 1 << 16;
 
 impl IntentStage {
@@ -58,8 +60,8 @@ impl IntentStage {
 }
 
 impl CallIntent {
-    /// Makes durable how far a call has come. It has one file, with one lock: when it comes further, that gets another
-    /// line and another name.
+    /// Writes to disk that a call has reached a stage. A call keeps its file and its lock: at the next stage the file gets
+    /// another line and another name.
     pub(super) fn advance(
         &mut self,
         stage: IntentStage,
@@ -79,7 +81,8 @@ impl CallIntent {
         File::open(folder)?.sync_all()
     }
 
-    /// Its receipt is written. If the file can't be removed, the next who looks finds the receipt and removes it.
+    /// Removes the intent of a call that has its receipt. If that fails, the next process finds the receipt in the log and
+    /// removes the file.
     pub(super) fn remove(self) {
         if let Some((_, path)) = self.locked_file {
             let _ = fs::remove_file(path);
@@ -87,7 +90,7 @@ impl CallIntent {
     }
 }
 
-/// A file of our own, locked.
+/// Creates a locked file that only this user can read.
 fn create_locked(folder: &Path, path: &Path) -> io::Result<(File, PathBuf)> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -99,15 +102,15 @@ fn create_locked(folder: &Path, path: &Path) -> io::Result<(File, PathBuf)> {
     Ok((file, path.to_owned()))
 }
 
-/// Calls of processes that are gone.
+/// Returns the intents of processes that died, each locked by us now.
 pub(super) fn find_abandoned(folder: &Path) -> io::Result<Vec<AbandonedIntent>> {
-    let mut left = Vec::new();
+    let mut abandoned = Vec::new();
     for (path, id) in intent_files(folder)? {
         if let Some(stage) = IntentStage::from_path(&path) {
             let Some(file) = lock_abandoned(&path)? else { continue };
-            // Of what can't be read its name is known: that there was a call.
+            // An intent that can't be read still proves by its name that there was a call.
             let attempt = read_attempt(&file, stage).unwrap_or_else(|| CallAttempt::unreadable(&id));
-            left.push(AbandonedIntent {
+            abandoned.push(AbandonedIntent {
                 stage,
                 intent: CallIntent { locked_file: Some((file, path)) },
                 attempt,
@@ -116,14 +119,15 @@ pub(super) fn find_abandoned(folder: &Path) -> io::Result<Vec<AbandonedIntent>> 
             && let Some(file) = lock_abandoned(&path)?
             && (file.metadata()?.len() > 0 || is_stale(&file))
         {
-            // It never got its name, so nobody was asked and nothing ran. An empty one may be about to be locked.
+            // The file never got its final name, so nobody was asked and nothing ran. An empty file may belong to a
+            // process that is about to lock it.
             fs::remove_file(&path)?;
         }
     }
-    Ok(left)
+    Ok(abandoned)
 }
 
-/// Calls that run or are asked about, in processes that live.
+/// Returns the calls of living processes that run or wait for an approval.
 pub(super) fn find_in_progress(folder: &Path) -> io::Result<Vec<CallAttempt>> {
     let mut attempts = Vec::new();
     for (path, _) in intent_files(folder)? {
@@ -137,11 +141,11 @@ pub(super) fn find_in_progress(folder: &Path) -> io::Result<Vec<CallAttempt>> {
     Ok(attempts)
 }
 
-/// What has the name of a call in the folder, which need not be there.
+/// Returns the files in the folder that have the name of an intent, with the id in the name. The folder may be missing.
 fn intent_files(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
-    let mut ours = Vec::new();
+    let mut files = Vec::new();
     let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ours),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
         entries => entries?,
     };
     for entry in entries {
@@ -151,9 +155,9 @@ fn intent_files(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
             .and_then(|stem| stem.to_str())
             .filter(|stem| is_receipt_id(stem))
             .map(str::to_owned);
-        ours.extend(id.map(|id| (path, id)));
+        files.extend(id.map(|id| (path, id)));
     }
-    Ok(ours)
+    Ok(files)
 }
 
 fn is_receipt_id(name: &str) -> bool {
@@ -161,7 +165,7 @@ fn is_receipt_id(name: &str) -> bool {
         .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// The file, if it is a plain one that nobody has removed. A pipe in its place would make us wait.
+/// Opens a regular file; `None` if it is something else or was removed. Opening a named pipe would block.
 fn open_regular_file(path: &Path) -> io::Result<Option<File>> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
     match fs::symlink_metadata(path) {
@@ -175,7 +179,7 @@ fn open_regular_file(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The file, locked by us now; `None` while its process lives, or when another has settled it.
+/// Opens and locks a file whose process died; `None` if the process lives, or another process wrote the receipt already.
 fn lock_abandoned(path: &Path) -> io::Result<Option<File>> {
     let Some(file) = open_regular_file(path)? else { return Ok(None) };
     match file.try_lock() {
@@ -183,7 +187,7 @@ fn lock_abandoned(path: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::Error(error)) => return Err(error),
         Ok(()) => {}
     }
-    // Whoever held the lock before may have settled it, or come further.
+    // The holder of the lock before us may have removed the file, or renamed it for the next stage.
     Ok(path.try_exists()?.then_some(file))
 }
 
@@ -192,7 +196,7 @@ fn is_stale(file: &File) -> bool {
     made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > STALE_AGE))
 }
 
-/// What was known at that stage.
+/// Reads the attempt as it was known at that stage.
 fn read_attempt(file: &File, stage: IntentStage) -> Option<CallAttempt> {
     let mut text = String::new();
     file.take(MAX_INTENT_BYTES).read_to_string(&mut text).ok()?;

@@ -1,34 +1,33 @@
-//! A receipt: what was attempted, what was decided, and hashes of what went in and came out.
+//! A receipt: the attempt at a call, the decision about it, and hashes of its arguments and its result.
 
-use collieclaw_gate::{GateDecision, RiskLevel};
+use collieclaw_gate::GateVerdict;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::intent::IntentStage;
+use super::reason::ReceiptReason;
 
-/// A call that is attempted, as far as it is known before it runs.
+/// The attempt at a call, with everything that is known before the tool runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallAttempt {
     /// `receipt-` and 32 hex digits.
     pub id: String,
-    /// When it was attempted, in UTC.
+    /// The time of the attempt, in UTC.
     pub timestamp: Timestamp,
-    /// In which conversation.
     pub conversation_id: String,
-    /// Which tool.
     pub tool: String,
     /// The SHA-256 of the arguments in canonical JSON.
     pub args_hash: String,
-    /// How much it can do.
     pub risk: String,
-    /// What the gate said.
+    /// The decision of the gate.
     pub decision: String,
-    /// The code of the first reason.
-    pub reason_code: String,
-    /// Who said yes: `rules`, `operator`, `remembered` (the operator, earlier), or `none`.
+    /// The first reason of the gate.
+    #[serde(rename = "reason_code")]
+    pub reason: ReceiptReason,
+    /// The one who approved the call: `rules`, `operator`, `remembered` (the operator, earlier), or `none`.
     pub approver: String,
-    /// The approval that holds from then on, or held already.
+    /// The lasting approval that this call created or used.
     #[serde(default)]
     pub approval_id: Option<String>,
     /// The step of a procedure.
@@ -37,50 +36,52 @@ pub struct CallAttempt {
     /// The SHA-256 of that procedure's text.
     #[serde(default)]
     pub sop_hash: Option<String>,
-    /// The SHA-256 of the rules in force, in canonical JSON.
+    /// The SHA-256 of the policy in force, in canonical JSON.
     pub policy_hash: String,
 }
 
-/// How it ended.
+/// The part of a receipt that says how the call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEnding {
-    /// In one word.
     pub status: ReceiptStatus,
     /// The SHA-256 of the text that the model gets.
     pub result_hash: String,
-    /// The SHA-256 of what a step of a procedure gives to later ones, where that is another text.
+    /// The SHA-256 of the output that a step of a procedure gives to later steps, where it differs from that text.
     pub output_hash: Option<String>,
-    /// Another reason than the one of the attempt.
-    pub reason_code: Option<&'static str>,
-    /// What of the sandbox was in force; `none` where there was none.
-    pub sandbox: String,
+    /// The reason that stands in the receipt instead of the reason of the attempt.
+    pub reason: Option<ReceiptReason>,
+    /// The parts of the sandbox that were in force, if there was a sandbox.
+    pub sandbox: Option<String>,
 }
 
-/// How a call ended, in one word.
+/// The end of a call in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiptStatus {
-    /// It ran, and worked.
+    /// The tool ran and did its work.
     Allowed,
-    /// It did not run.
+    /// The tool did not run.
     Denied,
-    /// It could not run, or did not work, or nobody knows.
+    /// The tool could not run, or ran and failed, or nobody knows.
     Failed,
 }
 
 /// A receipt as it stands in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Receipt {
-    /// The record, all of it.
+    /// The whole record.
     #[serde(flatten)]
     pub record: Map<String, Value>,
 }
 
-/// Stands where a damaged file has nothing to tell.
+/// Stands in a receipt for each value that a damaged intent no longer has.
 const UNKNOWN_VALUE: &str = "unknown";
 
+/// Stands in a receipt for the sandbox of a tool that ran without one.
+const NO_SANDBOX: &str = "none";
+
 impl ReceiptStatus {
-    /// The word.
+    /// Returns the word in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -89,10 +90,14 @@ impl ReceiptStatus {
             Self::Failed => "failed",
         }
     }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        [Self::Allowed, Self::Denied, Self::Failed].into_iter().find(|status| status.as_str() == word)
+    }
 }
 
 impl CallAttempt {
-    /// What is known of a call whose intent can't be read any more.
+    /// Makes the attempt for a call whose intent can't be read any more.
     pub(super) fn unreadable(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -102,7 +107,7 @@ impl CallAttempt {
             args_hash: super::hash_text(""),
             risk: "high".to_owned(),
             decision: UNKNOWN_VALUE.to_owned(),
-            reason_code: UNKNOWN_VALUE.to_owned(),
+            reason: ReceiptReason::Unknown,
             approver: UNKNOWN_VALUE.to_owned(),
             approval_id: None,
             step_id: None,
@@ -111,44 +116,44 @@ impl CallAttempt {
         }
     }
 
-    /// With what the gate said.
+    /// Adds the verdict of the gate.
     #[must_use]
-    pub fn with_verdict(self, risk: RiskLevel, decision: GateDecision, reason_code: &str) -> Self {
+    pub fn with_verdict(self, verdict: &GateVerdict) -> Self {
         Self {
-            risk: risk.to_string(),
-            decision: decision.to_string(),
-            reason_code: reason_code.to_owned(),
+            risk: verdict.risk.to_string(),
+            decision: verdict.decision.to_string(),
+            reason: verdict.into(),
             ..self
         }
     }
 }
 
 impl CallEnding {
-    /// With the text that the model gets.
+    /// Makes the ending of a call without a sandbox. `result` is the text that the model gets.
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
-        Self { status, result_hash, output_hash: None, reason_code: None, sandbox: "none".to_owned() }
+        Self { status, result_hash, output_hash: None, reason: None, sandbox: None }
     }
 
-    /// With a reason of its own.
+    /// Puts a reason in the place of the attempt's reason.
     #[must_use]
-    pub fn with_reason(self, reason_code: &'static str) -> Self {
-        Self { reason_code: Some(reason_code), ..self }
+    pub fn with_reason(self, reason: ReceiptReason) -> Self {
+        Self { reason: Some(reason), ..self }
     }
 
-    /// What is known of a call whose process died: how far it had come.
+    /// Makes the ending of a call whose process died at this stage.
     pub(super) fn interrupted(stage: IntentStage) -> Self {
         let status = match stage {
             IntentStage::Started => ReceiptStatus::Failed,
             IntentStage::AwaitingApproval => ReceiptStatus::Denied,
         };
-        Self::new(status, "").with_reason("interrupted")
+        Self::new(status, "").with_reason(ReceiptReason::Interrupted)
     }
 }
 
 pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<String, Value> {
-    let reason_code = ending.reason_code.unwrap_or(&attempt.reason_code);
+    let reason = ending.reason.as_ref().unwrap_or(&attempt.reason);
     let members = [
         ("id", attempt.id.as_str()),
         ("timestamp", &attempt.timestamp.to_string()),
@@ -159,9 +164,9 @@ pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<
         ("status", ending.status.as_str()),
         ("risk", &attempt.risk),
         ("decision", &attempt.decision),
-        ("reason_code", reason_code),
+        ("reason_code", reason.code()),
         ("approver", &attempt.approver),
-        ("sandbox", &ending.sandbox),
+        ("sandbox", ending.sandbox.as_deref().unwrap_or(NO_SANDBOX)),
         ("policy_hash", &attempt.policy_hash),
     ]
     .map(|(name, value)| (name.to_owned(), Value::from(value)));

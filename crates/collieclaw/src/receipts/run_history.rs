@@ -1,78 +1,70 @@
-//! What the receipts tell of a run of a procedure.
+//! The history of a procedure's run, as the receipts tell it.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::reason::ReceiptReason;
 use super::receipt::ReceiptStatus;
 
-/// What stands for a tool's name in the receipt of a step that asks the model. No tool has such a name.
+/// The name that stands for a tool in the receipt of a step that asks the model. No tool has such a name.
 pub const AGENT_STEP: &str = "step:agent";
-/// Of a step that somebody has approved.
+/// The name in the receipt of a step that the operator approved.
 pub const APPROVED_STEP: &str = "step:approved";
-/// Of the decision to take an interrupted step as done.
+/// The name in the receipt of the decision to take an interrupted step as done.
 pub const SKIPPED_STEP: &str = "step:skipped";
-/// Of the decision to run an interrupted step once more.
+/// The name in the receipt of the decision to run an interrupted step again.
 pub const RERUN_STEP: &str = "step:rerun";
-/// Of the decision to end a run.
+/// The name in the receipt of the decision to end a run.
 pub const CANCELLED_RUN: &str = "run:cancelled";
 
-/// The reason of what somebody has decided. No rule of the gate has it.
-pub const REASON_DECIDED: &str = "decided";
-/// The reason of a step whose model was not there: nothing has happened.
-pub const REASON_NO_ANSWER: &str = "no-answer";
-/// The reason of a step whose model was denied a call.
-pub const REASON_CALL_DENIED: &str = "call-denied";
-
-/// What the receipts tell of a run.
+/// The history of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunHistory {
-    /// Of each step the last receipt.
+    /// The last receipt of each step, by the id of the step.
     pub steps: BTreeMap<String, StepReceipt>,
-    /// Whether somebody has ended it.
+    /// Says whether the operator ended the run.
     pub cancelled: bool,
 }
 
-/// What the last receipt of a step tells.
+/// The last receipt of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepReceipt {
-    /// Its id.
     pub id: String,
-    /// What it is of.
     pub kind: StepReceiptKind,
-    /// How often the step was attempted.
+    /// The number of attempts at the step so far.
     pub attempts: usize,
-    /// The hash of what the step gave.
+    /// The SHA-256 of the step's output.
     pub output_hash: String,
-    /// The hash of the procedure that it is a step of.
+    /// The SHA-256 of the text of the procedure.
     pub sop_hash: String,
 }
 
-/// What a receipt of a step is of.
+/// The event that a receipt of a step records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepReceiptKind {
-    /// It ran, and worked.
+    /// The step ran and did its work.
     Done,
-    /// It ran, and didn't work.
+    /// The step ran and failed.
     Failed,
-    /// It began, and nobody knows how far it came.
+    /// The step began, and nobody knows how far it came.
     Interrupted,
-    /// It ran, and was denied something.
+    /// The step ran, and one of its calls was denied.
     DeniedWithin,
-    /// It did not run: it was denied.
+    /// The step was denied and did not run.
     Denied,
-    /// It did not run: nobody has answered.
+    /// The step did not run, because nobody answered.
     NotRun,
-    /// Somebody has approved.
+    /// The operator approved the step.
     Approved,
-    /// Somebody has taken it as done.
+    /// The operator decided to take the step as done.
     Skipped,
-    /// Somebody has decided to run it once more.
+    /// The operator decided to run the step again.
     Rerun,
 }
 
 impl StepReceiptKind {
-    /// Whether the step has begun, and may have left something.
+    /// Returns whether the step has begun, and so may have changed something.
     #[must_use]
     pub fn has_begun(self) -> bool {
         match self {
@@ -80,67 +72,76 @@ impl StepReceiptKind {
             Self::Denied | Self::NotRun | Self::Approved | Self::Skipped | Self::Rerun => false,
         }
     }
+
+    /// Classifies the receipt of an attempt at a step.
+    fn of_attempt(tool: &str, status: Option<ReceiptStatus>, reason: &ReceiptReason) -> Self {
+        use ReceiptReason::{CallDenied, Cancelled, Estop, Interrupted, NoAnswer};
+        match (status, reason) {
+            (Some(ReceiptStatus::Failed), Interrupted | Estop | Cancelled) => Self::Interrupted,
+            // The process died while the operator was asked.
+            (_, Interrupted) => Self::NotRun,
+            (_, NoAnswer) if tool == AGENT_STEP => Self::NotRun,
+            (_, CallDenied) if tool == AGENT_STEP => Self::DeniedWithin,
+            (Some(ReceiptStatus::Allowed), _) => Self::Done,
+            (Some(ReceiptStatus::Denied), _) => Self::Denied,
+            (Some(ReceiptStatus::Failed) | None, _) => Self::Failed,
+        }
+    }
+
+    /// Classifies the receipt of a decision of the operator; `None` if the decision is not about a step.
+    fn of_decision(name: &str) -> Option<Self> {
+        match name {
+            APPROVED_STEP => Some(Self::Approved),
+            SKIPPED_STEP => Some(Self::Skipped),
+            RERUN_STEP => Some(Self::Rerun),
+            _ => None,
+        }
+    }
 }
 
 impl RunHistory {
-    /// What the last receipt of a step is of.
+    /// Returns the kind of a step's last receipt.
     #[must_use]
     pub fn last_kind(&self, step: &str) -> Option<StepReceiptKind> {
-        self.steps.get(step).map(|trace| trace.kind)
+        self.steps.get(step).map(|receipt| receipt.kind)
     }
 
-    /// Whether a step that has begun so often has done nothing, the last time.
+    /// Returns whether the last of `begun` attempts at a step did nothing.
     #[must_use]
     pub fn did_not_run(&self, step: &str, begun: usize) -> bool {
         self.steps
             .get(step)
-            .is_some_and(|trace| trace.kind == StepReceiptKind::NotRun && trace.attempts >= begun)
+            .is_some_and(|receipt| receipt.kind == StepReceiptKind::NotRun && receipt.attempts >= begun)
     }
 
-    /// Takes in a receipt, if it is of this run; later ones go before earlier ones.
+    /// Adds a receipt, if it belongs to this run. A later receipt of a step replaces an earlier one.
     pub(super) fn add_receipt(&mut self, run: &str, record: &Map<String, Value>) {
         let text = |name| record.get(name).and_then(Value::as_str);
         if text("conversation_id") != Some(run) {
             return;
         }
         let tool = text("tool").unwrap_or_default();
-        let decision = operator_decision(record).unwrap_or_default();
-        self.cancelled |= decision == CANCELLED_RUN;
+        let status = text("status").and_then(ReceiptStatus::from_word);
+        let reason = ReceiptReason::from(text("reason_code").unwrap_or_default());
+        // The name alone proves nothing: the one who calls tools chooses their names.
+        let is_decision = status == Some(ReceiptStatus::Allowed)
+            && text("approver") == Some("operator")
+            && reason == ReceiptReason::Decided;
+        self.cancelled |= is_decision && tool == CANCELLED_RUN;
         let Some((step, id)) = text("step_id").zip(text("id")) else { return };
-        let mark = match (tool, text("status"), text("reason_code")) {
-            _ if decision == APPROVED_STEP => StepReceiptKind::Approved,
-            _ if decision == SKIPPED_STEP => StepReceiptKind::Skipped,
-            _ if decision == RERUN_STEP => StepReceiptKind::Rerun,
-            (_, _, Some("interrupted" | "estop" | "cancelled"))
-                if text("status") == Some(ReceiptStatus::Failed.as_str()) =>
-            {
-                StepReceiptKind::Interrupted
-            }
-            // The model was not there, or its process died while somebody was asked.
-            (AGENT_STEP, _, Some(REASON_NO_ANSWER)) | (_, _, Some("interrupted")) => StepReceiptKind::NotRun,
-            (AGENT_STEP, _, Some(REASON_CALL_DENIED)) => StepReceiptKind::DeniedWithin,
-            (_, Some(status), _) if status == ReceiptStatus::Allowed.as_str() => StepReceiptKind::Done,
-            (_, Some(status), _) if status == ReceiptStatus::Denied.as_str() => StepReceiptKind::Denied,
-            _ => StepReceiptKind::Failed,
-        };
+        let decision = StepReceiptKind::of_decision(tool).filter(|_| is_decision);
+        let kind = decision.unwrap_or_else(|| StepReceiptKind::of_attempt(tool, status, &reason));
         let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
-        let output_hash = owned(text("output_hash").or(text("result_hash")));
-        let before = self.steps.get(step).map_or(0, |trace| trace.attempts);
-        let attempts = before + usize::from(decision.is_empty());
-        let sop_hash = owned(text("sop_hash"));
-        let trace = StepReceipt { id: id.to_owned(), kind: mark, attempts, output_hash, sop_hash };
-        self.steps.insert(step.to_owned(), trace);
+        let before = self.steps.get(step).map_or(0, |receipt| receipt.attempts);
+        let receipt = StepReceipt {
+            id: id.to_owned(),
+            kind,
+            attempts: before + usize::from(!is_decision),
+            output_hash: owned(text("output_hash").or(text("result_hash"))),
+            sop_hash: owned(text("sop_hash")),
+        };
+        self.steps.insert(step.to_owned(), receipt);
     }
-}
-
-/// What the operator has decided, if this is a receipt of that. Its name alone proves nothing: whoever calls tools
-/// chooses names.
-fn operator_decision(record: &Map<String, Value>) -> Option<&str> {
-    let text = |name| record.get(name).and_then(Value::as_str);
-    let decided = text("status") == Some(ReceiptStatus::Allowed.as_str())
-        && text("approver") == Some("operator")
-        && text("reason_code") == Some(REASON_DECIDED);
-    text("tool").filter(|_| decided)
 }
 
 #[cfg(test)]
@@ -150,21 +151,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decision_is_one_that_the_operator_has_made() {
+    fn only_a_decision_of_the_operator_counts_as_one() {
         let record = json!({ "id": "receipt-1", "conversation_id": "run-1", "tool": CANCELLED_RUN, "status": "allowed",
-            "approver": "operator", "reason_code": REASON_DECIDED });
+            "approver": "operator", "reason_code": "decided" });
         let cancels = |name: &str, value: &str| {
             let mut record = record.clone();
             record[name] = value.into();
-            let mut trail = RunHistory::default();
-            record.as_object().into_iter().for_each(|record| trail.add_receipt("run-1", record));
-            trail.cancelled
+            let mut history = RunHistory::default();
+            record.as_object().into_iter().for_each(|record| history.add_receipt("run-1", record));
+            history.cancelled
         };
         assert!(cancels("status", "allowed"));
         for (name, value) in
             [("status", "denied"), ("approver", "none"), ("reason_code", "not-offered"), ("tool", "time")]
         {
             assert!(!cancels(name, value), "{name} = {value}");
+        }
+    }
+
+    /// The history of a run is read from receipts on disk, also from those of older versions.
+    #[test]
+    fn the_words_of_a_receipt_tell_how_a_step_ended() {
+        let kind = |tool: &str, status: &str, reason: &str| {
+            let record = json!({ "id": "receipt-1", "conversation_id": "run-1", "step_id": "s", "tool": tool,
+                "status": status, "approver": "operator", "reason_code": reason });
+            let mut history = RunHistory::default();
+            record.as_object().into_iter().for_each(|record| history.add_receipt("run-1", record));
+            history.last_kind("s")
+        };
+        for (tool, status, reason, expected) in [
+            ("time", "allowed", "looks-only", StepReceiptKind::Done),
+            ("time", "failed", "tool-failed", StepReceiptKind::Failed),
+            ("time", "failed", "a-code-of-next-year", StepReceiptKind::Failed),
+            ("time", "a-status-of-next-year", "looks-only", StepReceiptKind::Failed),
+            ("time", "failed", "estop", StepReceiptKind::Interrupted),
+            ("time", "failed", "cancelled", StepReceiptKind::Interrupted),
+            ("time", "failed", "interrupted", StepReceiptKind::Interrupted),
+            ("time", "denied", "interrupted", StepReceiptKind::NotRun),
+            ("time", "denied", "estop", StepReceiptKind::Denied),
+            ("time", "denied", "forbidden-path", StepReceiptKind::Denied),
+            ("time", "failed", "no-answer", StepReceiptKind::Failed),
+            (AGENT_STEP, "failed", "no-answer", StepReceiptKind::NotRun),
+            (AGENT_STEP, "failed", "call-denied", StepReceiptKind::DeniedWithin),
+            (AGENT_STEP, "allowed", "answered", StepReceiptKind::Done),
+            (APPROVED_STEP, "allowed", "decided", StepReceiptKind::Approved),
+            (SKIPPED_STEP, "allowed", "decided", StepReceiptKind::Skipped),
+            (RERUN_STEP, "allowed", "decided", StepReceiptKind::Rerun),
+            (RERUN_STEP, "allowed", "looks-only", StepReceiptKind::Done),
+        ] {
+            assert_eq!(kind(tool, status, reason), Some(expected), "{tool}, {status}, {reason}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The key that receipts are signed with (C8.3): when it is made, and what its absence means.
+//! The key that signs receipts (C8.3): when it is created, and what its absence means.
 //!
-//! A key takes its place only after the chain that was there before is signed with it. So a key beside an unsigned chain
-//! was never the work of an upgrade, and is refused. Once a log is signed, the home remembers with which key: a log that
-//! lost its signatures together with its head and the key is not taken for one that never had them.
+//! A new key gets its final name only after it has signed the existing log. So a key beside an unsigned log can't come
+//! from an upgrade, and is refused. Once a log is signed, the home remembers the id of the key: otherwise an attacker could
+//! remove the signatures, the head and the key, and the log would look as if it had never been signed.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,37 +14,34 @@ use ward_ledger::{
 
 use super::{ReceiptError, ledger_format};
 
-/// Whether receipts are signed.
+/// The way in which receipts are signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceiptSigning {
-    /// They are not. A chain that was signed once can't be continued like this.
+    /// Receipts are not signed. A log that was signed once can't be continued this way.
     Off,
-    /// With the key in this file, which is made where there is none.
-    With {
-        /// Of mode 0600.
-        key: PathBuf,
-    },
+    /// Receipts are signed with the key in this file of mode 0600. The file is created if it is missing.
+    With { key: PathBuf },
 }
 
-/// What somebody has decided about a chain that the ledger would not continue by itself.
+/// The operator's decision about a log that the ledger would not continue by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LogAdoption {
     Nothing,
-    /// What is there, as it is.
+    /// Accept the log as it is.
     Everything,
 }
 
-/// The name of a key that has not signed the chain yet.
+/// The extension of a key that has not signed the log yet.
 const UNFINISHED: &str = "new";
 
-/// Where it is remembered, beside the key, that a log of this home is signed, and with which key.
+/// The extension of the file beside the key that holds the id of the key which signed the log of this home.
 const REMEMBERED: &str = "signed";
 
 impl ReceiptSigning {
-    /// The key to check a chain with; `None` where there is none, or none is wanted.
+    /// Returns the key that verifies the log; `None` if there is no key yet or signing is off.
     ///
     /// # Errors
-    /// When there is one that can't be used, and when it is gone or another one than has signed.
+    /// If the key can't be used, or the key that signed the log is missing or was replaced.
     pub fn key(&self) -> Result<Option<LedgerKey>, ReceiptError> {
         let Self::With { key: file } = self else { return Ok(None) };
         let given = self.load_key()?;
@@ -57,10 +54,10 @@ impl ReceiptSigning {
         }
     }
 
-    /// Whether a log that is not there was never begun.
+    /// Checks that a missing log never existed.
     ///
     /// # Errors
-    /// When this home has signed one, and it is gone.
+    /// If this home has signed a log, so that the log was removed.
     pub fn check_never_started(&self, log: &Path) -> Result<(), ReceiptError> {
         let Self::With { key } = self else { return Ok(()) };
         match remembered_key(key)? {
@@ -69,11 +66,10 @@ impl ReceiptSigning {
         }
     }
 
-    /// Makes the key where there is none, and signs with it what is in the log already. What was done is told in
-    /// sentences.
+    /// Creates the key if it is missing, and signs the existing log with it. Returns a sentence about what was done.
     ///
     /// # Errors
-    /// When it can't be made, and when it is gone: then the chain is signed, and a new key would not do.
+    /// If the key can't be created, or the key of a signed log is missing: a new key could not continue that log.
     pub fn make_key(&self, log: &Path) -> Result<Option<String>, ReceiptError> {
         self.make_key_with(log, LogAdoption::Nothing)
     }
@@ -105,7 +101,7 @@ impl ReceiptSigning {
         Ok(opened)
     }
 
-    /// The key that is there, whatever is remembered.
+    /// Loads the key file, without comparing the key with the one that the home remembers.
     fn load_key(&self) -> Result<Option<LedgerKey>, LedgerKeyError> {
         match self {
             Self::With { key } if exists(key) => LedgerKey::load(key).map(Some),
@@ -123,7 +119,7 @@ impl ReceiptSigning {
             return Ok(None);
         }
         let failed = |step| move |source| LedgerKeyError::File { step, path: file.clone(), source };
-        // Several processes may come first; one of them makes it.
+        // Several processes may start at once, and only one of them may create the key.
         let folder = locked_folder(file)?;
         if exists(file) {
             return Ok(None);
@@ -135,10 +131,10 @@ impl ReceiptSigning {
         {
             return Err(ReceiptError::KeyMissing { key: file.clone(), key_id });
         }
-        let told = sign_log(log, &unfinished, adopting).map_err(|error| match error {
+        let sentence = sign_log(log, &unfinished, adopting).map_err(|error| match error {
             ReceiptError::Open(error) => match *error {
                 LedgerOpenError::WrongKey { key_id, .. } => {
-                    // It has signed nothing, and would only be in the way of the right one.
+                    // The new key has signed nothing, and would only be in the way of the right key.
                     let _ = fs::remove_file(&unfinished);
                     ReceiptError::KeyMissing { key: file.clone(), key_id }
                 }
@@ -148,10 +144,10 @@ impl ReceiptSigning {
         })?;
         fs::rename(&unfinished, file).map_err(failed("name"))?;
         folder.sync_all().map_err(failed("make durable"))?;
-        Ok(told)
+        Ok(sentence)
     }
 
-    /// From now on a home without this key, or without a log, is one from which they were taken.
+    /// Remembers the key that signed the log. From now on a missing key or a missing log means that somebody removed it.
     fn remember_key(&self, key_id: KeyId) -> Result<(), ReceiptError> {
         let Self::With { key: file } = self else { return Ok(()) };
         if matches!(remembered_key(file), Ok(Some(known)) if known == key_id) {
@@ -170,7 +166,7 @@ impl ReceiptSigning {
     }
 }
 
-/// Which key has signed in this home, if one has.
+/// Returns the id of the key that signed the log of this home, if a key has.
 fn remembered_key(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
     let path = key.with_extension(REMEMBERED);
     let damaged = || ReceiptError::KeyRecordUnreadable { path: path.clone() };
@@ -181,7 +177,7 @@ fn remembered_key(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
     }
 }
 
-/// The folder of a file; others who want it wait until this is dropped.
+/// Opens and locks the folder of a file. Other processes wait until the returned file is dropped.
 fn locked_folder(file: &Path) -> Result<File, LedgerKeyError> {
     let failed = |step| move |source| LedgerKeyError::File { step, path: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -190,12 +186,12 @@ fn locked_folder(file: &Path) -> Result<File, LedgerKeyError> {
     Ok(folder)
 }
 
-/// Whether nothing of a log is there.
+/// Returns whether no part of a log exists.
 fn is_log_missing(log: &Path) -> bool {
     matches!(ward_ledger::read(log, &ledger_format()), Err(ward_ledger::LedgerReadError::NoLog { .. }))
 }
 
-/// Signs the chain with the key in a file that is made where there is none.
+/// Signs the log with the key in this file. The file is created if it is missing.
 fn sign_log(log: &Path, file: &Path, adopting: LogAdoption) -> Result<Option<String>, ReceiptError> {
     let key = LedgerKey::load_or_create(file)?;
     if is_log_missing(log) {
@@ -207,11 +203,11 @@ fn sign_log(log: &Path, file: &Path, adopting: LogAdoption) -> Result<Option<Str
         LogAdoption::Everything => options.adopt_without_head(),
     };
     let (_, recovery) = Ledger::open(log, options)?;
-    let told = "receipts are signed from here on; those before were taken as they are";
-    Ok((recovery.head == HeadRecovery::Signed).then(|| told.to_owned()))
+    let sentence = "receipts are signed from now on; earlier receipts were accepted unsigned";
+    Ok((recovery.head == HeadRecovery::Signed).then(|| sentence.to_owned()))
 }
 
-/// A link that leads nowhere is there, too: it is no key, and nothing is made in its place.
+/// Returns whether something has this name. A dangling symlink counts: it is no key, and no key is created in its place.
 fn exists(file: &Path) -> bool {
     !matches!(fs::symlink_metadata(file), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }

@@ -1,135 +1,116 @@
-//! The person who is asked, and told what goes on.
+//! The operator: the person who is asked for approvals and sees the progress of a turn.
 
 use std::cell::RefCell;
 
 use collieclaw_gate::GateVerdict;
 use serde_json::Value;
 
-use super::tool_gateway::CallOutcome;
+use super::call_outcome::FinishedCall;
 use crate::cancel::CancelFlag;
 
-/// Whoever sits in front of it. Whoever stands between passes on both kinds of questions.
+/// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
 pub trait Operator {
-    /// Whether anybody is there to be asked. Who is may leave without an answer.
+    /// Returns whether somebody is there to be asked. They may still leave without an answer.
     fn is_available(&self) -> bool {
         true
     }
 
-    /// Asks whether exactly this may run (C7.7).
+    /// Asks whether exactly this call may run (C7.7).
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
 
-    /// Asks for words, for a tool that needs to know something. What is said approves nothing.
+    /// Asks a question of a tool. The reply approves nothing.
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply;
 
-    /// Tells what goes on.
+    /// Reports the progress of the turn.
     fn notify(&mut self, notice: ProgressNotice<'_>) {
         let _ = notice;
     }
 }
 
-/// Whoever is there while something runs, and how they make it stop.
+/// The operator of a turn, and the flag that ends the turn.
 pub struct OperatorContext<'a> {
-    /// Who is asked, and told.
     pub operator: &'a mut dyn Operator,
-    /// Raised when the turn is to end.
+    /// Raised when the turn must end.
     pub cancel: &'a CancelFlag,
 }
 
-/// What is asked.
+/// A call for which the operator's approval is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalPrompt<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// Its arguments, all of them.
+    /// All arguments of the call.
     pub arguments: &'a Value,
-    /// What the gate said.
     pub verdict: &'a GateVerdict,
-    /// Whether [`ApprovalAnswer::Always`] may be said.
     pub always_option: AlwaysOption,
 }
 
-/// Whether a yes can be for good.
+/// Says whether the operator may answer [`ApprovalAnswer::Always`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlwaysOption {
-    /// It can.
     Offered,
-    /// It can't: it counts once.
+    /// An `Always` counts only once.
     NotOffered,
 }
 
-/// What a tool asks the operator.
+/// A question that a tool asks the operator.
 #[derive(Clone, Copy)]
 pub struct OperatorQuestion<'a> {
-    /// The question; the model wrote it.
+    /// The question. The model wrote it.
     pub text: &'a str,
-    /// What can be answered; anything, if empty.
+    /// The possible answers; if empty, any answer is possible.
     pub choices: &'a [String],
     /// Raised when nobody waits for the answer any more.
     pub cancel: &'a CancelFlag,
 }
 
-/// What was said to a tool's question.
+/// The operator's reply to a question of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorReply {
-    /// These words.
     Text(String),
-    /// Nothing.
     NoAnswer,
     /// Nobody is there to be asked.
     NobodyAvailable,
 }
 
-/// What was answered.
+/// The operator's answer to an approval prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// Yes, to exactly this.
+    /// The operator approves exactly this call.
     Yes,
-    /// Yes, to exactly this in this workspace, and from now on without a question.
+    /// The operator approves exactly this call in this workspace, now and later without a question.
     Always,
-    /// Anything else.
+    /// The operator gave any other answer.
     No,
     /// Nobody is there to be asked.
     NobodyAvailable,
 }
 
-/// What goes on.
+/// The progress of a turn.
 #[derive(Debug, Clone, Copy)]
 pub enum ProgressNotice<'a> {
     /// The model was asked.
     Thinking,
-    /// A bit of the answer, as it comes. The bits make up what [`ProgressNotice::AssistantText`] or the answer of the turn then holds.
+    /// A part of the answer, as it comes. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
     Draft(&'a str),
-    /// All bits since the model was asked are void.
+    /// All parts since the model was asked are void.
     DraftDiscarded,
-    /// It has answered.
+    /// The model has answered.
     ThinkingEnded,
-    /// What it says while it asks for tools.
+    /// The text that comes with the model's tool calls.
     AssistantText(&'a str),
-    /// A call begins.
-    CallStarted {
-        /// The tool.
-        tool: &'a str,
-        /// Its arguments.
-        arguments: &'a Value,
-    },
-    /// A call has ended.
-    CallEnded {
-        /// The tool.
-        tool: &'a str,
-        /// Its arguments.
-        arguments: &'a Value,
-        /// How.
-        outcome: &'a CallOutcome,
-    },
+    /// A tool is about to run.
+    CallStarted { tool: &'a str, arguments: &'a Value },
+    /// A call is over, whether or not its tool ran.
+    CallEnded { tool: &'a str, arguments: &'a Value, call: &'a FinishedCall },
 }
 
-/// All that a tool has of the operator: it may ask for words, and approve nothing.
+/// The only access that a tool has to the operator: a tool can ask questions, and never gets an approval.
 pub trait QuestionChannel {
     /// Asks, and waits for the answer.
     fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply;
 }
 
-/// An operator of whom nothing but words can be had.
+/// An operator who can only be asked questions.
 pub(super) struct QuestionOnlyOperator<'o> {
     operator: RefCell<&'o mut dyn Operator>,
 }

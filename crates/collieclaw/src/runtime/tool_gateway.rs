@@ -1,22 +1,24 @@
-//! The one way to run a tool: arguments, gate, approval, stop, intent, run, receipt; in this order, with no way around. A
-//! question has an intent of its own.
+//! The only way to run a tool. Every call goes through the same steps in the same order: arguments, gate, approval,
+//! emergency stop, intent, run, receipt.
 //!
-//! A tool runs only with a [`CallGrant`], which only [`ToolGateway::call`] makes. Every attempt leaves exactly one receipt, and
-//! what the model gets to see was hashed into it before.
+//! A tool runs only with a [`CallGrant`], which only [`ToolGateway::call`] makes. Every attempt leaves exactly one
+//! receipt. The text that the model gets is hashed into the receipt before the model sees it.
 
 mod approval;
 mod attempt;
+mod finish;
 mod model_text;
 mod step;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use collieclaw_gate::plan::ShellPlan;
 use collieclaw_gate::{GateOutcome, GateVerdict, Permit, RiskLevel};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::call_outcome::{CallFault, FinishedCall};
 use super::operator::{OperatorContext, ProgressNotice, QuestionOnlyOperator};
 use super::rules::CallRules;
 use crate::cancel::{CancelFlag, CancelReason};
@@ -25,21 +27,19 @@ use crate::events::{AgentEvent, EventSink};
 use crate::home::AgentHome;
 use crate::memory::ConversationMemory;
 use crate::net::SearchService;
-use crate::receipts::{
-    CallAttempt, CallEnding, CallIntent, IntentStage, ReceiptError, ReceiptLog, ReceiptStatus, hash_text,
-};
+use crate::receipts::{CallAttempt, CallIntent, IntentStage, ReceiptError, ReceiptLog};
 use crate::security::WorkspaceHandle;
-use crate::tools::{PreparedCall, ToolBounds, ToolContext, ToolEnd, ToolResult, truncate_text};
+use crate::tools::{PreparedCall, ToolBounds, ToolContext, truncate_text};
 
 use approval::NotApproved;
 pub use step::{ActionInProgress, DecidedBy, ProcedureAction};
 
-/// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent:
+/// The right to run one prepared call, once. Only the gateway makes a grant, after gate, approval, stop and intent:
 ///
 /// ```compile_fail,E0451
-/// use collieclaw::runtime::Granted;
-/// fn forge(permit: collieclaw_gate::Permit) -> Granted {
-///     Granted { permit }
+/// use collieclaw::runtime::CallGrant;
+/// fn forge(permit: collieclaw_gate::Permit) -> CallGrant {
+///     CallGrant { permit }
 /// }
 /// ```
 #[derive(Debug)]
@@ -48,69 +48,58 @@ pub struct CallGrant {
 }
 
 impl CallGrant {
-    /// What a shell line runs; `None` for other tools, and for a line that only a real shell can run.
+    /// Returns the plan of a shell command; `None` for other tools, and for a command that only a real shell can run.
     #[must_use]
     pub fn plan(&self) -> Option<&ShellPlan> {
         self.permit.plan()
     }
 
-    /// What the gate thinks of it.
     #[must_use]
     pub fn risk(&self) -> RiskLevel {
         self.permit.verdict().risk
     }
 }
 
-/// The door, and all that is behind it.
+/// The gateway to the tools, with everything that a call needs.
 pub struct ToolGateway {
-    /// What is judged by.
     pub rules: CallRules,
-    /// Where tools work.
     pub workspace: WorkspaceHandle,
-    /// What was said before.
     pub memory: ConversationMemory,
-    /// Who is asked what the web knows, if anybody is.
+    /// The web search service, if one is configured.
     pub search: Option<SearchService>,
-    /// The limits.
     pub bounds: ToolBounds,
-    /// Where the emergency stop is.
+    /// The home of the agent, where the emergency stop and the approvals are.
     pub home: AgentHome,
-    /// What calls leave behind.
     pub receipts: RefCell<ReceiptLog>,
-    /// Who is told.
     pub events: Rc<EventSink>,
 }
 
-/// A call that somebody wants.
+/// A request to run a tool, before the gate has seen it.
 #[derive(Debug, Clone, Copy)]
-pub struct ToolRequest<'w> {
-    /// In which conversation.
-    pub conversation_id: &'w str,
-    /// The tool.
-    pub tool: &'w str,
-    /// Its arguments, as they came.
-    pub arguments: &'w Value,
-    /// Whether whoever wants it was offered it.
-    pub offer: ToolOffer<'w>,
+pub struct ToolRequest<'r> {
+    pub conversation_id: &'r str,
+    pub tool: &'r str,
+    /// The arguments as they came, unchecked.
+    pub arguments: &'r Value,
+    pub offer: ToolOffer<'r>,
 }
 
-/// Whether a tool was offered to whoever asks for it.
+/// The way in which a tool was offered to the one who asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolOffer<'o> {
-    /// It was.
+    /// The tool is on the list of the channel.
     Listed,
-    /// The operator has written it down, as a step of a procedure.
+    /// The operator wrote the call into a procedure, as a step.
     Step(StepRef<'o>),
-    /// It is not on the list of the channel: it is never run without somebody's yes.
+    /// The tool is not on the list of the channel, so it never runs without an approval.
     Unlisted,
 }
 
-/// Which step of which procedure.
+/// A step of a procedure, as receipts name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepRef<'s> {
-    /// The step's id.
     pub id: &'s str,
-    /// The hash of the procedure's text.
+    /// The SHA-256 of the procedure's text.
     pub sop_hash: &'s str,
 }
 
@@ -123,79 +112,10 @@ impl<'o> ToolOffer<'o> {
     }
 }
 
-/// What came of a wish.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallOutcome {
-    /// How it ended.
-    pub status: CallStatus,
-    /// What the model gets.
-    pub text: String,
-    /// What the tool itself returned, if it worked, without facts such as an exit code; else the same text.
-    pub output: String,
-    /// Facts that the tool told of it, such as an exit code.
-    pub metadata: Map<String, Value>,
-    /// Its receipt; `None` if receipts are off.
-    pub receipt_id: Option<String>,
-    /// How long it ran; not how long somebody was asked.
-    pub took: Duration,
-}
-
-impl CallOutcome {
-    /// Of a call that did not run.
-    pub(super) fn not_run(fate: CallStatus, text: String, receipt_id: Option<String>) -> Self {
-        Self {
-            status: fate,
-            output: text.clone(),
-            text,
-            metadata: Map::new(),
-            receipt_id,
-            took: Duration::ZERO,
-        }
-    }
-
-    /// Whether it ran, however it ended.
-    #[must_use]
-    pub fn did_run(&self) -> bool {
-        !self.took.is_zero()
-    }
-}
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallStatus {
-    /// It ran, and worked.
-    Done,
-    /// It ran, and didn't; or its arguments don't fit.
-    Failed,
-    /// A rule or the operator said no.
-    Denied,
-    /// It needs a yes, and nobody is there.
-    NobodyToAsk,
-    /// The emergency stop.
-    Stopped,
-    /// The operator cancelled it.
-    Cancelled,
-}
-
-impl CallStatus {
-    /// Its word for programs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Denied => "denied",
-            Self::NobodyToAsk => "nobody-to-ask",
-            Self::Stopped => "stopped",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// Of a tool's name.
+/// The limit for the name of a tool, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A call on its way through the door.
+/// A call on its way through the gateway.
 struct CallInProgress<'p> {
     request: ToolRequest<'p>,
     attempt: CallAttempt,
@@ -203,99 +123,96 @@ struct CallInProgress<'p> {
 }
 
 impl ToolGateway {
-    /// Lets a call pass, or not. Only a receipt that can't be written is an error: then nothing ran, or what it
-    /// returned is not passed on.
+    /// Runs a tool, if the gate and the operator allow it.
     ///
     /// # Errors
-    /// When there can be no receipt.
+    /// Only if the intent or the receipt can't be written. Then the tool didn't run, or its result is not passed on.
     pub fn call(
         &self,
-        wish: ToolRequest<'_>,
+        request: ToolRequest<'_>,
         attended: &mut OperatorContext<'_>,
-    ) -> Result<CallOutcome, ReceiptError> {
-        // No tool has a longer name; whatever else a model writes there is not repeated everywhere.
-        let name = truncate_text(wish.tool, MAX_NAME_BYTES);
-        let wish = ToolRequest { tool: &name, ..wish };
-        self.events.emit(AgentEvent::ToolRequested { tool: wish.tool, conversation: wish.conversation_id });
-        let outcome = self.process_request(wish, attended)?;
-        attended.operator.notify(ProgressNotice::CallEnded {
-            tool: wish.tool,
-            arguments: wish.arguments,
-            outcome: &outcome,
-        });
-        Ok(outcome)
+    ) -> Result<FinishedCall, ReceiptError> {
+        // No tool has a longer name, and a model could write anything there: the rest is not repeated in logs.
+        let name = truncate_text(request.tool, MAX_NAME_BYTES);
+        let request = ToolRequest { tool: &name, ..request };
+        let ToolRequest { tool, arguments, conversation_id: conversation, .. } = request;
+        self.events.emit(AgentEvent::ToolRequested { tool, conversation });
+        let finished = self.process_request(request, attended)?;
+        attended.operator.notify(ProgressNotice::CallEnded { tool, arguments, call: &finished });
+        Ok(finished)
     }
 
     fn process_request(
         &self,
-        wish: ToolRequest<'_>,
+        request: ToolRequest<'_>,
         attended: &mut OperatorContext<'_>,
-    ) -> Result<CallOutcome, ReceiptError> {
-        let name = attempt::receipt_name(wish.tool);
-        let attempt = self.new_attempt(wish.conversation_id, &name, wish.arguments, wish.offer.step())?;
-        let passage = CallInProgress { request: wish, attempt, intent: CallIntent::default() };
-        let prepared = match self.rules.prepare(wish) {
+    ) -> Result<FinishedCall, ReceiptError> {
+        let name = attempt::receipt_name(request.tool);
+        let attempt =
+            self.new_attempt(request.conversation_id, &name, request.arguments, request.offer.step())?;
+        let call = CallInProgress { request, attempt, intent: CallIntent::default() };
+        let prepared = match self.rules.prepare(request) {
             Ok(prepared) => prepared,
-            Err(bad) => return self.fail_before_run(passage, &bad.to_string(), "bad-arguments"),
+            Err(bad) => return self.fail_before_run(call, bad.into()),
         };
-        let ruling = self.rules.evaluate_prepared(prepared.as_deref(), wish);
-        let mut passage = passage.with_verdict(ruling.verdict());
+        let ruling = self.rules.evaluate_prepared(prepared.as_deref(), request);
+        let mut call = call.with_verdict(ruling.verdict());
         let permit = match ruling {
-            GateOutcome::Denied(verdict) => return self.deny(passage, &verdict),
+            GateOutcome::Denied(verdict) => return self.deny(call, &verdict),
             GateOutcome::Allowed(permit) => permit,
-            GateOutcome::NeedsApproval(_) if estop::is_set(&self.home) => return self.stop(passage),
+            GateOutcome::NeedsApproval(_) if estop::is_set(&self.home) => {
+                return self.stop(call, CancelReason::Estop);
+            }
             GateOutcome::NeedsApproval(_) if attended.cancel.reason().is_some() => {
-                return self.cancel(passage);
+                return self.stop(call, CancelReason::Operator);
             }
-            GateOutcome::NeedsApproval(question) => {
-                match self.obtain_permit(question, &mut passage, attended) {
-                    Ok(permit) => permit,
-                    Err(NotApproved::Unrecorded(error)) => return self.fail_unrecorded(passage, error),
-                    Err(_) if attended.cancel.reason().is_some() => return self.cancel(passage),
-                    Err(_) if estop::is_set(&self.home) => return self.stop(passage),
-                    Err(NotApproved::Refused(verdict, fate)) => return self.refuse(passage, &verdict, fate),
+            GateOutcome::NeedsApproval(question) => match self.obtain_permit(question, &mut call, attended) {
+                Ok(permit) => permit,
+                Err(NotApproved::Unrecorded(error)) => return self.fail_unrecorded(call, error),
+                Err(_) if attended.cancel.reason().is_some() => {
+                    return self.stop(call, CancelReason::Operator);
                 }
-            }
+                Err(_) if estop::is_set(&self.home) => return self.stop(call, CancelReason::Estop),
+                Err(NotApproved::Refused(verdict)) => return self.refuse(call, &verdict),
+                Err(NotApproved::NobodyToAsk(verdict)) => {
+                    return self.deny_unattended(call, &verdict);
+                }
+            },
         };
-        approval::approver_name(permit.approved_by()).clone_into(&mut passage.attempt.approver);
+        approval::approver_name(permit.approved_by()).clone_into(&mut call.attempt.approver);
         match prepared {
-            Some(prepared) => self.run_call(passage, prepared, permit, attended),
-            // The gate lets no tool pass that there isn't.
-            None => self.fail_before_run(passage, "there is no such tool", "bad-arguments"),
+            Some(prepared) => self.run_call(call, prepared, permit, attended),
+            // The gate denies calls of tools that don't exist, so this is only a second line of defence.
+            None => self.fail_before_run(call, CallFault::NoSuchTool),
         }
     }
 
     fn run_call(
         &self,
-        mut passage: CallInProgress<'_>,
+        mut call: CallInProgress<'_>,
         prepared: Box<dyn PreparedCall>,
         permit: Permit,
         attended: &mut OperatorContext<'_>,
-    ) -> Result<CallOutcome, ReceiptError> {
-        let wish = passage.request;
-        // Whoever can't be stopped runs nothing.
+    ) -> Result<FinishedCall, ReceiptError> {
+        let ToolRequest { tool, arguments, .. } = call.request;
+        // A call that can't be stopped must not run.
         let watched =
             CancelFlag::new().and_then(|cancel| Ok((estop::EstopWatch::start(&self.home, &cancel)?, cancel)));
         let (watch, cancel) = match watched {
             Ok(watched) => watched,
-            Err(error) => {
-                let fault = format!("the machine is out of descriptors or threads: {error}");
-                return self.fail_before_run(passage, &fault, "no-means");
-            }
+            Err(error) => return self.fail_before_run(call, CallFault::NoMeans(error.to_string())),
         };
-        let call = cancel.clone();
-        let _cancelled_with_the_turn = attended.cancel.on_cancel(move || call.raise(CancelReason::Operator));
-        match cancel.reason() {
-            Some(CancelReason::Estop) => return self.stop(passage),
-            Some(CancelReason::Operator) => return self.cancel(passage),
-            None => {}
+        let call_cancel = cancel.clone();
+        let _cancelled_with_the_turn =
+            attended.cancel.on_cancel(move || call_cancel.raise(CancelReason::Operator));
+        if let Some(by) = cancel.reason() {
+            return self.stop(call, by);
         }
-        let approver = passage.attempt.approver.as_str();
-        self.events.emit(AgentEvent::ToolApproved { tool: wish.tool, approver });
-        if let Err(error) = self.write_intent(&mut passage, IntentStage::Started) {
-            return self.fail_unrecorded(passage, error);
+        self.events.emit(AgentEvent::ToolApproved { tool, approver: &call.attempt.approver });
+        if let Err(error) = self.write_intent(&mut call, IntentStage::Started) {
+            return self.fail_unrecorded(call, error);
         }
-        attended.operator.notify(ProgressNotice::CallStarted { tool: wish.tool, arguments: wish.arguments });
+        attended.operator.notify(ProgressNotice::CallStarted { tool, arguments });
         let started = Instant::now();
         let questioner = QuestionOnlyOperator::new(&mut *attended.operator);
         let context = ToolContext {
@@ -308,159 +225,20 @@ impl ToolGateway {
             bounds: self.bounds,
         };
         let result = prepared.invoke(CallGrant { permit }, &context);
+        let elapsed = started.elapsed();
         drop(watch);
-        let text = model_text::result_text(&result, self.bounds.max_response_bytes);
-        // A server has a watch of its own, which may have ended it before ours has looked.
-        let why = cancel.reason().or_else(|| estop::is_set(&self.home).then_some(CancelReason::Estop));
-        let (fate, ending) = classify_end(&result, why, &text);
-        let whole = fate == CallStatus::Done && result.output.len() <= self.bounds.max_response_bytes;
-        // What a step gives to later ones is vouched for as well.
-        let gives = whole && wish.offer.step().is_some();
-        let ending = CallEnding { output_hash: gives.then(|| hash_text(&result.output)), ..ending };
-        self.write_receipt(&mut passage, &ending)?;
-        let took = started.elapsed();
-        self.report_end(&passage, &result, fate, took);
-        let outcome = self.build_outcome(passage, fate, text, &ending);
-        let output = if whole { result.output } else { outcome.output };
-        // A clock that is too coarse for it must not make it one that never began.
-        let took = took.max(Duration::from_nanos(1));
-        Ok(CallOutcome { took, output, metadata: result.metadata, ..outcome })
+        // An MCP server watches the emergency stop itself and may have ended the tool before our watch noticed.
+        let stopped_by = cancel.reason().or_else(|| estop::is_set(&self.home).then_some(CancelReason::Estop));
+        self.finish_run(call, result, elapsed, stopped_by)
     }
 
-    fn report_end(
-        &self,
-        passage: &CallInProgress<'_>,
-        result: &ToolResult,
-        fate: CallStatus,
-        took: Duration,
-    ) {
-        let tool = passage.request.tool;
-        match (&result.end, fate) {
-            (_, CallStatus::Stopped) => self.events.emit(AgentEvent::EstopTriggered { tool }),
-            (ToolEnd::Failed(error), _) => self.events.emit(AgentEvent::ToolFailed { tool, error }),
-            (ToolEnd::Cancelled, _) => self.events.emit(AgentEvent::ToolFailed { tool, error: "cancelled" }),
-            (ToolEnd::Done, _) => {
-                let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                self.events.emit(AgentEvent::ToolCompleted { tool, milliseconds });
-            }
-        }
+    fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {
+        self.receipts.borrow().write_intent(&mut call.intent, &call.attempt, stage)
     }
-
-    fn write_intent(&self, passage: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {
-        self.receipts.borrow().write_intent(&mut passage.intent, &passage.attempt, stage)
-    }
-
-    fn write_receipt(
-        &self,
-        passage: &mut CallInProgress<'_>,
-        ending: &CallEnding,
-    ) -> Result<(), ReceiptError> {
-        let intent = std::mem::take(&mut passage.intent);
-        self.receipts.borrow_mut().finish_intent(intent, &passage.attempt, ending)
-    }
-
-    fn fail_unrecorded(
-        &self,
-        passage: CallInProgress<'_>,
-        error: ReceiptError,
-    ) -> Result<CallOutcome, ReceiptError> {
-        self.fail_before_run(passage, "that it is attempted can't be written down", "no-intent")?;
-        Err(error)
-    }
-
-    fn fail_before_run(
-        &self,
-        passage: CallInProgress<'_>,
-        fault: &str,
-        code: &'static str,
-    ) -> Result<CallOutcome, ReceiptError> {
-        self.events.emit(AgentEvent::ToolFailed { tool: passage.request.tool, error: fault });
-        self.finish_without_run(passage, CallStatus::Failed, model_text::error_text(fault), Some(code))
-    }
-
-    fn deny(&self, passage: CallInProgress<'_>, verdict: &GateVerdict) -> Result<CallOutcome, ReceiptError> {
-        self.report_denial(&passage, verdict);
-        self.finish_without_run(passage, CallStatus::Denied, model_text::denied_text(verdict), None)
-    }
-
-    fn refuse(
-        &self,
-        passage: CallInProgress<'_>,
-        verdict: &GateVerdict,
-        fate: CallStatus,
-    ) -> Result<CallOutcome, ReceiptError> {
-        self.report_denial(&passage, verdict);
-        let (text, code) = match fate {
-            CallStatus::NobodyToAsk => (model_text::nobody_text(verdict), "nobody-to-ask"),
-            _ => (model_text::refused_text(), "operator-refused"),
-        };
-        self.finish_without_run(passage, fate, text, Some(code))
-    }
-
-    fn stop(&self, passage: CallInProgress<'_>) -> Result<CallOutcome, ReceiptError> {
-        self.events.emit(AgentEvent::EstopTriggered { tool: passage.request.tool });
-        self.finish_without_run(passage, CallStatus::Stopped, model_text::stopped_text(), Some("estop"))
-    }
-
-    fn cancel(&self, passage: CallInProgress<'_>) -> Result<CallOutcome, ReceiptError> {
-        let (tool, detail) = (passage.request.tool, "the operator cancelled it");
-        self.events.emit(AgentEvent::ToolDenied { tool, reason: "cancelled", detail });
-        self.finish_without_run(
-            passage,
-            CallStatus::Cancelled,
-            model_text::cancelled_text(),
-            Some("cancelled"),
-        )
-    }
-
-    fn report_denial(&self, passage: &CallInProgress<'_>, verdict: &GateVerdict) {
-        let (reason, detail) =
-            verdict.reasons.first().map(|first| (first.code(), first.detail())).unwrap_or_default();
-        self.events.emit(AgentEvent::ToolDenied { tool: passage.request.tool, reason, detail: &detail });
-    }
-
-    /// The receipt of a call that did not run; without a code of its own it has the gate's.
-    fn finish_without_run(
-        &self,
-        mut passage: CallInProgress<'_>,
-        fate: CallStatus,
-        text: String,
-        reason_code: Option<&'static str>,
-    ) -> Result<CallOutcome, ReceiptError> {
-        let status = if fate == CallStatus::Failed { ReceiptStatus::Failed } else { ReceiptStatus::Denied };
-        let ending = CallEnding { reason_code, ..CallEnding::new(status, &text) };
-        self.write_receipt(&mut passage, &ending)?;
-        Ok(self.build_outcome(passage, fate, text, &ending))
-    }
-
-    fn build_outcome(
-        &self,
-        passage: CallInProgress<'_>,
-        fate: CallStatus,
-        text: String,
-        ending: &CallEnding,
-    ) -> CallOutcome {
-        let receipt_id = self.report_receipt(passage.attempt, ending);
-        CallOutcome::not_run(fate, text, receipt_id)
-    }
-}
-
-fn classify_end(result: &ToolResult, why: Option<CancelReason>, text: &str) -> (CallStatus, CallEnding) {
-    let (fate, status, reason_code) = match (&result.end, why) {
-        // What was done before the stop came is done, and said.
-        (ToolEnd::Done, _) => (CallStatus::Done, ReceiptStatus::Allowed, None),
-        (ToolEnd::Failed(_), None) => (CallStatus::Failed, ReceiptStatus::Failed, Some("tool-failed")),
-        (_, Some(CancelReason::Estop)) => (CallStatus::Stopped, ReceiptStatus::Failed, Some("estop")),
-        (ToolEnd::Failed(_) | ToolEnd::Cancelled, Some(CancelReason::Operator))
-        | (ToolEnd::Cancelled, None) => (CallStatus::Cancelled, ReceiptStatus::Failed, Some("cancelled")),
-    };
-    let sandbox = result.sandbox.clone().unwrap_or_else(|| "none".to_owned());
-    (fate, CallEnding { reason_code, sandbox, ..CallEnding::new(status, text) })
 }
 
 impl CallInProgress<'_> {
     fn with_verdict(self, verdict: &GateVerdict) -> Self {
-        let code = verdict.reasons.first().map_or("not-judged", |reason| reason.code());
-        Self { attempt: self.attempt.with_verdict(verdict.risk, verdict.decision, code), ..self }
+        Self { attempt: self.attempt.with_verdict(verdict), ..self }
     }
 }

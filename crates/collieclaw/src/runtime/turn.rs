@@ -1,4 +1,5 @@
-//! One turn: a message in, rounds of model and tools, an answer out, all of it kept whole or not at all (C9).
+//! One turn of a conversation: a message comes in, the model asks for tools in rounds, and an answer goes out. The
+//! memory keeps the whole turn or nothing of it (C9).
 
 mod recorder;
 
@@ -8,9 +9,10 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use super::call_outcome::{CallOutcome, FinishedCall};
 use super::operator::{OperatorContext, ProgressNotice};
 use super::prompt::{ToolAvailability, system_prompt};
-use super::tool_gateway::{CallStatus, ToolGateway, ToolOffer, ToolRequest};
+use super::tool_gateway::{ToolGateway, ToolOffer, ToolRequest};
 use crate::config::Config;
 use crate::estop;
 use crate::events::AgentEvent;
@@ -23,60 +25,49 @@ use crate::receipts::ReceiptError;
 use crate::usage::CONVERSATION_KEY;
 use recorder::TurnRecorder;
 
-/// What the model may do in a round.
+/// The answers that the model may give in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundMode {
     ToolsAllowed,
     AnswerOnly,
 }
 
-/// An agent: a door, a model, and limits.
+/// An agent: a gateway to its tools, a model, and limits.
 pub struct AgentRuntime {
-    /// The way to the tools.
     pub tool_gateway: ToolGateway,
-    /// Who answers.
     pub provider: Rc<dyn Provider>,
-    /// Which model.
     pub model: String,
-    /// The tools that the model is told of.
+    /// The tools that the model may ask for without an approval for each.
     pub offered_tools: BTreeSet<String>,
-    /// How often it may ask for tools in one turn.
+    /// The number of rounds in one turn in which the model may ask for tools.
     pub max_tool_rounds: u32,
-    /// How many earlier messages it is shown.
+    /// The number of earlier messages that the model sees.
     pub recent_turns: u32,
 }
 
-/// How a turn went. All of it is true at once: what was denied stays denied when the provider fails afterwards.
+/// The result of a turn. The parts don't exclude each other: a call that was denied stays denied if the provider fails
+/// afterwards.
 #[derive(Debug)]
-#[must_use = "an answer, an error or a denial that nobody hears of"]
+#[must_use = "a report holds answers, errors and denials that somebody must hear of"]
 pub struct TurnReport {
-    /// The answer, or why there is none.
     pub answer: Result<String, TurnError>,
-    /// How each call ended, in order.
-    pub call_statuses: Vec<CallStatus>,
-    /// Whether the turn is remembered.
+    /// The outcomes of all calls, in order.
+    pub call_outcomes: Vec<CallOutcome>,
+    /// Says whether the memory has kept the turn.
     pub persisted: Result<(), MemoryError>,
 }
 
-/// Why a turn has no answer.
+/// The reason why a turn has no answer.
 #[derive(Debug, Error)]
 pub enum TurnError {
-    /// The provider has none.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// A receipt can't be written.
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    /// The memory can't be used.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The model asks for tools again and again.
     #[error("the model asked for tools {rounds} times without an answer (`limits.max_tool_rounds`)")]
-    TooManyRounds {
-        /// How often it may.
-        rounds: u32,
-    },
-    /// The model asks for too much at once.
+    TooManyRounds { rounds: u32 },
     #[error("the model asked for more than {MOST_CALLS} tools at once")]
     TooManyCalls,
     /// The operator cancelled it.
@@ -85,11 +76,16 @@ pub enum TurnError {
 }
 
 impl AgentRuntime {
-    /// From the configuration.
+    /// Makes an agent with the limits of the configuration.
     #[must_use]
-    pub fn new(door: ToolGateway, provider: Rc<dyn Provider>, model: String, config: &Config) -> Self {
+    pub fn new(
+        tool_gateway: ToolGateway,
+        provider: Rc<dyn Provider>,
+        model: String,
+        config: &Config,
+    ) -> Self {
         Self {
-            tool_gateway: door,
+            tool_gateway,
             provider,
             model,
             offered_tools: config.channels.cli.tools_allow.iter().cloned().collect(),
@@ -98,8 +94,8 @@ impl AgentRuntime {
         }
     }
 
-    /// One turn of a conversation. What happened is kept, also when it ends in an error. The metadata is for whoever
-    /// chooses a provider, such as a [hint](crate::providers::hinted).
+    /// Runs one turn of a conversation. The memory keeps the turn even if it ends in an error. A router chooses the
+    /// provider by `metadata`, for example by a [hint](crate::providers::hint_metadata).
     pub fn run_turn(
         &self,
         metadata: &Map<String, Value>,
@@ -112,7 +108,7 @@ impl AgentRuntime {
             Err(error) => {
                 return TurnReport {
                     answer: Err(error.into()),
-                    call_statuses: Vec::new(),
+                    call_outcomes: Vec::new(),
                     persisted: Ok(()),
                 };
             }
@@ -129,14 +125,14 @@ impl AgentRuntime {
             Ok(text) => record.add_answer(text),
             Err(error) => record.add_turn_error(error),
         }
-        let (exchange, fates) = record.finish();
-        let kept = self.tool_gateway.memory.persist(&exchange);
-        if kept.is_ok() {
+        let (exchange, call_outcomes) = record.finish();
+        let persisted = self.tool_gateway.memory.persist(&exchange);
+        if persisted.is_ok() {
             self.tool_gateway
                 .events
                 .emit(AgentEvent::MemoryPersisted { conversation, turns: exchange.turns.len() });
         }
-        TurnReport { answer, call_statuses: fates, persisted: kept }
+        TurnReport { answer, call_outcomes, persisted }
     }
 
     fn run_rounds(
@@ -147,14 +143,14 @@ impl AgentRuntime {
         attended: &mut OperatorContext<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
-            let may =
+            let mode =
                 if round == self.max_tool_rounds { RoundMode::AnswerOnly } else { RoundMode::ToolsAllowed };
-            let mut response = self.ask_model(&messages, metadata, may, attended)?;
+            let mut response = self.ask_model(&messages, metadata, mode, attended)?;
             record.set_answered_by(response.answered_by.take());
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
             }
-            if may == RoundMode::AnswerOnly {
+            if mode == RoundMode::AnswerOnly {
                 break;
             }
             if response.tool_calls.len() > MOST_CALLS {
@@ -167,11 +163,11 @@ impl AgentRuntime {
             record.add_tool_calls(&response.final_text, &response.tool_calls);
             messages.push(ChatMessage::assistant(response.final_text, response.tool_calls.clone()));
             for call in &response.tool_calls {
-                let outcome = self
+                let finished = self
                     .call_tool(record.conversation(), call, attended)
                     .inspect_err(|_| record.add_missing_receipt(call))?;
-                record.add_tool_result(call, &outcome);
-                messages.push(ChatMessage::tool(&call.id, outcome.text));
+                messages.push(ChatMessage::tool(&call.id, finished.text.clone()));
+                record.add_finished_call(call, finished);
             }
             if attended.cancel.reason().is_some() {
                 return Err(TurnError::Cancelled);
@@ -185,26 +181,27 @@ impl AgentRuntime {
         conversation_id: &str,
         call: &ToolCall,
         attended: &mut OperatorContext<'_>,
-    ) -> Result<super::CallOutcome, ReceiptError> {
+    ) -> Result<FinishedCall, ReceiptError> {
         let offer =
             if self.offered_tools.contains(&call.name) { ToolOffer::Listed } else { ToolOffer::Unlisted };
-        let wish = ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
-        self.tool_gateway.call(wish, attended)
+        let request = ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
+        self.tool_gateway.call(request, attended)
     }
 
     fn ask_model(
         &self,
         messages: &[ChatMessage],
         metadata: &Map<String, Value>,
-        may: RoundMode,
+        mode: RoundMode,
         attended: &mut OperatorContext<'_>,
     ) -> Result<ChatResponse, TurnError> {
         let stopped = estop::is_set(&self.tool_gateway.home);
-        let tools = if stopped || may == RoundMode::AnswerOnly { Vec::new() } else { self.offered_schemas() };
+        let tools =
+            if stopped || mode == RoundMode::AnswerOnly { Vec::new() } else { self.offered_schemas() };
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let told = if stopped { ToolAvailability::Stopped } else { ToolAvailability::Offered(&names) };
+        let available = if stopped { ToolAvailability::Stopped } else { ToolAvailability::Offered(&names) };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.tool_gateway.rules.policy, told),
+            system_prompt: system_prompt(&self.tool_gateway.rules.policy, available),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,
@@ -213,16 +210,16 @@ impl AgentRuntime {
         };
         attended.operator.notify(ProgressNotice::Thinking);
         let operator = &mut *attended.operator;
-        let mut heard = false;
+        let mut has_draft = false;
         let mut tell = |draft: DraftEvent<'_>| {
-            heard = draft != DraftEvent::Discard;
+            has_draft = draft != DraftEvent::Discard;
             operator.notify(match draft {
                 DraftEvent::Text(text) => ProgressNotice::Draft(text),
                 DraftEvent::Discard => ProgressNotice::DraftDiscarded,
             });
         };
         let answered = self.provider.chat(&request, &mut tell, attended.cancel);
-        if heard && answered.is_err() {
+        if has_draft && answered.is_err() {
             attended.operator.notify(ProgressNotice::DraftDiscarded);
         }
         attended.operator.notify(ProgressNotice::ThinkingEnded);

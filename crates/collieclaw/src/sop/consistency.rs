@@ -1,5 +1,5 @@
-//! Whether a journal tells what the receipts tell. Those are chained and signed and the journal is not: a line that was
-//! added, altered or cut off does not agree with them.
+//! Compares a journal with the receipts. The receipts are chained and signed and the journal is not, so a line of the
+//! journal that was added, changed or removed shows in the comparison.
 
 use super::error::JournalError;
 use super::journal::SopRun;
@@ -9,8 +9,9 @@ use super::{Sop, SopStep};
 use crate::receipts::{RunHistory, StepReceipt, StepReceiptKind, hash_text};
 
 impl SopRun {
-    /// Finds what only one of them tells. The step that is next is none of it: a crash may leave a receipt, and no line.
-    pub(super) fn check_against_receipts(&self, sop: &Sop, trail: &RunHistory) -> Result<(), JournalError> {
+    /// Checks that journal and receipts say the same about every step. The next step is an exception: a crash may leave its
+    /// receipt without a line in the journal.
+    pub(super) fn check_against_receipts(&self, sop: &Sop, history: &RunHistory) -> Result<(), JournalError> {
         let next = match self.state(sop) {
             SopRunState::Waiting { step, .. }
             | SopRunState::Interrupted { step }
@@ -18,22 +19,22 @@ impl SopRun {
             SopRunState::Finished | SopRunState::Failed { .. } | SopRunState::Cancelled => None,
         };
         for step in &sop.steps {
-            let trace = trail.steps.get(&step.id);
-            let fault = match trace {
-                Some(trace) if trace.sop_hash.is_empty() => {
+            let receipt = history.steps.get(&step.id);
+            let fault = match receipt {
+                Some(receipt) if receipt.sop_hash.is_empty() => {
                     return Err(JournalError::OlderVersion { path: self.path.clone() });
                 }
-                Some(trace) if trace.sop_hash != self.header.sop_hash => {
-                    Some("the receipts are of another procedure than the copy in it")
+                Some(receipt) if receipt.sop_hash != self.header.sop_hash => {
+                    Some("its receipts belong to another procedure than the journal's copy")
                 }
-                trace if next.as_ref() == Some(&step.id) => {
-                    self.journal_claim(step).and_then(|claim| claim.fault(trace))
+                receipt if next.as_ref() == Some(&step.id) => {
+                    self.journal_claim(step).and_then(|claim| claim.fault(receipt))
                 }
-                trace => self.journal_claim(step).unwrap_or(JournalClaim::Nothing).fault(trace),
+                receipt => self.journal_claim(step).unwrap_or(JournalClaim::Nothing).fault(receipt),
             };
             if let Some(fault) = fault {
                 let (path, step) = (self.path.clone(), step.id.clone());
-                return Err(match trace {
+                return Err(match receipt {
                     None => JournalError::WithoutReceipt { path, step, fault },
                     Some(_) => JournalError::ContradictsReceipts { path, step, fault },
                 });
@@ -42,7 +43,7 @@ impl SopRun {
         Ok(())
     }
 
-    /// What the journal claims of a step that is over.
+    /// Returns what the journal claims about a step that is over.
     fn journal_claim(&self, step: &SopStep) -> Option<JournalClaim<'_>> {
         match self.ended_step(&step.id) {
             Some(ended) => Some(JournalClaim::Ended(ended)),
@@ -53,6 +54,7 @@ impl SopRun {
     }
 }
 
+/// A claim of the journal about a step.
 enum JournalClaim<'c> {
     Ended(&'c EndedStep),
     Approved,
@@ -61,36 +63,34 @@ enum JournalClaim<'c> {
 }
 
 impl JournalClaim<'_> {
-    /// What a receipt says against it.
-    fn fault(&self, trace: Option<&StepReceipt>) -> Option<&'static str> {
-        let mark = trace.map(|trace| trace.kind);
+    /// Returns the contradiction between the claim and the last receipt of the step, if there is one.
+    fn fault(&self, receipt: Option<&StepReceipt>) -> Option<&'static str> {
+        let kind = receipt.map(|receipt| receipt.kind);
         match self {
-            Self::Ended(ended) => end_fault(ended, trace),
-            Self::Approved => (mark != Some(StepReceiptKind::Approved))
-                .then_some("it was approved, and no receipt tells so"),
-            Self::Skipped => (mark != Some(StepReceiptKind::Skipped))
-                .then_some("it was taken as done, and no receipt tells so"),
-            Self::Nothing => {
-                mark.map(|_| "the receipts tell of it, and the journal does not: it was cut back")
-            }
+            Self::Ended(ended) => end_fault(ended, receipt),
+            Self::Approved => (kind != Some(StepReceiptKind::Approved))
+                .then_some("the journal says that it was approved, and no receipt says so"),
+            Self::Skipped => (kind != Some(StepReceiptKind::Skipped))
+                .then_some("the journal says that it was skipped, and no receipt says so"),
+            Self::Nothing => kind.map(|_| "it has a receipt, and its lines are missing in the journal"),
         }
     }
 }
 
-fn end_fault(ended: &EndedStep, trace: Option<&StepReceipt>) -> Option<&'static str> {
-    let Some(trace) = trace.filter(|trace| ended.receipt_id.as_ref() == Some(&trace.id)) else {
-        return Some(match trace {
-            None => "it has ended, and there is no receipt of it",
-            Some(_) => "it has ended, and its last receipt does not tell so",
+fn end_fault(ended: &EndedStep, last: Option<&StepReceipt>) -> Option<&'static str> {
+    let Some(receipt) = last.filter(|last| ended.receipt_id.as_ref() == Some(&last.id)) else {
+        return Some(match last {
+            None => "the journal says that it has ended, and it has no receipt",
+            Some(_) => "the journal says that it has ended, and its last receipt is another one",
         });
     };
     let fits = match ended.end {
-        StepStatus::Done => trace.kind == StepReceiptKind::Done,
-        StepStatus::Failed => trace.kind == StepReceiptKind::Failed,
-        StepStatus::Denied => matches!(trace.kind, StepReceiptKind::Denied | StepReceiptKind::DeniedWithin),
+        StepStatus::Done => receipt.kind == StepReceiptKind::Done,
+        StepStatus::Failed => receipt.kind == StepReceiptKind::Failed,
+        StepStatus::Denied => matches!(receipt.kind, StepReceiptKind::Denied | StepReceiptKind::DeniedWithin),
     };
     if !fits {
-        return Some("its receipt tells of another end");
+        return Some("its receipt says that it ended in another way");
     }
-    (hash_text(&ended.output) != trace.output_hash).then_some("what it gave is not what its receipt tells of")
+    (hash_text(&ended.output) != receipt.output_hash).then_some("its output is not the one in its receipt")
 }

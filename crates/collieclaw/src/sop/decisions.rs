@@ -1,4 +1,4 @@
-//! What the operator decides about a run: each decision has its receipt before the journal has its line.
+//! Decisions of the operator about a run. The receipt of a decision is written before its line in the journal.
 
 use serde_json::{Value, json};
 
@@ -7,66 +7,66 @@ use super::error::JournalError;
 use super::journal::SopRun;
 use super::journal_entry::JournalEntry;
 use crate::receipts::{
-    APPROVED_STEP, CANCELLED_RUN, CallEnding, REASON_DECIDED, RERUN_STEP, ReceiptError, ReceiptStatus,
+    APPROVED_STEP, CANCELLED_RUN, CallEnding, RERUN_STEP, ReceiptError, ReceiptReason, ReceiptStatus,
     RunHistory, SKIPPED_STEP,
 };
 use crate::runtime::{DecidedBy, ProcedureAction, StepRef, ToolGateway};
 
 impl SopRun {
-    /// Ends it for good.
+    /// Ends the run for good.
     ///
     /// # Errors
-    /// When that can't be written down.
-    pub fn cancel(&mut self, door: &ToolGateway) -> Result<(), SopError> {
-        let about = json!({ "sop": self.header.sop });
-        let deed = ProcedureAction {
+    /// If the receipt or the journal can't be written.
+    pub fn cancel(&mut self, tool_gateway: &ToolGateway) -> Result<(), SopError> {
+        let arguments = json!({ "sop": self.header.sop });
+        let action = ProcedureAction {
             run: &self.header.run,
             step: None,
             name: CANCELLED_RUN,
-            arguments: &about,
+            arguments: &arguments,
             decided_by: DecidedBy::Operator,
         };
-        door.record_action(deed, &CallEnding::new(ReceiptStatus::Allowed, "").with_reason(REASON_DECIDED))?;
+        tool_gateway.record_action(action, &decision_ending())?;
         Ok(self.append_cancelled()?)
     }
 
-    /// Whose a step is, for its receipt.
+    /// Returns the reference to a step for its receipt.
     pub(super) fn step_ref<'s>(&'s self, id: &'s str) -> StepRef<'s> {
         StepRef { id, sop_hash: &self.header.sop_hash }
     }
 }
 
 impl SopEngine<'_> {
-    /// Approves the step that a run waits for, and that was shown with this prompt.
+    /// Approves the step that a run waits for. `prompt` is the text that the operator saw.
     ///
     /// # Errors
-    /// When that can't be written down, and when the journal does not agree with the receipts.
+    /// If the receipt or the journal can't be written, or the journal does not agree with the receipts.
     pub fn approve(&self, run: &mut SopRun, step: &str, prompt: &str) -> Result<(), SopError> {
         self.checked_history(run)?;
         self.record_decision(run, step, APPROVED_STEP, &json!({ "prompt": prompt }))?;
         Ok(run.append_approved(step)?)
     }
 
-    /// What the receipts tell of a run that others have carried out before, if its journal tells the same.
+    /// Returns the history of a run that another process carried out before, and checks the journal against it.
     pub(super) fn checked_history(&self, run: &mut SopRun) -> Result<RunHistory, SopError> {
         let receipts = self.runtime.tool_gateway.receipts.borrow();
         if run.is_new() || !receipts.is_enabled() {
             return Ok(RunHistory::default());
         }
-        // Whoever puts a copy in the place of a journal takes its lock away, and not its call.
+        // A copy in the place of the journal has no lock, but the call in progress still has its intent.
         if receipts.is_run_in_progress(&run.header.run)? {
             return Err(JournalError::Busy { run: run.header.run.clone() }.into());
         }
-        let trail = receipts.run_history(&run.header.run)?;
-        run.check_against_receipts(self.sop, &trail)?;
-        if trail.cancelled && !run.is_cancelled() {
-            // Its line was lost; the decision was not.
+        let history = receipts.run_history(&run.header.run)?;
+        run.check_against_receipts(self.sop, &history)?;
+        if history.cancelled && !run.is_cancelled() {
+            // The journal lost the line about the decision, but its receipt is there.
             run.append_cancelled()?;
         }
-        Ok(trail)
+        Ok(history)
     }
 
-    /// What becomes of an interrupted step, if that is decided.
+    /// Returns the journal entry that decides about an interrupted step; `None` if the operator must decide first.
     pub(super) fn decide_interrupted(
         &self,
         run: &SopRun,
@@ -83,7 +83,7 @@ impl SopEngine<'_> {
                 self.record_decision(run, id, SKIPPED_STEP, &json!({}))?;
                 Ok(Some(JournalEntry::Skipped { step }))
             }
-            // Nobody has decided anything, and whoever comes next finds the same.
+            // A step that changes nothing runs again without a decision, so this leaves no receipt.
             OnInterrupted::Ask => {
                 let found = self.sop.steps.iter().find(|step| step.id == id);
                 Ok(found.filter(|found| self.is_read_only(found)).map(|_| JournalEntry::Rerun { step }))
@@ -96,18 +96,19 @@ impl SopEngine<'_> {
         run: &SopRun,
         step: &str,
         name: &str,
-        about: &Value,
+        arguments: &Value,
     ) -> Result<(), ReceiptError> {
-        let deed = ProcedureAction {
+        let action = ProcedureAction {
             run: &run.header.run,
             step: Some(run.step_ref(step)),
             name,
-            arguments: about,
+            arguments,
             decided_by: DecidedBy::Operator,
         };
-        self.runtime
-            .tool_gateway
-            .record_action(deed, &CallEnding::new(ReceiptStatus::Allowed, "").with_reason(REASON_DECIDED))
-            .map(drop)
+        self.runtime.tool_gateway.record_action(action, &decision_ending()).map(drop)
     }
+}
+
+fn decision_ending() -> CallEnding {
+    CallEnding::new(ReceiptStatus::Allowed, "").with_reason(ReceiptReason::Decided)
 }

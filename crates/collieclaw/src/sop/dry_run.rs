@@ -1,4 +1,4 @@
-//! What a step would do, without doing it.
+//! The dry run: judges every step of a procedure without running it.
 
 use collieclaw_gate::{GateRequest, GateVerdict, NetworkReach, RiskLevel, WriteAccess};
 use serde_json::Value;
@@ -8,21 +8,21 @@ use super::{SopStep, StepAction};
 use crate::runtime::{StepRef, ToolOffer, ToolRequest};
 use crate::tools::BadArguments;
 
-/// What the gate says of a step that is not run.
+/// The result of a dry run for one step.
 #[derive(Debug)]
 pub enum DryRunResult {
-    /// Of its call.
+    /// The verdict about the call of the step.
     Judged(GateVerdict),
-    /// The arguments don't fit any more.
+    /// The arguments don't fit the tool any more.
     InvalidArguments(BadArguments),
-    /// The model would be asked, and its calls judged one by one.
+    /// The step would ask the model, and each call of the model would be judged then.
     AsksModel,
-    /// The run would wait.
+    /// The run would wait for an approval.
     AwaitsApproval,
 }
 
 impl<'e> SopEngine<'e> {
-    /// What each step would come to. Nothing runs.
+    /// Judges every step. Nothing runs.
     #[must_use]
     pub fn dry_run(&self) -> Vec<(&'e SopStep, DryRunResult)> {
         self.sop.steps.iter().map(|step| (step, self.dry_run_step(step))).collect()
@@ -32,8 +32,8 @@ impl<'e> SopEngine<'e> {
         match (&step.action, expected_call(step)) {
             (_, Some((tool, arguments))) => {
                 let offer = ToolOffer::Step(StepRef { id: &step.id, sop_hash: "" });
-                let wish = ToolRequest { conversation_id: "", tool, arguments: &arguments, offer };
-                match self.runtime.tool_gateway.rules.evaluate(wish) {
+                let request = ToolRequest { conversation_id: "", tool, arguments: &arguments, offer };
+                match self.runtime.tool_gateway.rules.evaluate(request) {
                     Ok(ruling) => DryRunResult::Judged(ruling.verdict().clone()),
                     Err(bad) => DryRunResult::InvalidArguments(bad),
                 }
@@ -43,8 +43,8 @@ impl<'e> SopEngine<'e> {
         }
     }
 
-    /// Whether it leaves nothing behind, however often it runs. A low risk is not enough where it is not we who run it:
-    /// the operator may trust a tool that writes.
+    /// Returns whether a step changes nothing, however often it runs. For a tool of a plugin or an MCP server a low risk is
+    /// not enough: the operator may have given a low risk to a tool that writes.
     pub(super) fn is_read_only(&self, step: &SopStep) -> bool {
         let low = matches!(self.dry_run_step(step), DryRunResult::Judged(verdict) if verdict.risk == RiskLevel::Low);
         let prepared = expected_call(step).and_then(|(tool, arguments)| {
@@ -59,8 +59,8 @@ impl<'e> SopEngine<'e> {
     }
 }
 
-/// The call of a step, as far as it is known before earlier ones have run.
+/// Returns the call of a step, with a placeholder for the content that an earlier step would give.
 fn expected_call(step: &SopStep) -> Option<(&str, Value)> {
-    let content = step.content_from().map(|from| format!("what the step `{from}` gives"));
+    let content = step.content_from().map(|from| format!("the output of the step `{from}`"));
     step.call_arguments(content.as_deref())
 }

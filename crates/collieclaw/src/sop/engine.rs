@@ -1,4 +1,5 @@
-//! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
+//! Carries out a run step by step. Every step goes through the tool gateway, and its end is on disk before the next step
+//! begins.
 
 mod agent_step;
 
@@ -11,146 +12,148 @@ use super::journal::{SopRun, SyncMode};
 use super::journal_entry::{EndedStep, JournalEntry, StepStatus};
 use super::state::SopRunState;
 use super::{CONTENT, Sop, SopStep, StepAction};
+use crate::cancel::CancelReason;
 use crate::memory::MemoryError;
-use crate::receipts::{CallEnding, ReceiptError, ReceiptStatus, StepReceiptKind};
+use crate::receipts::{CallEnding, ReceiptError, ReceiptReason, ReceiptStatus, RunHistory, StepReceiptKind};
 use crate::runtime::{
-    AgentRuntime, CallStatus, DecidedBy, OperatorContext, ProcedureAction, ToolOffer, ToolRequest, TurnError,
+    AgentRuntime, CallOutcome, DecidedBy, FinishedCall, OperatorContext, ProcedureAction, ToolOffer,
+    ToolRequest, TurnError,
 };
 
-/// Carries out a procedure.
+/// The engine that carries out a procedure.
 pub struct SopEngine<'e> {
-    /// Where calls and questions to the model go.
     pub runtime: &'e AgentRuntime,
-    /// What is carried out.
     pub sop: &'e Sop,
 }
 
-/// What is done with a step that was interrupted.
+/// The way to go on with a step that was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInterrupted {
-    /// It runs once more if it only looks; else somebody has to look at what it left.
+    /// Run the step again if it changes nothing; otherwise halt, so that somebody can check what the step left behind.
     Ask,
-    /// It runs once more: somebody has looked.
+    /// Run the step again: somebody has checked.
     Rerun,
-    /// It counts as done, and gives nothing: somebody has looked.
+    /// Take the step as done and without output: somebody has checked.
     Skip,
 }
 
-/// Why a run does not go on now.
+/// The reason why a run does not go on for now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SopRunHalt {
-    /// It is over: finished, failed or cancelled.
+    /// The run is over: finished, failed or cancelled.
     Over(SopRunState),
-    /// Somebody has to approve.
-    Waiting {
-        /// Which step.
-        step: String,
-        /// What they are asked.
-        prompt: String,
-    },
-    /// A step was interrupted, and may have done something.
-    Interrupted {
-        /// Which.
-        step: String,
-        /// What its call left behind.
-        receipt_id: Option<String>,
-    },
-    /// It was stopped at this step, and goes on there.
-    Stopped {
-        /// Which.
-        step: String,
-        /// How.
-        status: CallStatus,
-    },
+    /// The operator must approve the step.
+    Waiting { step: String, prompt: String },
+    /// The step was interrupted and may have changed something.
+    Interrupted { step: String, receipt_id: Option<String> },
+    /// The call of the step needs an approval, and nobody is there to ask. The run can be resumed at this step.
+    NobodyToAsk { step: String },
+    /// The emergency stop or the operator stopped the run. The run can be resumed at this step.
+    Stopped { step: String, by: CancelReason },
 }
 
-/// Why a run can't go on.
+/// The reason why a run can't go on.
 #[derive(Debug, Error)]
 pub enum SopError {
-    /// The journal can't be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A receipt can't be written.
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    /// The model has no answer, and nothing has happened.
+    /// The model gave no answer, and nothing has happened.
     #[error(transparent)]
     Turn(#[from] TurnError),
-    /// The memory can't be used.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// What a step came to: an end, or none yet.
+/// The way on from the present state of a run.
+enum NextStep {
+    /// The id of the step to run.
+    Run(String),
+    Halt(SopRunHalt),
+}
+
+/// The result of an attempt at a step.
 enum StepResult {
     Ended(EndedStep),
     Halted(SopRunHalt),
 }
 
 impl SopEngine<'_> {
-    /// Goes on until the run is over, or can't for now.
+    /// Carries out steps until the run is over or must halt.
     ///
     /// # Errors
-    /// When something can't be written down, or the model can't be asked.
+    /// If the journal, a receipt or the memory can't be written, or the model gives no answer.
     pub fn run_until_halt(
         &self,
         run: &mut SopRun,
         interrupted: OnInterrupted,
         attended: &mut OperatorContext<'_>,
     ) -> Result<SopRunHalt, SopError> {
-        let mut trail = self.checked_history(run)?;
+        let mut history = self.checked_history(run)?;
         loop {
-            let id = match run.state(self.sop) {
-                // That somebody approved, or that a step began, may be missing in a journal; its receipt is not.
-                SopRunState::Waiting { step, .. }
-                    if trail.last_kind(&step) == Some(StepReceiptKind::Approved) =>
-                {
-                    run.append_approved(&step)?;
-                    continue;
-                }
-                SopRunState::Waiting { step, prompt } => return Ok(SopRunHalt::Waiting { step, prompt }),
-                // Its process died while somebody was asked: the receipt tells that nothing ran.
-                SopRunState::Interrupted { step } if trail.did_not_run(&step, run.begin_count(&step)) => {
-                    run.append_entry(JournalEntry::Void { step }, SyncMode::Now)?;
-                    continue;
-                }
-                SopRunState::Interrupted { step } => {
-                    match self.decide_interrupted(run, &step, interrupted)? {
-                        Some(decision) => {
-                            trail.steps.remove(&step);
-                            run.append_entry(decision, SyncMode::Now)?;
-                            continue;
-                        }
-                        None => {
-                            let receipt_id = trail.steps.remove(&step).map(|trace| trace.id);
-                            return Ok(SopRunHalt::Interrupted { step, receipt_id });
-                        }
-                    }
-                }
-                SopRunState::Ready { step }
-                    if trail.last_kind(&step).is_some_and(StepReceiptKind::has_begun) =>
-                {
-                    run.append_entry(JournalEntry::Began { step }, SyncMode::Now)?;
-                    continue;
-                }
-                SopRunState::Ready { step } => step,
-                over => return Ok(SopRunHalt::Over(over)),
+            let id = match self.next_step(run, &mut history, interrupted)? {
+                NextStep::Run(id) => id,
+                NextStep::Halt(halt) => return Ok(halt),
             };
             let Some(step) = self.sop.steps.iter().find(|step| step.id == id) else {
                 return Ok(SopRunHalt::Over(SopRunState::Finished));
             };
             if attended.cancel.reason().is_some() {
-                return Ok(SopRunHalt::Stopped { step: id, status: CallStatus::Cancelled });
+                return Ok(SopRunHalt::Stopped { step: id, by: CancelReason::Operator });
             }
-            let came = match &step.action {
+            let result = match &step.action {
                 StepAction::Agent { prompt } => self.run_agent_step(step, prompt, run, attended)?,
                 StepAction::Tool { .. } | StepAction::Approval { .. } => {
                     self.call_step_tool(step, run, attended)?
                 }
             };
-            match came {
+            match result {
                 StepResult::Ended(ended) => run.append_entry(JournalEntry::Ended(ended), SyncMode::Now)?,
                 StepResult::Halted(halt) => return Ok(halt),
+            }
+        }
+    }
+
+    /// Returns the step to run next. Adds lines first that a crash kept out of the journal: receipts are written before
+    /// lines, so the history has an approval or the start of a step even if the journal lacks it.
+    fn next_step(
+        &self,
+        run: &mut SopRun,
+        history: &mut RunHistory,
+        interrupted: OnInterrupted,
+    ) -> Result<NextStep, SopError> {
+        loop {
+            match run.state(self.sop) {
+                SopRunState::Waiting { step, .. }
+                    if history.last_kind(&step) == Some(StepReceiptKind::Approved) =>
+                {
+                    run.append_approved(&step)?;
+                }
+                SopRunState::Waiting { step, prompt } => {
+                    return Ok(NextStep::Halt(SopRunHalt::Waiting { step, prompt }));
+                }
+                // The process died while the operator was asked. The receipt says that nothing ran.
+                SopRunState::Interrupted { step } if history.did_not_run(&step, run.begin_count(&step)) => {
+                    run.append_entry(JournalEntry::Void { step }, SyncMode::Now)?;
+                }
+                SopRunState::Interrupted { step } => {
+                    let decision = self.decide_interrupted(run, &step, interrupted)?;
+                    let receipt_id = history.steps.remove(&step).map(|receipt| receipt.id);
+                    match decision {
+                        Some(decision) => run.append_entry(decision, SyncMode::Now)?,
+                        None => return Ok(NextStep::Halt(SopRunHalt::Interrupted { step, receipt_id })),
+                    }
+                }
+                SopRunState::Ready { step }
+                    if history.last_kind(&step).is_some_and(StepReceiptKind::has_begun) =>
+                {
+                    run.append_entry(JournalEntry::Began { step }, SyncMode::Now)?;
+                }
+                SopRunState::Ready { step } => return Ok(NextStep::Run(step)),
+                over @ (SopRunState::Finished | SopRunState::Failed { .. } | SopRunState::Cancelled) => {
+                    return Ok(NextStep::Halt(SopRunHalt::Over(over)));
+                }
             }
         }
     }
@@ -165,50 +168,53 @@ impl SopEngine<'_> {
             None => None,
             Some((_, Some(EndedStep { end: StepStatus::Done, output, .. }))) => Some(output.clone()),
             Some((from, _)) => {
-                let why = format!("error: the step `{from}` has nothing to give, because it did not work");
-                return self.fail_without_call(step, run, why);
+                let error = format!("error: the step `{from}` has no output, because it did not succeed");
+                return self.fail_without_call(step, run, error);
             }
         };
         let Some((tool, arguments)) = step.call_arguments(content.as_deref()) else {
             return Ok(StepResult::Ended(new_ended_step(step, StepStatus::Done, String::new())));
         };
-        // The door makes durable that it begins before anything runs.
-        let durable = match self.runtime.tool_gateway.receipts.borrow().is_enabled() {
+        // With receipts, the gateway writes the intent to disk before the tool runs, so that the journal needs no sync.
+        let sync = match self.runtime.tool_gateway.receipts.borrow().is_enabled() {
             true => SyncMode::Later,
             false => SyncMode::Now,
         };
-        run.append_entry(JournalEntry::Began { step: step.id.clone() }, durable)?;
-        let outcome = self.request_call(run, step, (tool, &arguments), attended)?;
-        let end = match outcome.status {
-            CallStatus::Done => StepStatus::Done,
-            CallStatus::Failed => StepStatus::Failed,
-            CallStatus::Denied => StepStatus::Denied,
-            fate @ (CallStatus::NobodyToAsk | CallStatus::Stopped | CallStatus::Cancelled) => {
-                // What was stopped while it ran stays begun: nobody knows how far it came.
-                if !outcome.did_run() {
+        run.append_entry(JournalEntry::Began { step: step.id.clone() }, sync)?;
+        let FinishedCall { outcome, text, receipt_id } =
+            self.request_call(run, step, (tool, &arguments), attended)?;
+        let (status, output) = match outcome {
+            CallOutcome::Completed { step_output, .. } => (StepStatus::Done, step_output.unwrap_or(text)),
+            CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => (StepStatus::Failed, text),
+            CallOutcome::Denied { .. } => (StepStatus::Denied, text),
+            CallOutcome::NobodyToAsk => {
+                run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
+                return Ok(StepResult::Halted(SopRunHalt::NobodyToAsk { step: step.id.clone() }));
+            }
+            CallOutcome::Stopped { by, began } => {
+                // A step whose tool had begun stays begun in the journal: nobody knows how far the tool came.
+                if began.is_none() {
                     run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
                 }
-                return Ok(StepResult::Halted(SopRunHalt::Stopped { step: step.id.clone(), status: fate }));
+                return Ok(StepResult::Halted(SopRunHalt::Stopped { step: step.id.clone(), by }));
             }
         };
-        let receipt_id = outcome.receipt_id;
-        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, end, outcome.output) }))
+        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, status, output) }))
     }
 
-    /// A call that lacks something is not attempted; the step has its receipt all the same.
-    fn fail_without_call(&self, step: &SopStep, run: &SopRun, why: String) -> Result<StepResult, SopError> {
-        let (name, about) = step.call_arguments(None).unwrap_or((CONTENT, Value::Null));
-        let of_step = Some(run.step_ref(&step.id));
-        let deed = ProcedureAction {
+    /// Ends a step whose call lacks an argument. The call is not attempted, and the step has its receipt nevertheless.
+    fn fail_without_call(&self, step: &SopStep, run: &SopRun, error: String) -> Result<StepResult, SopError> {
+        let (name, arguments) = step.call_arguments(None).unwrap_or((CONTENT, Value::Null));
+        let action = ProcedureAction {
             run: &run.header.run,
-            step: of_step,
+            step: Some(run.step_ref(&step.id)),
             name,
-            arguments: &about,
+            arguments: &arguments,
             decided_by: DecidedBy::Rules,
         };
-        let ending = CallEnding::new(ReceiptStatus::Failed, &why).with_reason("nothing-to-give");
-        let receipt_id = self.runtime.tool_gateway.record_action(deed, &ending)?;
-        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, StepStatus::Failed, why) }))
+        let ending = CallEnding::new(ReceiptStatus::Failed, &error).with_reason(ReceiptReason::NothingToGive);
+        let receipt_id = self.runtime.tool_gateway.record_action(action, &ending)?;
+        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, StepStatus::Failed, error) }))
     }
 
     fn request_call(
@@ -217,11 +223,11 @@ impl SopEngine<'_> {
         step: &SopStep,
         (tool, arguments): (&str, &Value),
         attended: &mut OperatorContext<'_>,
-    ) -> Result<crate::runtime::CallOutcome, ReceiptError> {
+    ) -> Result<FinishedCall, ReceiptError> {
         let conversation_id = run.header.run.as_str();
-        let wish =
+        let request =
             ToolRequest { conversation_id, tool, arguments, offer: ToolOffer::Step(run.step_ref(&step.id)) };
-        self.runtime.tool_gateway.call(wish, attended)
+        self.runtime.tool_gateway.call(request, attended)
     }
 }
 

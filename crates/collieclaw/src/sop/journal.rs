@@ -1,7 +1,7 @@
-//! The journal of one run: a header with a copy of the procedure, and a line for whatever has happened since.
+//! The journal of one run: a header with a copy of the procedure, and a line for everything that happened since.
 //!
-//! Lines are only added, and are durable before anything follows from them. While a process carries the run out, it
-//! holds a lock on the file. A last line without an end is one that a crash cut off: nobody has relied on it.
+//! Lines are only appended, and each is on disk before the engine acts on it. A process that carries out the run holds a
+//! lock on the file. A last line without a newline was cut off by a crash, so nothing depends on it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -17,10 +17,9 @@ use super::journal_entry::{EndedStep, JournalEntry, JournalHeader};
 use crate::receipts::hash_text;
 use crate::security;
 
-/// A run, as far as its journal tells.
+/// A run of a procedure, as its journal tells it.
 #[derive(Debug)]
 pub struct SopRun {
-    /// What was begun.
     pub header: JournalHeader,
     steps: BTreeMap<String, JournaledStep>,
     cancelled: bool,
@@ -29,14 +28,14 @@ pub struct SopRun {
     pub(super) path: PathBuf,
 }
 
-/// Where a run comes from.
+/// Says whether this process began the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunOrigin {
     Begun,
     Resumed,
 }
 
-/// What is known of a step.
+/// The state of a step in the journal.
 #[derive(Debug, Default)]
 struct JournaledStep {
     phase: StepPhase,
@@ -45,49 +44,48 @@ struct JournaledStep {
     ended: Option<EndedStep>,
 }
 
-/// How far a step came.
+/// The progress of a step.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepPhase {
-    /// The journal does not know of it.
     #[default]
     NotStarted,
-    /// It began, and its end is not written down.
+    /// The step began, and the journal has no end for it yet.
     Started,
-    /// It has done nothing, or may do it once more.
+    /// The step did nothing, or the operator decided to run it again.
     Repeatable,
-    /// It counts as done, and gives nothing.
+    /// The operator took the step as done. It has no output.
     Skipped,
 }
 
-/// Of a journal. The outputs of all steps are in it.
-const LONGEST: u64 = 1 << 30;
+/// The limit for the size of a journal, which holds the output of all steps.
+const MAX_JOURNAL_BYTES: u64 = 1 << 30;
 
-/// Whether a line has to be on disk before anything follows from it.
+/// Says when a line must be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyncMode {
     Now,
-    /// With the next one. Meanwhile something else knows.
+    /// The line can wait for the next one, because an intent on disk says the same.
     Later,
 }
 
 impl SopRun {
-    /// Begins one, and holds it.
+    /// Creates the journal of a new run and locks it.
     pub(super) fn create(path: PathBuf, header: JournalHeader) -> Result<Self, JournalError> {
         let failed = |step| file_error(step, &path);
-        // It gets its name when it is whole: half a journal is no run.
+        // The file gets its final name when the header is complete, so that a crash leaves no half journal.
         let unfinished = path.with_extension("new");
         let made = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&unfinished);
-        let mut file = made.map_err(failed("make"))?;
+        let mut file = made.map_err(failed("create"))?;
         file.lock().map_err(failed("lock"))?;
         write_line(&mut file, &header).map_err(failed("write"))?;
-        file.sync_all().map_err(failed("make durable"))?;
-        fs::rename(&unfinished, &path).map_err(failed("name"))?;
+        file.sync_all().map_err(failed("sync"))?;
+        fs::rename(&unfinished, &path).map_err(failed("rename"))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("make durable"))?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("sync"))?;
         Ok(Self { origin: RunOrigin::Begun, ..Self::from_parts(header, file, path) })
     }
 
-    /// Opens one, and holds it: nobody else carries it out meanwhile.
+    /// Opens a journal and locks it, so that no other process carries out the run.
     pub(super) fn open_locked(path: &Path, run: &str) -> Result<Self, JournalError> {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(file_error("open", path))?;
         match file.try_lock() {
@@ -96,12 +94,12 @@ impl SopRun {
             Err(TryLockError::Error(error)) => return Err(file_error("lock", path)(error)),
         }
         let (run, whole) = Self::read_journal(path, file)?;
-        // What a crash left of a line would spoil the next one.
+        // Without this, the next line would be appended to the line that a crash cut off.
         run.file.set_len(whole).map_err(file_error("cut the torn end of", &run.path))?;
         Ok(run)
     }
 
-    /// Looks at one without holding it. The second value is whether somebody carries it out.
+    /// Reads a journal without locking it. The second value says whether another process carries out the run.
     pub(super) fn inspect(path: &Path) -> Result<(Self, bool), JournalError> {
         let file = File::open(path).map_err(file_error("open", path))?;
         let held = match file.try_lock_shared() {
@@ -113,7 +111,7 @@ impl SopRun {
         Self::read_journal(path, file).map(|(run, _)| (run, held))
     }
 
-    /// The run, and how many bytes of its journal are whole.
+    /// Reads a journal. The second value is the length of its complete lines, in bytes.
     fn read_journal(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
         check_ownership(path, &file)?;
         check_length(path, &file)?;
@@ -128,7 +126,7 @@ impl SopRun {
         if hash_text(&header.text) != header.sop_hash {
             return Err(damaged(1));
         }
-        // Two names for one run would be two locks.
+        // With two names for one run, two processes could each lock one of them.
         if path.file_stem().is_none_or(|name| name != header.run.as_str()) {
             return Err(JournalError::Renamed { path: path.to_owned(), run: header.run });
         }
@@ -167,13 +165,9 @@ impl SopRun {
         self.steps.entry(id).or_default()
     }
 
-    pub(super) fn append_entry(
-        &mut self,
-        entry: JournalEntry,
-        durable: SyncMode,
-    ) -> Result<(), JournalError> {
+    pub(super) fn append_entry(&mut self, entry: JournalEntry, sync: SyncMode) -> Result<(), JournalError> {
         let written = write_line(&mut self.file, &entry);
-        let synced = written.and_then(|()| match durable {
+        let synced = written.and_then(|()| match sync {
             SyncMode::Now => self.file.sync_data(),
             SyncMode::Later => Ok(()),
         });
@@ -193,18 +187,18 @@ impl SopRun {
         )
     }
 
-    /// How a step ended, if it has.
+    /// Returns the end of a step, if the step has ended.
     #[must_use]
     pub fn ended_step(&self, step: &str) -> Option<&EndedStep> {
         self.steps.get(step)?.ended.as_ref()
     }
 
-    /// Whether this process has begun it.
+    /// Returns whether this process began the run.
     pub(super) fn is_new(&self) -> bool {
         self.origin == RunOrigin::Begun
     }
 
-    /// How often a step has begun.
+    /// Returns how often a step has begun.
     pub(super) fn begin_count(&self, step: &str) -> usize {
         self.steps.get(step).map_or(0, |known| known.begin_count)
     }
@@ -213,29 +207,29 @@ impl SopRun {
         self.steps.get(step).map_or(StepPhase::NotStarted, |known| known.phase)
     }
 
-    /// Whether somebody has taken a step as done.
+    /// Returns whether the operator took a step as done.
     #[must_use]
     pub fn is_skipped(&self, step: &str) -> bool {
         self.phase(step) == StepPhase::Skipped
     }
 
-    /// Whether somebody has approved a step.
+    /// Returns whether the operator approved a step.
     #[must_use]
     pub fn is_approved(&self, step: &str) -> bool {
         self.steps.get(step).is_some_and(|known| known.approved)
     }
 
-    /// Whether somebody ended it.
+    /// Returns whether the operator ended the run.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 }
 
-/// The journal has a copy of the procedure, and that is what runs.
+/// Checks that only this user can write the journal, because the journal holds the procedure that runs.
 fn check_ownership(path: &Path, file: &File) -> Result<(), JournalError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let known = |metadata: io::Result<Metadata>| metadata.map_err(file_error("look at", path));
+    let known = |metadata: io::Result<Metadata>| metadata.map_err(file_error("inspect", path));
     for (looked_at, metadata) in [(path, known(file.metadata())?), (folder, known(folder.metadata())?)] {
         if !security::is_securely_owned(&metadata) {
             return Err(JournalError::UntrustedOwner { path: looked_at.to_owned() });
@@ -244,13 +238,13 @@ fn check_ownership(path: &Path, file: &File) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Whole or not at all: what is not read would seem not to have happened.
+/// Checks that the journal can be read as a whole: with a part missing, steps would seem not to have happened.
 fn check_length(path: &Path, file: &File) -> Result<(), JournalError> {
-    let length = file.metadata().map_err(file_error("look at", path))?.len();
-    if length <= LONGEST {
+    let length = file.metadata().map_err(file_error("inspect", path))?.len();
+    if length <= MAX_JOURNAL_BYTES {
         return Ok(());
     }
-    let why = format!("it has {length} bytes, and more than {LONGEST} are not read");
+    let why = format!("it has {length} bytes, more than the limit of {MAX_JOURNAL_BYTES}");
     Err(file_error("read", path)(io::Error::new(io::ErrorKind::FileTooLarge, why)))
 }
 

@@ -1,86 +1,72 @@
-//! What stands in a journal.
+//! The lines of a journal.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What was begun.
+/// The first line of a journal: the run and a copy of its procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalHeader {
     /// `run-` and 32 hex digits.
     pub run: String,
     /// The name of the procedure.
     pub sop: String,
-    /// The SHA-256 of its text.
+    /// The SHA-256 of the procedure's text.
     pub sop_hash: String,
-    /// Its text: what was begun is what goes on, whatever becomes of the file.
+    /// The text of the procedure. The run uses this copy, even if the procedure's file changes.
     pub text: String,
-    /// When.
     pub started: Timestamp,
 }
 
-/// What happened.
+/// A later line of a journal: something that happened in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalEntry {
-    /// A step began.
     Began {
-        /// Which.
         step: String,
     },
-    /// A step that began has done nothing: it was stopped before.
+    /// The step had begun, and was stopped before it did anything.
     Void {
-        /// Which.
         step: String,
     },
-    /// A step came to its end.
     Ended(EndedStep),
-    /// Somebody approved.
+    /// The operator approved the step.
     Approved {
-        /// Which step.
         step: String,
-        /// When.
         at: Timestamp,
     },
-    /// Somebody has decided to run an interrupted step once more.
+    /// The operator decided to run an interrupted step again.
     Rerun {
-        /// Which.
         step: String,
     },
-    /// Somebody has decided to take an interrupted step as done.
+    /// The operator decided to take an interrupted step as done.
     Skipped {
-        /// Which.
         step: String,
     },
-    /// Somebody ended the run.
+    /// The operator ended the run.
     Cancelled {
-        /// When.
         at: Timestamp,
     },
 }
 
-/// How a step came to its end.
+/// The end of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedStep {
-    /// Which.
     pub step: String,
-    /// How.
     pub end: StepStatus,
-    /// What it gave.
+    /// The output that later steps can use; after a failure, the error.
     pub output: String,
-    /// The receipt of its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt_id: Option<String>,
-    /// When.
     pub at: Timestamp,
 }
 
-/// How a step ended.
+/// The end of a step in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// As it should.
+    /// The step did its work.
     Done,
-    /// It ran, and did not work.
+    /// The step ran and failed, or could not run.
     Failed,
     /// A rule or the operator said no.
     Denied,

@@ -1,4 +1,4 @@
-//! Text in; a procedure, or every fault of it, out.
+//! Reads the text of a procedure and returns the procedure, or every fault in the text.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use ward_diag::{
 use super::{CONTENT, OnFailure, Sop, SopStep, StepAction};
 use crate::tools::Tool;
 
-/// More is a program, not a procedure.
+/// The limit for the number of steps: a longer procedure is a program.
 const MAX_STEPS: usize = 1_000;
 
-/// No name is longer.
+/// The limit for the length of a name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// What a name is made of, in words.
-pub const NAME_RULE: &str = "write it with small letters, digits, `-` and `_`, at most 64 of them";
+/// The rule for names, in words.
+pub const NAME_RULE: &str = "use lower-case letters, digits, `-` and `_`, at most 64 characters";
 
-/// Whether a text can name a procedure or a step.
+/// Returns whether a text can be the name of a procedure or a step.
 #[must_use]
 pub fn is_sop_name(text: &str) -> bool {
     let letter =
@@ -28,10 +28,10 @@ pub fn is_sop_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(letter) && !text.starts_with(['-', '_'])
 }
 
-/// Reads a procedure. `folder` is the name of the folder it lies in.
+/// Reads a procedure. `folder` is the name of the folder that holds its file.
 ///
 /// # Errors
-/// With every fault that can be found, each with its place and its cure.
+/// If the text has faults. The report has all of them, each with its place and its cure.
 pub fn read_sop(source: SourceText, folder: &str, tools: &[Box<dyn Tool>]) -> Result<Sop, FaultReport> {
     ward_diag::read(source, |root| read_procedure(root, folder, tools))
 }
@@ -40,7 +40,7 @@ fn read_procedure(root: &mut TomlTable<'_>, folder: &str, tools: &[Box<dyn Tool>
     let faults = root.faults();
     let name = root.required_with("name", read_name);
     if let Some(name) = name.as_ref().filter(|name| name.value != folder) {
-        let fault = format!("this procedure lies in the folder `{folder}` and is called `{}`", name.value);
+        let fault = format!("the procedure is in the folder `{folder}`, but its name is `{}`", name.value);
         faults.push(
             ConfigFault::new(code::INVALID, name.span, fault).help(format!("write `name = \"{folder}\"`")),
         );
@@ -49,12 +49,13 @@ fn read_procedure(root: &mut TomlTable<'_>, folder: &str, tools: &[Box<dyn Tool>
     let hint = root.optional_with("hint", read_text).map(|hint| hint.value);
     let tables = root.tables("steps");
     if tables.is_empty() && !root.is_incomplete() {
-        let fault = ConfigFault::new(code::INVALID, root.span(), "a procedure has at least one step");
-        faults.push(fault.help("begin one with `[[steps]]`"));
+        let fault = ConfigFault::new(code::INVALID, root.span(), "a procedure needs at least one step");
+        faults.push(fault.help("add a step with `[[steps]]`"));
     }
     if let Some(beyond) = tables.get(MAX_STEPS) {
-        let fault = format!("a procedure has at most {MAX_STEPS} steps");
-        faults.push(ConfigFault::new(code::INVALID, beyond.span(), fault).help("make two of it"));
+        let fault = format!("a procedure can have at most {MAX_STEPS} steps");
+        faults
+            .push(ConfigFault::new(code::INVALID, beyond.span(), fault).help("split it into two procedures"));
     }
     let mut known = KnownSteps::default();
     let steps: Vec<Option<SopStep>> =
@@ -63,7 +64,7 @@ fn read_procedure(root: &mut TomlTable<'_>, folder: &str, tools: &[Box<dyn Tool>
     Some(Sop { name: name?.value, description: description?.value, hint, steps })
 }
 
-/// The ids so far, and whether their steps give anything.
+/// The ids of the steps so far, and whether the steps have an output.
 #[derive(Default)]
 struct KnownSteps {
     ids: BTreeMap<String, (ward_diag::Span, SopStepOutput)>,
@@ -91,7 +92,7 @@ fn read_step(mut table: TomlTable<'_>, tools: &[Box<dyn Tool>], known: &mut Know
     let failures = [("abort", OnFailure::Abort), ("continue", OnFailure::Continue)];
     let on_failure = table.optional_with("on_failure", |value| value.one_of(&failures));
     let action = match kind {
-        // Which keys belong here is not known: none of them is called unknown.
+        // Without a kind the known keys are not known either, so no key is reported as unknown.
         None => {
             table.entries();
             None
@@ -108,8 +109,8 @@ fn read_step(mut table: TomlTable<'_>, tools: &[Box<dyn Tool>], known: &mut Know
             SopStepOutput::Text
         };
         if let Some((before, _)) = known.ids.get(&id.value) {
-            let fault = format!("there is a step `{}` already", id.value);
-            let help = "give each step an id of its own";
+            let fault = format!("another step already has the id `{}`", id.value);
+            let help = "give each step its own id";
             faults.push(ConfigFault::new(code::INVALID, id.span, fault).related(*before, "here").help(help));
         } else {
             known.ids.insert(id.value.clone(), (id.span, gives));
@@ -135,7 +136,7 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
         faults.push(unknown_name_fault("tool", &tool, tools.iter().map(|tool| tool.name())));
         return None;
     };
-    // Without a key, the arguments are wrong where the tool is named.
+    // Without the key `args`, a fault of the arguments is shown at the name of the tool.
     let args = match args {
         Some(args) => args?,
         None => Spanned::new(Map::new(), tool.span),
@@ -145,13 +146,13 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
     Some(StepAction::Tool { tool: tool.value, args: args.value, content_from })
 }
 
-/// `More(None)` where there are some and they can't be read.
+/// Reads the arguments of a call; `Some(None)` if the key is there and its value can't be read.
 fn read_arguments(value: TomlValue<'_>) -> Option<Option<Spanned<Map<String, Json>>>> {
     let span = value.span();
     Some(value.deserialize::<Map<String, Json>>().map(|args| Spanned::new(args, span)))
 }
 
-/// Only a step that comes before, and gives something, can be referred to.
+/// Checks that a reference names an earlier step that has an output.
 fn check_reference(from: &Spanned<String>, known: &KnownSteps, faults: &FaultCollector) {
     match known.ids.get(&from.value) {
         Some((_, SopStepOutput::Text)) => {}
@@ -159,17 +160,18 @@ fn check_reference(from: &Spanned<String>, known: &KnownSteps, faults: &FaultCol
             ConfigFault::new(
                 code::INVALID,
                 from.span,
-                format!("the step `{}` gives nothing: it asks", from.value),
+                format!("the step `{}` has no output, because it asks for an approval", from.value),
             )
             .related(*at, "here")
             .help("name a step of kind `tool` or `agent`"),
         ),
         None => {
-            let fault = format!("no step `{}` comes before this one", from.value);
+            let fault = format!("no earlier step has the id `{}`", from.value);
             let help = match closest(&from.value, known.ids.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
-                    "a step can use what earlier ones gave, so move that one up, or name another".to_owned()
+                    "a step can use the output of an earlier step: move that step up, or name another one"
+                        .to_owned()
                 }
             };
             faults.push(ConfigFault::new(code::UNKNOWN_NAME, from.span, fault).help(help));
@@ -187,20 +189,20 @@ fn check_arguments(
     if let Some(from) = content_from {
         let schema = tool.parameters_schema();
         if schema.pointer(&format!("/properties/{CONTENT}")).is_none() {
-            let fault = format!("`{}` has no argument `{CONTENT}` that this could fill", tool.name());
-            let help = "use it with `file_write`, or let an `agent` step read the result";
+            let fault = format!("the tool `{}` has no argument `{CONTENT}` to fill", tool.name());
+            let help = "use `content_from` with `file_write`, or let an `agent` step read the result";
             faults.push(ConfigFault::new(code::INVALID, from.span, fault).help(help));
             return;
         }
-        // What it will be is known when the run is there.
+        // The real content is known only during a run, so any text stands for it.
         if whole.insert(CONTENT.to_owned(), "text".into()).is_some() {
-            let fault = format!("`{CONTENT}` is given twice, here and by `content_from`");
-            faults.push(ConfigFault::new(code::INVALID, args.span, fault).help("keep one of the two"));
+            let fault = format!("`{CONTENT}` is set twice: here and by `content_from`");
+            faults.push(ConfigFault::new(code::INVALID, args.span, fault).help("keep only one of them"));
             return;
         }
     }
     if let Err(bad) = tool.prepare(&Json::Object(whole)) {
-        let help = format!("`collieclaw tool list --output json` has the schema of `{}`", tool.name());
+        let help = format!("`collieclaw tool list --output json` shows the schema of `{}`", tool.name());
         faults.push(ConfigFault::new(code::INVALID, args.span, bad.to_string()).help(help));
     }
 }
@@ -209,7 +211,7 @@ fn read_name(value: TomlValue<'_>) -> Option<Spanned<String>> {
     let span = value.span();
     let name = value.parse(|text| match is_sop_name(text) {
         true => Ok(text.to_owned()),
-        false => Err(InvalidValue::new("this is no name").help(NAME_RULE)),
+        false => Err(InvalidValue::new("invalid name").help(NAME_RULE)),
     })?;
     Some(Spanned::new(name, span))
 }
@@ -228,8 +230,8 @@ fn unknown_name_fault<'c>(
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let listed: Vec<String> = known.map(|name| format!("`{name}`")).collect();
-            format!("there are {}", listed.join(", "))
+            format!("known: {}", listed.join(", "))
         }
     };
-    ConfigFault::new(code::UNKNOWN_NAME, name.span, format!("there is no {what} `{}`", name.value)).help(help)
+    ConfigFault::new(code::UNKNOWN_NAME, name.span, format!("no such {what} `{}`", name.value)).help(help)
 }

@@ -1,4 +1,4 @@
-//! The folder of journals.
+//! The folder that holds the journals of all runs.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -13,7 +13,7 @@ use super::journal_entry::JournalHeader;
 use crate::ids;
 use crate::receipts::hash_text;
 
-/// Where journals are kept, in the home.
+/// The store of runs: a folder in the agent's home with one journal for each run.
 #[derive(Debug, Clone)]
 pub struct SopRunStore {
     folder: PathBuf,
@@ -21,30 +21,31 @@ pub struct SopRunStore {
 
 const JOURNAL_EXTENSION: &str = "jsonl";
 
-/// How names of runs begin.
+/// The beginning of every run's name.
 const RUN_PREFIX: &str = "run-";
 
-/// Whether this is kept for runs: whatever is called in a conversation of such a name would seem to be a part of one.
+/// Returns whether a name is reserved for runs. No conversation may have such a name, because the receipts of its calls
+/// would look like receipts of a run.
 #[must_use]
 pub fn is_run_name(text: &str) -> bool {
     text.starts_with(RUN_PREFIX)
 }
 
 impl SopRunStore {
-    /// In a folder that need not be there.
+    /// Makes a store for a folder that may not exist yet.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Begins a run of a procedure with this text.
+    /// Begins a run of the procedure with this name and text.
     ///
     /// # Errors
-    /// When its journal can't be made.
+    /// If the journal can't be created.
     pub fn begin(&self, sop: &str, text: &str) -> Result<SopRun, JournalError> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(file_error("make", &self.folder)(error));
+                return Err(file_error("create", &self.folder)(error));
             }
             _ => {}
         }
@@ -60,38 +61,38 @@ impl SopRunStore {
         SopRun::create(path, header)
     }
 
-    /// Takes a run into hand: nobody else carries it out meanwhile. The beginning of its name is enough.
+    /// Opens and locks a run, so that no other process carries it out. The beginning of the run's name is enough.
     ///
     /// # Errors
-    /// When there is none, somebody else has it, or its journal can't be used.
+    /// If there is no such run, another process holds it, or its journal can't be used.
     pub fn open_locked(&self, name: &str) -> Result<SopRun, JournalError> {
         let run = self.find_by_prefix(name)?;
         SopRun::open_locked(&self.folder.join(&run).with_extension(JOURNAL_EXTENSION), &run)
     }
 
-    /// Looks at a run, and whether somebody carries it out.
+    /// Reads a run without locking it, and returns whether another process carries it out.
     ///
     /// # Errors
-    /// When there is none, or its journal can't be used.
+    /// If there is no such run, or its journal can't be used.
     pub fn inspect(&self, name: &str) -> Result<(SopRun, bool), JournalError> {
         let run = self.find_by_prefix(name)?;
         SopRun::inspect(&self.folder.join(run).with_extension(JOURNAL_EXTENSION))
     }
 
-    /// Removes a run that somebody holds, with all that its steps gave.
+    /// Removes a run with the output of its steps.
     ///
     /// # Errors
-    /// When its journal can't be removed.
+    /// If the journal can't be removed.
     pub fn remove(&self, run: &SopRun) -> Result<(), JournalError> {
         fs::remove_file(&run.path).map_err(file_error("remove", &run.path))?;
         let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.map_err(file_error("make durable", &self.folder))
+        synced.map_err(file_error("sync", &self.folder))
     }
 
-    /// The names of all runs.
+    /// Returns the names of all runs.
     ///
     /// # Errors
-    /// When the folder can't be read.
+    /// If the folder can't be read.
     pub fn names(&self) -> Result<Vec<String>, JournalError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -109,7 +110,7 @@ impl SopRunStore {
 
     fn find_by_prefix(&self, name: &str) -> Result<String, JournalError> {
         let unknown = || JournalError::Unknown { run: name.to_owned() };
-        // What is no word is no name, and leads nowhere else.
+        // The prefix alone would match every run.
         if name.len() <= RUN_PREFIX.len() {
             return Err(unknown());
         }

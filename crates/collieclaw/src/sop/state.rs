@@ -1,4 +1,4 @@
-//! Where a run stands: what follows from its procedure and its journal.
+//! The state of a run, which follows from its procedure and its journal.
 
 use serde::Serialize;
 
@@ -6,40 +6,26 @@ use super::journal::{SopRun, StepPhase};
 use super::journal_entry::StepStatus;
 use super::{OnFailure, Sop, StepAction};
 
-/// Where a run stands, as its journal tells.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SopRunState {
-    /// All steps have ended.
+    /// All steps have ended or were skipped.
     Finished,
-    /// A step has failed, and the run is over.
-    Failed {
-        /// Which.
-        step: String,
-    },
-    /// Somebody ended it.
+    /// The step failed or was denied, and the run is over.
+    Failed { step: String },
+    /// The operator ended the run.
     Cancelled,
-    /// Somebody has to approve.
-    Waiting {
-        /// Which step.
-        step: String,
-        /// What they are asked.
-        prompt: String,
-    },
-    /// A step began, and its process died: nobody knows how far it came.
-    Interrupted {
-        /// Which.
-        step: String,
-    },
+    /// The operator must approve the step.
+    Waiting { step: String, prompt: String },
+    /// The step began, and its process died or was stopped: nobody knows how far the step came.
+    Interrupted { step: String },
     /// The step is next.
-    Ready {
-        /// Which.
-        step: String,
-    },
+    Ready { step: String },
 }
 
 impl SopRunState {
-    /// Whether nothing follows any more.
+    /// Returns whether the run has come to its end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         match self {
@@ -50,7 +36,7 @@ impl SopRunState {
 }
 
 impl SopRun {
-    /// Where it stands.
+    /// Returns the state of the run.
     #[must_use]
     pub fn state(&self, sop: &Sop) -> SopRunState {
         if self.is_cancelled() {

@@ -129,13 +129,13 @@ fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs(
             assert!(said.contains(expected), "no `{expected}` in {said}");
         }
     };
-    check("receipts.key is gone", errors_after(|house| fs::remove_file(key_file(house)).unwrap()));
+    check("receipts.key is missing", errors_after(|house| fs::remove_file(key_file(house)).unwrap()));
     let loose =
         |house: &TestAgent| fs::set_permissions(key_file(house), fs::Permissions::from_mode(0o644)).unwrap();
     check("has mode 0644", errors_after(loose));
     check("is malformed: expected 64", errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()));
     let replaced = |house: &TestAgent| fs::write(key_file(house), format!("{}\n", "ab".repeat(32))).unwrap();
-    check("and the key given is", errors_after(replaced));
+    check("receipts.key holds key", errors_after(replaced));
     check(
         "not a regular file",
         errors_after(|house| {
@@ -209,12 +209,12 @@ fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
             assert!(said.contains(expected), "no `{expected}` in {said}");
         }
     };
-    check("receipts.key is gone", &|house| {
+    check("receipts.key is missing", &|house| {
         strip_signatures(house);
         fs::remove_file(key_file(house)).unwrap();
     });
     // Signed anew, with a key of the forger's own.
-    check("and the key given is", &|house| {
+    check("receipts.key holds key", &|house| {
         strip_signatures(house);
         fs::remove_file(key_file(house)).unwrap();
         fs::remove_file(house.home().join("receipts.signed")).unwrap();
@@ -256,7 +256,7 @@ fn a_signed_log_that_is_gone_is_missed_until_somebody_says_that_a_new_one_may_be
     }
     for arguments in [&["receipt", "verify"][..], &["tool", "run", "time"]] {
         let done = house.run(arguments);
-        assert!(done.code == 9 && done.err.contains("tool_receipts.log is gone"), "{done:?}");
+        assert!(done.code == 9 && done.err.contains("tool_receipts.log is missing"), "{done:?}");
         assert!(done.err.contains("receipt adopt --yes"), "a cure: {done:?}");
     }
     assert!(!log_file(&house).exists());

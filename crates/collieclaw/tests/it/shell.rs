@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use collieclaw::cancel::CancelReason;
-use collieclaw::runtime::CallStatus;
 use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 
@@ -92,7 +91,7 @@ fn the_environment_holds_nothing_of_ours() {
 fn a_line_beyond_the_plan_is_run_by_a_real_shell_in_full_only() {
     let mut workshop = TestWorkspace::new();
     let line = "for i in 1 2 3; do echo \"n$i\"; done; x=$(echo sub); echo $x";
-    assert_eq!(workshop.gateway().shell(line).status, CallStatus::Denied);
+    assert_eq!(workshop.gateway().shell(line).status, "denied");
     workshop.policy.autonomy = AutonomyLevel::Full;
     let came = workshop.gateway().shell(line);
     assert_eq!((came.output(), came.exit_code()), ("n1\nn2\nn3\nsub\n", 0), "{came:?}");
@@ -105,7 +104,7 @@ fn the_time_is_for_the_whole_line_and_what_was_printed_before_is_told() {
     let started = Instant::now();
     let desk = workshop.gateway_with_shell_limits(Duration::from_millis(700), 1 << 20);
     let came = desk.shell("echo begun; sleep 0.3; sleep 0.3; sleep 0.3; sleep 60; echo never");
-    assert_eq!((came.status, came.output()), (CallStatus::Failed, "begun\n"), "{came:?}");
+    assert_eq!((came.status, came.output()), ("failed", "begun\n"), "{came:?}");
     assert_eq!(came.metadata("timed_out"), json!(true));
     assert!(started.elapsed() < Duration::from_secs(20));
 }
@@ -123,7 +122,7 @@ fn cancelling_ends_everything() {
     let started = Instant::now();
     let came = desk.shell("sleep 61 | sleep 62; echo never");
     raise.join().unwrap();
-    assert_eq!(came.status, CallStatus::Cancelled, "{came:?}");
+    assert_eq!(came.status, "cancelled", "{came:?}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
@@ -143,7 +142,7 @@ fn file_tools_work_through_the_door() {
     let desk = workshop.gateway();
     // C15.6, said yes to.
     let came = desk.call("file_write", &json!({"path": "notes/a.txt", "content": "grüße\n"}));
-    assert_eq!((came.status, came.output()), (CallStatus::Done, "created `notes/a.txt`, 8 bytes"));
+    assert_eq!((came.status, came.output()), ("done", "created `notes/a.txt`, 8 bytes"));
     let came = desk.call("file_read", &json!({"path": "notes/a.txt", "offset": 2, "limit": 2}));
     assert_eq!(
         (came.output(), came.metadata("next_offset"), came.metadata("bytes_left")),
@@ -154,7 +153,7 @@ fn file_tools_work_through_the_door() {
     assert_eq!(came.output(), "notes/\nnotes/a.txt\t8\n");
     // C15.5.
     let came = desk.call("file_read", &json!({"path": "/etc/passwd"}));
-    assert_eq!((came.status, came.result.is_none()), (CallStatus::Denied, true));
+    assert_eq!((came.status, came.result.is_none()), ("denied", true));
     for (tool, arguments) in [
         ("file_read", json!({"path": "a", "encoding": "latin1"})),
         ("file_write", json!({"path": "a"})),
@@ -162,7 +161,7 @@ fn file_tools_work_through_the_door() {
         ("shell", json!({})),
     ] {
         let came = desk.call(tool, &arguments);
-        assert!(came.status == CallStatus::Failed && came.result.is_none(), "{tool}: {came:?}");
+        assert!(came.status == "failed" && came.result.is_none(), "{tool}: {came:?}");
     }
     std::fs::write(workshop.path.join("bytes"), b"ab\xff").unwrap();
     let came = desk.call("file_read", &json!({"path": "bytes"}));
@@ -198,13 +197,13 @@ fn what_a_line_has_moved_or_linked_is_judged_again() {
         workshop.link("d/h", "ln");
         let came = workshop.gateway().shell(line);
         assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs", "{line}: {came:?}");
-        assert_ne!(came.status, CallStatus::Done, "{line}: {came:?}");
+        assert_ne!(came.status, "done", "{line}: {came:?}");
         assert_eq!(workshop.text("h"), "ours", "{line}: nothing is opened for it");
     }
     let workshop = TestWorkspace::new();
     workshop.write("a.txt", "ours");
     let came =
         workshop.gateway().shell("mkdir -p new old && mv old new/ && cp a.txt new/old/ && mv new done");
-    assert_eq!((came.status, came.exit_code()), (CallStatus::Done, 0), "{came:?}");
+    assert_eq!((came.status, came.exit_code()), ("done", 0), "{came:?}");
     assert_eq!(workshop.text("done/old/a.txt"), "ours");
 }

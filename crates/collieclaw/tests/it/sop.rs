@@ -164,7 +164,7 @@ fn nothing_is_given_by_a_step_that_failed() {
          [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"kept\" }\ncontent_from = \"gone\"\n",
     );
     let run = house.run(&["sop", "run", "give"]);
-    assert!(run.code == 1 && run.err.contains("nothing to give"), "{run:?}");
+    assert!(run.code == 1 && run.err.contains("the step `gone` has no output"), "{run:?}");
     assert!(!house.workspace().join("kept").exists());
     let last = &house.receipt_summaries()[1];
     assert_eq!(last, &["file_write", "failed", "nothing-to-give"]);

@@ -11,8 +11,8 @@ use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
 use collieclaw::receipts::ReceiptLog;
 use collieclaw::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, CallStatus, Operator, OperatorContext,
-    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
+    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
 use collieclaw::security::{FileAccess, SystemFacts, WorkspaceHandle};
 use collieclaw::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
@@ -98,7 +98,8 @@ pub(crate) struct TestToolGateway {
 /// What came of a call.
 #[derive(Debug)]
 pub(crate) struct TestCallResult {
-    pub(crate) status: CallStatus,
+    /// The code of the outcome.
+    pub(crate) status: &'static str,
     /// `None` if it did not run.
     pub(crate) result: Option<ToolResult>,
     pub(crate) text: String,
@@ -167,8 +168,10 @@ impl TestToolGateway {
         let wish = ToolRequest { conversation_id: "test", tool, arguments, offer: ToolOffer::Listed };
         self.last.borrow_mut().take();
         let mut attended = OperatorContext { operator: &mut ApprovingOperator, cancel: &self.cancel };
-        let outcome = self.tool_gateway.call(wish, &mut attended).unwrap();
-        TestCallResult { status: outcome.status, result: self.last.borrow_mut().take(), text: outcome.text }
+        let finished = self.tool_gateway.call(wish, &mut attended).unwrap();
+        let result = self.last.borrow_mut().take();
+        assert_eq!(result.is_some(), finished.outcome.tool_run().is_some(), "{finished:?}");
+        TestCallResult { status: finished.outcome.code(), result, text: finished.text }
     }
 
     pub(crate) fn shell(&self, line: &str) -> TestCallResult {

@@ -5,7 +5,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use collieclaw::runtime::CallStatus;
 use collieclaw::security::{FileError, ListingDepth, OutputMode, WorkspaceHandle};
 use collieclaw_gate::{AutonomyLevel, PathBounds};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
@@ -22,7 +21,7 @@ fn nothing_runs_in_another_folder_that_was_put_in_the_place_of_the_workspace() {
     symlink(workshop.home.join("other"), &workshop.path).unwrap();
     for put in ["a link", "a folder", "nothing"] {
         let came = desk.shell("ls");
-        assert!(came.status == CallStatus::Failed && !came.text.contains("diary"), "{put}: {came:?}");
+        assert!(came.status == "failed" && !came.text.contains("diary"), "{put}: {came:?}");
         assert!(came.text.contains("where the workspace was"), "{put}: {came:?}");
         match put {
             "a link" => {
@@ -91,10 +90,7 @@ fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge()
     let desk = workshop.gateway();
     for line in ["bash attack.sh", "x=.va; mkdir ${x}ult", "for i in 1; do ls; done"] {
         let came = desk.shell(line);
-        assert!(
-            came.status == CallStatus::Failed && came.text.contains("forbidden but not there"),
-            "{line}: {came:?}"
-        );
+        assert!(came.status == "failed" && came.text.contains("forbidden but not there"), "{line}: {came:?}");
         assert!(!workshop.path.join(".vault").exists(), "{line}");
     }
     assert_eq!(desk.shell("ls && cp attack.sh copy").exit_code(), 0);
@@ -111,7 +107,7 @@ fn what_is_forbidden_is_not_reached_by_moving_the_folder_around_it() {
     workshop.policy.forbidden_paths.push(workshop.path.join("a/b/secret"));
     workshop.write("attack.sh", "mv a c; mv a/b d; mv a/b a/e; true");
     let desk = workshop.gateway();
-    assert_eq!(desk.shell("mv a c").status, CallStatus::Denied);
+    assert_eq!(desk.shell("mv a c").status, "denied");
     assert_eq!(desk.shell("bash attack.sh").exit_code(), 0);
     for line in ["cat c/b/secret d/secret a/e/secret", "grep -r the ."] {
         let came = desk.shell(line);

@@ -1,6 +1,7 @@
 //! The operator on the other end of a connection: is told what goes on as events, and asked through `/approvals`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::approvals::ApprovalView;
 use super::state::GatewayState;
 use crate::cancel::{CancelFlag, CancelReason};
 use crate::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
+    ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
 };
 
 /// What a client is told of a turn.
@@ -92,10 +93,18 @@ impl RemoteOperator {
         }
     }
 
-    fn count_call(&self, fate: CallStatus) {
+    fn count_call(&self, outcome: &CallOutcome) {
         self.desk.metrics.tool_calls.increment();
-        if matches!(fate, CallStatus::Denied | CallStatus::NobodyToAsk | CallStatus::Stopped) {
-            self.desk.metrics.tool_denials.increment();
+        match outcome {
+            CallOutcome::Denied { .. }
+            | CallOutcome::NobodyToAsk
+            | CallOutcome::Stopped { by: CancelReason::Estop, .. } => {
+                self.desk.metrics.tool_denials.increment();
+            }
+            CallOutcome::Completed { .. }
+            | CallOutcome::Failed { .. }
+            | CallOutcome::NotRun(_)
+            | CallOutcome::Stopped { by: CancelReason::Operator, .. } => {}
         }
     }
 }
@@ -140,15 +149,16 @@ impl Operator for RemoteOperator {
                     arguments: arguments.clone(),
                 });
             }
-            ProgressNotice::CallEnded { tool, arguments, outcome } => {
-                self.count_call(outcome.status);
+            ProgressNotice::CallEnded { tool, arguments, call } => {
+                self.count_call(&call.outcome);
+                let elapsed = call.outcome.tool_run().map_or(Duration::ZERO, |run| run.elapsed);
                 self.send_event(ChatEvent::ToolFinished(ToolCallSummary {
                     tool: tool.to_owned(),
                     arguments: arguments.clone(),
-                    fate: outcome.status.as_str(),
-                    output: outcome.text.clone(),
-                    receipt_id: outcome.receipt_id.clone(),
-                    milliseconds: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+                    fate: call.outcome.code(),
+                    output: call.text.clone(),
+                    receipt_id: call.receipt_id.clone(),
+                    milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
                 }));
             }
         }

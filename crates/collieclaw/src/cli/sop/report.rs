@@ -116,7 +116,7 @@ pub(super) fn print_halt(
             screen.print_remark(&format!("{step} asks: {}", escape_lines(prompt)));
             screen.print_remark(&format!("Say yes with: collieclaw sop approve {name} --step {step}"));
         }
-        SopRunHalt::Stopped { step, .. } => {
+        SopRunHalt::NobodyToAsk { step } | SopRunHalt::Stopped { step, .. } => {
             screen.print_remark(&format!("{name} stopped at the step {step}"));
         }
         SopRunHalt::Interrupted { step, receipt_id } => {

@@ -1,84 +1,82 @@
-//! Who says yes to what the gate asks about: what was remembered, then whoever is there.
+//! Approvals: the gateway looks for a remembered one first, then asks the operator.
 
 use collieclaw_gate::{ApprovalQuestion, ApprovalSource, GateVerdict, Permit};
 use serde_json::json;
 
-use super::{CallInProgress, CallStatus, ToolGateway, ToolOffer, ToolRequest};
+use super::{CallInProgress, ToolGateway, ToolOffer, ToolRequest};
 use crate::events::AgentEvent;
 use crate::receipts::{IntentStage, ReceiptError, hash_json};
 use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorContext};
 use crate::security::{ApprovalCall, ApprovalStore, ApprovalSubject};
 
-/// Why there is no permit.
+/// The reason why a call that needs an approval got no permit.
 pub(super) enum NotApproved {
-    /// A no, or nobody; and how it ends.
-    Refused(GateVerdict, CallStatus),
-    /// Nobody was asked: what becomes of the call could not be kept.
+    /// The operator said no.
+    Refused(GateVerdict),
+    NobodyToAsk(GateVerdict),
+    /// The operator was not asked, because the intent could not be written.
     Unrecorded(ReceiptError),
 }
 
 impl ToolGateway {
-    /// A permit for exactly what was asked about.
+    /// Obtains a permit for exactly the call in question.
     pub(super) fn obtain_permit(
         &self,
         question: ApprovalQuestion,
-        passage: &mut CallInProgress<'_>,
+        call: &mut CallInProgress<'_>,
         attended: &mut OperatorContext<'_>,
     ) -> Result<Permit, NotApproved> {
-        let wish = passage.request;
+        let request = call.request;
         let approvals = ApprovalStore::new(self.home.approvals());
-        let subject = self.approval_subject(&question, wish);
+        let subject = self.approval_subject(&question, request);
         match subject.as_ref().map(|subject| approvals.find(subject)) {
             Some(Ok(Some(approval))) => {
-                passage.attempt.approval_id = Some(approval.id);
+                call.attempt.approval_id = Some(approval.id);
                 return Ok(question.approve_remembered());
             }
             Some(Err(error)) => self.report_error(&error),
             Some(Ok(None)) | None => {}
         }
         if !attended.operator.is_available() {
-            return Err(NotApproved::Refused(question.refuse(), CallStatus::NobodyToAsk));
+            return Err(NotApproved::NobodyToAsk(question.refuse()));
         }
-        self.write_intent(passage, IntentStage::AwaitingApproval).map_err(NotApproved::Unrecorded)?;
-        let lasting = if subject.is_some() { AlwaysOption::Offered } else { AlwaysOption::NotOffered };
-        let asked = ApprovalPrompt {
-            tool: wish.tool,
-            arguments: wish.arguments,
+        self.write_intent(call, IntentStage::AwaitingApproval).map_err(NotApproved::Unrecorded)?;
+        let always_option = if subject.is_some() { AlwaysOption::Offered } else { AlwaysOption::NotOffered };
+        let prompt = ApprovalPrompt {
+            tool: request.tool,
+            arguments: request.arguments,
             verdict: question.verdict(),
-            always_option: lasting,
+            always_option,
         };
-        match (attended.operator.ask_approval(&asked), subject) {
+        match (attended.operator.ask_approval(&prompt), subject) {
             (ApprovalAnswer::Yes, _) | (ApprovalAnswer::Always, None) => {}
             (ApprovalAnswer::Always, Some(subject)) => match approvals.remember(subject) {
-                Ok(approval) => passage.attempt.approval_id = Some(approval.id),
-                // This once it was said; the next time is asked again.
+                Ok(approval) => call.attempt.approval_id = Some(approval.id),
+                // The approval counts for this call only, and the operator is asked again the next time.
                 Err(error) => self.report_error(&error),
             },
-            (ApprovalAnswer::No, _) => {
-                return Err(NotApproved::Refused(question.refuse(), CallStatus::Denied));
-            }
-            (ApprovalAnswer::NobodyAvailable, _) => {
-                return Err(NotApproved::Refused(question.refuse(), CallStatus::NobodyToAsk));
-            }
+            (ApprovalAnswer::No, _) => return Err(NotApproved::Refused(question.refuse())),
+            (ApprovalAnswer::NobodyAvailable, _) => return Err(NotApproved::NobodyToAsk(question.refuse())),
         }
         Ok(question.approve())
     }
 
-    /// `None` for a tool that is not on the list of whoever asks: a yes for good would put it there.
+    /// Returns the subject that a lasting approval would cover. `None` for a tool that is not on the list of the
+    /// channel: a lasting approval would put the tool there.
     fn approval_subject(
         &self,
         question: &ApprovalQuestion,
-        wish: ToolRequest<'_>,
+        request: ToolRequest<'_>,
     ) -> Option<ApprovalSubject> {
-        let tool = match wish.offer {
-            ToolOffer::Listed | ToolOffer::Step(_) => self.rules.find_tool(wish.tool)?,
+        let tool = match request.offer {
+            ToolOffer::Listed | ToolOffer::Step(_) => self.rules.find_tool(request.tool)?,
             ToolOffer::Unlisted => return None,
         };
         let described = json!({ "description": tool.description(), "parameters": tool.parameters_schema() });
         let call = ApprovalCall {
-            tool: wish.tool,
+            tool: request.tool,
             tool_hash: hash_json(&described).ok()?,
-            arguments: wish.arguments,
+            arguments: request.arguments,
             workspace: &self.rules.policy.workspace,
             policy_hash: &self.rules.policy_hash,
         };
@@ -90,7 +88,7 @@ impl ToolGateway {
     }
 }
 
-/// In receipts.
+/// Returns the word that receipts have for the approver.
 pub(super) fn approver_name(approved: ApprovalSource) -> &'static str {
     match approved {
         ApprovalSource::Rules => "rules",

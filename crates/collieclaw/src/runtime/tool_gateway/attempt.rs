@@ -1,13 +1,12 @@
-//! An attempt, before anything is known of it.
+//! The attempt at a call, as it stands in its intent and its receipt before the gate has judged it.
 
 use jiff::Timestamp;
-
 use serde_json::Value;
 
 use super::{MAX_NAME_BYTES, StepRef, ToolGateway};
 use crate::channels::escape_line;
 use crate::ids;
-use crate::receipts::{CallAttempt, ReceiptError, hash_json};
+use crate::receipts::{CallAttempt, ReceiptError, ReceiptReason, hash_json};
 use crate::tools::{is_tool_name, truncate_text};
 
 impl ToolGateway {
@@ -26,7 +25,7 @@ impl ToolGateway {
             args_hash: hash_json(arguments)?,
             risk: "high".to_owned(),
             decision: "deny".to_owned(),
-            reason_code: "not-judged".to_owned(),
+            reason: ReceiptReason::NotJudged,
             approver: "none".to_owned(),
             approval_id: None,
             step_id: step.map(|step| step.id.to_owned()),
@@ -36,8 +35,8 @@ impl ToolGateway {
     }
 }
 
-/// What a receipt calls a tool that somebody has asked for. A name that no tool can have is shown to be none: else a
-/// model could write what stands there for a decision of the operator's.
+/// Returns the name of a requested tool as it stands in the receipt. A name that no tool can have is marked as such:
+/// otherwise a model could ask for `run:cancelled`, and the receipt would look like a decision of the operator.
 pub(super) fn receipt_name(asked_for: &str) -> String {
     match is_tool_name(asked_for) {
         true => asked_for.to_owned(),
@@ -50,7 +49,7 @@ mod tests {
     use super::receipt_name;
 
     #[test]
-    fn a_name_that_no_tool_can_have_is_shown_to_be_none() {
+    fn a_name_that_no_tool_can_have_is_marked_in_the_receipt() {
         assert_eq!(receipt_name("flock__count"), "flock__count");
         assert_eq!(receipt_name("run:cancelled"), "(not a tool name: run:cancelled)");
         assert_eq!(receipt_name("a\u{1b}[2J\n"), "(not a tool name: a\\u{1b}[2J\\n)");

@@ -1,5 +1,4 @@
-//! What the model is told of a call, and people, too. Nothing of it changes a rule; what to make of a denial is in the
-//! system prompt.
+//! The texts that the model and people get about a call. The system prompt says how the model should take a denial.
 
 use std::fmt::Write;
 
@@ -11,7 +10,7 @@ pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
     let mut text = match &result.end {
         ToolEnd::Done => String::new(),
         ToolEnd::Failed(error) => format!("error: {error}\n"),
-        ToolEnd::Cancelled => "error: it was stopped before its end\n".to_owned(),
+        ToolEnd::Cancelled => "error: the tool was stopped before it finished\n".to_owned(),
     };
     text.push_str(&result.output);
     if text.len() > most {
@@ -53,7 +52,7 @@ pub(super) fn stopped_text() -> String {
 }
 
 pub(super) fn cancelled_text() -> String {
-    "error: the operator cancelled this".to_owned()
+    "error: the operator cancelled the call".to_owned()
 }
 
 fn join_reasons(verdict: &GateVerdict) -> String {

@@ -1,5 +1,5 @@
-//! What a procedure does beside calling tools: it asks the model, and takes decisions of the operator's. Each leaves one
-//! receipt, as a call does.
+//! Actions of a procedure that are no tool calls: the procedure asks the model, or records a decision of the operator.
+//! Each action leaves one receipt, as a call does.
 
 use serde_json::Value;
 
@@ -7,78 +7,75 @@ use super::{StepRef, ToolGateway};
 use crate::events::AgentEvent;
 use crate::receipts::{CallAttempt, CallEnding, CallIntent, IntentStage, ReceiptError};
 
-/// What a receipt is to be about.
+/// An action of a procedure that leaves a receipt.
 #[derive(Debug, Clone, Copy)]
-pub struct ProcedureAction<'d> {
-    /// The run.
-    pub run: &'d str,
-    /// The step, if it is of one.
-    pub step: Option<StepRef<'d>>,
-    /// What stands for the name of a tool.
-    pub name: &'d str,
-    /// What stands for its arguments.
-    pub arguments: &'d Value,
-    /// Who has decided on it.
+pub struct ProcedureAction<'a> {
+    pub run: &'a str,
+    /// `None` for an action about the whole run.
+    pub step: Option<StepRef<'a>>,
+    /// The name that the receipt has in the place of a tool's name.
+    pub name: &'a str,
+    /// The value that the receipt has in the place of a call's arguments.
+    pub arguments: &'a Value,
     pub decided_by: DecidedBy,
 }
 
-/// Who has decided on something.
+/// The one who decided about a call or an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// The rules, without a question.
+    /// The rules decided, and the operator was not asked.
     Rules,
-    /// Whoever sits in front of it.
     Operator,
 }
 
-/// A deed that has begun.
-#[must_use = "a deed that has begun has to be concluded"]
+/// An action that has begun and has no receipt yet.
+#[must_use = "an action that has begun needs a receipt"]
 pub struct ActionInProgress {
     attempt: CallAttempt,
     intent: CallIntent,
 }
 
 impl ToolGateway {
-    /// Makes durable that something begins.
+    /// Writes the intent of an action to disk.
     ///
     /// # Errors
-    /// When it can't be: then it must not begin.
-    pub fn begin_action(&self, deed: ProcedureAction<'_>) -> Result<ActionInProgress, ReceiptError> {
-        let attempt = self.action_attempt(deed)?;
+    /// If the intent can't be written. Then the action must not begin.
+    pub fn begin_action(&self, action: ProcedureAction<'_>) -> Result<ActionInProgress, ReceiptError> {
+        let attempt = self.action_attempt(action)?;
         let mut intent = CallIntent::default();
         self.receipts.borrow().write_intent(&mut intent, &attempt, IntentStage::Started)?;
         Ok(ActionInProgress { attempt, intent })
     }
 
-    /// Makes durable how it ended. Its receipt; `None` if receipts are off.
+    /// Writes the receipt of an action that has ended, and returns its id; `None` if receipts are off.
     ///
     /// # Errors
-    /// When it can't be.
+    /// If the receipt can't be written.
     pub fn finish_action(
         &self,
-        begun: ActionInProgress,
+        in_progress: ActionInProgress,
         ending: &CallEnding,
     ) -> Result<Option<String>, ReceiptError> {
-        self.receipts.borrow_mut().finish_intent(begun.intent, &begun.attempt, ending)?;
-        Ok(self.report_receipt(begun.attempt, ending))
+        self.receipts.borrow_mut().finish_intent(in_progress.intent, &in_progress.attempt, ending)?;
+        Ok(self.emit_receipt(in_progress.attempt, ending))
     }
 
-    /// Makes durable what takes no time.
+    /// Writes the receipt of an action that takes no time, and so needs no intent.
     ///
     /// # Errors
-    /// When it can't be.
+    /// If the receipt can't be written.
     pub fn record_action(
         &self,
-        deed: ProcedureAction<'_>,
+        action: ProcedureAction<'_>,
         ending: &CallEnding,
     ) -> Result<Option<String>, ReceiptError> {
-        let attempt = self.action_attempt(deed)?;
+        let attempt = self.action_attempt(action)?;
         self.receipts.borrow_mut().write_receipt(&attempt, ending)?;
-        Ok(self.report_receipt(attempt, ending))
+        Ok(self.emit_receipt(attempt, ending))
     }
 
-    fn action_attempt(&self, deed: ProcedureAction<'_>) -> Result<CallAttempt, ReceiptError> {
-        let approver = match deed.decided_by {
+    fn action_attempt(&self, action: ProcedureAction<'_>) -> Result<CallAttempt, ReceiptError> {
+        let approver = match action.decided_by {
             DecidedBy::Rules => "rules",
             DecidedBy::Operator => "operator",
         };
@@ -86,13 +83,13 @@ impl ToolGateway {
             risk: "low".to_owned(),
             decision: "allow".to_owned(),
             approver: approver.to_owned(),
-            ..self.new_attempt(deed.run, deed.name, deed.arguments, deed.step)?
+            ..self.new_attempt(action.run, action.name, action.arguments, action.step)?
         })
     }
 
-    pub(super) fn report_receipt(&self, attempt: CallAttempt, ending: &CallEnding) -> Option<String> {
+    pub(super) fn emit_receipt(&self, attempt: CallAttempt, ending: &CallEnding) -> Option<String> {
         let receipt = self.receipts.borrow().is_enabled().then_some(attempt.id)?;
-        self.events.emit(AgentEvent::ReceiptWritten { receipt: &receipt, status: ending.status.as_str() });
+        self.events.emit(AgentEvent::ReceiptWritten { receipt: &receipt, status: ending.status });
         Some(receipt)
     }
 }

@@ -1,4 +1,4 @@
-//! What a turn leaves in the memory, and what the memory gives back to the model.
+//! Records a turn for the memory, and turns memories back into messages for the model.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,28 @@ use super::{AgentRuntime, TurnError};
 use crate::ids;
 use crate::memory::{ConversationExchange, ConversationTurn, StoredToolResult};
 use crate::providers::{AnsweredBy, ChatMessage, ChatRole, ToolCall};
-use crate::runtime::{CallOutcome, CallStatus};
+use crate::runtime::{CallOutcome, FinishedCall};
 
-/// A turn while it goes on.
+/// The record of a turn that is still running.
 pub(super) struct TurnRecorder<'r> {
     conversation: &'r str,
     runtime: &'r AgentRuntime,
     turns: Vec<ConversationTurn>,
-    call_statuses: Vec<CallStatus>,
+    call_outcomes: Vec<CallOutcome>,
     answered_by: Option<AnsweredBy>,
 }
 
 impl<'r> TurnRecorder<'r> {
     pub(super) fn new(conversation: &'r str, runtime: &'r AgentRuntime) -> Self {
-        Self { conversation, runtime, turns: Vec::new(), call_statuses: Vec::new(), answered_by: None }
+        Self { conversation, runtime, turns: Vec::new(), call_outcomes: Vec::new(), answered_by: None }
     }
 
     pub(super) fn conversation(&self) -> &'r str {
         self.conversation
     }
 
-    /// Results are matched by the ids of calls, and many servers begin to count anew in each round.
+    /// Makes the ids of calls unique within the turn. Results are matched with calls by id, and many servers count
+    /// from the beginning again in each round.
     pub(super) fn deduplicate_call_ids(&self, calls: &mut [ToolCall]) {
         let mut taken: BTreeSet<String> = self.earlier_calls().map(|call| call.id.clone()).collect();
         for call in calls {
@@ -43,7 +44,7 @@ impl<'r> TurnRecorder<'r> {
         self.turns.iter().flat_map(|turn| &turn.tool_calls)
     }
 
-    /// Whose words follow.
+    /// Sets the provider and model of the turns that follow.
     pub(super) fn set_answered_by(&mut self, who: Option<AnsweredBy>) {
         self.answered_by = who;
     }
@@ -59,30 +60,41 @@ impl<'r> TurnRecorder<'r> {
         self.turns.push(turn);
     }
 
-    pub(super) fn add_tool_result(&mut self, call: &ToolCall, outcome: &CallOutcome) {
-        self.call_statuses.push(outcome.status);
-        let result = StoredToolResult {
+    pub(super) fn add_finished_call(&mut self, call: &ToolCall, finished: FinishedCall) {
+        let FinishedCall { outcome, text, receipt_id } = finished;
+        self.add_tool_result(StoredToolResult {
             call_id: call.id.clone(),
             tool: call.name.clone(),
-            success: outcome.status == CallStatus::Done,
-            output: outcome.text.clone(),
-            receipt_id: outcome.receipt_id.clone(),
-        };
-        let turn =
-            ConversationTurn { tool_results: vec![result], ..self.new_turn(ChatRole::Tool, &outcome.text) };
-        self.turns.push(turn);
+            success: outcome.is_completed(),
+            output: text,
+            receipt_id,
+        });
+        self.call_outcomes.push(outcome);
     }
 
-    /// A call whose receipt can't be written. It may have run all the same.
+    /// Adds a call whose receipt can't be written. The tool may have run nevertheless.
     pub(super) fn add_missing_receipt(&mut self, call: &ToolCall) {
-        self.add_failure(
+        self.add_unknown_result(
             call,
-            "error: its receipt can't be written; whether it ran is not known, so look before it is asked for again",
+            "error: could not write the receipt of this call. The tool may have run: check its effects before you call \
+             it again",
         );
     }
 
-    fn add_failure(&mut self, call: &ToolCall, text: &str) {
-        self.add_tool_result(call, &CallOutcome::not_run(CallStatus::Failed, text.to_owned(), None));
+    /// Adds a result for a call that has no outcome, because no receipt says how it ended.
+    fn add_unknown_result(&mut self, call: &ToolCall, text: &str) {
+        self.add_tool_result(StoredToolResult {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            success: false,
+            output: text.to_owned(),
+            receipt_id: None,
+        });
+    }
+
+    fn add_tool_result(&mut self, result: StoredToolResult) {
+        let turn = self.new_turn(ChatRole::Tool, &result.output);
+        self.turns.push(ConversationTurn { tool_results: vec![result], ..turn });
     }
 
     pub(super) fn add_answer(&mut self, text: &str) {
@@ -90,7 +102,8 @@ impl<'r> TurnRecorder<'r> {
         self.turns.push(turn);
     }
 
-    /// Calls without a result would be refused by the next server that sees them, so each gets one.
+    /// Adds the error that ended the turn. Each call without a result gets one first, because model servers refuse
+    /// conversations in which a call has no result.
     pub(super) fn add_turn_error(&mut self, error: &TurnError) {
         let answered: Vec<&str> = self
             .turns
@@ -101,15 +114,15 @@ impl<'r> TurnRecorder<'r> {
         let open: Vec<ToolCall> =
             self.earlier_calls().filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
         for call in open {
-            self.add_failure(&call, "error: the turn ended before this ran");
+            self.add_unknown_result(&call, "error: the turn ended before this call ran");
         }
         let mut turn = self.new_turn(ChatRole::Assistant, &format!("[no answer: {error}]"));
         turn.metadata.insert("error".to_owned(), Value::from(error.to_string()));
         self.turns.push(turn);
     }
 
-    pub(super) fn finish(self) -> (ConversationExchange, Vec<CallStatus>) {
-        (ConversationExchange { turns: self.turns }, self.call_statuses)
+    pub(super) fn finish(self) -> (ConversationExchange, Vec<CallOutcome>) {
+        (ConversationExchange { turns: self.turns }, self.call_outcomes)
     }
 
     fn new_turn(&self, role: ChatRole, content: &str) -> ConversationTurn {
@@ -132,7 +145,7 @@ impl<'r> TurnRecorder<'r> {
     }
 }
 
-/// What the model is shown of an earlier turn.
+/// Returns the messages that the model sees of an earlier turn.
 pub(super) fn messages_from_turn(turn: ConversationTurn) -> Vec<ChatMessage> {
     match turn.role {
         ChatRole::User => vec![ChatMessage::user(turn.content)],

@@ -3,23 +3,31 @@
 use serde_json::json;
 
 use super::{SopEngine, SopError, SopRunHalt, StepResult, new_ended_step};
+use crate::cancel::CancelReason;
 use crate::estop;
+use crate::memory::MemoryError;
 use crate::providers::hint_metadata;
-use crate::receipts::{AGENT_STEP, CallEnding, REASON_CALL_DENIED, REASON_NO_ANSWER, ReceiptStatus};
+use crate::receipts::{AGENT_STEP, CallEnding, ReceiptError, ReceiptReason, ReceiptStatus};
 use crate::runtime::{
-    CallStatus, DecidedBy, OperatorContext, ProcedureAction, StepRef, TurnError, TurnReport,
+    CallOutcome, DecidedBy, OperatorContext, ProcedureAction, StepRef, TurnError, TurnReport,
 };
 use crate::sop::SopStep;
 use crate::sop::journal::{SopRun, SyncMode};
 use crate::sop::journal_entry::{EndedStep, JournalEntry, StepStatus};
 use crate::sop::prompt::step_message;
 
-/// What came of a question, and what its receipt says.
-struct AgentStepOutcome {
-    result: Result<StepResult, SopError>,
-    ending: CallEnding,
-    /// Nothing has happened.
-    nothing_happened: bool,
+/// The outcome of a step that asks the model.
+enum AgentStepOutcome {
+    /// The step is over.
+    Ended { status: StepStatus, reason: ReceiptReason, text: String },
+    /// The emergency stop or the operator ended the turn after calls were made.
+    Stopped { by: CancelReason, text: String },
+    /// The operator cancelled the turn before a call was made, so nothing has happened.
+    CancelledBeforeCalls,
+    /// The turn failed before a call was made, so nothing has happened.
+    NoAnswer(TurnError),
+    /// The model answered, and the memory could not keep the turn.
+    NotRemembered { error: MemoryError, text: String },
 }
 
 impl SopEngine<'_> {
@@ -30,89 +38,102 @@ impl SopEngine<'_> {
         run: &mut SopRun,
         attended: &mut OperatorContext<'_>,
     ) -> Result<StepResult, SopError> {
-        let door = &self.runtime.tool_gateway;
-        let text = step_message(self.sop, &step.id, prompt, run);
-        let about = json!({ "message": text });
-        let (name, sop_hash) = (run.header.run.clone(), run.header.sop_hash.clone());
-        let of_step = StepRef { id: &step.id, sop_hash: &sop_hash };
-        let deed = ProcedureAction {
-            run: &name,
-            step: Some(of_step),
+        let gateway = &self.runtime.tool_gateway;
+        let message = step_message(self.sop, &step.id, prompt, run);
+        let arguments = json!({ "message": message });
+        let (run_name, sop_hash) = (run.header.run.clone(), run.header.sop_hash.clone());
+        let action = ProcedureAction {
+            run: &run_name,
+            step: Some(StepRef { id: &step.id, sop_hash: &sop_hash }),
             name: AGENT_STEP,
-            arguments: &about,
+            arguments: &arguments,
             decided_by: DecidedBy::Rules,
         };
-        // The model would answer without tools, and that is not what was written down.
-        if estop::is_set(&door.home) {
-            door.record_action(deed, &CallEnding::new(ReceiptStatus::Denied, "").with_reason("estop"))?;
-            return Ok(stopped_step(step, CallStatus::Stopped));
+        // Without its tools the model would still answer, but not in the way that the procedure describes.
+        if estop::is_set(&gateway.home) {
+            let ending = CallEnding::new(ReceiptStatus::Denied, "").with_reason(ReceiptReason::Estop);
+            gateway.record_action(action, &ending)?;
+            return Ok(stopped_step(step, CancelReason::Estop));
         }
         run.append_entry(JournalEntry::Began { step: step.id.clone() }, SyncMode::Now)?;
-        let begun = door.begin_action(deed)?;
+        let in_progress = gateway.begin_action(action)?;
         let hint = hint_metadata(self.sop.hint.as_deref());
-        let report = self.runtime.run_turn(&hint, &name, &text, attended);
-        let answered = conclude_answer(step, report)?;
-        let receipt_id = door.finish_action(begun, &answered.ending)?;
-        if answered.nothing_happened {
+        let report = self.runtime.run_turn(&hint, &run_name, &message, attended);
+        let outcome = AgentStepOutcome::of_turn(report)?;
+        let receipt_id = gateway.finish_action(in_progress, &outcome.ending())?;
+        if outcome.nothing_happened() {
             run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
         }
-        answered.result.map(|came| match came {
-            StepResult::Ended(ended) => StepResult::Ended(EndedStep { receipt_id, ..ended }),
-            halted @ StepResult::Halted(_) => halted,
-        })
+        match outcome {
+            AgentStepOutcome::Ended { status, text, .. } => {
+                Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, status, text) }))
+            }
+            AgentStepOutcome::Stopped { by, .. } => Ok(stopped_step(step, by)),
+            AgentStepOutcome::CancelledBeforeCalls => Ok(stopped_step(step, CancelReason::Operator)),
+            AgentStepOutcome::NoAnswer(error) => Err(error.into()),
+            AgentStepOutcome::NotRemembered { error, .. } => Err(error.into()),
+        }
     }
 }
 
-/// What a turn came to. Without a receipt of one of its calls nothing is concluded.
-fn conclude_answer(step: &SopStep, report: TurnReport) -> Result<AgentStepOutcome, SopError> {
-    let TurnReport { answer, call_statuses: fates, persisted: kept, .. } = report;
-    let nothing = fates.is_empty();
-    let halted = [CallStatus::Stopped, CallStatus::Cancelled].into_iter().find(|fate| fates.contains(fate));
-    let denied = fates.iter().any(|fate| matches!(fate, CallStatus::Denied | CallStatus::NobodyToAsk));
-    let over = |end, status, reason, text: String| {
-        let ending = CallEnding::new(status, &text).with_reason(reason);
-        AgentStepOutcome {
-            result: Ok(StepResult::Ended(new_ended_step(step, end, text))),
-            ending,
-            nothing_happened: false,
-        }
-    };
-    Ok(match answer {
-        Err(TurnError::Receipt(error)) => return Err(error.into()),
-        Err(TurnError::Cancelled) => {
-            let status = if nothing { ReceiptStatus::Denied } else { ReceiptStatus::Failed };
-            let ending = CallEnding::new(status, "").with_reason("cancelled");
-            AgentStepOutcome {
-                result: Ok(stopped_step(step, CallStatus::Cancelled)),
-                ending,
-                nothing_happened: nothing,
+impl AgentStepOutcome {
+    /// Returns the outcome of a turn. If the receipt of a call is missing, nobody knows what the step did, so that the
+    /// step has no outcome.
+    fn of_turn(report: TurnReport) -> Result<Self, ReceiptError> {
+        let TurnReport { answer, call_outcomes, persisted } = report;
+        let stopped = |wanted: CancelReason| {
+            call_outcomes.iter().any(|call| matches!(call, CallOutcome::Stopped { by, .. } if *by == wanted))
+        };
+        let denied =
+            |call: &CallOutcome| matches!(call, CallOutcome::Denied { .. } | CallOutcome::NobodyToAsk);
+        let stopped_by = [CancelReason::Estop, CancelReason::Operator].into_iter().find(|by| stopped(*by));
+        let ended = |status, reason, text| Self::Ended { status, reason, text };
+        Ok(match (answer, stopped_by, persisted) {
+            (Err(TurnError::Receipt(error)), _, _) => return Err(error),
+            (Err(TurnError::Cancelled), _, _) if call_outcomes.is_empty() => Self::CancelledBeforeCalls,
+            (Err(TurnError::Cancelled), _, _) => {
+                Self::Stopped { by: CancelReason::Operator, text: String::new() }
             }
-        }
-        Err(error) if nothing => {
-            let ending = CallEnding::new(ReceiptStatus::Failed, "").with_reason(REASON_NO_ANSWER);
-            AgentStepOutcome { result: Err(error.into()), ending, nothing_happened: true }
-        }
-        Err(error) => {
-            over(StepStatus::Failed, ReceiptStatus::Failed, "step-failed", format!("error: {error}"))
-        }
-        Ok(text) => match (halted, kept) {
-            (Some(fate), _) => {
-                let reason = if fate == CallStatus::Stopped { "estop" } else { "cancelled" };
-                let ending = CallEnding::new(ReceiptStatus::Failed, &text).with_reason(reason);
-                AgentStepOutcome { result: Ok(stopped_step(step, fate)), ending, nothing_happened: false }
+            (Err(error), _, _) if call_outcomes.is_empty() => Self::NoAnswer(error),
+            (Err(error), _, _) => {
+                ended(StepStatus::Failed, ReceiptReason::StepFailed, format!("error: {error}"))
             }
-            (None, Err(error)) => {
-                let ending = CallEnding::new(ReceiptStatus::Failed, &text).with_reason("step-failed");
-                AgentStepOutcome { result: Err(error.into()), ending, nothing_happened: false }
+            (Ok(text), Some(by), _) => Self::Stopped { by, text },
+            (Ok(text), None, Err(error)) => Self::NotRemembered { error, text },
+            (Ok(text), None, Ok(())) if call_outcomes.iter().any(denied) => {
+                ended(StepStatus::Denied, ReceiptReason::CallDenied, text)
             }
-            (None, Ok(())) if denied => {
-                over(StepStatus::Denied, ReceiptStatus::Failed, REASON_CALL_DENIED, text)
+            (Ok(text), None, Ok(())) => ended(StepStatus::Done, ReceiptReason::Answered, text),
+        })
+    }
+
+    /// Returns the part of the receipt that says how the step ended.
+    fn ending(&self) -> CallEnding {
+        let (status, reason, text) = match self {
+            Self::Ended { status: StepStatus::Done, reason, text } => {
+                (ReceiptStatus::Allowed, reason.clone(), text.as_str())
             }
-            (None, Ok(())) => over(StepStatus::Done, ReceiptStatus::Allowed, "answered", text),
-        },
-    })
+            Self::Ended { status: StepStatus::Failed | StepStatus::Denied, reason, text } => {
+                (ReceiptStatus::Failed, reason.clone(), text.as_str())
+            }
+            Self::Stopped { by, text } => (ReceiptStatus::Failed, (*by).into(), text.as_str()),
+            Self::CancelledBeforeCalls => (ReceiptStatus::Denied, ReceiptReason::Cancelled, ""),
+            Self::NoAnswer(_) => (ReceiptStatus::Failed, ReceiptReason::NoAnswer, ""),
+            Self::NotRemembered { text, .. } => {
+                (ReceiptStatus::Failed, ReceiptReason::StepFailed, text.as_str())
+            }
+        };
+        CallEnding::new(status, text).with_reason(reason)
+    }
+
+    fn nothing_happened(&self) -> bool {
+        match self {
+            Self::CancelledBeforeCalls | Self::NoAnswer(_) => true,
+            Self::Ended { .. } | Self::Stopped { .. } | Self::NotRemembered { .. } => false,
+        }
+    }
 }
 
-fn stopped_step(step: &SopStep, fate: CallStatus) -> StepResult {
-    StepResult::Halted(SopRunHalt::Stopped { step: step.id.clone(), status: fate })
+fn stopped_step(step: &SopStep, by: CancelReason) -> StepResult {
+    StepResult::Halted(SopRunHalt::Stopped { step: step.id.clone(), by })
 }

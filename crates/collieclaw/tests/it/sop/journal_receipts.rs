@@ -117,22 +117,29 @@ fn a_journal_that_does_not_agree_with_the_receipts_is_refused_with_place_fault_a
     };
     let at = "2026-01-01T00:00:00Z";
     let approved = json!({ "approved": { "step": "ok", "at": at } }).to_string();
-    check("resume", "ok", "it was approved, and no receipt tells so", &|lines| lines.push(approved.clone()));
-    check("approve", "read", "what it gave is not what its receipt tells of", &|lines| {
+    check("resume", "ok", "the journal says that it was approved, and no receipt says so", &|lines| {
+        lines.push(approved.clone());
+    });
+    check("approve", "read", "its output is not the one in its receipt", &|lines| {
         lines[2] = lines[2].replace("the true text", "another text");
     });
-    check("approve", "read", "its receipt tells of another end", &|lines| {
+    check("approve", "read", "its receipt says that it ended in another way", &|lines| {
         lines[2] = lines[2].replace("\"done\"", "\"failed\"");
     });
-    check("approve", "read", "it has ended, and its last receipt does not tell so", &|lines| {
-        lines[2] =
-            json!({ "ended": { "step": "read", "end": "done", "output": "mine", "at": at } }).to_string();
-    });
-    check("approve", "read", "it was taken as done, and no receipt tells so", &|lines| {
+    check(
+        "approve",
+        "read",
+        "the journal says that it has ended, and its last receipt is another one",
+        &|lines| {
+            lines[2] =
+                json!({ "ended": { "step": "read", "end": "done", "output": "mine", "at": at } }).to_string();
+        },
+    );
+    check("approve", "read", "the journal says that it was skipped, and no receipt says so", &|lines| {
         lines.truncate(1);
         lines.push(json!({ "skipped": { "step": "read" } }).to_string());
     });
-    check("approve", "read", "the receipts are of another procedure", &|lines| {
+    check("approve", "read", "its receipts belong to another procedure", &|lines| {
         let mut header: Value = serde_json::from_str(&lines[0]).unwrap();
         let text = header["text"].as_str().unwrap().replace("kept", "elsewhere");
         header["sop_hash"] = hash_text(&text).into();
@@ -177,7 +184,7 @@ fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
     edit_journal(&house, |lines| lines.truncate(3));
     let resumed = run_command_on_run(&house, &["resume"]);
     assert!(
-        resumed.code == 1 && resumed.err.contains("it was cut back"),
+        resumed.code == 1 && resumed.err.contains("its lines are missing in the journal"),
         "what followed is gone, too: {resumed:?}"
     );
 }
@@ -187,8 +194,8 @@ fn a_run_that_an_older_version_has_begun_does_not_go_on() {
     let house = agent_with_waiting_run().with_config_change("signed = true", "signed = false");
     crate::receipt_signing::rewrite_log(&house, &["sop_hash"]);
     let refused = run_command_on_run(&house, &["approve"]);
-    assert!(refused.code == 1 && refused.err.contains("vouched for no procedure"), "{refused:?}");
-    assert!(refused.err.contains("begin anew") && !refused.err.contains("somebody"), "{refused:?}");
+    assert!(refused.code == 1 && refused.err.contains("don't name the procedure"), "{refused:?}");
+    assert!(refused.err.contains("start again") && !refused.err.contains("somebody"), "{refused:?}");
     assert!(!house.workspace().join("kept").exists());
 }
 

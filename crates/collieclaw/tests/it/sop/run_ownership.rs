@@ -76,7 +76,7 @@ fn a_copy_of_a_journal_runs_nothing_beside_the_process_that_carries_the_run_out(
     let refused = house.run(&["sop", "resume", copy, "--rerun-interrupted"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.err.contains(&format!("is the journal of {run}")), "{refused:?}");
-    assert!(refused.err.contains("give it its name back"), "{refused:?}");
+    assert!(refused.err.contains("rename the file to its run"), "{refused:?}");
     assert_eq!(marks(&house), "x\n");
 
     // Under its own name it is another file, that nobody has locked.
