@@ -6,13 +6,11 @@ use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::AbsentOperator;
 use collieclaw::config::{self, ConfigContext, SetupChoices, config_template};
 use collieclaw::events::{EventFormat, EventLevel, EventSink};
 use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
-use collieclaw::providers::MockProvider;
 use collieclaw::receipts::{ReceiptLog, ReceiptSigning};
 use collieclaw::runtime::{
     AgentRuntime, CallRules, CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
@@ -20,6 +18,8 @@ use collieclaw::runtime::{
 use collieclaw::security::{SystemFacts, WorkspaceHandle};
 use collieclaw::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
 use collieclaw::tools::built_in_tools;
+use collieclaw_providers::MockProvider;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 use ward_diag::SourceText;

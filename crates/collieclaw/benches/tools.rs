@@ -7,7 +7,6 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
 use collieclaw::events::{EventFormat, EventLevel, EventSink};
 use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
@@ -21,6 +20,7 @@ use collieclaw::tools::{
     BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, built_in_tools,
 };
 use collieclaw_gate::{AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, GatePolicy, GateRequest, PathBounds};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 

@@ -26,6 +26,8 @@ pub use providers::{ModelServerSettings, ProviderSettings, ProviderTable, Routin
 pub use read::{PathChecks, check, read};
 pub use template::{SetupChoices, config_template};
 
+pub use collieclaw_providers::net::WebSearchSettings;
+
 use crate::home::AgentHome;
 use crate::receipts::ReceiptSigning;
 use crate::tools::ToolBounds;
@@ -78,25 +80,6 @@ pub struct SecuritySettings {
     pub allowed_domains: Vec<String>,
     /// Whether decisions are also written to `audit.log`.
     pub audit_log: bool,
-}
-
-/// Who searches the web.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WebSearchSettings {
-    /// With `{query}` where the words go.
-    pub url: String,
-    /// Where in the answer the list is, as a JSON Pointer.
-    pub results: String,
-    /// What the title of a result is called.
-    pub title: String,
-    /// What its address is called.
-    pub link: String,
-    /// What its text is called.
-    pub text: String,
-    /// The variable that holds the key; empty if there is none.
-    pub api_key_env: String,
-    /// The header that the key goes into; empty for `Authorization: Bearer`.
-    pub api_key_header: String,
 }
 
 /// How people reach the agent.

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::home::AgentHome;
 
 /// Whether tools are stopped. What can't be looked at counts as stopped.

@@ -7,10 +7,8 @@
 //! Nothing here reads configuration from the agent's workspace, starts a shell for a line that the gate has a plan
 //! for, or lets what a tool returned change a rule.
 
-pub mod cancel;
 pub mod home;
 pub mod ids;
-pub mod secret;
 mod sqlite;
 
 pub mod config;
@@ -18,8 +16,6 @@ pub mod estop;
 pub mod events;
 
 pub mod memory;
-pub mod net;
-pub mod providers;
 pub mod receipts;
 pub mod security;
 pub mod tools;

@@ -24,13 +24,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use collieclaw_gate::{GatePolicy, GateRequest};
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::net::SearchService;
+pub use collieclaw_providers::text::truncate_text;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cancel::CancelFlag;
 use crate::memory::ConversationMemory;
-use crate::net::SearchService;
 use crate::runtime::{CallGrant, QuestionChannel};
 use crate::security::WorkspaceHandle;
 
@@ -159,14 +160,6 @@ impl ToolResult {
 
 /// A fault quotes what the model wrote.
 const MAX_FAULT_BYTES: usize = 300;
-
-/// A text, cut where it gets too long.
-pub(crate) fn truncate_text(text: &str, most: usize) -> String {
-    match text.get(..text.floor_char_boundary(most)) {
-        Some(beginning) if beginning.len() < text.len() => format!("{beginning}…"),
-        _ => text.to_owned(),
-    }
-}
 
 /// Why arguments can't be checked with a schema, if so.
 #[must_use]

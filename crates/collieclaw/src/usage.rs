@@ -13,8 +13,6 @@ mod metered;
 mod report;
 mod totals;
 
-pub mod estimate;
-
 pub use amount::{CostAmount, TokenPrice, TokenRate};
 pub use budget::{LimitReached, UsageBudget};
 pub use database::{ProviderCallEnd, ProviderCallStart, UsageDatabase};

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
-use collieclaw::providers::ChatRole;
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::{Map, json};
 

@@ -6,6 +6,7 @@ mod history;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
+use collieclaw_providers::cancel::CancelFlag;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config as EditorConfig, Editor};
@@ -13,7 +14,6 @@ use serde_json::{Map, Value};
 
 use super::streaming_operator::StreamingOperator;
 use super::{Channel, ChannelError, emit_channel_started, escape_lines};
-use crate::cancel::CancelFlag;
 use crate::estop;
 use crate::events::{AgentEvent, EventFormat};
 use crate::ids;

@@ -5,13 +5,13 @@ mod spinner;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use collieclaw_providers::cancel::CancelFlag;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
 use super::escape::{escape_line, escape_lines};
-use crate::cancel::CancelFlag;
 use crate::runtime::{
     AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply,
     ProgressNotice,

@@ -8,7 +8,7 @@ use collieclaw::config::ConfigContext;
 use collieclaw::events::{EventFormat, EventLevel};
 use collieclaw::home::AgentHome;
 use collieclaw::mcp::McpSessionPool;
-use collieclaw::providers::CircuitBreakers;
+use collieclaw_providers::CircuitBreakers;
 
 use super::failure::CommandFailure;
 

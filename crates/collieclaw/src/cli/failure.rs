@@ -8,12 +8,12 @@ use collieclaw::mcp::ToolPinError;
 use collieclaw::mcp::serve::ServeError;
 use collieclaw::memory::MemoryError;
 use collieclaw::plugins::{PluginFolderError, PluginInstallError};
-use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
 use collieclaw::runtime::{CallStatus, TurnError};
 use collieclaw::security::ApprovalError;
 use collieclaw::sop::{JournalError, SopError};
 use collieclaw::usage::UsageError;
+use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
 
 #[derive(Debug, Error)]

@@ -5,11 +5,11 @@ mod display;
 use std::time::Duration;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::{AccessToken, escape_line};
 use collieclaw::config::{Config, McpConnection, McpServerSettings};
 use collieclaw::mcp::serve::{ServeTransport, serve};
 use collieclaw::mcp::{McpCallError, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 
 use super::confirm::confirm;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use collieclaw::channels::{escape_line, escape_lines};
 use collieclaw::config::Config;
 use collieclaw::memory::ConversationTurn;
-use collieclaw::providers::ChatRole;
+use collieclaw_providers::ChatRole;
 use serde_json::json;
 
 use super::environment::CliEnvironment;

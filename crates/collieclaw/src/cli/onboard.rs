@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::escape_line;
 use collieclaw::config::{SetupChoices, config_template};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
 
 use super::environment::CliEnvironment;

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::escape_line;
 use collieclaw::config::{ModelServerSettings, ProviderSettings};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
 
 use super::environment::CliEnvironment;

@@ -5,7 +5,6 @@ mod files;
 mod report;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::escape_line;
 use collieclaw::runtime::{AgentRuntime, CallStatus, OperatorContext};
 use collieclaw::sop::{
@@ -14,6 +13,7 @@ use collieclaw::sop::{
 };
 use collieclaw::tools::Tool;
 use collieclaw_gate::GateDecision;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use ward_diag::{ReportStyle, SourceText};
 

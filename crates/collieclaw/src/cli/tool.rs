@@ -3,10 +3,10 @@
 use std::io::IsTerminal;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::{AbsentOperator, TerminalOperator, TerminalVerbosity, escape_line};
 use collieclaw::runtime::{CallStatus, Operator, OperatorContext, ToolOffer, ToolRequest};
 use collieclaw::tools;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 
 use super::environment::CliEnvironment;

@@ -13,14 +13,14 @@ use collieclaw::channels::{SpinnerAwareWriter, escape_line};
 use collieclaw::config::{self, Config, PathChecks};
 use collieclaw::events::{AgentEvent, EventSink};
 use collieclaw::memory::ConversationMemory;
-use collieclaw::net::SearchService;
-use collieclaw::providers::{FixtureError, MockFixture};
 use collieclaw::receipts::{ReceiptLog, hash_json};
 use collieclaw::runtime::{AgentRuntime, CallRules, ToolGateway};
-use collieclaw::secret::Secret;
 use collieclaw::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
 use collieclaw::tools::{ForeignToolSources, ToolCatalog};
 use collieclaw_gate::AutonomyLevel;
+use collieclaw_providers::net::SearchService;
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{FixtureError, MockFixture};
 use serde_json::json;
 use ward_diag::{FaultReport, SourceText};
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collieclaw_providers::secret::is_secret_name;
 use ward_diag::InvalidValue;
-
-use crate::secret::is_secret_name;
 
 /// What the configuration may refer to; read once, by the program's outermost function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

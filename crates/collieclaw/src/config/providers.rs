@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use collieclaw_providers::RouteCondition;
 use serde::{Serialize, Serializer};
 
-use crate::providers::RouteCondition;
 use crate::usage::TokenPrice;
 
 /// Who can answer.

@@ -7,12 +7,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use collieclaw_providers::secret::Secret;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::pins::PinnedTool;
-use crate::secret::Secret;
 
 /// What both must have. The second number is raised with every change of the shapes here.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use serde_json::Value;
 use thiserror::Error;
 use ward_process::{OutputTarget, StdinSource};
@@ -22,7 +23,6 @@ use super::adapter_protocol::{
 };
 use super::pins::PinnedTool;
 use super::server_process::McpProcessControl;
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::channels::{AbsentOperator, AccessToken};
 use crate::ids;
 use crate::receipts::ReceiptError;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::{ForeignToolInfo, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
+use collieclaw_providers::secret::{Secret, is_secret_name};
 use serde_json::{Map, Value, json};
 
 use super::pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
@@ -15,7 +16,6 @@ use super::session_pool::{ApprovedServer, McpSessionPool, PooledSession};
 use crate::config::{McpConnection, McpServerSettings};
 use crate::home::AgentHome;
 use crate::runtime::CallGrant;
-use crate::secret::{Secret, is_secret_name};
 use crate::tools::{ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name};
 
 /// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.

@@ -1,10 +1,10 @@
 //! How well a turn fits: by how it has the words, how long it is, whose it is, and how old.
 
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 
 use super::query::MemoryQuery;
 use super::words::is_inside_word;
-use crate::providers::ChatRole;
 
 /// A longer text has every word sooner or later; at this length that begins to count against it.
 const TYPICAL_LENGTH: f64 = 400.0;

@@ -1,11 +1,11 @@
 //! What a model is shown of a conversation: whole exchanges, within bounds.
 
+use collieclaw_providers::ChatRole;
 use rusqlite::Connection;
 
 use super::error::MemoryFault;
 use super::rows::{TURN, read_turn};
 use super::turn::ConversationTurn;
-use crate::providers::ChatRole;
 
 /// Text that goes to a model as what came before: more costs time and money in every round, and few models take it.
 const MAX_BYTES: usize = 256 * 1024;

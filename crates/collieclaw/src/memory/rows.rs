@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use collieclaw_providers::{ChatRole, ToolCall};
 use jiff::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -14,7 +15,6 @@ use super::excerpt::first_words;
 use super::fold::fold;
 use super::turn::{ConversationExchange, ConversationTurn};
 use super::words::index_words;
-use crate::providers::{ChatRole, ToolCall};
 
 /// A conversation among others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

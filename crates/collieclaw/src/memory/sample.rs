@@ -152,7 +152,7 @@ impl TurnSet {
 mod tests {
     use super::*;
     use crate::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
-    use crate::providers::ChatRole;
+    use collieclaw_providers::ChatRole;
 
     fn counts(texts: &[&str], kind: IndexKind, entries: &[&str]) -> Vec<usize> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();

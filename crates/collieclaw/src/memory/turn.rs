@@ -1,10 +1,9 @@
 //! What is remembered.
 
+use collieclaw_providers::{ChatRole, ToolCall};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::providers::{ChatRole, ToolCall};
 
 /// One message of a conversation, as it is kept (C10).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

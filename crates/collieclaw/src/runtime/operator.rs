@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use collieclaw_gate::GateVerdict;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::Value;
 
 use super::tool_gateway::CallOutcome;
-use crate::cancel::CancelFlag;
 
 /// Whoever sits in front of it. Whoever stands between passes on both kinds of questions.
 pub trait Operator {

@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::ShellPlan;
 use collieclaw_gate::{GateOutcome, GateVerdict, Permit, RiskLevel};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::net::SearchService;
 use serde_json::{Map, Value};
 
 use super::operator::{OperatorContext, ProgressNotice, QuestionOnlyOperator};
 use super::rules::CallRules;
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
 use crate::home::AgentHome;
 use crate::memory::ConversationMemory;
-use crate::net::SearchService;
 use crate::receipts::{
     CallAttempt, CallEnding, CallIntent, IntentStage, ReceiptError, ReceiptLog, ReceiptStatus, hash_text,
 };

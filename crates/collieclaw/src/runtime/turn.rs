@@ -5,6 +5,10 @@ mod recorder;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use collieclaw_providers::{
+    ChatMessage, ChatRequest, ChatResponse, DraftEvent, MOST_CALLS, Provider, ProviderError, ToolCall,
+    ToolSchema,
+};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -15,10 +19,6 @@ use crate::config::Config;
 use crate::estop;
 use crate::events::AgentEvent;
 use crate::memory::MemoryError;
-use crate::providers::{
-    ChatMessage, ChatRequest, ChatResponse, DraftEvent, MOST_CALLS, Provider, ProviderError, ToolCall,
-    ToolSchema,
-};
 use crate::receipts::ReceiptError;
 use crate::usage::CONVERSATION_KEY;
 use recorder::TurnRecorder;
@@ -99,7 +99,7 @@ impl AgentRuntime {
     }
 
     /// One turn of a conversation. What happened is kept, also when it ends in an error. The metadata is for whoever
-    /// chooses a provider, such as a [hint](crate::providers::hinted).
+    /// chooses a provider, such as a [hint](collieclaw_providers::hinted).
     pub fn run_turn(
         &self,
         metadata: &Map<String, Value>,

@@ -19,10 +19,9 @@ use std::path::{Path, PathBuf};
 use collieclaw_gate::{
     GatePolicy, GateReason, PathBounds, absolute_tool_path, judge_opened_path, judge_write_target,
 };
+use collieclaw_providers::net::CancellableDeadline;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
-
-use crate::net::CancellableDeadline;
 
 pub use error::FileError;
 pub(crate) use list::read_folder_names;

@@ -1,13 +1,13 @@
 //! `http`: asks for an address, or sends something to one.
 
 use collieclaw_gate::{GateRequest, HttpMethod};
+use collieclaw_providers::net::{
+    FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody, SystemResolver, WaitError,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
-use crate::net::{
-    FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody, SystemResolver, WaitError,
-};
 use crate::runtime::CallGrant;
 
 /// What is sent, if nobody says what it is.

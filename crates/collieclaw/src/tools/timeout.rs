@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use collieclaw_providers::net::{CancellableDeadline, WaitError};
+
 use super::{ToolContext, ToolResult};
-use crate::net::{CancellableDeadline, WaitError};
 use crate::security::{FileAccess, FileError};
 
 /// So many threads may be left behind. More would only wait for the same disk.

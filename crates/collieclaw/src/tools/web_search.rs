@@ -1,12 +1,12 @@
 //! `web_search`: what the configured search service knows.
 
 use collieclaw_gate::GateRequest;
+use collieclaw_providers::net::{CancellableDeadline, SearchError, SearchResult, SystemResolver, WaitError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult, truncate_text};
-use crate::net::{CancellableDeadline, SearchError, SearchResult, SystemResolver, WaitError};
 use crate::runtime::CallGrant;
 
 /// More would fill a model's view with little.

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use collieclaw_providers::TokenUsage;
 use serde::{Serialize, Serializer};
-
-use crate::providers;
 
 /// Money, in billionths of its unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +27,7 @@ pub struct TokenPrice {
 impl TokenPrice {
     /// Of one call.
     #[must_use]
-    pub fn cost_of(self, usage: providers::TokenUsage) -> CostAmount {
+    pub fn cost_of(self, usage: TokenUsage) -> CostAmount {
         let part = |rate: Option<TokenRate>, tokens: u64| rate.unwrap_or_default().0.saturating_mul(tokens);
         let prompt = part(self.prompt, usage.prompt_tokens);
         CostAmount(prompt.saturating_add(part(self.completion, usage.completion_tokens)))
@@ -102,10 +101,10 @@ mod tests {
             prompt: Some(TokenRate::from_million(0.15)),
             completion: Some(TokenRate::from_million(0.6)),
         };
-        let usage = providers::TokenUsage { prompt_tokens: 2_000, completion_tokens: 500 };
+        let usage = TokenUsage { prompt_tokens: 2_000, completion_tokens: 500 };
         assert_eq!(price.cost_of(usage), CostAmount::from_units(0.0006));
         assert_eq!(TokenPrice::default().cost_of(usage), CostAmount(0));
-        let endless = providers::TokenUsage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
+        let endless = TokenUsage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
         assert_eq!(price.cost_of(endless), CostAmount(u64::MAX));
     }
 

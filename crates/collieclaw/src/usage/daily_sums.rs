@@ -78,7 +78,7 @@ mod tests {
     use super::super::database::{ProviderCallEnd, ProviderCallStart, UsageDatabase};
     use super::super::report::UsageGrouping;
     use super::*;
-    use crate::providers::TokenUsage;
+    use collieclaw_providers::TokenUsage;
     use std::path::Path;
     use std::time::Duration;
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use collieclaw_providers::TokenUsage;
 use jiff::Zoned;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, named_params, params};
 
@@ -15,7 +16,6 @@ use super::daily_sums;
 use super::error::UsageError;
 use super::report::{UsageGrouping, UsageReport, UsageTotals};
 use super::totals::{self, column_value};
-use crate::providers;
 use crate::sqlite;
 
 /// "Cuse" in the header of the file: whose database it is.
@@ -75,7 +75,7 @@ pub struct ProviderCallEnd {
     /// Nobody has counted the tokens.
     pub estimated: bool,
     /// What it used.
-    pub usage: providers::TokenUsage,
+    pub usage: TokenUsage,
     /// How long it took.
     pub took: Duration,
 }
@@ -153,7 +153,7 @@ impl UsageDatabase {
             let conversation = totals::conversation_totals(&transaction, call.conversation).map_err(fail)?;
             budget.check(&today, &conversation, now).map_err(CallRefusal::Limit)?;
         }
-        let usage = providers::TokenUsage { prompt_tokens: call.prompt_tokens, completion_tokens: 0 };
+        let usage = TokenUsage { prompt_tokens: call.prompt_tokens, completion_tokens: 0 };
         transaction
             .execute(
                 "INSERT INTO call (begun, conversation, provider, model, failed, estimated, prompt_tokens, \

@@ -4,6 +4,11 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::{
+    ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck, ProviderError,
+    TokenUsage, estimate,
+};
 use jiff::Zoned;
 use serde_json::Value;
 
@@ -11,12 +16,6 @@ use super::amount::TokenPrice;
 use super::budget::UsageBudget;
 use super::database::{CallRefusal, ProviderCallEnd, ProviderCallStart, UsageDatabase};
 use super::error::UsageError;
-use super::estimate;
-use crate::cancel::CancelFlag;
-use crate::providers::{
-    ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck, ProviderError,
-    TokenUsage,
-};
 
 /// The key of a request's metadata that names its conversation.
 pub const CONVERSATION_KEY: &str = "conversation";

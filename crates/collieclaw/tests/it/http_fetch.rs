@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::net::{
+use collieclaw_gate::{AutonomyLevel, GatePolicy, HttpMethod};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::net::{
     CancellableDeadline, FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody, NameResolver,
     ResolveError, SystemResolver, WaitError,
 };
-use collieclaw_gate::{AutonomyLevel, GatePolicy, HttpMethod};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::test_workspace::TestWorkspace;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::providers::{
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{
     ChatMessage, ChatRequest, FixtureError, MockFixture, MockProvider, Provider, ProviderError, ToolCall,
     ToolSchema,
 };

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::providers::{OpenAiProvider, OpenAiSettings, Provider, ProviderError};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{OpenAiProvider, OpenAiSettings, Provider, ProviderError};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::openai::{chat_checking_key, chat_error, chat_with, request, settings};

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelReason;
 use collieclaw::runtime::CallStatus;
 use collieclaw_gate::AutonomyLevel;
+use collieclaw_providers::cancel::CancelReason;
 use serde_json::{Value, json};
 
 use crate::test_workspace::TestWorkspace;

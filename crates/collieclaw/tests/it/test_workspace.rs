@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
 use collieclaw::events::{EventFormat, EventLevel, EventSink};
 use collieclaw::home::AgentHome;
 use collieclaw::memory::ConversationMemory;
@@ -20,6 +19,7 @@ use collieclaw_gate::{
     AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,
     GateRequest, PathBounds,
 };
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -8,11 +8,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelReason;
-use collieclaw::net::CancellableDeadline;
 use collieclaw::runtime::CallStatus;
 use collieclaw::security::{FileError, ListingDepth};
 use collieclaw::tools::ToolBounds;
+use collieclaw_providers::cancel::CancelReason;
+use collieclaw_providers::net::CancellableDeadline;
 use serde_json::json;
 
 use crate::test_workspace::{TestToolGateway, TestWorkspace};
@@ -100,7 +100,7 @@ fn every_tool_of_ours_has_a_time() {
 fn what_was_given_up_changes_nothing_any_more() {
     let workshop = TestWorkspace::new();
     workshop.write("folder/kept.txt", "old");
-    let cancel = collieclaw::cancel::CancelFlag::new().unwrap();
+    let cancel = collieclaw_providers::cancel::CancelFlag::new().unwrap();
     let over = CancellableDeadline::new(&cancel, Duration::ZERO);
     let access = workshop.access().with_time_limit(&over);
     for name in ["folder/kept.txt", "folder/new.txt"] {

@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::RiskLevel;
+use collieclaw_providers::cancel::CancelFlag;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cancel::CancelFlag;
 use crate::estop;
 use crate::home::AgentHome;
 use crate::ids;

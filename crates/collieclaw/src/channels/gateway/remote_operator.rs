@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
 use super::approvals::ApprovalView;
 use super::state::GatewayState;
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::runtime::{
     ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::StatusCode;
+use collieclaw_providers::cancel::CancelFlag;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, watch};
 
@@ -20,7 +21,6 @@ use super::response::ErrorResponse;
 use super::token::AccessToken;
 use super::turns::{OpenTurn, TurnGuard};
 use super::{GatewayParts, HttpGateway};
-use crate::cancel::CancelFlag;
 use crate::events::AgentEvent;
 use crate::home::AgentHome;
 use crate::runtime::AgentRuntime;

@@ -5,11 +5,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use collieclaw_providers::secret::Secret;
 use data_encoding::HEXLOWER;
 use subtle::ConstantTimeEq;
 
 use super::GatewayError;
-use crate::secret::Secret;
 
 /// The token. It is compared in a time that tells nothing of it.
 #[derive(Debug, Clone)]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 
 use super::remote_operator::{ChatEvent, ChatOutcome};
 use super::response::ErrorResponse;
 use super::state::TURN_RETRY_AFTER;
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::config::Config;
 
 /// By their conversation.

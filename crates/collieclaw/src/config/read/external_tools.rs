@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use collieclaw_gate::RiskLevel;
+use collieclaw_providers::net::RequestUrl;
 use ward_diag::{ConfigFault, InvalidValue, Spanned, TomlTable, TomlValue, code};
 
 use super::ConfigReader;
@@ -12,7 +13,6 @@ use super::values::{nonempty_texts, read_all};
 use crate::config::expand::parse_duration;
 use crate::config::real_path::resolve_real_path;
 use crate::config::{McpConnection, McpServerSettings, McpSettings, PluginSettings, WorkspaceUse};
-use crate::net::RequestUrl;
 
 const RISKS: [(&str, RiskLevel); 3] =
     [("low", RiskLevel::Low), ("medium", RiskLevel::Medium), ("high", RiskLevel::High)];

@@ -1,12 +1,12 @@
 //! `[web_search]`.
 
+use collieclaw_providers::net::{QUERY_PLACEHOLDER, RequestUrl};
 use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind};
 
 use super::ConfigReader;
 use super::providers::{parse_variable_name, reject_inline_key};
 use super::values::text_or;
 use crate::config::WebSearchSettings;
-use crate::net::{QUERY_PLACEHOLDER, RequestUrl};
 
 impl ConfigReader<'_> {
     pub(super) fn web_search(&self, table: Option<TomlTable<'_>>) -> Option<WebSearchSettings> {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use collieclaw_providers::{AnsweredBy, ChatMessage, ChatRole, ToolCall};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{AgentRuntime, TurnError};
 use crate::ids;
 use crate::memory::{ConversationExchange, ConversationTurn, StoredToolResult};
-use crate::providers::{AnsweredBy, ChatMessage, ChatRole, ToolCall};
 use crate::runtime::{CallOutcome, CallStatus};
 
 /// A turn while it goes on.

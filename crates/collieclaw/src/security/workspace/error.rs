@@ -3,9 +3,8 @@
 use std::io;
 
 use collieclaw_gate::GateReason;
+use collieclaw_providers::net::WaitError;
 use rustix::io::Errno;
-
-use crate::net::WaitError;
 
 /// Why a file can't be used. Each reads as the end of a sentence that begins with the path.
 #[derive(Debug, thiserror::Error)]

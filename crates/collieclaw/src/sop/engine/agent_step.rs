@@ -1,10 +1,10 @@
 //! A step that asks the model.
 
+use collieclaw_providers::hint_metadata;
 use serde_json::json;
 
 use super::{SopEngine, SopError, SopRunHalt, StepResult, new_ended_step};
 use crate::estop;
-use crate::providers::hint_metadata;
 use crate::receipts::{AGENT_STEP, CallEnding, REASON_CALL_DENIED, REASON_NO_ANSWER, ReceiptStatus};
 use crate::runtime::{
     CallStatus, DecidedBy, OperatorContext, ProcedureAction, StepRef, TurnError, TurnReport,

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use collieclaw::memory::{ClearedCounts, ConversationExchange, MemoryError};
-use collieclaw::providers::{ChatRole, ToolCall};
+use collieclaw_providers::{ChatRole, ToolCall};
 use rusqlite::Connection;
 use serde_json::{Map, json};
 

@@ -3,7 +3,7 @@
 use collieclaw::memory::{
     ConversationExchange, ConversationSummary, ConversationTurn, MemoryError, StoredToolResult,
 };
-use collieclaw::providers::{ChatRole, ToolCall};
+use collieclaw_providers::{ChatRole, ToolCall};
 use serde_json::{Map, json};
 
 use super::support::{MemoryFolder, memory_with, single_turn_exchange, turn};

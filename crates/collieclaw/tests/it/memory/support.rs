@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
-use collieclaw::providers::ChatRole;
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::Map;
 use tempfile::TempDir;

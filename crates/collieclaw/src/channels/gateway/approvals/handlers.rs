@@ -98,7 +98,7 @@ impl ApprovalAnswerBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cancel::CancelFlag;
+    use collieclaw_providers::cancel::CancelFlag;
     use std::time::Duration;
 
     fn approval_payload() -> ApprovalPayload {

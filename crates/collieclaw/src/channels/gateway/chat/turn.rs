@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{ProviderError, hint_metadata};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::AbortHandle;
 use ward_diag::ErrorChain;
 
 use super::ChatRequestBody;
-use crate::cancel::{CancelFlag, CancelReason};
 use crate::channels::Channel;
 use crate::channels::gateway::remote_operator::{ChatEvent, ChatOutcome, RemoteOperator};
 use crate::channels::gateway::response::ErrorResponse;
@@ -17,7 +18,6 @@ use crate::channels::gateway::turns::TurnGuard;
 use crate::events::AgentEvent;
 use crate::ids;
 use crate::listen::TcpPeer;
-use crate::providers::{ProviderError, hint_metadata};
 use crate::runtime::{AgentRuntime, OperatorContext, TurnError};
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the

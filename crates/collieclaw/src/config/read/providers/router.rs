@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use collieclaw_providers::RouteCondition;
 use ward_diag::{ConfigFault, Spanned, TomlTable, TomlValue, ValueKind, code};
 
 use super::graph::ProviderGraph;
 use crate::config::read::values::{nonempty_text, nonempty_texts};
 use crate::config::{ProviderSettings, RoutingRule};
-use crate::providers::RouteCondition;
 
 pub(super) fn read_router(
     name: &str,

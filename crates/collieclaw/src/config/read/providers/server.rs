@@ -1,12 +1,12 @@
 //! `kind = "openai-compatible"`.
 
+use collieclaw_providers::net::RequestUrl;
 use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind};
 
 use super::{ConfigReader, read_price};
 use crate::config::expand::parse_duration;
 use crate::config::read::values::{nonempty_text, text_or};
 use crate::config::{ModelServerSettings, ProviderSettings};
-use crate::net::RequestUrl;
 use crate::usage::TokenPrice;
 
 pub(in crate::config) const DEFAULT_SERVER: &str = "http://localhost:1234/v1";

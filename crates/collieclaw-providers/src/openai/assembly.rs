@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::reply::{ReplyError, content_text, error_in, error_message_in};
 use super::stream::StreamError;
 use super::surrogates::SurrogateJoiner;
+use crate::MOST_CALLS;
 use crate::net::StreamEvent;
-use crate::providers::MOST_CALLS;
 
 /// What an event was.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::OpenAiSettings;
 use super::reply::{ReplyError, error_message_in};
 use super::stream::StreamError;
+use crate::ProviderError;
 use crate::net::{ExchangeError, RequestUrl, WaitError};
-use crate::providers::ProviderError;
 
 /// How much of what a server says is passed on.
 const MAX_QUOTED_CHARS: usize = 300;

@@ -3,7 +3,7 @@
 //! Four bytes are about one token of English text, and of most others not far from it. Whoever needs the truth asks a
 //! server that tells it.
 
-use crate::providers::ChatRequest;
+use crate::ChatRequest;
 
 const BYTES_PER_TOKEN: usize = 4;
 

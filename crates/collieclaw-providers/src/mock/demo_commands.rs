@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::script::last_message;
-use crate::providers::{ChatMessage, ChatRequest, ChatResponse, ChatRole, ToolCall};
+use crate::{ChatMessage, ChatRequest, ChatResponse, ChatRole, ToolCall};
 
 /// More of a result than this is not read by anyone.
 const MAX_RESULT_CHARS: usize = 4000;

@@ -1,8 +1,20 @@
-//! Who answers: a model somewhere, or a script that stands in for one.
+//! CollieClaw's way to models and the web.
+//!
+//! A [`Provider`] answers: a model somewhere, or a script that stands in for one. [`net`] makes one HTTP exchange at a
+//! time, which ends when its [`cancel`] flag is raised or its deadline passes. A [`secret`] is sent, and never shown.
+//!
+//! This crate knows no tools, no receipts and no configuration files, and reads no environment variables.
+
+pub mod cancel;
+pub mod secret;
+pub mod text;
+
+pub mod net;
 
 mod chat;
 mod circuit;
 mod error;
+pub mod estimate;
 
 mod fixture;
 mod mock;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::providers::{ChatResponse, TokenUsage, ToolCall};
+use crate::{ChatResponse, TokenUsage, ToolCall};
 
 /// A reply that is JSON and no answer.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::providers::{ChatMessage, ChatRequest, ChatRole, ToolCall, ToolSchema};
+use crate::{ChatMessage, ChatRequest, ChatRole, ToolCall, ToolSchema};
 
 /// How an answer is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

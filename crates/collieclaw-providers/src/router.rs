@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::estimate;
 use super::reliable::ProviderTarget;
 use super::{
     ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck, ProviderError,
 };
 use crate::cancel::CancelFlag;
-use crate::usage::estimate;
 
 /// The key under which whoever asks leaves a hint.
 const HINT: &str = "hint";

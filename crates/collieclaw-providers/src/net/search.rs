@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use collieclaw_gate::{HttpMethod, UrlScheme};
+use serde::Serialize;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
@@ -13,15 +14,33 @@ use super::deadline::{CancellableDeadline, WaitError};
 use super::exchange::{ExchangeError, HttpRequest, send_request};
 use super::resolver::{NameResolver, ResolveError};
 use super::url::RequestUrl;
-use crate::config::WebSearchSettings;
 use crate::secret::Secret;
-use crate::tools::truncate_text;
+use crate::text::truncate_text;
 
 /// Where the words go in the address.
-pub(crate) const QUERY_PLACEHOLDER: &str = "{query}";
+pub const QUERY_PLACEHOLDER: &str = "{query}";
 
 /// What of an answer is quoted in an error.
 const LONGEST_QUOTE: usize = 200;
+
+/// Who searches the web.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WebSearchSettings {
+    /// With `{query}` where the words go.
+    pub url: String,
+    /// Where in the answer the list is, as a JSON Pointer.
+    pub results: String,
+    /// What the title of a result is called.
+    pub title: String,
+    /// What its address is called.
+    pub link: String,
+    /// What its text is called.
+    pub text: String,
+    /// The variable that holds the key; empty if there is none.
+    pub api_key_env: String,
+    /// The header that the key goes into; empty for `Authorization: Bearer`.
+    pub api_key_header: String,
+}
 
 /// A service that answers with JSON, and what it knows us by.
 #[derive(Debug, Clone)]

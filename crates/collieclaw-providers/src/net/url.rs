@@ -7,8 +7,9 @@ use collieclaw_gate::{UrlHost, UrlScheme, WebAddress};
 
 /// An address and what is asked for there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestUrl {
-    pub(crate) address: WebAddress,
+pub struct RequestUrl {
+    /// The server.
+    pub address: WebAddress,
     /// Path and query, in the letters that the protocol allows; begins with `/`.
     pub(crate) target: String,
 }
@@ -18,7 +19,7 @@ impl RequestUrl {
     ///
     /// # Errors
     /// With what is wrong, as a sentence without a full stop.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         let address = WebAddress::parse(text)?;
         let (_, rest) = text.split_once("://").unwrap_or_default();
         let start = rest.find(['/', '?', '#']).unwrap_or(rest.len());

@@ -18,7 +18,7 @@ use super::resolver::{NameResolver, ResolveError};
 use super::text_body;
 use super::url::RequestUrl;
 use crate::cancel::CancelFlag;
-use crate::tools::truncate_text;
+use crate::text::truncate_text;
 
 /// Browsers follow more; honest pages need fewer.
 const MOST_REDIRECTS: usize = 5;

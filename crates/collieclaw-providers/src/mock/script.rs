@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::providers::fixture::{RequestExpectation, ScriptedCall};
-use crate::providers::{ChatMessage, ChatRequest, ChatResponse, ChatRole, ToolCall};
+use crate::fixture::{RequestExpectation, ScriptedCall};
+use crate::{ChatMessage, ChatRequest, ChatResponse, ChatRole, ToolCall};
 
 /// What is put in for `{…}` in a script's texts.
-pub(in crate::providers) const PLACEHOLDERS: &[&str] = &["tool_result", "last_message", "model"];
+pub(crate) const PLACEHOLDERS: &[&str] = &["tool_result", "last_message", "model"];
 
 /// How much of what was sent is quoted when it was not what was expected.
 const LONGEST_QUOTE: usize = 400;

@@ -42,7 +42,10 @@ impl CancellableDeadline {
     }
 
     /// What is left of it.
-    pub(crate) fn remaining(&self) -> Result<Duration, WaitError> {
+    ///
+    /// # Errors
+    /// When the deadline has passed, or its flag was raised.
+    pub fn remaining(&self) -> Result<Duration, WaitError> {
         if self.cancel.reason().is_some() {
             return Err(WaitError::Cancelled);
         }

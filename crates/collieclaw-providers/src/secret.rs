@@ -51,7 +51,8 @@ impl Secret {
 }
 
 /// Whether a variable holds what nobody should see, by what people call such.
-pub(crate) fn is_secret_name(name: &str) -> bool {
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
     let within = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "BEARER"];
     let is_secret = |part: &str| part == "PAT" || within.iter().any(|word| part.contains(word));
     let name = name.to_ascii_uppercase();

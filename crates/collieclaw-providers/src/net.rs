@@ -20,8 +20,7 @@ pub use deadline::{CancellableDeadline, WaitError};
 pub use event_stream::{EventReader, EventTooLong, StreamEvent};
 pub use fetch::{FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody};
 pub use resolver::{NameResolver, ResolveError, SystemResolver};
-pub use search::{SearchError, SearchResult, SearchService};
+pub use search::{QUERY_PLACEHOLDER, SearchError, SearchResult, SearchService, WebSearchSettings};
 
 pub(crate) use exchange::{BodyStream, ExchangeError, HttpRequest, HttpResponse, send_request};
-pub(crate) use search::QUERY_PLACEHOLDER;
-pub(crate) use url::RequestUrl;
+pub use url::RequestUrl;
