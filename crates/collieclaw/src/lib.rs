@@ -7,25 +7,8 @@
 //! Nothing here reads configuration from the agent's workspace, starts a shell for a line that the gate has a plan
 //! for, or lets what a tool returned change a rule.
 
-pub mod home;
-pub mod ids;
-mod sqlite;
-
-pub mod config;
-pub mod estop;
-pub mod events;
-
-pub mod memory;
-pub mod receipts;
-pub mod security;
-pub mod tools;
-pub mod usage;
-
 pub mod listen;
 pub mod mcp;
-pub mod plugins;
 
 pub mod channels;
-pub mod runtime;
 pub mod service;
-pub mod sop;

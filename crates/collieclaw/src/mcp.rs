@@ -24,5 +24,4 @@ pub use pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
 pub use server_process::McpStartContext;
 pub use session::{McpCallError, McpSession};
 pub use session_pool::{ApprovedServer, McpSessionPool};
-pub(crate) use tool::BETWEEN;
 pub use tool::{McpServerSet, offered_name};

@@ -30,13 +30,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use collieclaw_agent::channel::Channel;
+use collieclaw_agent::config::Config;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::runtime::AgentRuntime;
 use thiserror::Error;
-
-use super::{Channel, ChannelError};
-use crate::config::Config;
-use crate::events::AgentEvent;
-use crate::home::AgentHome;
-use crate::runtime::AgentRuntime;
 
 pub use live_config::{ConfigFileStamp, LoadedConfig};
 use remote_operator::ChatOutcome;
@@ -134,9 +133,11 @@ impl Channel for HttpGateway {
         CHANNEL_NAME
     }
 
+    type Error = GatewayError;
+
     /// Serves until it is told to end with a signal. Each turn opens a runtime of its own, on a thread of its own.
-    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ChannelError> {
-        Ok(server::serve(self, runtime)?)
+    fn start(&mut self, runtime: AgentRuntime) -> Result<(), GatewayError> {
+        server::serve(self, runtime)
     }
 
     /// It is what the conversation's turn has waited for, and ends it.

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use collieclaw::channels::escape_line;
-use collieclaw::config::Config;
-use collieclaw::estop;
 use collieclaw::mcp::{self, serve::ServeError};
-use collieclaw::tools::SandboxProbe;
+use collieclaw_agent::config::Config;
+use collieclaw_agent::estop;
+use collieclaw_agent::tools::SandboxProbe;
 use serde::Serialize;
 use ward_diag::ErrorChain;
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

@@ -3,16 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
-use collieclaw::channels::{ChannelError, GatewayError};
+use collieclaw::channels::{GatewayError, ReplError};
 use collieclaw::mcp::ToolPinError;
 use collieclaw::mcp::serve::ServeError;
-use collieclaw::memory::MemoryError;
-use collieclaw::plugins::{PluginFolderError, PluginInstallError};
-use collieclaw::receipts::ReceiptError;
-use collieclaw::runtime::{CallStatus, TurnError};
-use collieclaw::security::ApprovalError;
-use collieclaw::sop::{JournalError, SopError};
-use collieclaw::usage::UsageError;
+use collieclaw_agent::memory::MemoryError;
+use collieclaw_agent::plugins::{PluginFolderError, PluginInstallError};
+use collieclaw_agent::receipts::ReceiptError;
+use collieclaw_agent::runtime::{CallStatus, TurnError};
+use collieclaw_agent::security::ApprovalError;
+use collieclaw_agent::sop::{JournalError, SopError};
+use collieclaw_agent::usage::UsageError;
 use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
 
@@ -79,7 +79,7 @@ pub(crate) enum CommandFailure {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
-    Channel(ChannelError),
+    Repl(#[from] ReplError),
     #[error(transparent)]
     Turn(TurnError),
     /// The answer is out, and so is what was refused; only the exit code is left to say it.
@@ -140,7 +140,7 @@ impl CommandFailure {
             | Self::Gateway(
                 GatewayError::Token { .. } | GatewayError::Listen { .. } | GatewayError::Setup(_),
             )
-            | Self::Channel(ChannelError::Terminal(_) | ChannelError::Gateway(_) | ChannelError::Setup(_))
+            | Self::Repl(ReplError::Terminal(_) | ReplError::Setup(_))
             | Self::Plugin(_)
             | Self::PluginFolder(_)
             | Self::Mcp { .. }
@@ -178,7 +178,7 @@ impl CommandFailure {
             | Self::Verify(_)
             | Self::ReceiptChainUnsound
             | Self::Serve(ServeError::Receipt(_)) => 9,
-            Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_exit_code(turn),
+            Self::Turn(turn) | Self::Repl(ReplError::Turn(turn)) => turn_exit_code(turn),
         }
     }
 
@@ -282,15 +282,6 @@ impl CommandFailure {
             }
             Self::InvalidInput { cure, .. } => Some(cure),
             _ => None,
-        }
-    }
-}
-
-impl From<ChannelError> for CommandFailure {
-    fn from(error: ChannelError) -> Self {
-        match error {
-            ChannelError::Gateway(error) => Self::Gateway(error),
-            other => Self::Channel(other),
         }
     }
 }

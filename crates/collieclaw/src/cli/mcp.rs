@@ -5,12 +5,13 @@ mod display;
 use std::time::Duration;
 
 use clap::Subcommand;
-use collieclaw::channels::{AccessToken, escape_line};
-use collieclaw::config::{Config, McpConnection, McpServerSettings};
+use collieclaw::channels::AccessToken;
 use collieclaw::mcp::serve::{ServeTransport, serve};
 use collieclaw::mcp::{McpCallError, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name};
+use collieclaw_agent::config::{Config, McpConnection, McpServerSettings};
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::confirm::confirm;
 use super::environment::CliEnvironment;

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id};
 use collieclaw_gate::GatePolicy;
 use ward_diag::ErrorChain;
 use ward_process::sandbox::SandboxNetwork;
@@ -12,8 +13,6 @@ use ward_process::{OutputTarget, StdinSource};
 
 use super::adapter_protocol::{self, AdapterHandshake, AdapterLineReader, AdapterTask, VERSION};
 use super::server_process::McpProcessControl;
-use crate::tools::shell::next_tree_id;
-use crate::tools::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 
 /// What is told of it when nobody ended it.
 pub(super) const ADAPTER_ENDED: &str = "the program that speaks the protocol has ended";

@@ -5,15 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use collieclaw_agent::config::McpServerSettings;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::ids;
+use collieclaw_agent::receipts::hash_json;
+use collieclaw_agent::security::is_securely_owned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
-
-use crate::config::McpServerSettings;
-use crate::home::AgentHome;
-use crate::ids;
-use crate::receipts::hash_json;
-use crate::security::is_securely_owned;
 
 /// The longest list that is kept.
 const MAX_PIN_BYTES: u64 = 16 << 20;

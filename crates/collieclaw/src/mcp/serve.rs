@@ -11,6 +11,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::ids;
+use collieclaw_agent::receipts::ReceiptError;
+use collieclaw_agent::runtime::{
+    AbsentOperator, CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
+};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use serde_json::Value;
 use thiserror::Error;
@@ -23,10 +28,7 @@ use super::adapter_protocol::{
 };
 use super::pins::PinnedTool;
 use super::server_process::McpProcessControl;
-use crate::channels::{AbsentOperator, AccessToken};
-use crate::ids;
-use crate::receipts::ReceiptError;
-use crate::runtime::{CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
+use crate::channels::AccessToken;
 
 /// Calls that wait for the one before them.
 const MAX_QUEUED_CALLS: usize = 16;

@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use collieclaw_agent::config::McpConnection;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::security::SystemFacts;
+use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id, sandbox_level};
 use collieclaw_gate::{GatePolicy, MachineFacts};
 use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
 use ward_process::sandbox::SandboxNetwork;
 use ward_process::{OutputTarget, ProcessTree, StdinSource, StopLadder, Supervisor};
-
-use crate::config::McpConnection;
-use crate::home::AgentHome;
-use crate::security::SystemFacts;
-use crate::tools::shell::{next_tree_id, sandbox_level};
-use crate::tools::tool_sandbox::{self, SandboxAccess, ToolSandbox};
 
 /// For how long a server is thought to be needed: what it may use of the processors follows from it.
 const EXPECTED_LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -92,7 +90,7 @@ pub(super) fn start_server(
         SystemFacts.find_program(command)
     };
     let program = program.ok_or_else(|| format!("there is no program `{command}` on this machine"))?;
-    let used: tool_sandbox::WorkspaceAccess = workspace.limited_by(ground.policy.autonomy).into();
+    let used: WorkspaceAccess = workspace.limited_by(ground.policy.autonomy).into();
     let reach = SandboxAccess {
         workspace: used,
         network: if *network { SandboxNetwork::On } else { SandboxNetwork::Off },

@@ -6,6 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::config::{McpConnection, McpServerSettings};
+use collieclaw_agent::estop;
+use collieclaw_agent::tools::ToolResult;
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Map, Value};
 use ward_process::{OutputTarget, StdinSource};
@@ -18,9 +21,6 @@ use super::pins::PinnedTool;
 use super::reply_mailbox::{ConnectionEnd, ReplyMailbox, ReplyOutcome, UnsolicitedReply};
 use super::server_process::{McpProcessControl, McpStartContext, start_server};
 use super::stderr_capture::StderrCapture;
-use crate::config::{McpConnection, McpServerSettings};
-use crate::estop;
-use crate::tools::ToolResult;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use collieclaw_agent::config::McpServerSettings;
 use collieclaw_gate::GatePolicy;
 
 use super::pins::PinnedServer;
 use super::session::McpSession;
-use crate::config::McpServerSettings;
 
 /// So long a server may run on after it was taken back, if no turn begins in between.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::tools::truncate_text;
+use collieclaw_agent::tools::truncate_text;
 
 /// Of what a server complained of before it ended.
 const MAX_STDERR_CHARS: usize = 500;

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::config::{McpConnection, McpServerSettings, TOOL_SEPARATOR};
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::runtime::CallGrant;
+use collieclaw_agent::tools::{
+    ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name,
+};
 use collieclaw_gate::{ForeignToolInfo, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
 use collieclaw_providers::secret::{Secret, is_secret_name};
 use serde_json::{Map, Value, json};
@@ -13,13 +19,6 @@ use super::pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
 use super::server_process::McpStartContext;
 use super::session::{McpCallError, McpSession};
 use super::session_pool::{ApprovedServer, McpSessionPool, PooledSession};
-use crate::config::{McpConnection, McpServerSettings};
-use crate::home::AgentHome;
-use crate::runtime::CallGrant;
-use crate::tools::{ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name};
-
-/// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.
-pub(crate) const BETWEEN: &str = "__";
 
 /// What models take at most.
 const LONGEST_NAME: usize = 64;
@@ -28,7 +27,7 @@ const LONGEST_NAME: usize = 64;
 #[must_use]
 pub fn offered_name(server: &str, tool: &str) -> String {
     let letter = |letter: char| if is_tool_name(&format!("x{letter}")) { letter } else { '_' };
-    let name: String = format!("{server}{BETWEEN}{tool}").chars().map(letter).collect();
+    let name: String = format!("{server}{TOOL_SEPARATOR}{tool}").chars().map(letter).collect();
     name.chars().take(LONGEST_NAME).collect()
 }
 
@@ -144,14 +143,6 @@ impl<'s> McpServerSet<'s> {
             }
         }
         tools
-    }
-}
-
-impl McpServerSettings {
-    /// Whether the configuration takes a tool of it.
-    #[must_use]
-    pub fn enables_tool(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.contains(tool))
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use collieclaw::plugins::{PluginFiles, PluginManifest};
+use collieclaw_agent::plugins::{PluginFiles, PluginManifest};
 use collieclaw_providers::cancel::CancelFlag;
 use collieclaw_providers::net::{EventReader, StreamEvent};
 use collieclaw_providers::secret::Secret;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw::runtime::CallStatus;
+use collieclaw_agent::runtime::CallStatus;
 use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::runtime::CallStatus;
+use collieclaw_agent::runtime::CallStatus;
 use collieclaw_gate::AutonomyLevel;
 use collieclaw_providers::cancel::CancelReason;
 use serde_json::{Value, json};

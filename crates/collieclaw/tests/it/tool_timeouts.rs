@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collieclaw::runtime::CallStatus;
-use collieclaw::security::{FileError, ListingDepth};
-use collieclaw::tools::ToolBounds;
+use collieclaw_agent::runtime::CallStatus;
+use collieclaw_agent::security::{FileError, ListingDepth};
+use collieclaw_agent::tools::ToolBounds;
 use collieclaw_providers::cancel::CancelReason;
 use collieclaw_providers::net::CancellableDeadline;
 use serde_json::json;

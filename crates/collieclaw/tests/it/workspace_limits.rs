@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use collieclaw::runtime::CallStatus;
-use collieclaw::security::{FileError, ListingDepth, OutputMode, WorkspaceHandle};
+use collieclaw_agent::runtime::CallStatus;
+use collieclaw_agent::security::{FileError, ListingDepth, OutputMode, WorkspaceHandle};
 use collieclaw_gate::{AutonomyLevel, PathBounds};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 

@@ -8,17 +8,18 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::estop;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::ids;
+use collieclaw_agent::receipts::hash_json;
+use collieclaw_agent::runtime::{
+    AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorQuestion, OperatorReply,
+};
 use collieclaw_gate::RiskLevel;
 use collieclaw_providers::cancel::CancelFlag;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::estop;
-use crate::home::AgentHome;
-use crate::ids;
-use crate::receipts::hash_json;
-use crate::runtime::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorQuestion, OperatorReply};
 
 pub(super) use handlers::{answer, list};
 

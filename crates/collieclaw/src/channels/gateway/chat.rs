@@ -10,6 +10,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use collieclaw_agent::sop::is_run_name;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use super::remote_operator::{ChatEvent, ChatOutcome};
 use super::response::{ErrorResponse, json_response, json_response_with_status, parse_json_body};
 use super::state::GatewayState;
 use crate::listen::TcpPeer;
-use crate::sop::is_run_name;
 use stream::ChatEventStream;
 use turn::RunningTurn;
 

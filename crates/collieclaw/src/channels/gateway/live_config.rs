@@ -4,12 +4,12 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use collieclaw_agent::config::{Config, GatewaySettings};
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::home::AgentHome;
 use collieclaw_gate::AutonomyLevel;
 
 use super::ConfigLoader;
-use crate::config::{Config, GatewaySettings};
-use crate::events::AgentEvent;
-use crate::home::AgentHome;
 
 /// See the module.
 pub(super) struct LiveConfig {

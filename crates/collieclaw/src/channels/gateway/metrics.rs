@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use collieclaw_agent::estop;
 
 use super::response::ErrorResponse;
 use super::state::GatewayState;
-use crate::estop;
 
 #[derive(Default)]
 pub(super) struct GatewayMetrics {

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use collieclaw_agent::config::ReceiptSettings;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::receipts::{self, Receipt, ReceiptError, ReceiptSigning};
 use jiff::Timestamp;
 use serde::Serialize;
 use ward_ledger::verify::{LedgerVerifyError, LogAuthenticity, LogCompleteness};
-
-use crate::config::ReceiptSettings;
-use crate::home::AgentHome;
-use crate::receipts::{self, Receipt, ReceiptError, ReceiptSigning};
 
 /// The log, and what was last known of it.
 pub(super) struct ChainMonitor {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use collieclaw_agent::runtime::{
+    ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
+};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,9 +12,6 @@ use tokio::sync::mpsc::Sender;
 
 use super::approvals::ApprovalView;
 use super::state::GatewayState;
-use crate::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
-};
 
 /// What a client is told of a turn.
 #[derive(Debug, Clone)]

@@ -7,9 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use collieclaw_agent::home::AgentHome;
 use serde::{Deserialize, Serialize};
-
-use crate::home::AgentHome;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RunFileContents {

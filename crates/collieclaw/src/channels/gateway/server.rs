@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use collieclaw_agent::channel::emit_channel_started;
+use collieclaw_agent::runtime::AgentRuntime;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,9 +22,7 @@ use super::blocking_io::MAX_BLOCKING_THREADS;
 use super::run_file::RunFile;
 use super::state::GatewayState;
 use super::{GatewayError, HttpGateway, routes};
-use crate::channels::emit_channel_started;
 use crate::listen::{ConnectionPool, TcpPeer};
-use crate::runtime::AgentRuntime;
 
 /// For one more, the longest idle one gives way. Each costs some kilobytes.
 const MAX_CONNECTIONS: usize = 512;

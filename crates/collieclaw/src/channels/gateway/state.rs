@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::StatusCode;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::runtime::AgentRuntime;
 use collieclaw_providers::cancel::CancelFlag;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, watch};
@@ -21,9 +24,6 @@ use super::response::ErrorResponse;
 use super::token::AccessToken;
 use super::turns::{OpenTurn, TurnGuard};
 use super::{GatewayParts, HttpGateway};
-use crate::events::AgentEvent;
-use crate::home::AgentHome;
-use crate::runtime::AgentRuntime;
 
 pub(super) struct GatewayState {
     pub(super) gateway: HttpGateway,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
+use collieclaw_agent::config::Config;
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
@@ -11,7 +12,6 @@ use tokio::sync::mpsc::Sender;
 use super::remote_operator::{ChatEvent, ChatOutcome};
 use super::response::ErrorResponse;
 use super::state::TURN_RETRY_AFTER;
-use crate::config::Config;
 
 /// By their conversation.
 #[derive(Clone, Default)]

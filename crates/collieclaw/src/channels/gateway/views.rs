@@ -7,6 +7,10 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use collieclaw_agent::estop;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::memory::ConversationMemory;
+use collieclaw_agent::runtime::AgentRuntime;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ward_diag::ErrorChain;
@@ -15,10 +19,6 @@ use super::blocking_io::run_blocking;
 use super::response::{ErrorResponse, json_response, parse_query};
 use super::state::GatewayState;
 use super::{CHANNEL_NAME, OPENAPI};
-use crate::estop;
-use crate::events::AgentEvent;
-use crate::memory::ConversationMemory;
-use crate::runtime::AgentRuntime;
 
 fn static_file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
@@ -76,7 +76,7 @@ pub(super) async fn tools(State(desk): State<Arc<GatewayState>>) -> Result<Respo
 
 /// Every tool there is, and whether the model is told of it here.
 fn tools_json(runtime: &AgentRuntime) -> Value {
-    let tool = |tool: &dyn crate::tools::Tool| {
+    let tool = |tool: &dyn collieclaw_agent::tools::Tool| {
         json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered_tools.contains(tool.name()),
             "parameters": tool.parameters_schema() })
     };

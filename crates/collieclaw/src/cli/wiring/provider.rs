@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::config::{Config, ModelServerSettings, ProviderSettings, RoutingRule};
-use collieclaw::events::{AgentEvent, EventSink};
-use collieclaw::usage::{MeteredProvider, TokenPrice, UsageError};
+use collieclaw_agent::config::{Config, ModelServerSettings, ProviderSettings, RoutingRule};
+use collieclaw_agent::events::{AgentEvent, EventSink};
+use collieclaw_agent::usage::{MeteredProvider, TokenPrice, UsageError};
 use collieclaw_providers::secret::Secret;
 use collieclaw_providers::{
     CircuitBreakerSettings, FallbackObserver, MockFixture, MockProvider, OpenAiProvider, OpenAiSettings,

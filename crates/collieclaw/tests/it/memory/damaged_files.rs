@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use collieclaw::memory::{ConversationMemory, MemoryError};
+use collieclaw_agent::memory::{ConversationMemory, MemoryError};
 use rusqlite::Connection;
 
 use super::support::{MemoryFolder, MemoryRandom, search_excerpts, single_turn_exchange};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use collieclaw::memory::{ConversationMemory, MemoryError};
+use collieclaw_agent::memory::{ConversationMemory, MemoryError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::support::{

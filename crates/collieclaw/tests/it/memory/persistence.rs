@@ -1,6 +1,6 @@
 //! What is kept comes back as it was, whole, and in order.
 
-use collieclaw::memory::{
+use collieclaw_agent::memory::{
     ConversationExchange, ConversationSummary, ConversationTurn, MemoryError, StoredToolResult,
 };
 use collieclaw_providers::{ChatRole, ToolCall};

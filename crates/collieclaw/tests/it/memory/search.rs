@@ -1,6 +1,6 @@
 //! What is found, and in which order.
 
-use collieclaw::memory::{ConversationExchange, ConversationMemory};
+use collieclaw_agent::memory::{ConversationExchange, ConversationMemory};
 use collieclaw_providers::{ChatRole, ToolCall};
 use jiff::SignedDuration;
 use serde_json::json;

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use collieclaw_agent::channel::Channel;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::ids;
+use collieclaw_agent::runtime::{AgentRuntime, OperatorContext, TurnError};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::{ProviderError, hint_metadata};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -10,15 +14,11 @@ use tokio::task::AbortHandle;
 use ward_diag::ErrorChain;
 
 use super::ChatRequestBody;
-use crate::channels::Channel;
 use crate::channels::gateway::remote_operator::{ChatEvent, ChatOutcome, RemoteOperator};
 use crate::channels::gateway::response::ErrorResponse;
 use crate::channels::gateway::state::{GatewayState, TURN_RETRY_AFTER};
 use crate::channels::gateway::turns::TurnGuard;
-use crate::events::AgentEvent;
-use crate::ids;
 use crate::listen::TcpPeer;
-use crate::runtime::{AgentRuntime, OperatorContext, TurnError};
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
 /// answer.

@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
+use collieclaw_agent::config::{self, ConfigContext};
 use ward_diag::SourceText;
 
 use super::*;
-use crate::config::{self, ConfigContext};
 
 const START: SystemTime = SystemTime::UNIX_EPOCH;
 
@@ -17,7 +17,7 @@ fn load(text: &str) -> LoadedConfig {
     let folder = PathBuf::from("/nowhere");
     let home = folder.join(".collieclaw");
     let surroundings = ConfigContext { home, user_home: folder, variables: [].into() };
-    let tools = crate::tools::built_in_tools();
+    let tools = collieclaw_agent::tools::built_in_tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
     let config = config::read(SourceText::new("config.toml", text), &surroundings, &names).unwrap();
     LoadedConfig { policy_hash: config.security.autonomy.to_string(), config, text: text.into() }

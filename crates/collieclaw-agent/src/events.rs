@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use collieclaw_gate::AutonomyLevel;
 use serde_json::{Map, Value};
 
-use crate::channels::escape_line;
+use ward_terminal::escape_line;
 
 mod audit;
 

@@ -20,9 +20,11 @@ use ward_process::sandbox::SandboxNetwork;
 use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
-pub(crate) use executor::{ExecutionOutput, PlanExecutor, next_tree_id};
+pub use executor::next_tree_id;
+pub(crate) use executor::{ExecutionOutput, PlanExecutor};
 pub use probe::SandboxProbe;
-pub(crate) use report::{LineEnd, exit_code, sandbox_level};
+pub use report::sandbox_level;
+pub(crate) use report::{LineEnd, exit_code};
 use vcs_guard::VcsConfigGuard;
 
 /// See the module.

@@ -7,6 +7,9 @@ use std::time::Duration;
 use collieclaw_gate::{AutonomyLevel, RiskLevel, WriteAccess};
 use serde::{Deserialize, Serialize, Serializer};
 
+/// Separates the name of an MCP server from that of its tool. No built-in tool and no plugin has it in a name.
+pub const TOOL_SEPARATOR: &str = "__";
+
 /// Of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PluginSettings {
@@ -107,5 +110,13 @@ fn maybe_in_words<S: Serializer>(duration: &Option<Duration>, serializer: S) -> 
     match duration {
         Some(duration) => super::in_words(duration, serializer),
         None => serializer.serialize_none(),
+    }
+}
+
+impl McpServerSettings {
+    /// Whether the configuration takes a tool of it.
+    #[must_use]
+    pub fn enables_tool(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.contains(tool))
     }
 }

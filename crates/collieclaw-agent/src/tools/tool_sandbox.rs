@@ -68,22 +68,22 @@ const ETC_NETWORK_ALLOWLIST: &[&str] = &[
 
 /// What a program may reach beyond the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SandboxAccess {
+pub struct SandboxAccess {
     /// What of the workspace.
-    pub(crate) workspace: WorkspaceAccess,
+    pub workspace: WorkspaceAccess,
     /// What of the network.
-    pub(crate) network: SandboxNetwork,
+    pub network: SandboxNetwork,
     /// Its program, or a folder of ours that holds it, which it reads and runs.
-    pub(crate) own_program: Option<PathBuf>,
+    pub own_program: Option<PathBuf>,
     /// Folders elsewhere that it reads and runs programs of, without what is closed in them.
-    pub(crate) programs: Vec<PathBuf>,
+    pub programs: Vec<PathBuf>,
     /// How long it may take; what it may use of the processors follows from it.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
 }
 
 /// What of the workspace a program may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkspaceAccess {
+pub enum WorkspaceAccess {
     /// Nothing.
     Closed,
     /// It may read there.
@@ -112,7 +112,7 @@ struct SandboxHost {
 }
 
 /// See the module.
-pub(crate) struct ToolSandbox {
+pub struct ToolSandbox {
     host: &'static SandboxHost,
     sandbox: Sandbox,
     limits: TreeLimits,
@@ -120,8 +120,11 @@ pub(crate) struct ToolSandbox {
 }
 
 impl ToolSandbox {
-    /// Makes it ready. The error says why there is none.
-    pub(crate) fn new(reach: &SandboxAccess, policy: &GatePolicy) -> Result<Self, String> {
+    /// Makes it ready.
+    ///
+    /// # Errors
+    /// With why there is none.
+    pub fn new(reach: &SandboxAccess, policy: &GatePolicy) -> Result<Self, String> {
         let machine = sandbox_host()?;
         Ok(Self {
             host: machine,
@@ -131,12 +134,15 @@ impl ToolSandbox {
         })
     }
 
-    pub(crate) fn supervisor(&self) -> &'static Supervisor {
+    /// The supervisor that starts programs in it.
+    #[must_use]
+    pub fn supervisor(&self) -> &'static Supervisor {
         &self.host.supervisor
     }
 
     /// A program in this room. The first word is its name.
-    pub(crate) fn prepare_spawn(
+    #[must_use]
+    pub fn prepare_spawn(
         &self,
         program: &Path,
         words: &[String],

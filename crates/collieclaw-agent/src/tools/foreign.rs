@@ -8,11 +8,11 @@ use super::{BadArguments, PreparedCall, Tool, schema};
 type CallFactory = Box<dyn Fn(&Value) -> Box<dyn PreparedCall>>;
 
 /// What it says of itself, and what a call with arguments that fit becomes.
-pub(crate) struct ForeignTool {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) schema: Value,
-    pub(crate) make_call: CallFactory,
+pub struct ForeignTool {
+    pub name: String,
+    pub description: String,
+    pub schema: Value,
+    pub make_call: CallFactory,
 }
 
 impl Tool for ForeignTool {

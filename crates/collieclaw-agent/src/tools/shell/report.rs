@@ -129,7 +129,8 @@ impl StreamExcerpt {
 }
 
 /// What of the sandbox is in force: `full`, or what is missing.
-pub(crate) fn sandbox_level(tree: &ProcessTree) -> String {
+#[must_use]
+pub fn sandbox_level(tree: &ProcessTree) -> String {
     describe_missing(&missing_protections(tree))
 }
 

@@ -7,8 +7,8 @@ mod tool_gateway;
 mod turn;
 
 pub use operator::{
-    AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorContext, OperatorQuestion, OperatorReply,
-    ProgressNotice, QuestionChannel,
+    AbsentOperator, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorContext,
+    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel,
 };
 pub use rules::CallRules;
 pub use tool_gateway::{

@@ -2,38 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use collieclaw::mcp::{
+    ApprovedServer, McpServerSet, McpSessionPool, PinnedServer, ToolPinError, offered_name,
+};
+use collieclaw_agent::config::Config;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::plugins::PluginRegistry;
+use collieclaw_agent::tools::{Tool, built_in_tools};
 use serde_json::Value;
-
-use super::{Tool, built_in_tools};
-use crate::config::Config;
-use crate::home::AgentHome;
-use crate::mcp::{ApprovedServer, McpServerSet, McpSessionPool, PinnedServer, ToolPinError, offered_name};
-use crate::plugins::PluginRegistry;
 
 /// What the home holds of others: plugins, and the approved tools of MCP servers. Read once, for the configuration that
 /// names their tools and for the tools themselves.
-pub struct ForeignToolSources {
+pub(crate) struct ForeignToolSources {
     home: AgentHome,
     plugins: PluginRegistry,
     pinned: BTreeMap<String, Result<PinnedServer, ToolPinError>>,
 }
 
 /// What there is.
-pub struct ToolCatalog {
+pub(crate) struct ToolCatalog {
     /// Ours first. No two have the same name.
-    pub tools: Vec<Box<dyn Tool>>,
+    pub(crate) tools: Vec<Box<dyn Tool>>,
     /// What is there and can't be used, in sentences.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// What the tools of others are: a part of the rules, so that a yes that was given for good ends with a new version.
-    pub fingerprints: Vec<Value>,
+    pub(crate) fingerprints: Vec<Value>,
     /// The MCP servers among them.
-    pub servers: Vec<ApprovedServer>,
+    pub(crate) servers: Vec<ApprovedServer>,
 }
 
 impl ForeignToolSources {
     /// What is in a home. Nothing is started.
     #[must_use]
-    pub fn load(home: &AgentHome) -> Self {
+    pub(crate) fn load(home: &AgentHome) -> Self {
         let read = |server: String| Some((server.clone(), PinnedServer::load(home, &server).transpose()?));
         let pinned = PinnedServer::pinned_servers(home).into_iter().filter_map(read).collect();
         Self { home: home.clone(), plugins: PluginRegistry::load(home), pinned }
@@ -41,7 +42,7 @@ impl ForeignToolSources {
 
     /// The names of all tools that a configuration may list.
     #[must_use]
-    pub fn tool_names(&self) -> Vec<String> {
+    pub(crate) fn tool_names(&self) -> Vec<String> {
         let mut names: Vec<String> = built_in_tools().iter().map(|tool| tool.name().to_owned()).collect();
         for plugin in &self.plugins.installed {
             names.extend(plugin.manifest.tools.iter().map(|tool| tool.name.clone()));
@@ -56,7 +57,7 @@ impl ForeignToolSources {
     /// All tools, each as the configuration settles it. Nothing is started. `variables` is our environment; servers that
     /// run already are among the `sessions`.
     #[must_use]
-    pub fn collect_tools(
+    pub(crate) fn collect_tools(
         &self,
         config: &Config,
         variables: &BTreeMap<String, String>,

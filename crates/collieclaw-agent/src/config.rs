@@ -20,7 +20,9 @@ use serde::{Serialize, Serializer};
 
 pub(crate) use expand::parse_duration;
 pub use expand::{ConfigContext, format_duration};
-pub use external_tools::{McpConnection, McpServerSettings, McpSettings, PluginSettings, WorkspaceUse};
+pub use external_tools::{
+    McpConnection, McpServerSettings, McpSettings, PluginSettings, TOOL_SEPARATOR, WorkspaceUse,
+};
 pub use gateway::GatewaySettings;
 pub use providers::{ModelServerSettings, ProviderSettings, ProviderTable, RoutingRule};
 pub use read::{PathChecks, check, read};

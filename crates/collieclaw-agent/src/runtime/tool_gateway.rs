@@ -37,9 +37,9 @@ pub use step::{ActionInProgress, DecidedBy, ProcedureAction};
 /// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent:
 ///
 /// ```compile_fail,E0451
-/// use collieclaw::runtime::Granted;
-/// fn forge(permit: collieclaw_gate::Permit) -> Granted {
-///     Granted { permit }
+/// use collieclaw_agent::runtime::CallGrant;
+/// fn forge(permit: collieclaw_gate::Permit) -> CallGrant {
+///     CallGrant { permit }
 /// }
 /// ```
 #[derive(Debug)]

@@ -7,8 +7,7 @@ use ward_diag::{InvalidValue, Spanned, TomlTable, TomlValue, closest};
 use super::ConfigReader;
 use super::values::{set_if_some, unknown_name};
 use crate::config::expand::parse_duration;
-use crate::config::{ChannelSettings, CliSettings, GatewaySettings};
-use crate::mcp::BETWEEN;
+use crate::config::{ChannelSettings, CliSettings, GatewaySettings, TOOL_SEPARATOR};
 
 /// What a new installation offers to the model (C3.1).
 pub(in crate::config) const DEFAULT_TOOLS: &[&str] =
@@ -59,7 +58,7 @@ impl ConfigReader<'_> {
         for tool in listed.iter().flatten() {
             // What a server offers is known once somebody has approved it, which needs a configuration. And what a
             // plugin had is gone with it, which is no reason to stop everything else: `doctor` tells of it.
-            let is_a_servers = tool.value.contains(BETWEEN);
+            let is_a_servers = tool.value.contains(TOOL_SEPARATOR);
             let known = self.tools.iter().copied();
             let is_a_slip = closest(&tool.value, known.clone()).is_some();
             if !is_a_servers && is_a_slip && !self.tools.contains(&tool.value.as_str()) {

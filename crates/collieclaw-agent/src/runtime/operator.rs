@@ -145,3 +145,20 @@ impl QuestionChannel for QuestionOnlyOperator<'_> {
         self.operator.borrow_mut().ask_question(question)
     }
 }
+
+/// Nobody is there: what needs a yes is denied.
+pub struct AbsentOperator;
+
+impl Operator for AbsentOperator {
+    fn is_available(&self) -> bool {
+        false
+    }
+
+    fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
+        OperatorReply::NobodyAvailable
+    }
+
+    fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        ApprovalAnswer::NobodyAvailable
+    }
+}

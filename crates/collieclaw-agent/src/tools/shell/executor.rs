@@ -409,7 +409,10 @@ fn spawn_failure_exit(error: &SpawnError) -> Option<ProcessExit> {
 }
 
 /// A name that no other tree of this machine has.
-pub(crate) fn next_tree_id() -> Result<TreeId, String> {
+///
+/// # Errors
+/// When the name is not one that a tree can have.
+pub fn next_tree_id() -> Result<TreeId, String> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("collieclaw-{}-{number}", std::process::id());

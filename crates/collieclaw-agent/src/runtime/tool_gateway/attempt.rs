@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{MAX_NAME_BYTES, StepRef, ToolGateway};
-use crate::channels::escape_line;
 use crate::ids;
 use crate::receipts::{CallAttempt, ReceiptError, hash_json};
 use crate::tools::{is_tool_name, truncate_text};
+use ward_terminal::escape_line;
 
 impl ToolGateway {
     pub(super) fn new_attempt(

@@ -1,7 +1,6 @@
 //! What the model may ask for. A tool says what it takes and what it would do; it runs only with a grant of the door.
 
 mod ask_user;
-mod catalog;
 mod file_list;
 mod file_read;
 mod file_write;
@@ -16,9 +15,9 @@ mod timeout;
 pub(crate) mod tool_sandbox;
 mod web_search;
 
-pub use catalog::{ForeignToolSources, ToolCatalog};
-pub(crate) use foreign::ForeignTool;
-pub use shell::SandboxProbe;
+pub use foreign::ForeignTool;
+pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
+pub use tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 
 use std::marker::PhantomData;
 use std::time::Duration;
