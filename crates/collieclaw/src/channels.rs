@@ -8,9 +8,7 @@ mod terminal;
 use collieclaw_agent::runtime::TurnError;
 use thiserror::Error;
 
-pub use gateway::{
-    AccessToken, ConfigFileStamp, GatewayError, GatewayParts, HttpGateway, LoadedConfig, OPENAPI,
-};
+pub use gateway::{ConfigFileStamp, GatewayError, GatewayParts, HttpGateway, LoadedConfig, OPENAPI};
 pub use repl::Repl;
 pub use terminal::{SpinnerAwareWriter, TerminalOperator, TerminalVerbosity};
 

@@ -7,8 +7,5 @@
 //! Nothing here reads configuration from the agent's workspace, starts a shell for a line that the gate has a plan
 //! for, or lets what a tool returned change a rule.
 
-pub mod listen;
-pub mod mcp;
-
 pub mod channels;
 pub mod service;

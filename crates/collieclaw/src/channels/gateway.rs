@@ -21,13 +21,11 @@ mod routes;
 mod run_file;
 mod server;
 mod state;
-mod token;
 mod turns;
 mod views;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use collieclaw_agent::channel::Channel;
@@ -35,11 +33,11 @@ use collieclaw_agent::config::Config;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::runtime::AgentRuntime;
+use collieclaw_listen::AccessToken;
 use thiserror::Error;
 
 pub use live_config::{ConfigFileStamp, LoadedConfig};
 use remote_operator::ChatOutcome;
-pub use token::AccessToken;
 use turns::TurnRegistry;
 
 /// The document that describes the gateway to programs.
@@ -87,20 +85,6 @@ pub struct HttpGateway {
 /// Why there is no gateway.
 #[derive(Debug, Error)]
 pub enum GatewayError {
-    /// The token can't be used.
-    #[error("the token in {} can't be used", .path.display())]
-    Token {
-        /// Where it is.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Somebody else may read the token.
-    #[error("the token in {} can be read or changed by others", .path.display())]
-    TokenNotPrivate {
-        /// Where it is.
-        path: PathBuf,
-    },
     /// The port is somebody else's.
     #[error("can't listen on {address}")]
     Listen {

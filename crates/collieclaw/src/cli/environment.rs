@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use collieclaw::mcp::McpSessionPool;
 use collieclaw_agent::config::ConfigContext;
 use collieclaw_agent::events::{EventFormat, EventLevel};
 use collieclaw_agent::home::AgentHome;
+use collieclaw_mcp::McpSessionPool;
 use collieclaw_providers::CircuitBreakers;
 
 use super::failure::CommandFailure;

@@ -4,8 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use collieclaw::channels::{GatewayError, ReplError};
-use collieclaw::mcp::ToolPinError;
-use collieclaw::mcp::serve::ServeError;
 use collieclaw_agent::memory::MemoryError;
 use collieclaw_agent::plugins::{PluginFolderError, PluginInstallError};
 use collieclaw_agent::receipts::ReceiptError;
@@ -13,6 +11,9 @@ use collieclaw_agent::runtime::{CallStatus, TurnError};
 use collieclaw_agent::security::ApprovalError;
 use collieclaw_agent::sop::{JournalError, SopError};
 use collieclaw_agent::usage::UsageError;
+use collieclaw_listen::TokenError;
+use collieclaw_mcp::ToolPinError;
+use collieclaw_mcp::serve::ServeError;
 use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
 
@@ -42,6 +43,8 @@ pub(crate) enum CommandFailure {
     GatewayDisabled,
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
     #[error("this user has no service manager that answers: {said}")]
     NoServiceManager { said: String },
     #[error("`{what}` failed: {said}")]
@@ -137,9 +140,8 @@ impl CommandFailure {
             | Self::ServiceManagerFailed { .. }
             | Self::ServiceNotInstalled
             | Self::ServiceNotRunning
-            | Self::Gateway(
-                GatewayError::Token { .. } | GatewayError::Listen { .. } | GatewayError::Setup(_),
-            )
+            | Self::Gateway(GatewayError::Listen { .. } | GatewayError::Setup(_))
+            | Self::Token(TokenError::Unusable { .. })
             | Self::Repl(ReplError::Terminal(_) | ReplError::Setup(_))
             | Self::Plugin(_)
             | Self::PluginFolder(_)
@@ -161,7 +163,7 @@ impl CommandFailure {
             | Self::Manifest { .. }
             | Self::CliChannelDisabled
             | Self::GatewayDisabled
-            | Self::Gateway(GatewayError::TokenNotPrivate { .. })
+            | Self::Token(TokenError::NotPrivate { .. })
             | Self::Fixture(_) => 3,
             Self::ToolCall(CallStatus::Denied) | Self::NotConfirmed => 4,
             Self::ToolCall(CallStatus::NobodyToAsk)
@@ -211,9 +213,7 @@ impl CommandFailure {
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
-            Self::Gateway(GatewayError::TokenNotPrivate { .. }) => {
-                Some("`chmod 600` it, or remove it for a new one")
-            }
+            Self::Token(TokenError::NotPrivate { .. }) => Some("`chmod 600` it, or remove it for a new one"),
             Self::Gateway(GatewayError::Listen { .. }) => {
                 Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }

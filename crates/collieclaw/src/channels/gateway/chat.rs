@@ -11,13 +11,13 @@ use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use collieclaw_agent::sop::is_run_name;
+use collieclaw_listen::TcpPeer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::remote_operator::{ChatEvent, ChatOutcome};
 use super::response::{ErrorResponse, json_response, json_response_with_status, parse_json_body};
 use super::state::GatewayState;
-use crate::listen::TcpPeer;
 use stream::ChatEventStream;
 use turn::RunningTurn;
 

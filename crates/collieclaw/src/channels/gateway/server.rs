@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use collieclaw_agent::channel::emit_channel_started;
 use collieclaw_agent::runtime::AgentRuntime;
+use collieclaw_listen::{ConnectionPool, TcpPeer};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,7 +23,6 @@ use super::blocking_io::MAX_BLOCKING_THREADS;
 use super::run_file::RunFile;
 use super::state::GatewayState;
 use super::{GatewayError, HttpGateway, routes};
-use crate::listen::{ConnectionPool, TcpPeer};
 
 /// For one more, the longest idle one gives way. Each costs some kilobytes.
 const MAX_CONNECTIONS: usize = 512;

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::runtime::AgentRuntime;
+use collieclaw_listen::AccessToken;
 use collieclaw_providers::cancel::CancelFlag;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, watch};
@@ -21,7 +22,6 @@ use super::rate_limit::RequestLimiter;
 use super::receipt_chain::ChainMonitor;
 use super::remote_operator::ChatEvent;
 use super::response::ErrorResponse;
-use super::token::AccessToken;
 use super::turns::{OpenTurn, TurnGuard};
 use super::{GatewayParts, HttpGateway};
 

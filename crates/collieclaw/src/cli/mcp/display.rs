@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use collieclaw::mcp::{PinnedTool, PinnedToolChange, offered_name};
 use collieclaw_agent::config::McpServerSettings;
 use collieclaw_agent::tools::schema_fault;
+use collieclaw_mcp::{PinnedTool, PinnedToolChange, offered_name};
 use ward_terminal::{escape_line, escape_lines};
 
 /// The tools that can be used, and why others can't.

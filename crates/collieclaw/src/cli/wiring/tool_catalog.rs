@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use collieclaw::mcp::{
-    ApprovedServer, McpServerSet, McpSessionPool, PinnedServer, ToolPinError, offered_name,
-};
 use collieclaw_agent::config::Config;
 use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::plugins::PluginRegistry;
 use collieclaw_agent::tools::{Tool, built_in_tools};
+use collieclaw_mcp::{
+    ApprovedServer, McpServerSet, McpSessionPool, PinnedServer, ToolPinError, offered_name,
+};
 use serde_json::Value;
 
 /// What the home holds of others: plugins, and the approved tools of MCP servers. Read once, for the configuration that

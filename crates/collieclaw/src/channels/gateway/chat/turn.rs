@@ -7,6 +7,7 @@ use collieclaw_agent::channel::Channel;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
 use collieclaw_agent::runtime::{AgentRuntime, OperatorContext, TurnError};
+use collieclaw_listen::TcpPeer;
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::{ProviderError, hint_metadata};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -18,7 +19,6 @@ use crate::channels::gateway::remote_operator::{ChatEvent, ChatOutcome, RemoteOp
 use crate::channels::gateway::response::ErrorResponse;
 use crate::channels::gateway::state::{GatewayState, TURN_RETRY_AFTER};
 use crate::channels::gateway::turns::TurnGuard;
-use crate::listen::TcpPeer;
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
 /// answer.

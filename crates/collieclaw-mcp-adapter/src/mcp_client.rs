@@ -4,9 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use collieclaw::mcp::adapter_protocol::{
-    AdapterToken, IDLE_TIMEOUT, ListedMcpTool, McpServerReply, McpServerRequest,
-};
+use collieclaw_mcp_ipc::{AdapterToken, IDLE_TIMEOUT, ListedMcpTool, McpServerReply, McpServerRequest};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;

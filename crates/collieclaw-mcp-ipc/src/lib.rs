@@ -12,8 +12,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::pins::PinnedTool;
-
 /// What both must have. The second number is raised with every change of the shapes here.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
@@ -31,6 +29,17 @@ const LONGEST_LIST: usize = 1 << 20;
 const MAX_TRAILING_BYTES: u64 = 4096;
 const TRAILING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_TRAILING_CHARS: usize = 400;
+
+/// A tool, as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedTool {
+    /// Its name at the server.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments, as JSON Schema.
+    pub schema: Value,
+}
 
 /// The first line, ours: what we are, and what the other one is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -145,7 +154,7 @@ pub struct ListedMcpTool {
 }
 
 impl ListedMcpTool {
-    pub(super) fn parse_all(listed: Vec<Self>) -> Result<Vec<PinnedTool>, String> {
+    pub fn parse_all(listed: Vec<Self>) -> Result<Vec<PinnedTool>, String> {
         let length = |tool: &Self| tool.name.len() + tool.description.len() + tool.schema.len();
         if listed.iter().map(length).sum::<usize>() > LONGEST_LIST {
             return Err(format!("its list of tools is longer than {} kB", LONGEST_LIST >> 10));
@@ -232,7 +241,7 @@ pub fn decode_line<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
 }
 
 /// Says something, until then at the latest.
-pub(super) fn send_line(mut to: &UnixStream, value: &impl Serialize, deadline: Instant) -> io::Result<()> {
+pub fn send_line(mut to: &UnixStream, value: &impl Serialize, deadline: Instant) -> io::Result<()> {
     let line = encode_line(value)?;
     let mut rest = line.as_slice();
     while !rest.is_empty() {
@@ -251,10 +260,10 @@ pub(super) fn send_line(mut to: &UnixStream, value: &impl Serialize, deadline: I
 }
 
 /// Hears what is said, line by line.
-pub(super) struct AdapterLineReader(BufReader<UnixStream>);
+pub struct AdapterLineReader(BufReader<UnixStream>);
 
 impl AdapterLineReader {
-    pub(super) fn new(line: UnixStream) -> Self {
+    pub fn new(line: UnixStream) -> Self {
         Self(BufReader::new(line))
     }
 
@@ -262,7 +271,7 @@ impl AdapterLineReader {
     ///
     /// # Errors
     /// When it is no value. That is what a program says when it breaks off, and the error tells it.
-    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut line = Vec::new();
         match self.0.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
             // Whoever ended without having read all that we said.
@@ -277,7 +286,7 @@ impl AdapterLineReader {
     }
 
     /// All that is still said, in one line.
-    pub(super) fn read_trailing_output(&mut self, mut said: Vec<u8>) -> io::Error {
+    pub fn read_trailing_output(&mut self, mut said: Vec<u8>) -> io::Error {
         let _ = self.0.get_ref().set_read_timeout(Some(TRAILING_OUTPUT_TIMEOUT));
         // What has come until the time is over counts.
         let _ = self.0.by_ref().take(MAX_TRAILING_BYTES).read_to_end(&mut said);

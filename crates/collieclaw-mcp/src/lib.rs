@@ -9,7 +9,6 @@
 //! tool, or with [`relay`], and with nothing else.
 
 mod adapter;
-pub mod adapter_protocol;
 mod pins;
 mod reply_mailbox;
 pub mod serve;
@@ -20,7 +19,8 @@ mod stderr_capture;
 mod tool;
 
 pub use adapter::locate_program as speaker;
-pub use pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
+pub use collieclaw_mcp_ipc::PinnedTool;
+pub use pins::{PinnedServer, PinnedToolChange, ToolPinError};
 pub use server_process::McpStartContext;
 pub use session::{McpCallError, McpSession};
 pub use session_pool::{ApprovedServer, McpSessionPool};

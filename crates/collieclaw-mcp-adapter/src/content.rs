@@ -1,6 +1,6 @@
 //! What a server answers, as the model gets it.
 
-use collieclaw::mcp::adapter_protocol::McpServerReply;
+use collieclaw_mcp_ipc::McpServerReply;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 pub(crate) fn format_result(result: &CallToolResult) -> McpServerReply {

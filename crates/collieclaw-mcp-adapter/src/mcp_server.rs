@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use collieclaw::channels::AccessToken;
-use collieclaw::listen::WeakTcpPeer;
-use collieclaw::mcp::PinnedTool;
-use collieclaw::mcp::adapter_protocol::{
-    AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest, ServingEnd,
+use collieclaw_listen::AccessToken;
+use collieclaw_listen::WeakTcpPeer;
+use collieclaw_mcp_ipc::{
+    AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest, PinnedTool, ServingEnd,
 };
 use hyper::http::request::Parts;
 use rmcp::model::{

@@ -16,19 +16,18 @@ use collieclaw_agent::receipts::ReceiptError;
 use collieclaw_agent::runtime::{
     AbsentOperator, CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
 };
+use collieclaw_listen::AccessToken;
+use collieclaw_mcp_ipc::{
+    AdapterLineReader, AdapterTask, AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest, PinnedTool,
+    ServingEnd,
+};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use serde_json::Value;
 use thiserror::Error;
 use ward_process::{OutputTarget, StdinSource};
 
 use super::adapter::{ADAPTER_ENDED, BROKE_OFF, McpAdapter};
-use super::adapter_protocol::{
-    self, AdapterLineReader, AdapterTask, AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest,
-    ServingEnd,
-};
-use super::pins::PinnedTool;
 use super::server_process::McpProcessControl;
-use crate::channels::AccessToken;
 
 /// Calls that wait for the one before them.
 const MAX_QUEUED_CALLS: usize = 16;
@@ -253,7 +252,7 @@ impl ServedCalls {
     fn answer(&self, number: u64, outcome: Result<McpCallOutcome, String>) {
         self.in_progress().remove(&number);
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = adapter_protocol::send_line(
+        let said = collieclaw_mcp_ipc::send_line(
             &line,
             &McpCallReply { number, outcome },
             Instant::now() + ANSWER_TIMEOUT,

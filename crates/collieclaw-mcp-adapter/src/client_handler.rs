@@ -4,7 +4,7 @@
 
 use std::future::{Future, ready};
 
-use collieclaw::mcp::adapter_protocol::McpServerReply;
+use collieclaw_mcp_ipc::McpServerReply;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,

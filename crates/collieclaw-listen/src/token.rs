@@ -3,17 +3,35 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use collieclaw_providers::secret::Secret;
 use data_encoding::HEXLOWER;
 use subtle::ConstantTimeEq;
-
-use super::GatewayError;
+use thiserror::Error;
 
 /// The token. It is compared in a time that tells nothing of it.
 #[derive(Debug, Clone)]
 pub struct AccessToken(Secret);
+
+/// Why there is no token.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The token can't be used.
+    #[error("the token in {} can't be used", .path.display())]
+    Unusable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else may read the token.
+    #[error("the token in {} can be read or changed by others", .path.display())]
+    NotPrivate {
+        /// Where it is.
+        path: PathBuf,
+    },
+}
 
 /// As many as nobody guesses.
 const TOKEN_BYTES: usize = 32;
@@ -23,8 +41,8 @@ impl AccessToken {
     ///
     /// # Errors
     /// When it can't be read or made, or is not its owner's alone.
-    pub fn open_or_create(path: &Path) -> Result<Self, GatewayError> {
-        let failed = |source| GatewayError::Token { path: path.to_owned(), source };
+    pub fn open_or_create(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::Unusable { path: path.to_owned(), source };
         match create_token_file(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(failed)?,
@@ -36,8 +54,8 @@ impl AccessToken {
     ///
     /// # Errors
     /// When it is not there, can't be read, or is not its owner's alone.
-    pub fn read(path: &Path) -> Result<Self, GatewayError> {
-        let failed = |source| GatewayError::Token { path: path.to_owned(), source };
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::Unusable { path: path.to_owned(), source };
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let file = OpenOptions::new()
             .read(true)
@@ -47,7 +65,7 @@ impl AccessToken {
         let known = file.metadata().map_err(failed)?;
         let owner = known.uid() == rustix::process::geteuid().as_raw();
         if !known.is_file() || !owner || known.mode() & 0o077 != 0 {
-            return Err(GatewayError::TokenNotPrivate { path: path.to_owned() });
+            return Err(TokenError::NotPrivate { path: path.to_owned() });
         }
         let mut text = String::new();
         file.take(1 << 10).read_to_string(&mut text).map_err(failed)?;
@@ -111,13 +129,13 @@ mod tests {
         let again = AccessToken::open_or_create(&path).unwrap();
         assert!(token.matches(again.reveal().as_bytes()) && token.reveal().len() == 2 * TOKEN_BYTES);
         assert!(!token.matches(b"") && !token.matches(&token.reveal().as_bytes()[1..]));
-        assert_eq!(format!("{token:?}"), "Token(***)");
+        assert_eq!(format!("{token:?}"), "AccessToken(***)");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-        assert!(matches!(AccessToken::open_or_create(&path), Err(GatewayError::TokenNotPrivate { .. })));
+        assert!(matches!(AccessToken::open_or_create(&path), Err(TokenError::NotPrivate { .. })));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
-        assert!(matches!(AccessToken::open_or_create(&path), Err(GatewayError::Token { .. })));
+        assert!(matches!(AccessToken::open_or_create(&path), Err(TokenError::Unusable { .. })));
     }
 }

@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use collieclaw::channels::AccessToken;
-use collieclaw::listen::{ConnectionPool, TcpPeer};
+use collieclaw_listen::AccessToken;
+use collieclaw_listen::{ConnectionPool, TcpPeer};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id};
 use collieclaw_gate::GatePolicy;
+use collieclaw_mcp_ipc::{AdapterHandshake, AdapterLineReader, AdapterTask, VERSION};
 use ward_diag::ErrorChain;
 use ward_process::sandbox::SandboxNetwork;
 use ward_process::{OutputTarget, StdinSource};
 
-use super::adapter_protocol::{self, AdapterHandshake, AdapterLineReader, AdapterTask, VERSION};
 use super::server_process::McpProcessControl;
 
 /// What is told of it when nobody ended it.
@@ -68,7 +68,7 @@ impl McpAdapter {
             supervisor.spawn(next_tree_id()?, order).map_err(|error| ErrorChain(&error).to_string())?;
         let reins = McpProcessControl::new(tree, supervisor);
         let greeting = AdapterHandshake { version: VERSION.to_owned(), task };
-        if adapter_protocol::send_line(&line, &greeting, Instant::now() + HANDSHAKE_TIMEOUT).is_err() {
+        if collieclaw_mcp_ipc::send_line(&line, &greeting, Instant::now() + HANDSHAKE_TIMEOUT).is_err() {
             let said = AdapterLineReader::new(line).read_trailing_output(Vec::new());
             reins.kill_all();
             return Err(format!("{BROKE_OFF}: {said}"));

@@ -12,10 +12,11 @@ use collieclaw_agent::tools::{
     ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name,
 };
 use collieclaw_gate::{ForeignToolInfo, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
+use collieclaw_mcp_ipc::PinnedTool;
 use collieclaw_providers::secret::{Secret, is_secret_name};
 use serde_json::{Map, Value, json};
 
-use super::pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
+use super::pins::{PinnedServer, PinnedToolChange, ToolPinError};
 use super::server_process::McpStartContext;
 use super::session::{McpCallError, McpSession};
 use super::session_pool::{ApprovedServer, McpSessionPool, PooledSession};

@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use collieclaw_agent::config::{McpConnection, McpServerSettings};
 use collieclaw_agent::estop;
 use collieclaw_agent::tools::ToolResult;
+use collieclaw_mcp_ipc::{
+    AdapterLineReader, AdapterTask, AdapterToken, ListedMcpTool, McpServerReply, McpServerRequest, PinnedTool,
+};
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Map, Value};
 use ward_process::{OutputTarget, StdinSource};
 
 use super::adapter::{ADAPTER_ENDED, BROKE_OFF, McpAdapter};
-use super::adapter_protocol::{
-    self, AdapterLineReader, AdapterTask, AdapterToken, ListedMcpTool, McpServerReply, McpServerRequest,
-};
-use super::pins::PinnedTool;
 use super::reply_mailbox::{ConnectionEnd, ReplyMailbox, ReplyOutcome, UnsolicitedReply};
 use super::server_process::{McpProcessControl, McpStartContext, start_server};
 use super::stderr_capture::StderrCapture;
@@ -180,7 +179,7 @@ impl McpSession {
                 let _ = line.shutdown(Shutdown::Both);
             }
         });
-        let said = adapter_protocol::send_line(&self.socket, question, deadline);
+        let said = collieclaw_mcp_ipc::send_line(&self.socket, question, deadline);
         let trouble = match self.mailbox.wait(deadline) {
             ReplyOutcome::Reply(answer) => return Ok(answer),
             ReplyOutcome::Cancelled => McpCallError::Cancelled,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as Socket;
 use std::time::Duration;
 
-use collieclaw::mcp::adapter_protocol::{LONGEST_LINE, decode_line, encode_line};
+use collieclaw_mcp_ipc::{LONGEST_LINE, decode_line, encode_line};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};

@@ -10,8 +10,9 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::ids;
 use collieclaw_agent::receipts::hash_json;
 use collieclaw_agent::security::is_securely_owned;
+use collieclaw_mcp_ipc::PinnedTool;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 
 /// The longest list that is kept.
@@ -28,17 +29,6 @@ pub struct PinnedServer {
     pub tools: Vec<PinnedTool>,
     /// Their hash.
     hash: String,
-}
-
-/// A tool, as the model is told of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PinnedTool {
-    /// Its name at the server.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// Its arguments, as JSON Schema.
-    pub schema: Value,
 }
 
 /// How a tool differs from what was approved.

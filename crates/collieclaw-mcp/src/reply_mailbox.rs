@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::adapter_protocol::{IDLE_TIMEOUT, McpServerReply};
+use collieclaw_mcp_ipc::{IDLE_TIMEOUT, McpServerReply};
 
 /// As many as a server may say in answer to one question, and some.
 const MAX_CHANGE_NOTICES: u32 = 20_000;

@@ -2,7 +2,7 @@
 //!
 //! It has no rules, no receipts and no files; of keys only the token that its task needs. On one side is the protocol,
 //! on standard input and output or on a loopback address; on the other, on standard error, the line to `collieclaw` with
-//! its few shapes ([`line`](collieclaw::mcp::line)). It either asks a server ([`mcp_client`]) or offers tools to clients
+//! its few shapes ([`line`](collieclaw_mcp_ipc)). It either asks a server ([`mcp_client`]) or offers tools to clients
 //! ([`mcp_server`]), and ends when that line does.
 
 mod client_handler;
@@ -17,12 +17,13 @@ mod receive_budget;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use collieclaw::mcp::adapter_protocol::{AdapterHandshake, AdapterTask, VERSION};
-
+use collieclaw_mcp_ipc::{AdapterHandshake, AdapterTask, VERSION};
 use mcp_client::ServerTransport;
 use mcp_server::OfferTarget;
 
-fn main() -> ExitCode {
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|argument| argument == "--version") {
         // Nothing is left to do when nobody reads it.
         let _ = writeln!(io::stdout(), "collieclaw-mcp {VERSION}");

@@ -2,6 +2,8 @@
 
 mod connections;
 mod peer;
+mod token;
 
 pub use connections::{ActivityGuard, ConnectionPool};
 pub use peer::{TcpPeer, WeakTcpPeer};
+pub use token::{AccessToken, TokenError};
