@@ -1,6 +1,5 @@
 //! How people reach the agent.
 
-mod gateway;
 mod repl;
 mod streaming_operator;
 mod terminal;
@@ -8,7 +7,6 @@ mod terminal;
 use collieclaw_agent::runtime::TurnError;
 use thiserror::Error;
 
-pub use gateway::{ConfigFileStamp, GatewayError, GatewayParts, HttpGateway, LoadedConfig, OPENAPI};
 pub use repl::Repl;
 pub use terminal::{SpinnerAwareWriter, TerminalOperator, TerminalVerbosity};
 

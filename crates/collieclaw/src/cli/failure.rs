@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use collieclaw::channels::{GatewayError, ReplError};
+use collieclaw::channels::ReplError;
 use collieclaw_agent::memory::MemoryError;
 use collieclaw_agent::plugins::{PluginFolderError, PluginInstallError};
 use collieclaw_agent::receipts::ReceiptError;
@@ -11,6 +11,7 @@ use collieclaw_agent::runtime::{CallStatus, TurnError};
 use collieclaw_agent::security::ApprovalError;
 use collieclaw_agent::sop::{JournalError, SopError};
 use collieclaw_agent::usage::UsageError;
+use collieclaw_gateway::GatewayError;
 use collieclaw_listen::TokenError;
 use collieclaw_mcp::ToolPinError;
 use collieclaw_mcp::serve::ServeError;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use collieclaw::channels::{ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig};
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::events::AgentEvent;
+use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig};
 use collieclaw_listen::AccessToken;
 use serde_json::json;
 use ward_diag::{ErrorChain, ReportStyle};

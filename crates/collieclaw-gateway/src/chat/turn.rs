@@ -15,10 +15,10 @@ use tokio::task::AbortHandle;
 use ward_diag::ErrorChain;
 
 use super::ChatRequestBody;
-use crate::channels::gateway::remote_operator::{ChatEvent, ChatOutcome, RemoteOperator};
-use crate::channels::gateway::response::ErrorResponse;
-use crate::channels::gateway::state::{GatewayState, TURN_RETRY_AFTER};
-use crate::channels::gateway::turns::TurnGuard;
+use crate::remote_operator::{ChatEvent, ChatOutcome, RemoteOperator};
+use crate::response::ErrorResponse;
+use crate::state::{GatewayState, TURN_RETRY_AFTER};
+use crate::turns::TurnGuard;
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
 /// answer.

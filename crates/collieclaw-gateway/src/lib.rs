@@ -41,7 +41,7 @@ use remote_operator::ChatOutcome;
 use turns::TurnRegistry;
 
 /// The document that describes the gateway to programs.
-pub const OPENAPI: &str = include_str!("gateway/openapi.json");
+pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// Reads the configuration, or says why it can't.
 type ConfigLoader = Box<dyn Fn() -> Result<LoadedConfig, String> + Send + Sync>;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::turn::RunningTurn;
-use crate::channels::gateway::remote_operator::ChatEvent;
+use crate::remote_operator::ChatEvent;
 
 /// A turn as it is told.
 pub(super) struct ChatEventStream {

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{ApprovalPayload, ApprovalQueue, ApprovalView, SubmittedAnswer};
-use crate::channels::gateway::response::{ErrorResponse, json_response, parse_json_body};
-use crate::channels::gateway::state::GatewayState;
+use crate::response::{ErrorResponse, json_response, parse_json_body};
+use crate::state::GatewayState;
 
 /// What waits, oldest first.
-pub(in crate::channels::gateway) async fn list(State(desk): State<Arc<GatewayState>>) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<GatewayState>>) -> Response {
     let mut shown: Vec<ApprovalView> =
         desk.approvals.lock_pending().values().map(|waiting| waiting.view.clone()).collect();
     shown.sort_by_key(|shown| shown.asked_at);
@@ -36,7 +36,7 @@ struct ApprovalAnswerBody {
 }
 
 /// The answer to one of them.
-pub(in crate::channels::gateway) async fn answer(
+pub(crate) async fn answer(
     State(desk): State<Arc<GatewayState>>,
     id: Result<Path<String>, PathRejection>,
     request: Request,
