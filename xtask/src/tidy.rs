@@ -38,6 +38,7 @@ struct SourceTree {
 
 const CHECKS: &[fn(&SourceTree) -> Vec<LocatedError>] = &[
     dependency_rules::product_boundaries,
+    dependency_rules::collieclaw_arrows,
     dependency_rules::pure_crates,
     manifests::inheritance,
     modules::orphans,

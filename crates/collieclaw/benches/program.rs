@@ -177,7 +177,7 @@ fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
     for of_the_chain in ["sequence", "previous_hash", "receipt_hash", "key_id", "mac"] {
         receipt.remove(of_the_chain);
     }
-    let format = collieclaw::receipts::ledger_format();
+    let format = collieclaw_agent::receipts::ledger_format();
     let key = house.folder.join(".collieclaw/receipts.key");
     let key = ward_ledger::LedgerKey::load(&key).map_err(std::io::Error::other)?;
     let options = ward_ledger::LedgerOptions::new(format.clone()).with_key(key.clone());

@@ -6,18 +6,19 @@ use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::AbsentOperator;
-use collieclaw::config::{self, ConfigContext, SetupChoices, config_template};
-use collieclaw::events::{EventFormat, EventLevel, EventSink};
-use collieclaw::home::AgentHome;
-use collieclaw::memory::ConversationMemory;
-use collieclaw::providers::MockProvider;
-use collieclaw::receipts::{ReceiptLog, ReceiptSigning};
-use collieclaw::runtime::{AgentRuntime, CallRules, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
-use collieclaw::security::{SystemFacts, WorkspaceHandle};
-use collieclaw::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
-use collieclaw::tools::built_in_tools;
+use collieclaw_agent::config::{self, ConfigContext, SetupChoices, config_template};
+use collieclaw_agent::events::{EventFormat, EventLevel, EventSink};
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::memory::ConversationMemory;
+use collieclaw_agent::receipts::{ReceiptLog, ReceiptSigning};
+use collieclaw_agent::runtime::{
+    AbsentOperator, AgentRuntime, CallRules, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
+};
+use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
+use collieclaw_agent::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
+use collieclaw_agent::tools::built_in_tools;
+use collieclaw_providers::MockProvider;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 use ward_diag::SourceText;

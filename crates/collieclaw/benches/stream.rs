@@ -11,8 +11,8 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::providers::{ChatMessage, ChatRequest, DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::{ChatMessage, ChatRequest, DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 

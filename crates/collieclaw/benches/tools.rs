@@ -7,20 +7,20 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::events::{EventFormat, EventLevel, EventSink};
-use collieclaw::home::AgentHome;
-use collieclaw::memory::ConversationMemory;
-use collieclaw::receipts::ReceiptLog;
-use collieclaw::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
-    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+use collieclaw_agent::events::{EventFormat, EventLevel, EventSink};
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::memory::ConversationMemory;
+use collieclaw_agent::receipts::ReceiptLog;
+use collieclaw_agent::runtime::{
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext,
+    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
-use collieclaw::security::{SystemFacts, WorkspaceHandle};
-use collieclaw::tools::{
+use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
+use collieclaw_agent::tools::{
     BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, built_in_tools,
 };
 use collieclaw_gate::{AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, GatePolicy, GateRequest, PathBounds};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 

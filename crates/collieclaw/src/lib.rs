@@ -1,35 +1,7 @@
-//! CollieClaw: an agent runtime in which every tool call passes a gate and leaves a receipt.
+//! The parts of the program `collieclaw` that are its own: how people at a terminal reach the agent, and the service.
 //!
-//! A message goes round in [`runtime`]: model, calls, results, answer. A call takes one way only, through the door
-//! there: arguments, gate, approval, stop, intent, sandbox, receipt. A tool can't be run without a
-//! [`runtime::CallGrant`], and only the door makes one.
-//!
-//! Nothing here reads configuration from the agent's workspace, starts a shell for a line that the gate has a plan
-//! for, or lets what a tool returned change a rule.
-
-pub mod cancel;
-pub mod home;
-pub mod ids;
-pub mod secret;
-mod sqlite;
-
-pub mod config;
-pub mod estop;
-pub mod events;
-
-pub mod memory;
-pub mod net;
-pub mod providers;
-pub mod receipts;
-pub mod security;
-pub mod tools;
-pub mod usage;
-
-pub mod listen;
-pub mod mcp;
-pub mod plugins;
+//! The program puts these together with the agent core (`collieclaw-agent`), the gateway (`collieclaw-gateway`) and
+//! MCP (`collieclaw-mcp`); start at `cli/wiring.rs`.
 
 pub mod channels;
-pub mod runtime;
 pub mod service;
-pub mod sop;

@@ -17,6 +17,41 @@ const RUNTIMES: &[&str] =
 const SYSTEM_CRATES: &[&str] =
     &["cap-std", "getrandom", "libc", "nix", "rand", "rustix", "tempfile", "tracing"];
 
+/// The crates of CollieClaw, each with those of them that it may use. Every arrow points at the core; only the program
+/// at the end knows them all.
+const COLLIECLAW_ARROWS: &[(&str, &[&str])] = &[
+    ("collieclaw-gate", &[]),
+    ("collieclaw-providers", &["collieclaw-gate"]),
+    ("collieclaw-agent", &["collieclaw-gate", "collieclaw-providers"]),
+    ("collieclaw-listen", &["collieclaw-providers"]),
+    ("collieclaw-mcp-ipc", &["collieclaw-providers"]),
+    ("collieclaw-mcp-adapter", &["collieclaw-listen", "collieclaw-mcp-ipc"]),
+    (
+        "collieclaw-mcp",
+        &[
+            "collieclaw-agent",
+            "collieclaw-gate",
+            "collieclaw-listen",
+            "collieclaw-mcp-ipc",
+            "collieclaw-providers",
+        ],
+    ),
+    (
+        "collieclaw-gateway",
+        &["collieclaw-agent", "collieclaw-gate", "collieclaw-listen", "collieclaw-providers"],
+    ),
+];
+
+/// Libraries that reach the network or a database, with the only crates of CollieClaw that may depend on them.
+const COLLIECLAW_LIBRARIES: &[(&str, &[&str])] = &[
+    ("axum", &["collieclaw-gateway"]),
+    ("hyper", &["collieclaw-gateway", "collieclaw-mcp-adapter"]),
+    ("rmcp", &["collieclaw-mcp-adapter"]),
+    ("rusqlite", &["collieclaw-agent"]),
+    ("tokio", &["collieclaw-gateway", "collieclaw-listen", "collieclaw-mcp-adapter"]),
+    ("ureq", &["collieclaw-providers"]),
+];
+
 /// The product that a crate belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CrateOwner {
@@ -73,7 +108,30 @@ pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// Pure crates use no system-call crate, and reach no I/O crate through any other member.
+/// Each crate of CollieClaw uses only the crates and the libraries that it was split off for.
+pub(super) fn collieclaw_arrows(model: &SourceTree) -> Vec<LocatedError> {
+    let mut faults = Vec::new();
+    let ours =
+        model.packages.iter().filter(|package| owner_of(&package.name) == Some(CrateOwner::CollieClaw));
+    for package in ours {
+        let name = package.name.as_str();
+        let allowed = COLLIECLAW_ARROWS.iter().find(|(user, _)| *user == name).map(|(_, used)| *used);
+        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind.is_none()) {
+            let used = dependency.name.as_str();
+            let is_ours = owner_of(used) == Some(CrateOwner::CollieClaw);
+            let against_arrow = is_ours && allowed.is_some_and(|allowed| !allowed.contains(&used));
+            let confined = COLLIECLAW_LIBRARIES.iter().find(|(library, _)| *library == used);
+            if against_arrow || confined.is_some_and(|(_, users)| !users.contains(&name)) {
+                let place = package.manifest_path.display().to_string();
+                let cure = "move the code to a crate that may, or invert the dependency with a trait";
+                faults.push(LocatedError::new(place, format!("`{name}` may not use `{used}`"), cure));
+            }
+        }
+    }
+    faults
+}
+
+/// The pure crates use no door to the system, and reach no runtime on any way through the workspace.
 pub(super) fn pure_crates(model: &SourceTree) -> Vec<LocatedError> {
     let members: BTreeMap<_, _> =
         model.packages.iter().map(|member| (member.name.as_str(), member)).collect();
@@ -147,6 +205,24 @@ mod tests {
                 "crates/ward-ledger/Cargo.toml: `ward-ledger` may not know `shepherd-core`",
                 "crates/shepherd-cli/Cargo.toml: `shepherd-cli` may not know `xtask`",
                 "crates/helper/Cargo.toml: crate `helper` belongs to nobody",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_arrow_against_the_core_or_a_library_in_the_wrong_crate_is_found() {
+        let model = SourceTree::default()
+            .with_package("collieclaw-providers", &["collieclaw-gate", "ureq", "collieclaw-agent"])
+            .with_package("collieclaw-agent", &["collieclaw-providers", "rusqlite", "dev tokio"])
+            .with_package("collieclaw-gateway", &["collieclaw-agent", "axum", "collieclaw-mcp"])
+            .with_package("collieclaw", &["collieclaw-agent", "collieclaw-gateway", "rmcp"])
+            .with_package("shepherd-store", &["rusqlite"]);
+        assert_eq!(
+            messages(collieclaw_arrows, &model),
+            [
+                "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` may not use `collieclaw-agent`",
+                "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` may not use `collieclaw-mcp`",
+                "crates/collieclaw/Cargo.toml: `collieclaw` may not use `rmcp`",
             ]
         );
     }

@@ -34,9 +34,12 @@ pub(super) fn banned_words(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// Libraries that one program is there for, and the folder of that program: linked into another they would be as large
-/// there, and read what strangers write.
-const CONFINED: &[(&str, &str)] = &[("rmcp", "crates/collieclaw/src/bin/collieclaw-mcp")];
+/// Libraries that one program is there for, and the only place that may use them. Linked into another program they would
+/// make it as large, and read the messages of strangers there.
+const CONFINED: &[(&str, &str)] = &[
+    ("rmcp", "crates/collieclaw-mcp-adapter"),
+    ("collieclaw_mcp_adapter", "crates/collieclaw/src/bin/collieclaw-mcp.rs"),
+];
 
 /// A library that is confined to a program of its own isn't used elsewhere.
 pub(super) fn confined_libraries(model: &SourceTree) -> Vec<LocatedError> {
@@ -143,12 +146,17 @@ mod tests {
     #[test]
     fn a_library_with_a_program_of_its_own_is_used_nowhere_else() {
         let model = SourceTree::of_texts(&[
-            ("crates/collieclaw/src/bin/collieclaw-mcp/ask.rs", "use rmcp::model;"),
-            ("crates/collieclaw/src/mcp.rs", "// rmcp\nuse rmcp::model;"),
+            ("crates/collieclaw-mcp-adapter/src/ask.rs", "use rmcp::model;"),
+            ("crates/collieclaw-mcp/src/lib.rs", "// rmcp\nuse rmcp::model;"),
+            ("crates/collieclaw/src/bin/collieclaw-mcp.rs", "fn main() { collieclaw_mcp_adapter::main() }"),
+            ("crates/collieclaw/src/main.rs", "use collieclaw_mcp_adapter::main;"),
         ]);
         assert_eq!(
             messages(confined_libraries, &model),
-            ["crates/collieclaw/src/mcp.rs:2: `rmcp` is used outside of its program"]
+            [
+                "crates/collieclaw-mcp/src/lib.rs:2: `rmcp` is used outside of its program",
+                "crates/collieclaw/src/main.rs:1: `collieclaw_mcp_adapter` is used outside of its program",
+            ]
         );
     }
 

@@ -1,7 +1,7 @@
 //! Talk that never was, with the words as unequal as they are in real talk.
 
-use collieclaw::memory::{ConversationExchange, ConversationTurn};
-use collieclaw::providers::ChatRole;
+use collieclaw_agent::memory::{ConversationExchange, ConversationTurn};
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::Map;
 

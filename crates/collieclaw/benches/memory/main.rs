@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
-use collieclaw::memory::ConversationMemory;
+use collieclaw_agent::memory::ConversationMemory;
 use tempfile::TempDir;
 use ward_bench::{
     BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, percentile, report, timed,

@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
-use collieclaw::providers::ChatRole;
+use collieclaw_agent::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::{Map, json};
 

@@ -6,20 +6,22 @@ mod history;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
+use collieclaw_agent::channel::{Channel, emit_channel_started};
+use collieclaw_agent::estop;
+use collieclaw_agent::events::{AgentEvent, EventFormat};
+use collieclaw_agent::ids;
+use collieclaw_agent::runtime::{AgentRuntime, CallOutcome, Operator, OperatorContext, TurnError};
+use collieclaw_providers::cancel::CancelFlag;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config as EditorConfig, Editor};
 use serde_json::{Map, Value};
 
+use super::ReplError;
 use super::streaming_operator::StreamingOperator;
-use super::{Channel, ChannelError, emit_channel_started, escape_lines};
-use crate::cancel::CancelFlag;
-use crate::estop;
-use crate::events::{AgentEvent, EventFormat};
-use crate::ids;
-use crate::runtime::{AgentRuntime, CallOutcome, Operator, OperatorContext, TurnError};
 use commands::{CommandCompleter, ReplInput};
 use history::HistoryFile;
+use ward_terminal::escape_lines;
 
 /// The channel `cli`.
 pub struct Repl<'r> {
@@ -56,7 +58,7 @@ type LineEditor = Editor<CommandCompleter, FileHistory>;
 const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
-    fn serve(&mut self, runtime: &AgentRuntime) -> Result<(), ChannelError> {
+    fn serve(&mut self, runtime: &AgentRuntime) -> Result<(), ReplError> {
         // Where answers go into a file, the prompt is for whoever types.
         let elsewhere = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
         let behavior = if elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
@@ -72,7 +74,7 @@ impl Repl<'_> {
         runtime: &AgentRuntime,
         editor: &mut LineEditor,
         typed: &mut HistoryFile,
-    ) -> Result<(), ChannelError> {
+    ) -> Result<(), ReplError> {
         loop {
             match editor.readline("collieclaw> ") {
                 Ok(line) => {
@@ -90,7 +92,7 @@ impl Repl<'_> {
         }
     }
 
-    fn handle_line(&mut self, runtime: &AgentRuntime, line: &str) -> Result<ReplControl, ChannelError> {
+    fn handle_line(&mut self, runtime: &AgentRuntime, line: &str) -> Result<ReplControl, ReplError> {
         match commands::parse_line(line) {
             ReplInput::Empty => {}
             ReplInput::Exit => return Ok(ReplControl::Exit),
@@ -111,7 +113,7 @@ impl Repl<'_> {
         Ok(ReplControl::Continue)
     }
 
-    fn run_turn(&mut self, runtime: &AgentRuntime, message: &str) -> Result<(), ChannelError> {
+    fn run_turn(&mut self, runtime: &AgentRuntime, message: &str) -> Result<(), ReplError> {
         let cancel = CancelFlag::new()?;
         (self.on_turn)(Some(cancel.clone()));
         let watched = self.supports_draft_updates();
@@ -158,7 +160,9 @@ impl Channel for Repl<'_> {
         "cli"
     }
 
-    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ChannelError> {
+    type Error = ReplError;
+
+    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ReplError> {
         emit_channel_started(self, &runtime);
         self.print_remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
         if estop::is_set(&runtime.tool_gateway.home) {

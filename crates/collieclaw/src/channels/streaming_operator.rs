@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use super::escape_lines;
-use crate::runtime::{
+use collieclaw_agent::runtime::{
     ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
 };
+use ward_terminal::escape_lines;
 
 /// Shows what comes, and passes everything else on to whoever is asked.
 pub(super) struct StreamingOperator<'l> {

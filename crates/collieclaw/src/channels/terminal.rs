@@ -5,37 +5,20 @@ mod spinner;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use collieclaw_providers::cancel::CancelFlag;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
-use super::escape::{escape_line, escape_lines};
-use crate::cancel::CancelFlag;
-use crate::runtime::{
+use collieclaw_agent::runtime::{
     AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply,
     ProgressNotice,
 };
-use crate::tools::truncate_text;
+use collieclaw_agent::tools::truncate_text;
 use spinner::Spinner;
 pub use spinner::SpinnerAwareWriter;
-
-/// Nobody is there: what needs a yes is denied.
-pub struct AbsentOperator;
-
-impl Operator for AbsentOperator {
-    fn is_available(&self) -> bool {
-        false
-    }
-
-    fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
-        OperatorReply::NobodyAvailable
-    }
-
-    fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
-        ApprovalAnswer::NobodyAvailable
-    }
-}
+use ward_terminal::{escape_line, escape_lines};
 
 /// A person at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
 /// output is for the answer.

@@ -1,13 +1,14 @@
 //! `agent`: at a prompt, or one turn.
 
 use clap::Args;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::{Channel, Repl};
-use collieclaw::events::AgentEvent;
-use collieclaw::ids;
-use collieclaw::providers::hint_metadata;
-use collieclaw::runtime::{AgentRuntime, OperatorContext};
-use collieclaw::sop::is_run_name;
+use collieclaw::channels::Repl;
+use collieclaw_agent::channel::Channel;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_agent::ids;
+use collieclaw_agent::runtime::{AgentRuntime, OperatorContext};
+use collieclaw_agent::sop::is_run_name;
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::hint_metadata;
 use serde_json::{Map, Value, json};
 use ward_diag::ErrorChain;
 

@@ -1,9 +1,11 @@
 //! `approval`: what was said yes to for good.
 
 use clap::Subcommand;
-use collieclaw::channels::escape_line;
-use collieclaw::security::{Approval as Kept, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
+use collieclaw_agent::security::{
+    Approval as Kept, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval,
+};
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use collieclaw::channels::escape_line;
-use collieclaw::config::Config;
-use collieclaw::estop;
-use collieclaw::mcp::{self, serve::ServeError};
-use collieclaw::tools::SandboxProbe;
+use collieclaw_agent::config::Config;
+use collieclaw_agent::estop;
+use collieclaw_agent::tools::SandboxProbe;
+use collieclaw_mcp::serve::ServeError;
 use serde::Serialize;
 use ward_diag::ErrorChain;
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
@@ -123,13 +123,14 @@ fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment)
 
 /// Whether there is what speaks with MCP servers and clients.
 fn check_mcp_helper() -> DoctorFinding {
-    let (ok, detail, cure) = match mcp::speaker().and_then(|program| check_helper_version(&program)) {
-        Ok(program) => (true, format!("spoken by {program}"), None),
-        Err(why) => {
-            let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
-            (false, why, cure)
-        }
-    };
+    let (ok, detail, cure) =
+        match collieclaw_mcp::speaker().and_then(|program| check_helper_version(&program)) {
+            Ok(program) => (true, format!("spoken by {program}"), None),
+            Err(why) => {
+                let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
+                (false, why, cure)
+            }
+        };
     DoctorFinding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
@@ -138,7 +139,7 @@ fn check_helper_version(program: &Path) -> Result<String, String> {
     let path = program.display();
     let said = std::process::Command::new(program).arg("--version").output();
     let said = said.map_err(|error| format!("{path} can't be started: {error}"))?;
-    let ours = format!("collieclaw-mcp {}\n", mcp::adapter_protocol::VERSION);
+    let ours = format!("collieclaw-mcp {}\n", collieclaw_mcp_ipc::VERSION);
     match String::from_utf8_lossy(&said.stdout) {
         said if said == ours => Ok(path.to_string()),
         said => Err(format!("{path} has the version `{}`, not ours", escape_line(said.trim()))),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use collieclaw::config::ConfigContext;
-use collieclaw::events::{EventFormat, EventLevel};
-use collieclaw::home::AgentHome;
-use collieclaw::mcp::McpSessionPool;
-use collieclaw::providers::CircuitBreakers;
+use collieclaw_agent::config::ConfigContext;
+use collieclaw_agent::events::{EventFormat, EventLevel};
+use collieclaw_agent::home::AgentHome;
+use collieclaw_mcp::McpSessionPool;
+use collieclaw_providers::CircuitBreakers;
 
 use super::failure::CommandFailure;
 

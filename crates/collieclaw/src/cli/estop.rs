@@ -1,8 +1,8 @@
 //! `estop`: stops every tool, everywhere, now.
 
 use clap::Args;
-use collieclaw::estop;
-use collieclaw::events::AgentEvent;
+use collieclaw_agent::estop;
+use collieclaw_agent::events::AgentEvent;
 use serde_json::json;
 
 use super::environment::CliEnvironment;

@@ -3,18 +3,20 @@
 use std::io;
 use std::path::PathBuf;
 
-use collieclaw::cancel::CancelReason;
-use collieclaw::channels::{ChannelError, GatewayError};
-use collieclaw::mcp::ToolPinError;
-use collieclaw::mcp::serve::ServeError;
-use collieclaw::memory::MemoryError;
-use collieclaw::plugins::{PluginFolderError, PluginInstallError};
-use collieclaw::providers::{FixtureError, ProviderError};
-use collieclaw::receipts::ReceiptError;
-use collieclaw::runtime::{CallOutcome, TurnError};
-use collieclaw::security::ApprovalError;
-use collieclaw::sop::{JournalError, SopError};
-use collieclaw::usage::UsageError;
+use collieclaw::channels::ReplError;
+use collieclaw_agent::memory::MemoryError;
+use collieclaw_agent::plugins::{PluginFolderError, PluginInstallError};
+use collieclaw_agent::receipts::ReceiptError;
+use collieclaw_agent::runtime::{CallOutcome, TurnError};
+use collieclaw_agent::security::ApprovalError;
+use collieclaw_agent::sop::{JournalError, SopError};
+use collieclaw_agent::usage::UsageError;
+use collieclaw_gateway::GatewayError;
+use collieclaw_listen::TokenError;
+use collieclaw_mcp::ToolPinError;
+use collieclaw_mcp::serve::ServeError;
+use collieclaw_providers::cancel::CancelReason;
+use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -43,6 +45,8 @@ pub(crate) enum CommandFailure {
     GatewayDisabled,
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
     #[error("this user has no service manager that answers: {said}")]
     NoServiceManager { said: String },
     #[error("`{what}` failed: {said}")]
@@ -80,7 +84,7 @@ pub(crate) enum CommandFailure {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
-    Channel(ChannelError),
+    Repl(#[from] ReplError),
     #[error(transparent)]
     Turn(TurnError),
     #[error("a tool call was made and failed")]
@@ -143,10 +147,9 @@ impl CommandFailure {
             | Self::ServiceManagerFailed { .. }
             | Self::ServiceNotInstalled
             | Self::ServiceNotRunning
-            | Self::Gateway(
-                GatewayError::Token { .. } | GatewayError::Listen { .. } | GatewayError::Setup(_),
-            )
-            | Self::Channel(ChannelError::Terminal(_) | ChannelError::Gateway(_) | ChannelError::Setup(_))
+            | Self::Gateway(GatewayError::Listen { .. } | GatewayError::Setup(_))
+            | Self::Token(TokenError::Unusable { .. })
+            | Self::Repl(ReplError::Terminal(_) | ReplError::Setup(_))
             | Self::Plugin(_)
             | Self::PluginFolder(_)
             | Self::Mcp { .. }
@@ -167,7 +170,7 @@ impl CommandFailure {
             | Self::Manifest { .. }
             | Self::CliChannelDisabled
             | Self::GatewayDisabled
-            | Self::Gateway(GatewayError::TokenNotPrivate { .. })
+            | Self::Token(TokenError::NotPrivate { .. })
             | Self::Fixture(_) => 3,
             Self::CallDenied | Self::NotConfirmed => 4,
             Self::NobodyToAsk
@@ -182,7 +185,7 @@ impl CommandFailure {
             | Self::Verify(_)
             | Self::ReceiptChainUnsound
             | Self::Serve(ServeError::Receipt(_)) => 9,
-            Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_exit_code(turn),
+            Self::Turn(turn) | Self::Repl(ReplError::Turn(turn)) => turn_exit_code(turn),
         }
     }
 
@@ -215,9 +218,7 @@ impl CommandFailure {
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
-            Self::Gateway(GatewayError::TokenNotPrivate { .. }) => {
-                Some("`chmod 600` it, or remove it for a new one")
-            }
+            Self::Token(TokenError::NotPrivate { .. }) => Some("`chmod 600` it, or remove it for a new one"),
             Self::Gateway(GatewayError::Listen { .. }) => {
                 Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }
@@ -284,15 +285,6 @@ impl CommandFailure {
             }
             Self::InvalidInput { cure, .. } => Some(cure),
             _ => None,
-        }
-    }
-}
-
-impl From<ChannelError> for CommandFailure {
-    fn from(error: ChannelError) -> Self {
-        match error {
-            ChannelError::Gateway(error) => Self::Gateway(error),
-            other => Self::Channel(other),
         }
     }
 }

@@ -5,19 +5,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use collieclaw::channels::{
-    AccessToken, Channel, ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig,
-};
-use collieclaw::config::Config;
-use collieclaw::events::AgentEvent;
-use collieclaw::tools::ForeignToolSources;
+use collieclaw_agent::channel::Channel;
+use collieclaw_agent::config::Config;
+use collieclaw_agent::events::AgentEvent;
+use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig};
+use collieclaw_listen::AccessToken;
 use serde_json::json;
 use ward_diag::{ErrorChain, ReportStyle};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::output::OutputPrinter;
-use super::wiring::{self, LoadedSetup};
+use super::wiring::{self, ForeignToolSources, LoadedSetup};
 
 #[derive(Args)]
 #[command(

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw::config::{Config, ProviderSettings, SetupChoices, config_template};
+use collieclaw_agent::config::{Config, ProviderSettings, SetupChoices, config_template};
 use serde::Serialize;
 
 use super::environment::CliEnvironment;

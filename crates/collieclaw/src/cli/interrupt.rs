@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use signal_hook::consts::{SIGINT, SIGTSTP};
 use signal_hook::iterator::Signals;
 

@@ -5,12 +5,13 @@ mod display;
 use std::time::Duration;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::{AccessToken, escape_line};
-use collieclaw::config::{Config, McpConnection, McpServerSettings};
-use collieclaw::mcp::serve::{ServeTransport, serve};
-use collieclaw::mcp::{McpCallError, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name};
+use collieclaw_agent::config::{Config, McpConnection, McpServerSettings};
+use collieclaw_listen::AccessToken;
+use collieclaw_mcp::serve::{ServeTransport, serve};
+use collieclaw_mcp::{McpCallError, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::confirm::confirm;
 use super::environment::CliEnvironment;

@@ -1,11 +1,11 @@
 //! `memory`: what was said.
 
 use clap::Subcommand;
-use collieclaw::channels::{escape_line, escape_lines};
-use collieclaw::config::Config;
-use collieclaw::memory::ConversationTurn;
-use collieclaw::providers::ChatRole;
+use collieclaw_agent::config::Config;
+use collieclaw_agent::memory::ConversationTurn;
+use collieclaw_providers::ChatRole;
 use serde_json::json;
+use ward_terminal::{escape_line, escape_lines};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
@@ -62,7 +62,7 @@ pub(crate) fn run(
         MemoryCommand::List { limit } => {
             let conversations = memory.conversations(*limit)?;
             screen.print_answer(&conversations, || {
-                let row = |one: &collieclaw::memory::ConversationSummary| {
+                let row = |one: &collieclaw_agent::memory::ConversationSummary| {
                     vec![
                         escape_line(&one.conversation_id),
                         format_timestamp(one.last),
@@ -79,7 +79,7 @@ pub(crate) fn run(
         MemoryCommand::Search { query, limit } => {
             let found = memory.search(&query.join(" "), *limit)?;
             screen.print_answer(&found, || {
-                let row = |one: &collieclaw::memory::FoundTurn| {
+                let row = |one: &collieclaw_agent::memory::FoundTurn| {
                     vec![
                         escape_line(&one.conversation_id),
                         format_timestamp(one.timestamp),

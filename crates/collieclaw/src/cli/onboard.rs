@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::escape_line;
-use collieclaw::config::{SetupChoices, config_template};
+use collieclaw_agent::config::{SetupChoices, config_template};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

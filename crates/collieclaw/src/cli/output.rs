@@ -4,12 +4,12 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use collieclaw::channels::escape_lines;
-use collieclaw::events::{AgentEvent, EventFormat, EventLevel, EventSink};
+use collieclaw_agent::events::{AgentEvent, EventFormat, EventLevel, EventSink};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 use ward_diag::{ErrorChain, FaultReport, ReportStyle};
+use ward_terminal::escape_lines;
 
 use super::arguments::OutputFormat;
 use super::environment;

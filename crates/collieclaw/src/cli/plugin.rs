@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use collieclaw::channels::escape_line;
-use collieclaw::config::{PluginSettings, WorkspaceUse, format_duration};
-use collieclaw::plugins::{
+use collieclaw_agent::config::{PluginSettings, WorkspaceUse, format_duration};
+use collieclaw_agent::plugins::{
     InstalledPlugin, PluginFiles, PluginManifest, PluginRegistry, PluginTool, install, remove,
 };
-use collieclaw::tools;
+use collieclaw_agent::tools;
 use collieclaw_gate::RiskLevel;
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::confirm::confirm;
 use super::environment::CliEnvironment;

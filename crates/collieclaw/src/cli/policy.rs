@@ -1,9 +1,9 @@
 //! `policy explain`: what the gate would decide, and why. Nothing runs.
 
 use clap::Subcommand;
-use collieclaw::channels::escape_line;
-use collieclaw::runtime::{ToolOffer, ToolRequest};
+use collieclaw_agent::runtime::{ToolOffer, ToolRequest};
 use collieclaw_gate::GateVerdict;
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::escape_line;
-use collieclaw::config::{ModelServerSettings, ProviderSettings};
+use collieclaw_agent::config::{ModelServerSettings, ProviderSettings};
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

@@ -5,11 +5,11 @@ mod report;
 use std::path::Path;
 
 use clap::Subcommand;
-use collieclaw::channels::escape_line;
-use collieclaw::receipts::{self, Receipt as Listed, ReceiptError, ReceiptSigning};
+use collieclaw_agent::receipts::{self, Receipt as Listed, ReceiptError, ReceiptSigning};
 use serde_json::{Value, json};
 use ward_ledger::verify::{LedgerVerifyError, LogAuthenticity, LogCompleteness};
 use ward_ledger::{LedgerKey, LedgerOpenError, VerificationReport};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

@@ -5,17 +5,17 @@ mod files;
 mod report;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::escape_line;
-use collieclaw::runtime::{AgentRuntime, OperatorContext};
-use collieclaw::sop::{
+use collieclaw_agent::runtime::{AgentRuntime, OperatorContext};
+use collieclaw_agent::sop::{
     DryRunResult, OnInterrupted, Sop as Procedure, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore,
     SopStep, StepAction, StepStatus,
 };
-use collieclaw::tools::Tool;
+use collieclaw_agent::tools::Tool;
 use collieclaw_gate::GateDecision;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use ward_diag::{ReportStyle, SourceText};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
@@ -177,7 +177,7 @@ fn started_copy(run: &SopRun) -> SopFile {
 
 fn parse_procedure(found: &SopFile, runtime: &AgentRuntime) -> Result<Procedure, CommandFailure> {
     let source = SourceText::new(found.display_name.clone(), &found.text);
-    collieclaw::sop::read_sop(source, &found.name, &runtime.tool_gateway.rules.tools)
+    collieclaw_agent::sop::read_sop(source, &found.name, &runtime.tool_gateway.rules.tools)
         .map_err(|report| CommandFailure::Sop { report: Box::new(report) })
 }
 

@@ -3,17 +3,20 @@
 use std::io::IsTerminal;
 
 use clap::Subcommand;
-use collieclaw::cancel::CancelFlag;
-use collieclaw::channels::{AbsentOperator, TerminalOperator, TerminalVerbosity, escape_line};
-use collieclaw::runtime::{FinishedCall, Operator, OperatorContext, ToolOffer, ToolRequest};
-use collieclaw::tools;
+use collieclaw::channels::{TerminalOperator, TerminalVerbosity};
+use collieclaw_agent::runtime::{
+    AbsentOperator, FinishedCall, Operator, OperatorContext, ToolOffer, ToolRequest,
+};
+use collieclaw_agent::tools::Tool;
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, check_call_outcome};
 use super::interrupt::InterruptHandler;
 use super::output::{OutputPrinter, format_table};
-use super::wiring;
+use super::wiring::{self, ToolCatalog};
 
 #[derive(Subcommand)]
 pub(crate) enum ToolCommand {
@@ -45,7 +48,7 @@ pub(crate) fn run(
         ToolCommand::List => {
             let setup = wiring::load_setup(environment)?;
             let offered = |name: &str| setup.config.channels.cli.tools_allow.iter().any(|tool| tool == name);
-            let tools::ToolCatalog { tools, warnings: troubles, .. } = setup.gather_tools(environment);
+            let ToolCatalog { tools, warnings: troubles, .. } = setup.gather_tools(environment);
             troubles.iter().for_each(|trouble| screen.print_remark(&escape_line(trouble)));
             let value: Vec<Value> = tools
                 .iter()
@@ -55,7 +58,7 @@ pub(crate) fn run(
                 })
                 .collect();
             screen.print_answer(&value, || {
-                let row = |tool: &dyn tools::Tool| {
+                let row = |tool: &dyn Tool| {
                     let mark = if offered(tool.name()) { "*" } else { " " };
                     vec![format!("{mark} {}", tool.name()), escape_line(tool.description())]
                 };
@@ -107,7 +110,7 @@ fn run_tool(
     } else if success {
         screen.print_untrusted(&text)?;
     } else if !shows_calls() || text.trim_end().lines().count() > 1 {
-        screen.print_remark(&collieclaw::channels::escape_lines(&text));
+        screen.print_remark(&ward_terminal::escape_lines(&text));
     }
     check_call_outcome(&outcome)
 }

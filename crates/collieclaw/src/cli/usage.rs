@@ -1,11 +1,11 @@
 //! `usage`: what was asked of models, and what is left of the limits.
 
 use clap::{Args, ValueEnum};
-use collieclaw::channels::escape_line;
-use collieclaw::config::Config;
-use collieclaw::usage::{UsageBudget, UsageDatabase, UsageGrouping, UsageReport, UsageTotals};
+use collieclaw_agent::config::Config;
+use collieclaw_agent::usage::{UsageBudget, UsageDatabase, UsageGrouping, UsageReport, UsageTotals};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;

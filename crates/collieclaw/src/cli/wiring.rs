@@ -1,6 +1,7 @@
 //! Puts the parts together, as few as a command needs.
 
 mod provider;
+mod tool_catalog;
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -9,25 +10,26 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::channels::{SpinnerAwareWriter, escape_line};
-use collieclaw::config::{self, Config, PathChecks};
-use collieclaw::events::{AgentEvent, EventSink};
-use collieclaw::memory::ConversationMemory;
-use collieclaw::net::SearchService;
-use collieclaw::providers::{FixtureError, MockFixture};
-use collieclaw::receipts::{ReceiptLog, hash_json};
-use collieclaw::runtime::{AgentRuntime, CallRules, ToolGateway};
-use collieclaw::secret::Secret;
-use collieclaw::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
-use collieclaw::tools::{ForeignToolSources, ToolCatalog};
+use collieclaw::channels::SpinnerAwareWriter;
+use collieclaw_agent::config::{self, Config, PathChecks};
+use collieclaw_agent::events::{AgentEvent, EventSink};
+use collieclaw_agent::memory::ConversationMemory;
+use collieclaw_agent::receipts::{ReceiptLog, hash_json};
+use collieclaw_agent::runtime::{AgentRuntime, CallRules, ToolGateway};
+use collieclaw_agent::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
 use collieclaw_gate::AutonomyLevel;
+use collieclaw_providers::net::SearchService;
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{FixtureError, MockFixture};
 use serde_json::json;
 use ward_diag::{FaultReport, SourceText};
+use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 
 pub(crate) use provider::{build_provider, model_for};
+pub(crate) use tool_catalog::{ForeignToolSources, ToolCatalog};
 
 /// What the files of the home say: the rules, and the tools of others that they may name.
 pub(crate) struct LoadedSetup {

@@ -75,7 +75,7 @@ fn questions_that_are_too_long_or_empty_are_not_asked() {
         json!({ "question": "?", "choices": vec!["x"; 17] }),
     ] {
         let done = house.run(&["tool", "run", "ask_user", "--json", &arguments.to_string()]);
-        assert!(done.code == 1 && done.err.contains("don't fit"), "{done:?}");
+        assert!(done.code == 1 && done.err.contains("invalid arguments"), "{done:?}");
     }
 }
 

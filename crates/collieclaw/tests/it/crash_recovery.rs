@@ -69,7 +69,7 @@ fn marks(house: &TestAgent) -> BTreeMap<String, usize> {
 /// The words of the receipts of the call that leaves this mark.
 fn receipts_of<'r>(receipts: &'r [Value], mark: &str) -> Vec<&'r str> {
     let call = json!({ "command": format!("echo {mark} >> marks") });
-    let hash = collieclaw::receipts::hash_json(&call).unwrap();
+    let hash = collieclaw_agent::receipts::hash_json(&call).unwrap();
     let of_it = receipts.iter().filter(|receipt| receipt["args_hash"] == hash);
     of_it.map(|receipt| receipt["status"].as_str().unwrap()).collect()
 }

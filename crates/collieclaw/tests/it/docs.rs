@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use collieclaw::config::SetupChoices;
+use collieclaw_agent::config::SetupChoices;
 
 use crate::support::TestAgent;
 
@@ -32,7 +32,7 @@ fn the_default_configuration_is_the_default() {
     let reference = document("docs/collieclaw-config.md");
     assert_eq!(
         blocks(&reference, "toml default"),
-        [collieclaw::config::config_template(&SetupChoices::default())]
+        [collieclaw_agent::config::config_template(&SetupChoices::default())]
     );
 }
 

@@ -117,8 +117,8 @@ fn a_stop_that_is_cleared_at_once_was_a_stop() {
     }
     // The intent is there a moment before anybody watches.
     std::thread::sleep(Duration::from_millis(200));
-    let home = collieclaw::home::AgentHome::new(house.home());
-    collieclaw::estop::set(&home).unwrap();
-    assert!(collieclaw::estop::clear(&home).unwrap());
+    let home = collieclaw_agent::home::AgentHome::new(house.home());
+    collieclaw_agent::estop::set(&home).unwrap();
+    assert!(collieclaw_agent::estop::clear(&home).unwrap());
     assert_eq!(wait_for_exit(&mut agent), 8);
 }

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::net::{EventReader, StreamEvent};
-use collieclaw::plugins::{PluginFiles, PluginManifest};
-use collieclaw::providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
-use collieclaw::secret::Secret;
+use collieclaw_agent::plugins::{PluginFiles, PluginManifest};
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::net::{EventReader, StreamEvent};
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
 
 /// What a reader finds in bytes that come in pieces of these sizes.
 fn read_in_pieces(

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::net::{
+use collieclaw_gate::{AutonomyLevel, GatePolicy, HttpMethod};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::net::{
     CancellableDeadline, FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody, NameResolver,
     ResolveError, SystemResolver, WaitError,
 };
-use collieclaw_gate::{AutonomyLevel, GatePolicy, HttpMethod};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::test_workspace::TestWorkspace;
@@ -192,10 +192,10 @@ fn a_redirect_to_this_machine_is_not_followed() {
                 "http://169.254.169.254/latest/meta-data/".to_owned(),
                 "`169.254.169.254` is an address of this machine",
             ),
-            (format!("http://user@127.0.0.1:{port}/"), "must not hold a user name"),
+            (format!("http://user@127.0.0.1:{port}/"), "must not contain a user name"),
             ("file:///etc/passwd".to_owned(), "only `https` and `http` are supported"),
             ("gopher://127.0.0.1/".to_owned(), "only `https` and `http` are supported"),
-            (format!("http:\\\\127.0.0.1:{port}"), "no blanks, control characters or backslashes"),
+            (format!("http:\\\\127.0.0.1:{port}"), "contain blanks, control characters or backslashes"),
         ] {
             for status in [301, 302, 303, 307, 308] {
                 let (server, mut policy, url) =

@@ -162,7 +162,7 @@ fn the_receipt_is_there_before_the_result_is_sent() {
     assert_eq!(receipts.len(), 1);
     let sent: Value = serde_json::from_str(&server.received()[1].body).unwrap();
     let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
-    assert_eq!(receipts[0]["result_hash"], collieclaw::receipts::hash_text(told));
+    assert_eq!(receipts[0]["result_hash"], collieclaw_agent::receipts::hash_text(told));
 }
 
 #[test]

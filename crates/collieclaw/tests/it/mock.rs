@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::providers::{
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{
     ChatMessage, ChatRequest, FixtureError, MockFixture, MockProvider, Provider, ProviderError, ToolCall,
     ToolSchema,
 };
@@ -286,7 +286,7 @@ fn a_script_comes_from_a_file() {
     std::fs::write(&json, b"{\"round\": [{\"text\": \"\xff\"}]}").unwrap();
     assert!(MockFixture::open(&json).unwrap_err().to_string().contains("not valid UTF-8"));
     std::fs::write(&json, vec![b' '; 2 * 1024 * 1024]).unwrap();
-    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("at most"));
+    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("but the limit is"));
 }
 
 #[test]

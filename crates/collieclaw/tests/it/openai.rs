@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::providers::{
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{
     ChatMessage, ChatRequest, ChatResponse, OpenAiProvider, OpenAiSettings, Provider, ProviderError,
     TokenUsage, ToolCall, ToolSchema,
 };
-use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};

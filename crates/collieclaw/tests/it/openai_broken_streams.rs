@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider, ProviderError};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider, ProviderError};
 use serde_json::json;
 
 use crate::http_server::{ServerAction, TestServer};

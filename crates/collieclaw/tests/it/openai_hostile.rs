@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{CancelFlag, CancelReason};
-use collieclaw::providers::{OpenAiProvider, OpenAiSettings, Provider, ProviderError};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use collieclaw_providers::{OpenAiProvider, OpenAiSettings, Provider, ProviderError};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::openai::{chat_checking_key, chat_error, chat_with, request, settings};
@@ -87,7 +87,7 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
     );
     for (base_url, what) in [
         ("localhost:1234/v1", "`base_url` can't be used: an address must start with `https://` or `http://`"),
-        ("http://user:secret@localhost/v1", "must not hold a user name or a password"),
+        ("http://user:secret@localhost/v1", "must not contain a user name or a password"),
         ("http://localhost/v1?key=secret", "nothing with `?` or `#`"),
         ("http://no-such-host.invalid/v1", "`no-such-host.invalid` can't be found"),
     ] {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::providers::{
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{
     ChatMessage, ChatRequest, ChatResponse, DraftEvent, OpenAiProvider, OpenAiSettings, Provider,
     ProviderError, ToolSchema,
 };
-use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::support::TestAgent;

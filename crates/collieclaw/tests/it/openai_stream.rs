@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::providers::{
+use collieclaw_providers::cancel::CancelFlag;
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{
     ChatResponse, DraftEvent, OpenAiProvider, OpenAiSettings, Provider, ProviderError, TokenUsage, ToolCall,
 };
-use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};

@@ -68,7 +68,7 @@ fn the_text_of_a_real_document_comes_page_by_page() {
         json!({ "path": "flock.pdf", "first_page": 7, "last_page": 9 }),
     ] {
         let told = extract(&house, &beyond);
-        let expected = format!("`flock.pdf` has 2 pages, and none is page {}", beyond["first_page"]);
+        let expected = format!("`flock.pdf` has 2 pages, so there is no page {}", beyond["first_page"]);
         assert!(told.code == 1 && told.err.contains(&expected), "{told:?}");
     }
     assert_ne!(receipts[0]["sandbox"], "none", "{receipts:?}");
@@ -109,7 +109,7 @@ fn what_is_no_document_is_a_failed_call() {
         fs::write(house.workspace().join(name), bytes).unwrap();
         let told = extract(&house, &json!({ "path": name }));
         assert_eq!(told.code, 1, "{name}: {told:?}");
-        assert!(format!("{told:?}").contains("is not a PDF that can be read"), "{name}: {told:?}");
+        assert!(format!("{told:?}").contains("is not a readable PDF"), "{name}: {told:?}");
     }
     // Whatever a broken one gives, it is an answer and not a crash.
     fs::write(house.workspace().join("half.pdf"), &half[..half.len() / 2]).unwrap();

@@ -178,7 +178,7 @@ pub(crate) fn rewrite_log(house: &TestAgent, without: &[&str]) {
     for file in ["tool_receipts.log", "tool_receipts.log.head"] {
         fs::remove_file(house.home().join(file)).unwrap();
     }
-    let options = ward_ledger::LedgerOptions::new(collieclaw::receipts::ledger_format());
+    let options = ward_ledger::LedgerOptions::new(collieclaw_agent::receipts::ledger_format());
     let (mut forged, _) = ward_ledger::Ledger::open(&log_file(house), options).unwrap();
     for line in text.lines() {
         let mut record: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
@@ -275,7 +275,7 @@ fn an_edit_with_hashes_made_anew_is_noticed_because_of_the_key() {
     let last = lines.last_mut().unwrap().as_object_mut().unwrap();
     last.insert("tool".to_owned(), "file_read".into());
     last.remove("receipt_hash");
-    let hash = collieclaw::receipts::hash_json(&Value::Object(last.clone())).unwrap();
+    let hash = collieclaw_agent::receipts::hash_json(&Value::Object(last.clone())).unwrap();
     last.insert("receipt_hash".to_owned(), hash.into());
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(log_file(&house), text).unwrap();

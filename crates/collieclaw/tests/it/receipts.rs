@@ -25,11 +25,11 @@ fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
     }
     assert!(receipt["id"].as_str().unwrap().starts_with("receipt-"));
     assert!(receipt["timestamp"].as_str().unwrap().ends_with('Z'));
-    let hash = |text: &str| collieclaw::receipts::hash_text(text);
+    let hash = |text: &str| collieclaw_agent::receipts::hash_text(text);
     assert_eq!(receipt["args_hash"], hash(r#"{"path":"a"}"#));
     let mut without = receipt.clone();
     let own = without.as_object_mut().unwrap().remove("receipt_hash").unwrap();
-    assert_eq!(own, collieclaw::receipts::hash_json(&without).unwrap());
+    assert_eq!(own, collieclaw_agent::receipts::hash_json(&without).unwrap());
     assert_eq!(receipt["sequence"], 1);
     assert_eq!(receipt["policy_hash"].as_str().unwrap().len(), 64);
 }

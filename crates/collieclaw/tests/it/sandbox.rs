@@ -310,7 +310,7 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
         (".git/commondir", ".git/commondir.set-aside-1"),
         (".git/hooks", ".git/hooks.set-aside-1/pre-commit"),
     ] {
-        assert!(came.output().contains(&format!("{name}` would steer other programs")), "{came:?}");
+        assert!(came.output().contains(&format!("{name}` could make other programs run commands")), "{came:?}");
         assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
     }
     // A new repository is the command's own, and told of.
@@ -336,7 +336,7 @@ fn nothing_outside_is_set_aside() {
     std::fs::create_dir(workshop.home.join("settings")).unwrap();
     std::fs::write(workshop.home.join("settings/hgrc"), "mine").unwrap();
     let came = run_intruder(&workshop, &workshop.gateway(), "mv .hg old; ln -s ../settings .hg; echo made");
-    assert!(came.output().contains(".hg` is another one now"), "{came:?}");
+    assert!(came.output().contains(".hg` was replaced"), "{came:?}");
     assert_eq!(std::fs::read_to_string(workshop.home.join("settings/hgrc")).unwrap(), "mine");
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelReason;
 use collieclaw_gate::AutonomyLevel;
+use collieclaw_providers::cancel::CancelReason;
 use serde_json::{Value, json};
 
 use crate::test_workspace::TestWorkspace;

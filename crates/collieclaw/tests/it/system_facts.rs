@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use collieclaw::security::SystemFacts;
+use collieclaw_agent::security::SystemFacts;
 use collieclaw_gate::{GateOutcome, GateRequest, MachineFacts, PathStatus, judge};
 
 use crate::test_workspace::TestWorkspace;

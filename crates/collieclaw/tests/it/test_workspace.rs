@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use collieclaw::cancel::CancelFlag;
-use collieclaw::events::{EventFormat, EventLevel, EventSink};
-use collieclaw::home::AgentHome;
-use collieclaw::memory::ConversationMemory;
-use collieclaw::receipts::ReceiptLog;
-use collieclaw::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
-    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+use collieclaw_agent::events::{EventFormat, EventLevel, EventSink};
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::memory::ConversationMemory;
+use collieclaw_agent::receipts::ReceiptLog;
+use collieclaw_agent::runtime::{
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext,
+    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
-use collieclaw::security::{FileAccess, SystemFacts, WorkspaceHandle};
-use collieclaw::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
+use collieclaw_agent::security::{FileAccess, SystemFacts, WorkspaceHandle};
+use collieclaw_agent::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
 use collieclaw_gate::{
     AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,
     GateRequest, PathBounds,
 };
+use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -143,7 +143,7 @@ impl TestWorkspace {
         let last = Rc::new(RefCell::new(None));
         let overhear = |tool| Box::new(RecordingTool { tool, last: Rc::clone(&last) }) as Box<dyn Tool>;
         let rules = CallRules {
-            tools: collieclaw::tools::built_in_tools().into_iter().map(overhear).collect(),
+            tools: collieclaw_agent::tools::built_in_tools().into_iter().map(overhear).collect(),
             policy: self.policy.clone(),
             policy_hash: String::new(),
             facts: Box::new(SystemFacts),

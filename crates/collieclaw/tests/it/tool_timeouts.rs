@@ -8,10 +8,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::CancelReason;
-use collieclaw::net::CancellableDeadline;
-use collieclaw::security::{FileError, ListingDepth};
-use collieclaw::tools::ToolBounds;
+use collieclaw_agent::security::{FileError, ListingDepth};
+use collieclaw_agent::tools::ToolBounds;
+use collieclaw_providers::cancel::CancelReason;
+use collieclaw_providers::net::CancellableDeadline;
 use serde_json::json;
 
 use crate::test_workspace::{TestToolGateway, TestWorkspace};
@@ -53,7 +53,7 @@ fn a_file_that_does_not_answer_is_given_up_when_the_time_is_over() {
     let came = desk.call("file_read", &json!({"path": "slow.txt"}));
     assert!(started.elapsed() < SOON_ENOUGH, "{:?}", started.elapsed());
     assert_eq!((came.status, came.metadata("timed_out")), ("failed", json!(true)), "{came:?}");
-    assert!(came.text.contains("it took longer than 0.3 s and was given up"), "{came:?}");
+    assert!(came.text.contains("the call took longer than 0.3 s and was abandoned"), "{came:?}");
     drop(hung);
     assert_eq!(desk.call("file_read", &json!({"path": "slow.txt"})).output(), "late");
 }
@@ -95,7 +95,7 @@ fn every_tool_of_ours_has_a_time() {
 fn what_was_given_up_changes_nothing_any_more() {
     let workshop = TestWorkspace::new();
     workshop.write("folder/kept.txt", "old");
-    let cancel = collieclaw::cancel::CancelFlag::new().unwrap();
+    let cancel = collieclaw_providers::cancel::CancelFlag::new().unwrap();
     let over = CancellableDeadline::new(&cancel, Duration::ZERO);
     let access = workshop.access().with_time_limit(&over);
     for name in ["folder/kept.txt", "folder/new.txt"] {

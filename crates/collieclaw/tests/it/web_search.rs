@@ -99,10 +99,10 @@ fn the_model_never_chooses_who_is_asked() {
     for (url, said) in [
         ("https://{query}/search", "`{query}` must come after the host"),
         ("https://a.example{query}/search", "`{query}` must come after the host"),
-        ("https://a.example/search", "must have `{query}` in it, once"),
-        ("https://a.example/{query}/{query}", "must have `{query}` in it, once"),
-        ("https://name:word@a.example/{query}", "this is no address of a search service"),
-        ("ftp://a.example/{query}", "this is no address of a search service"),
+        ("https://a.example/search", "must contain `{query}` once"),
+        ("https://a.example/{query}/{query}", "must contain `{query}` once"),
+        ("https://name:word@a.example/{query}", "this is not the URL of a search service"),
+        ("ftp://a.example/{query}", "this is not the URL of a search service"),
     ] {
         let section = format!("[web_search]\nurl = \"{url}\"\n\n[memory]\n");
         let told = TestAgent::new().with_config_change("[memory]\n", &section).run(&["config", "validate"]);

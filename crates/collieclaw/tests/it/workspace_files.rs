@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use collieclaw::security::{FileError, ListingDepth, ListingEntry, ListingKind, OutputMode, WriteOutcome};
+use collieclaw_agent::security::{
+    FileError, ListingDepth, ListingEntry, ListingKind, OutputMode, WriteOutcome,
+};
 use collieclaw_gate::{PathBounds, absolute_tool_path};
 
 use crate::test_workspace::{SECRET, TestWorkspace};

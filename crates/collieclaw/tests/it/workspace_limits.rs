@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use collieclaw::security::{FileError, ListingDepth, OutputMode, WorkspaceHandle};
+use collieclaw_agent::security::{FileError, ListingDepth, OutputMode, WorkspaceHandle};
 use collieclaw_gate::{AutonomyLevel, PathBounds};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw::security::OutputMode;
+use collieclaw_agent::security::OutputMode;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::test_workspace::{SECRET, TestWorkspace};

@@ -9,10 +9,10 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
-use crate::channels::escape_line;
-use crate::estop;
-use crate::runtime::AgentRuntime;
-use crate::tools::SandboxProbe;
+use collieclaw_agent::estop;
+use collieclaw_agent::runtime::AgentRuntime;
+use collieclaw_agent::tools::SandboxProbe;
+use ward_terminal::escape_line;
 
 /// Every command, with what it is for.
 const COMMANDS: [(&str, &str); 6] = [
@@ -118,7 +118,7 @@ fn search_memory(query: &str, runtime: &AgentRuntime) -> String {
         Err(error) => error.to_string(),
         Ok(found) if found.is_empty() => "nothing found".to_owned(),
         Ok(found) => {
-            let line = |found: crate::memory::FoundTurn| {
+            let line = |found: collieclaw_agent::memory::FoundTurn| {
                 format!("{}  {}", escape_line(&found.conversation_id), escape_line(&found.excerpt))
             };
             found.into_iter().map(line).collect::<Vec<_>>().join("\n")

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use collieclaw::channels::{escape_line, escape_lines};
-use collieclaw::config::McpServerSettings;
-use collieclaw::mcp::{PinnedTool, PinnedToolChange, offered_name};
-use collieclaw::tools::schema_fault;
+use collieclaw_agent::config::McpServerSettings;
+use collieclaw_agent::tools::schema_fault;
+use collieclaw_mcp::{PinnedTool, PinnedToolChange, offered_name};
+use ward_terminal::{escape_line, escape_lines};
 
 /// The tools that can be used, and why others can't.
 pub(crate) fn split_usable(

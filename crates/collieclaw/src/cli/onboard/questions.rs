@@ -3,10 +3,10 @@
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use collieclaw::channels::escape_lines;
-use collieclaw::config::{SetupChoices, config_template};
+use collieclaw_agent::config::{SetupChoices, config_template};
 use collieclaw_gate::AutonomyLevel;
 use ward_diag::{ConfigFault, FaultReport};
+use ward_terminal::escape_lines;
 
 use crate::cli::environment::CliEnvironment;
 use crate::cli::failure::CommandFailure;

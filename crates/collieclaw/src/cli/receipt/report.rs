@@ -1,8 +1,8 @@
 //! What a check of the receipts found, for people.
 
-use collieclaw::channels::escape_line;
 use ward_ledger::VerificationReport;
 use ward_ledger::verify::{LogAuthenticity, LogCompleteness};
+use ward_terminal::escape_line;
 
 use crate::cli::output::format_count;
 

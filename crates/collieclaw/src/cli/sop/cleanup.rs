@@ -1,8 +1,8 @@
 //! Ends runs, and removes those that have ended.
 
-use collieclaw::runtime::ToolGateway;
-use collieclaw::sop::{SopRun, SopRunState, SopRunStore};
-use collieclaw::tools::Tool;
+use collieclaw_agent::runtime::ToolGateway;
+use collieclaw_agent::sop::{SopRun, SopRunState, SopRunStore};
+use collieclaw_agent::tools::Tool;
 use serde_json::json;
 
 use super::{files, started_copy};

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use collieclaw::sop::{NAME_RULE, Sop, is_sop_name};
-use collieclaw::tools::Tool;
+use collieclaw_agent::sop::{NAME_RULE, Sop, is_sop_name};
+use collieclaw_agent::tools::Tool;
 use ward_diag::{FaultReport, SourceText};
 
 use crate::cli::environment::CliEnvironment;
@@ -68,7 +68,7 @@ fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, Co
     for folder in real.ancestors().skip(1).take_while(|folder| folder.starts_with(home)) {
         let known =
             fs::metadata(folder).map_err(CommandFailure::io(format!("look at {}", folder.display())))?;
-        if !collieclaw::security::is_securely_owned(&known) {
+        if !collieclaw_agent::security::is_securely_owned(&known) {
             return Err(CommandFailure::Untrusted { path: folder.to_owned() });
         }
     }
@@ -77,7 +77,7 @@ fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, Co
 
 pub(super) fn parse(found: SopFile, tools: &[Box<dyn Tool>]) -> SopLoadResult {
     let source = SourceText::new(found.display_name, &found.text);
-    let read = collieclaw::sop::read_sop(source, &found.name, tools);
+    let read = collieclaw_agent::sop::read_sop(source, &found.name, tools);
     (found.name, read.map_err(SopLoadError::Faults))
 }
 

@@ -1,11 +1,13 @@
 //! What is told of procedures and their runs.
 
-use collieclaw::channels::{escape_line, escape_lines};
-use collieclaw::receipts::hash_text;
-use collieclaw::sop::{DryRunResult, Sop, SopRun, SopRunHalt, SopRunState, SopRunStore, SopStep, StepStatus};
-use collieclaw::tools::Tool;
+use collieclaw_agent::receipts::hash_text;
+use collieclaw_agent::sop::{
+    DryRunResult, Sop, SopRun, SopRunHalt, SopRunState, SopRunStore, SopStep, StepStatus,
+};
+use collieclaw_agent::tools::Tool;
 use collieclaw_gate::GateReason;
 use serde_json::{Value, json};
+use ward_terminal::{escape_line, escape_lines};
 
 use super::files::{self, SopFile, SopLoadError, SopLoadResult};
 use super::{started_copy, step_kind, steps_json};

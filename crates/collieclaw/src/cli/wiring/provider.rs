@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::config::{Config, ModelServerSettings, ProviderSettings, RoutingRule};
-use collieclaw::events::{AgentEvent, EventSink};
-use collieclaw::providers::{
+use collieclaw_agent::config::{Config, ModelServerSettings, ProviderSettings, RoutingRule};
+use collieclaw_agent::events::{AgentEvent, EventSink};
+use collieclaw_agent::usage::{MeteredProvider, TokenPrice, UsageError};
+use collieclaw_providers::secret::Secret;
+use collieclaw_providers::{
     CircuitBreakerSettings, FallbackObserver, MockFixture, MockProvider, OpenAiProvider, OpenAiSettings,
     Provider, ProviderError, ProviderTarget, ReliableProvider, RouterProvider,
 };
-use collieclaw::secret::Secret;
-use collieclaw::usage::{MeteredProvider, TokenPrice, UsageError};
 use ward_diag::ErrorChain;
 
 use crate::cli::environment::CliEnvironment;

@@ -145,7 +145,7 @@ fn tools_and_status_say_what_is_in_force_here() {
     assert!(names.contains(&"file_list") && !names.contains(&"file_read"), "{names:?}");
     let status = gateway.get("/status").json();
     assert_eq!((&status["autonomy"], &status["estop"]), (&json!("supervised"), &json!(false)));
-    assert_eq!(gateway.get("/openapi.json").body, collieclaw::channels::OPENAPI);
+    assert_eq!(gateway.get("/openapi.json").body, collieclaw_gateway::OPENAPI);
 }
 
 /// Whatever is called there would be taken for a part of the run.

@@ -122,7 +122,7 @@ fn names_that_clash_and_schemas_that_are_none_are_left_out() {
     let seen = house.run(&["mcp", "approve", "--yes", "fake"]);
     assert_eq!(seen.code, 0, "{seen:?}");
     assert!(seen.err.contains("`a_b` can't be used: another tool is called `fake__a_b`"), "{}", seen.err);
-    assert!(seen.err.contains("`far` can't be used: the schema is wrong"), "{}", seen.err);
+    assert!(seen.err.contains("`far` can't be used: invalid schema"), "{}", seen.err);
     assert!(!seen.err.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{}", seen.err);
     let tools = house.run(&["mcp", "tools", "fake", "--output", "json"]).json();
     let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
@@ -142,13 +142,13 @@ fn a_faulty_configuration_of_servers_is_told_whole() {
     let validate = house.run(&["config", "validate"]);
     assert_eq!(validate.code, 3);
     for fault in [
-        "`Both_` is no name of a server",
+        "`Both_` is not a valid server name",
         "a server has a `command` or a `url`, not both",
-        "this is no address of a server on this machine",
-        "this lies in the workspace, where the agent could change it",
+        "this is not the URL of a server on this machine",
+        "this path is in the workspace, where the agent could change it",
         "can't be \"none\"",
         "can't be \"huge\"",
-        "this is no name of a variable",
+        "this is not the name of a variable",
         "`command` is missing",
     ] {
         assert!(validate.err.contains(fault), "{fault}: {}", validate.err);

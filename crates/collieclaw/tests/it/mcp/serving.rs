@@ -87,7 +87,7 @@ fn another_agent_gets_our_tools_with_gate_and_receipts() {
     let outside = client.call_tool("file_read", &json!({ "path": "/etc/passwd" }));
     assert!(result_text(&outside).0 && result_text(&outside).1.contains("denied"), "{outside}");
     let bad = client.call_tool("file_read", &json!({ "file": "note.txt" }));
-    assert!(result_text(&bad).0 && result_text(&bad).1.contains("don't fit"), "{bad}");
+    assert!(result_text(&bad).0 && result_text(&bad).1.contains("invalid arguments"), "{bad}");
     // It needs a yes, and the client is not asked although it offers to be.
     let asks = client.call_tool("shell", &json!({ "command": "touch made" }));
     assert!(result_text(&asks).0 && result_text(&asks).1.contains("nobody is there to ask"), "{asks}");

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use collieclaw::memory::{ClearedCounts, ConversationExchange, MemoryError};
-use collieclaw::providers::{ChatRole, ToolCall};
+use collieclaw_agent::memory::{ClearedCounts, ConversationExchange, MemoryError};
+use collieclaw_providers::{ChatRole, ToolCall};
 use rusqlite::Connection;
 use serde_json::{Map, json};
 

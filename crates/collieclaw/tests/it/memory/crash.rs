@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use collieclaw::memory::ConversationMemory;
+use collieclaw_agent::memory::ConversationMemory;
 
 use super::support::{MemoryFolder, MemoryRandom, rememberer_command, whole_exchanges};
 

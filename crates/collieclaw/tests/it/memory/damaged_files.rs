@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use collieclaw::memory::{ConversationMemory, MemoryError};
+use collieclaw_agent::memory::{ConversationMemory, MemoryError};
 use rusqlite::Connection;
 
 use super::support::{MemoryFolder, MemoryRandom, search_excerpts, single_turn_exchange};
@@ -44,8 +44,8 @@ fn a_file_that_is_no_database_is_refused_and_stays_as_it_is() {
     assert_eq!(
         refusal,
         format!(
-            "{} is damaged (file is not a database); move it and the files that begin with its name away, and a \
-             new one is made",
+            "{} is damaged (file is not a database); move it and the files whose names start with its name \
+             away to start with a new one",
             file.display()
         )
     );
@@ -73,7 +73,7 @@ fn a_memory_of_a_later_version_is_refused_in_words() {
         connection.pragma_update(None, "user_version", version).unwrap();
         drop(connection);
         let refusal = place.open_error();
-        let expected = format!("has version {version}, and this program knows versions up to 1; use a newer");
+        let expected = format!("has version {version}, but this program supports versions up to 1 only; install");
         assert!(refusal.contains(&expected), "{refusal}");
     }
 }

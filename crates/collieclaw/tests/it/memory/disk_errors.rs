@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use collieclaw::memory::{ConversationMemory, MemoryError};
+use collieclaw_agent::memory::{ConversationMemory, MemoryError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::support::{
@@ -97,8 +97,8 @@ fn a_folder_that_can_not_be_written_is_an_error_in_words() {
     let close = |mode| fs::set_permissions(place.folder(), Permissions::from_mode(mode)).unwrap();
     close(0o555);
     let complaint_new = error_message(&run_as_ordinary_user(&place));
-    assert!(complaint_new.contains("can't create "), "{complaint_new}");
-    assert!(complaint_new.contains("see that its folder exists and that you may write there"));
+    assert!(complaint_new.contains("could not create "), "{complaint_new}");
+    assert!(complaint_new.contains("check that its folder exists and that you may write to it"));
     close(0o755);
     place.open().persist(&single_turn_exchange("c", 0, "hello")).unwrap();
     // The same for one that is there: neither the file nor its folder may be changed.
@@ -107,7 +107,7 @@ fn a_folder_that_can_not_be_written_is_an_error_in_words() {
     }
     close(0o555);
     let complaint_old = error_message(&run_as_ordinary_user(&place));
-    assert!(complaint_old.contains("can't write to "), "{complaint_old}");
+    assert!(complaint_old.contains("could not write to "), "{complaint_old}");
     close(0o755);
     for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
         fs::set_permissions(place.folder().join(name), Permissions::from_mode(0o600)).unwrap();

@@ -1,9 +1,9 @@
 //! What is kept comes back as it was, whole, and in order.
 
-use collieclaw::memory::{
+use collieclaw_agent::memory::{
     ConversationExchange, ConversationSummary, ConversationTurn, MemoryError, StoredToolResult,
 };
-use collieclaw::providers::{ChatRole, ToolCall};
+use collieclaw_providers::{ChatRole, ToolCall};
 use serde_json::{Map, json};
 
 use super::support::{MemoryFolder, memory_with, single_turn_exchange, turn};
@@ -151,7 +151,7 @@ fn what_is_not_one_exchange_is_refused_and_nothing_of_it_is_kept() {
     ] {
         let refused = memory.persist(&ConversationExchange { turns }).unwrap_err();
         assert!(matches!(refused, MemoryError::InvalidExchange { .. }), "{refused:?}");
-        assert_eq!(refused.to_string(), format!("an exchange can't be kept: {fault}"));
+        assert_eq!(refused.to_string(), format!("could not store the exchange: {fault}"));
     }
     // A turn that is there already takes the whole exchange with it.
     memory.persist(&ConversationExchange { turns: vec![one.clone()] }).unwrap();

@@ -1,7 +1,7 @@
 //! Random texts: what was kept comes back, and every piece of it is found.
 
-use collieclaw::memory::ConversationExchange;
-use collieclaw::providers::ChatRole;
+use collieclaw_agent::memory::ConversationExchange;
+use collieclaw_providers::ChatRole;
 
 use super::support::{MemoryFolder, MemoryRandom, turn};
 

@@ -1,7 +1,7 @@
 //! What is found, and in which order.
 
-use collieclaw::memory::{ConversationExchange, ConversationMemory};
-use collieclaw::providers::{ChatRole, ToolCall};
+use collieclaw_agent::memory::{ConversationExchange, ConversationMemory};
+use collieclaw_providers::{ChatRole, ToolCall};
 use jiff::SignedDuration;
 use serde_json::json;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
-use collieclaw::providers::ChatRole;
+use collieclaw_agent::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
+use collieclaw_providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::Map;
 use tempfile::TempDir;

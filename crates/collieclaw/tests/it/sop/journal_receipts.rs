@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use collieclaw::receipts::hash_text;
+use collieclaw_agent::receipts::hash_text;
 use serde_json::{Value, json};
 
 use super::{agent_with_sop, run_command_on_run, single_run};

@@ -1,0 +1,189 @@
+//! The configuration: a TOML file that a person edits. The file is checked as a whole, and every key has a
+//! default (C3).
+//!
+//! Only the file in the home is read, never a file in the workspace. [`read`] takes its text and a
+//! [`ConfigContext`]. It opens no files; it only follows the symlinks of the paths that the configuration
+//! names.
+
+mod expand;
+mod external_tools;
+mod gateway;
+mod providers;
+mod read;
+mod real_path;
+mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
+use serde::{Serialize, Serializer};
+
+pub(crate) use expand::parse_duration;
+pub use expand::{ConfigContext, format_duration};
+pub use external_tools::{
+    McpConnection, McpServerSettings, McpSettings, PluginSettings, TOOL_SEPARATOR, WorkspaceUse,
+};
+pub use gateway::GatewaySettings;
+pub use providers::{ModelServerSettings, ProviderSettings, ProviderTable, RoutingRule};
+pub use read::{PathChecks, check, read};
+pub use template::{SetupChoices, config_template};
+
+pub use collieclaw_providers::net::WebSearchSettings;
+
+use crate::home::AgentHome;
+use crate::receipts::ReceiptSigning;
+use crate::tools::ToolBounds;
+use crate::usage::UsageBudget;
+
+/// A valid configuration. All paths in it are expanded and absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Config {
+    /// The folder that the agent works in.
+    pub workspace_dir: PathBuf,
+    /// The provider that answers unless a request names another one; a key of `providers.models`.
+    pub default_provider: String,
+    /// The model that the default provider is asked for.
+    pub default_model: String,
+    pub security: SecuritySettings,
+    pub providers: ProviderTable,
+    /// The web search service, if one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearchSettings>,
+    pub channels: ChannelSettings,
+    pub memory: MemorySettings,
+    pub receipts: ReceiptSettings,
+    pub limits: RuntimeLimits,
+    /// Permissions of plugins, by plugin name.
+    pub plugins: BTreeMap<String, PluginSettings>,
+    pub mcp: McpSettings,
+}
+
+/// The rules for what the agent may do (C7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SecuritySettings {
+    /// The amount of work that the agent may do without asking.
+    pub autonomy: AutonomyLevel,
+    /// Whether paths outside the workspace are denied.
+    pub workspace_only: bool,
+    /// Paths that no tool may touch.
+    pub forbidden_paths: Vec<PathBuf>,
+    /// Programs that never run.
+    pub forbidden_commands: BTreeSet<String>,
+    /// Programs that run after the operator has approved the call.
+    pub allowed_commands: BTreeSet<String>,
+    /// Hosts that the tool `http` may contact.
+    pub allowed_domains: Vec<String>,
+    pub audit_log: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChannelSettings {
+    pub cli: CliSettings,
+    pub gateway: GatewaySettings,
+}
+
+/// Settings of the terminal channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CliSettings {
+    /// Whether `collieclaw agent` may be used.
+    pub enabled: bool,
+    /// The tools that are offered to the model.
+    pub tools_allow: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemorySettings {
+    pub backend: MemoryBackendKind,
+    /// The path of the database.
+    pub path: PathBuf,
+    /// The number of earlier messages of a conversation that the model is shown.
+    pub recent_turns: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryBackendKind {
+    Sqlite,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReceiptSettings {
+    pub enabled: bool,
+    /// The path of the receipt log.
+    pub path: PathBuf,
+    /// Whether receipts are signed with the key in the home.
+    pub signed: bool,
+}
+
+impl ReceiptSettings {
+    /// Returns the signing mode, with the path of the key in this home.
+    #[must_use]
+    pub fn signing(&self, home: &AgentHome) -> ReceiptSigning {
+        if self.signed { ReceiptSigning::With { key: home.receipts_key() } } else { ReceiptSigning::Off }
+    }
+}
+
+/// Limits on sizes, durations and cost (C9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuntimeLimits {
+    /// The number of times that the model may call tools before it has to answer.
+    pub max_tool_rounds: u32,
+    /// The maximum size of one model answer, and of one tool result.
+    pub max_response_bytes: u32,
+    #[serde(serialize_with = "in_words")]
+    pub tool_timeout: Duration,
+    #[serde(serialize_with = "in_words")]
+    pub shell_timeout: Duration,
+    #[serde(serialize_with = "in_words")]
+    pub http_timeout: Duration,
+    /// The maximum time for one answer of a provider.
+    #[serde(serialize_with = "in_words")]
+    pub provider_timeout: Duration,
+    /// The maximum pause within an answer that has started to arrive.
+    #[serde(serialize_with = "in_words")]
+    pub stall_timeout: Duration,
+    #[serde(flatten)]
+    pub budget: UsageBudget,
+}
+
+impl Config {
+    /// Returns the rules in the form that the gate uses. Symlinks are resolved now, so that a protected path
+    /// is also protected under its real name.
+    #[must_use]
+    pub fn gate_policy(&self, workspace: PathBuf, context: &ConfigContext) -> GatePolicy {
+        let security = &self.security;
+        let home = AgentHome::new(&context.home);
+        let own = [self.receipts.path.clone(), self.memory.path.clone(), home.config(), home.audit_log()];
+        GatePolicy {
+            autonomy: security.autonomy,
+            workspace,
+            bounds: if security.workspace_only { PathBounds::Workspace } else { PathBounds::Anywhere },
+            user_home: context.user_home.clone(),
+            own_home: context.home.clone(),
+            own_files: real_path::with_real_paths(&own),
+            forbidden_paths: real_path::with_real_paths(&security.forbidden_paths),
+            forbidden_commands: security.forbidden_commands.clone(),
+            allowed_commands: security.allowed_commands.clone(),
+            allowed_domains: security.allowed_domains.clone(),
+        }
+    }
+
+    /// Returns the limits in the form that tools use.
+    #[must_use]
+    pub fn tool_bounds(&self) -> ToolBounds {
+        let limits = &self.limits;
+        ToolBounds {
+            tool_timeout: limits.tool_timeout,
+            shell_timeout: limits.shell_timeout.min(limits.tool_timeout),
+            http_timeout: limits.http_timeout.min(limits.tool_timeout),
+            max_response_bytes: limits.max_response_bytes as usize,
+        }
+    }
+}
+
+/// Serializes a duration as text, such as `30s` or `1500ms`.
+fn in_words<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format_duration(*duration))
+}

@@ -1,0 +1,108 @@
+//! Settings of the section `[providers]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use collieclaw_providers::RouteCondition;
+use serde::{Serialize, Serializer};
+
+use crate::usage::TokenPrice;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProviderTable {
+    /// The currency of all prices, for display; empty if not set.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub currency: String,
+    pub models: BTreeMap<String, ProviderSettings>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ProviderSettings {
+    /// A provider without a model, for tests and for a first try. It plays a script or gives fixed answers.
+    Mock {
+        model: String,
+        /// The script to play.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fixture: Option<PathBuf>,
+        #[serde(flatten)]
+        price: TokenPrice,
+    },
+    /// A server with an OpenAI-compatible API.
+    #[serde(rename = "openai-compatible")]
+    OpenAiCompatible(ModelServerSettings),
+    /// A list of providers that are tried in order until one answers.
+    Reliable {
+        providers: Vec<String>,
+        /// The number of failures in a row after which a provider is tried last.
+        failures: u32,
+        /// The time for which a failing provider is tried last.
+        #[serde(serialize_with = "super::in_words")]
+        cool_down: Duration,
+    },
+    /// A choice of providers by rules.
+    Router {
+        /// The provider that answers if no rule matches.
+        default: String,
+        /// The rules, in order. The first match decides.
+        rules: Vec<RoutingRule>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoutingRule {
+    /// The provider that answers if the condition holds.
+    pub provider: String,
+    pub when: RouteCondition,
+}
+
+/// Connection settings of a server with an OpenAI-compatible API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelServerSettings {
+    /// The URL of the API, such as `http://localhost:1234/v1`.
+    pub base_url: String,
+    /// The server's name for the model.
+    pub model: String,
+    /// The environment variable that holds the key; empty if the server needs no key.
+    pub api_key_env: String,
+    /// Whether answers are streamed.
+    pub stream: bool,
+    /// The maximum time for one answer; `limits.provider_timeout` if absent.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
+    pub timeout: Option<Duration>,
+    /// The maximum pause within an answer; `limits.stall_timeout` if absent.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
+    pub stall_timeout: Option<Duration>,
+    #[serde(flatten)]
+    pub price: TokenPrice,
+}
+
+impl ProviderSettings {
+    /// Returns the name of the model; empty for `reliable` and `router`, whose members have their own.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        match self {
+            Self::Mock { model, .. } | Self::OpenAiCompatible(ModelServerSettings { model, .. }) => model,
+            Self::Reliable { .. } | Self::Router { .. } => "",
+        }
+    }
+
+    /// Returns the value of the key `kind`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Mock { .. } => "mock",
+            Self::OpenAiCompatible(_) => "openai-compatible",
+            Self::Reliable { .. } => "reliable",
+            Self::Router { .. } => "router",
+        }
+    }
+}
+
+fn maybe_in_words<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    match duration {
+        Some(duration) => super::in_words(duration, serializer),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,19 @@
+//! The agent loop, and the gateway through which every tool call goes.
+
+mod call_outcome;
+mod operator;
+mod prompt;
+mod rules;
+mod tool_gateway;
+mod turn;
+
+pub use call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
+pub use operator::{
+    AbsentOperator, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorContext,
+    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel,
+};
+pub use rules::CallRules;
+pub use tool_gateway::{
+    ActionInProgress, CallGrant, DecidedBy, ProcedureAction, StepRef, ToolGateway, ToolOffer, ToolRequest,
+};
+pub use turn::{AgentRuntime, TurnError, TurnReport};

@@ -1,0 +1,145 @@
+//! The operator: the person who is asked for approvals and sees the progress of a turn.
+
+use std::cell::RefCell;
+
+use collieclaw_gate::GateVerdict;
+use collieclaw_providers::cancel::CancelFlag;
+use serde_json::Value;
+
+use super::call_outcome::FinishedCall;
+
+/// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
+pub trait Operator {
+    /// Returns whether somebody is there to be asked. They may still leave without an answer.
+    fn is_available(&self) -> bool {
+        true
+    }
+
+    /// Asks whether exactly this call may run (C7.7).
+    fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
+
+    /// Asks a question of a tool. The reply approves nothing.
+    fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply;
+
+    /// Reports the progress of the turn.
+    fn notify(&mut self, notice: ProgressNotice<'_>) {
+        let _ = notice;
+    }
+}
+
+/// The operator of a turn, and the flag that ends the turn.
+pub struct OperatorContext<'a> {
+    pub operator: &'a mut dyn Operator,
+    /// Raised when the turn must end.
+    pub cancel: &'a CancelFlag,
+}
+
+/// A call for which the operator's approval is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct ApprovalPrompt<'a> {
+    pub tool: &'a str,
+    /// All arguments of the call.
+    pub arguments: &'a Value,
+    pub verdict: &'a GateVerdict,
+    pub always_option: AlwaysOption,
+}
+
+/// Says whether the operator may answer [`ApprovalAnswer::Always`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlwaysOption {
+    Offered,
+    /// An `Always` counts only once.
+    NotOffered,
+}
+
+/// A question that a tool asks the operator.
+#[derive(Clone, Copy)]
+pub struct OperatorQuestion<'a> {
+    /// The question. The model wrote it.
+    pub text: &'a str,
+    /// The possible answers; if empty, any answer is possible.
+    pub choices: &'a [String],
+    /// Raised when nobody waits for the answer any more.
+    pub cancel: &'a CancelFlag,
+}
+
+/// The operator's reply to a question of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorReply {
+    Text(String),
+    NoAnswer,
+    /// Nobody is there to be asked.
+    NobodyAvailable,
+}
+
+/// The operator's answer to an approval prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalAnswer {
+    /// The operator approves exactly this call.
+    Yes,
+    /// The operator approves exactly this call in this workspace, now and later without a question.
+    Always,
+    /// The operator gave any other answer.
+    No,
+    /// Nobody is there to be asked.
+    NobodyAvailable,
+}
+
+/// The progress of a turn.
+#[derive(Debug, Clone, Copy)]
+pub enum ProgressNotice<'a> {
+    /// The model was asked.
+    Thinking,
+    /// A part of the answer, as it comes. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
+    Draft(&'a str),
+    /// All parts since the model was asked are void.
+    DraftDiscarded,
+    /// The model has answered.
+    ThinkingEnded,
+    /// The text that comes with the model's tool calls.
+    AssistantText(&'a str),
+    /// A tool is about to run.
+    CallStarted { tool: &'a str, arguments: &'a Value },
+    /// A call is over, whether or not its tool ran.
+    CallEnded { tool: &'a str, arguments: &'a Value, call: &'a FinishedCall },
+}
+
+/// The only access that a tool has to the operator: a tool can ask questions, and never gets an approval.
+pub trait QuestionChannel {
+    /// Asks, and waits for the answer.
+    fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply;
+}
+
+/// An operator who can only be asked questions.
+pub(super) struct QuestionOnlyOperator<'o> {
+    operator: RefCell<&'o mut dyn Operator>,
+}
+
+impl<'o> QuestionOnlyOperator<'o> {
+    pub(super) fn new(operator: &'o mut dyn Operator) -> Self {
+        Self { operator: RefCell::new(operator) }
+    }
+}
+
+impl QuestionChannel for QuestionOnlyOperator<'_> {
+    fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply {
+        self.operator.borrow_mut().ask_question(question)
+    }
+}
+
+/// Nobody is there: what needs a yes is denied.
+pub struct AbsentOperator;
+
+impl Operator for AbsentOperator {
+    fn is_available(&self) -> bool {
+        false
+    }
+
+    fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
+        OperatorReply::NobodyAvailable
+    }
+
+    fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        ApprovalAnswer::NobodyAvailable
+    }
+}

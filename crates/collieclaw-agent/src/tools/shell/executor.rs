@@ -1,0 +1,420 @@
+//! Runs a plan: lists, pipelines and commands as in a shell, each command in its own sandbox.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use collieclaw_gate::plan::{
+    ListOperator, PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, ShellPlan,
+};
+use collieclaw_gate::{MachineFacts, RiskLevel, rejudge_command};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use ward_diag::ErrorChain;
+use ward_process::{ProcessExit, ProcessTree, SpawnError, StopLadder, TreeId};
+
+use super::super::tool_sandbox::{MAX_PROCESSES, ToolSandbox};
+use super::super::{ToolContext, ToolResult};
+use super::output_capture::{CapturedStream, ReadProgress};
+use super::report::{LineEnd, exit_code, format_result, is_unenforced, sandbox_level};
+use super::streams::{CommandStreams, RedirectionError, StreamTarget};
+use crate::security::SystemFacts;
+
+/// The exit codes of a shell for a program that doesn't exist, and for one that can't be executed.
+const EXIT_NOT_FOUND: ProcessExit = ProcessExit::Code(127);
+const EXIT_NOT_EXECUTABLE: ProcessExit = ProcessExit::Code(126);
+
+const EXIT_REDIRECTION_FAILED: ProcessExit = ProcessExit::Code(1);
+
+/// The time that a tree may take to end after its program has ended. Most trees end at once.
+const EXIT_GRACE: Duration = Duration::from_millis(20);
+
+/// The interval at which processes are counted if the kernel doesn't limit them.
+const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The reason why a line ends early.
+enum LineStop {
+    End(LineEnd),
+    /// The machine can't run the line safely.
+    Refused(String),
+}
+
+impl From<Errno> for LineStop {
+    fn from(errno: Errno) -> Self {
+        Self::Refused(format!("could not watch the command: {errno}"))
+    }
+}
+
+impl From<std::io::Error> for LineStop {
+    fn from(error: std::io::Error) -> Self {
+        Self::Refused(format!("could not watch the command: {error}"))
+    }
+}
+
+/// A command of a pipeline.
+struct PipelineMember {
+    /// `None` if no process was started.
+    tree: Option<ProcessTree>,
+    exit: Option<ProcessExit>,
+}
+
+/// The source of the event that ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WakeSource {
+    Members,
+    Others,
+}
+
+/// Runs one line.
+pub(crate) struct PlanExecutor<'a> {
+    context: &'a ToolContext<'a>,
+    tool_sandbox: ToolSandbox,
+    timeout: Duration,
+    deadline: Instant,
+    stdout: CapturedStream,
+    stderr: CapturedStream,
+    /// Trees whose program has ended. Remaining processes are killed at the end of the line.
+    leftover_trees: Vec<ProcessTree>,
+    sandbox: Option<String>,
+    /// The time of the next count; `None` if the kernel limits the number of processes.
+    next_count: Option<Instant>,
+    /// The risk of the whole line, if the gate has judged its commands.
+    line_risk: Option<RiskLevel>,
+}
+
+impl<'a> PlanExecutor<'a> {
+    pub(crate) fn new(
+        context: &'a ToolContext<'a>,
+        tool_sandbox: ToolSandbox,
+        time: Duration,
+    ) -> Result<Self, String> {
+        let max_bytes = context.bounds.max_response_bytes;
+        let collected =
+            || CapturedStream::new(max_bytes).map_err(|errno| format!("could not create a pipe for the output: {errno}"));
+        Ok(Self {
+            context,
+            tool_sandbox,
+            timeout: time,
+            deadline: Instant::now() + time,
+            stdout: collected()?,
+            stderr: collected()?,
+            leftover_trees: Vec::new(),
+            sandbox: None,
+            next_count: None,
+            line_risk: None,
+        })
+    }
+
+    /// Runs a plan.
+    pub(super) fn run_plan(mut self, plan: &ShellPlan, was: RiskLevel) -> ToolResult {
+        self.line_risk = Some(was);
+        let max_bytes = self.context.bounds.max_response_bytes;
+        let end = self.run_lists(plan.lists());
+        self.finish(end).into_tool_result(max_bytes)
+    }
+
+    /// Runs one program outside a plan.
+    pub(crate) fn run_command(mut self, command: PlannedCommand) -> ExecutionOutput {
+        let end = self.run_pipeline(&PlannedPipeline { negated: false, commands: vec![command] });
+        self.finish(end)
+    }
+
+    /// Passes a line to bash.
+    pub(super) fn run_in_bash(self, line: &str) -> ToolResult {
+        let Some(program) = SystemFacts.find_program("bash") else {
+            return ToolResult::failed(
+                "nothing was run: this line needs bash, which is not installed",
+            );
+        };
+        let words = ["bash", "--noprofile", "--norc", "-c", line].map(str::to_owned).to_vec();
+        let action = PlannedAction::Run { program, words, variables: Vec::new() };
+        let folder = self.context.workspace.path().to_owned();
+        let max_bytes = self.context.bounds.max_response_bytes;
+        self.run_command(PlannedCommand { action, folder, redirections: Vec::new() })
+            .into_tool_result(max_bytes)
+    }
+
+    fn run_lists(&mut self, lists: &[PlannedList]) -> Result<ProcessExit, LineStop> {
+        let mut exit = ProcessExit::Code(0);
+        for list in lists {
+            exit = self.run_pipeline(&list.first)?;
+            for (join, pipeline) in &list.rest {
+                let runs = match join {
+                    ListOperator::IfSucceeded => exit_code(exit) == 0,
+                    ListOperator::IfFailed => exit_code(exit) != 0,
+                };
+                if runs {
+                    exit = self.run_pipeline(pipeline)?;
+                }
+            }
+        }
+        Ok(exit)
+    }
+
+    fn run_pipeline(&mut self, pipeline: &PlannedPipeline) -> Result<ProcessExit, LineStop> {
+        self.time_left()?;
+        let mut members = Vec::new();
+        let result =
+            self.start_pipeline(pipeline, &mut members).and_then(|()| self.wait_for_members(&mut members));
+        let exit = members.last().and_then(|member| member.exit).unwrap_or(ProcessExit::Unknown);
+        self.leftover_trees.extend(members.into_iter().filter_map(|member| member.tree));
+        result?;
+        self.release_ended_trees()?;
+        Ok(match (pipeline.negated, exit_code(exit)) {
+            (false, _) => exit,
+            (true, 0) => ProcessExit::Code(1),
+            (true, _) => ProcessExit::Code(0),
+        })
+    }
+
+    /// Returns the time that is left, or the reason to stop.
+    fn time_left(&self) -> Result<Duration, LineStop> {
+        if self.context.cancel.reason().is_some() {
+            return Err(LineStop::End(LineEnd::Cancelled));
+        }
+        match self.deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(LineStop::End(LineEnd::TimedOut(self.timeout))),
+            left => Ok(left),
+        }
+    }
+
+    /// Drops trees that have ended. Each holds descriptors, and a line may have any number of commands.
+    fn release_ended_trees(&mut self) -> Result<(), LineStop> {
+        for mut tree in std::mem::take(&mut self.leftover_trees) {
+            if tree.poll_ended()?.is_none() {
+                self.leftover_trees.push(tree);
+            }
+        }
+        Ok(())
+    }
+
+    fn start_pipeline(
+        &mut self,
+        pipeline: &PlannedPipeline,
+        members: &mut Vec<PipelineMember>,
+    ) -> Result<(), LineStop> {
+        let mut input = StreamTarget::Null;
+        for (place, command) in pipeline.commands.iter().enumerate() {
+            let is_last = place + 1 == pipeline.commands.len();
+            let (output, next) = if is_last {
+                (self.stdout.writer(), StreamTarget::Null)
+            } else {
+                let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC)?;
+                (Some(Rc::new(writer)), StreamTarget::Open(Rc::new(reader)))
+            };
+            let streams = CommandStreams::new(
+                std::mem::replace(&mut input, next),
+                output.into(),
+                self.stderr.writer().into(),
+            );
+            members.push(self.start_command(command, streams)?);
+        }
+        Ok(())
+    }
+
+    fn start_command(
+        &mut self,
+        command: &PlannedCommand,
+        mut streams: CommandStreams,
+    ) -> Result<PipelineMember, LineStop> {
+        // Checked before the redirections open files, because opening may truncate them.
+        self.recheck_command(command)?;
+        let ended = |exit| Ok(PipelineMember { tree: None, exit: Some(exit) });
+        let access = self.context.workspace.access_under(self.context.policy);
+        if let Err(RedirectionError { what, error }) =
+            streams.redirect(&command.redirections, &command.folder, access)
+        {
+            self.stderr.append_message(&format!("collieclaw: `{what}` {error}\n"));
+            return ended(EXIT_REDIRECTION_FAILED);
+        }
+        match &command.action {
+            PlannedAction::Nothing => ended(ProcessExit::Code(0)),
+            PlannedAction::ChangeFolder(folder) => match access.open_folder(folder) {
+                Ok(_) => ended(ProcessExit::Code(0)),
+                Err(error) => {
+                    self.stderr.append_message(&format!("collieclaw: `{}` {error}\n", folder.display()));
+                    Err(LineStop::End(LineEnd::Exited(EXIT_REDIRECTION_FAILED)))
+                }
+            },
+            PlannedAction::Run { program, words, variables } => {
+                let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
+                let spec = streams.attach_to(spec)?;
+                self.spawn_member(program, spec)
+            }
+        }
+    }
+
+    /// Judges a command again, because earlier commands may have moved or linked its files.
+    fn recheck_command(&self, command: &PlannedCommand) -> Result<(), LineStop> {
+        let judged =
+            self.line_risk.and_then(|was| rejudge_command(command, was, self.context.policy, &SystemFacts));
+        match judged {
+            None => Ok(()),
+            Some(reason) => Err(LineStop::Refused(format!("since the approval, something has changed: {}", reason.detail()))),
+        }
+    }
+
+    fn spawn_member(
+        &mut self,
+        program: &Path,
+        spec: ward_process::ProcessSpec,
+    ) -> Result<PipelineMember, LineStop> {
+        match self.tool_sandbox.supervisor().spawn(next_tree_id().map_err(LineStop::Refused)?, spec) {
+            Ok(tree) => {
+                self.sandbox.get_or_insert_with(|| sandbox_level(&tree));
+                if tree
+                    .limit_reports()
+                    .iter()
+                    .any(|report| report.limit == "processes" && is_unenforced(report))
+                {
+                    self.next_count.get_or_insert_with(Instant::now);
+                }
+                Ok(PipelineMember { tree: Some(tree), exit: None })
+            }
+            Err(error) => {
+                let exit = spawn_failure_exit(&error)
+                    .ok_or_else(|| LineStop::Refused(ErrorChain(&error).to_string()))?;
+                self.stderr.append_message(&format!(
+                    "collieclaw: {}: {}\n",
+                    program.display(),
+                    ErrorChain(&error)
+                ));
+                Ok(PipelineMember { tree: None, exit: Some(exit) })
+            }
+        }
+    }
+
+    /// Waits until the programs of all members have ended, or until the line has to stop.
+    fn wait_for_members(&mut self, members: &mut [PipelineMember]) -> Result<(), LineStop> {
+        let mut wake_source = WakeSource::Members;
+        loop {
+            let (out, err) = (self.stdout.read_available()?, self.stderr.read_available()?);
+            if wake_source == WakeSource::Members {
+                for member in &mut *members {
+                    member.poll_exit()?;
+                }
+                if members.iter().all(|member| member.exit.is_some()) {
+                    return Ok(());
+                }
+            }
+            let mut time = self.time_left()?;
+            self.enforce_process_limit(members)?;
+            if let Some(next) = self.next_count {
+                time = time.min(next.saturating_duration_since(Instant::now()));
+            }
+            if [out, err].contains(&ReadProgress::More) {
+                time = Duration::ZERO;
+            }
+            wake_source = self.poll_events(members, time)?;
+        }
+    }
+
+    fn enforce_process_limit(&mut self, members: &[PipelineMember]) -> Result<(), LineStop> {
+        let now = Instant::now();
+        match &mut self.next_count {
+            Some(next) if *next <= now => *next = now + PROCESS_COUNT_INTERVAL,
+            _ => return Ok(()),
+        }
+        let trees = members.iter().filter_map(|member| member.tree.as_ref()).chain(&self.leftover_trees);
+        let count: usize = trees.map(|tree| tree.processes().len()).sum();
+        let max_bytes = usize::try_from(MAX_PROCESSES).unwrap_or(usize::MAX);
+        if count > max_bytes { Err(LineStop::End(LineEnd::TooManyProcesses(max_bytes))) } else { Ok(()) }
+    }
+
+    fn poll_events(&self, members: &[PipelineMember], time: Duration) -> Result<WakeSource, LineStop> {
+        let ours = [std::os::fd::AsFd::as_fd(self.context.cancel), self.stdout.as_fd(), self.stderr.as_fd()];
+        let mut fds: Vec<PollFd<'_>> = ours
+            .into_iter()
+            .chain(members.iter().flat_map(PipelineMember::wake_fds))
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        match poll(&mut fds, Timespec::try_from(time).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let of_members = fds.iter().skip(ours.len()).any(|fd| !fd.revents().is_empty());
+        Ok(if of_members { WakeSource::Members } else { WakeSource::Others })
+    }
+
+    /// Kills the remaining processes and collects the output.
+    fn finish(mut self, end: Result<ProcessExit, LineStop>) -> ExecutionOutput {
+        let is_complete = end.is_ok();
+        for mut tree in std::mem::take(&mut self.leftover_trees) {
+            let ended = is_complete && matches!(tree.wait(Some(EXIT_GRACE)), Ok(Some(_)));
+            if !ended && let Err(error) = self.tool_sandbox.supervisor().stop(&mut tree, StopLadder::force())
+            {
+                self.stderr.append_message(&format!("collieclaw: {}\n", ErrorChain(&error)));
+            }
+        }
+        self.stdout.drain();
+        self.stderr.drain();
+        let end = match end {
+            Ok(exit) => Ok(LineEnd::Exited(exit)),
+            Err(LineStop::End(end)) => Ok(end),
+            Err(LineStop::Refused(why)) => Err(format!("could not run the command: {why}")),
+        };
+        ExecutionOutput { end, stdout: self.stdout, stderr: self.stderr, sandbox: self.sandbox }
+    }
+}
+
+/// The outcome of a line or a program.
+pub(crate) struct ExecutionOutput {
+    /// The way in which it ended, or the reason why it could not be run safely.
+    pub(crate) end: Result<LineEnd, String>,
+    pub(crate) stdout: CapturedStream,
+    pub(crate) stderr: CapturedStream,
+    /// The level of the sandbox.
+    pub(crate) sandbox: Option<String>,
+}
+
+impl ExecutionOutput {
+    fn into_tool_result(self, max_bytes: usize) -> ToolResult {
+        let result = match self.end {
+            Ok(end) => format_result(end, &self.stdout, &self.stderr, max_bytes),
+            Err(why) => ToolResult::failed(why),
+        };
+        ToolResult { sandbox: self.sandbox, ..result }
+    }
+}
+
+impl PipelineMember {
+    fn poll_exit(&mut self) -> std::io::Result<()> {
+        if let (Some(tree), None) = (&mut self.tree, self.exit) {
+            self.exit = match tree.program_exit()? {
+                Some(exit) => Some(exit),
+                None => tree.poll_ended()?.map(|ended| ended.exit),
+            };
+        }
+        Ok(())
+    }
+
+    fn wake_fds(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
+        let tree = self.tree.as_ref().filter(|_| self.exit.is_none());
+        tree.into_iter().flat_map(|tree| [Some(tree.readiness_fd()), tree.program_exit_fd()]).flatten()
+    }
+}
+
+/// Returns the exit code of a shell for a program that failed to start, or `None` if the program is not the
+/// cause.
+fn spawn_failure_exit(error: &SpawnError) -> Option<ProcessExit> {
+    let SpawnError::Start { source, .. } = error else { return None };
+    match Errno::from_io_error(source)? {
+        Errno::NOENT | Errno::NOTDIR => Some(EXIT_NOT_FOUND),
+        Errno::ACCESS | Errno::NOEXEC | Errno::TOOBIG => Some(EXIT_NOT_EXECUTABLE),
+        _ => None,
+    }
+}
+
+/// Returns an id that no other tree on this machine has.
+///
+/// # Errors
+/// Fails if the id is not valid.
+pub fn next_tree_id() -> Result<TreeId, String> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("collieclaw-{}-{number}", std::process::id());
+    name.parse().map_err(|error| format!("could not name the process tree: {error}"))
+}

@@ -1,0 +1,160 @@
+//! The result of a line for the model and the receipt.
+
+use std::time::Duration;
+
+use ward_process::{LimitEnforcement, LimitReport, ProcessExit, ProcessTree};
+
+use super::super::{ToolEnd, ToolResult};
+use super::output_capture::CapturedStream;
+
+/// The heading between standard output and standard error.
+const STDERR_HEADING: &str = "[stderr]\n";
+
+/// Space for the note that says how much was left out.
+const NOTE_BYTES: usize = 128;
+
+/// The way in which a line ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    /// All commands that had to run have run.
+    Exited(ProcessExit),
+    TimedOut(Duration),
+    /// The cancel flag was raised, by the emergency stop or the operator.
+    Cancelled,
+    /// The line had more than this many processes.
+    TooManyProcesses(usize),
+}
+
+/// Returns the exit code as a shell reports it.
+pub(crate) fn exit_code(exit: ProcessExit) -> i32 {
+    match exit {
+        ProcessExit::Code(code) => code,
+        ProcessExit::Signal(signal) => 128 + signal,
+        ProcessExit::Unknown => 128,
+    }
+}
+
+pub(super) fn format_result(
+    end: LineEnd,
+    stdout: &CapturedStream,
+    stderr: &CapturedStream,
+    max_bytes: usize,
+) -> ToolResult {
+    let (output, truncated) = format_output(stdout, stderr, max_bytes);
+    let mut result = ToolResult::done(output);
+    match end {
+        LineEnd::Exited(ProcessExit::Signal(signal)) => result = result.with_metadata("signal", signal),
+        LineEnd::Exited(exit) => result = result.with_metadata("exit_code", exit_code(exit)),
+        LineEnd::TimedOut(limit) => {
+            result.end =
+                ToolEnd::Failed(format!("the command took longer than {} s and was killed", limit.as_secs_f64()));
+            result = result.with_metadata("timed_out", true);
+        }
+        LineEnd::Cancelled => result.end = ToolEnd::Cancelled,
+        LineEnd::TooManyProcesses(limit) => {
+            result.end = ToolEnd::Failed(format!("the command had more than {limit} processes at once and was killed"));
+        }
+    }
+    result
+        .with_metadata("stdout_bytes", stdout.total)
+        .with_metadata("stderr_bytes", stderr.total)
+        .with_metadata("truncated", truncated)
+}
+
+/// Joins both streams within the size limit, and returns true if something was left out. Standard error gets
+/// at least a quarter of the space.
+fn format_output(stdout: &CapturedStream, stderr: &CapturedStream, max_bytes: usize) -> (String, bool) {
+    let [all_out, all_err] = [stdout, stderr].map(|stream| StreamExcerpt::new(stream, usize::MAX));
+    let whole = join_streams(&all_out, &all_err);
+    if all_out.missing == 0 && all_err.missing == 0 && whole.len() <= max_bytes {
+        return (whole, false);
+    }
+    let space = max_bytes.saturating_sub(NOTE_BYTES);
+    let for_stderr = all_err.text.len().min((space / 4).max(space.saturating_sub(all_out.text.len())));
+    let shown =
+        [StreamExcerpt::new(stdout, space - for_stderr.min(space)), StreamExcerpt::new(stderr, for_stderr)];
+    let [out, err] = shown.map(StreamExcerpt::with_note);
+    (join_streams(&out, &err), out.missing + err.missing > 0)
+}
+
+fn join_streams(stdout: &StreamExcerpt, stderr: &StreamExcerpt) -> String {
+    let mut output = stdout.text.clone();
+    if !stderr.text.is_empty() {
+        if !(output.is_empty() || output.ends_with('\n')) {
+            output.push('\n');
+        }
+        output.push_str(STDERR_HEADING);
+        output.push_str(&stderr.text);
+    }
+    output
+}
+
+/// The first part of a stream, as text.
+struct StreamExcerpt {
+    text: String,
+    /// The number of printed bytes that are not part of `text`.
+    missing: u64,
+}
+
+impl StreamExcerpt {
+    /// Takes at most `max_bytes` of text. Invalid UTF-8 is replaced, which may need more bytes than it had.
+    fn new(stream: &CapturedStream, max_bytes: usize) -> Self {
+        let mut text = String::new();
+        let mut shown = 0;
+        for chunk in stream.bytes.utf8_chunks() {
+            let valid = chunk.valid();
+            let (fits, rest) = valid.split_at(valid.floor_char_boundary(max_bytes - text.len()));
+            text.push_str(fits);
+            shown += fits.len();
+            let invalid = chunk.invalid();
+            if !rest.is_empty() || max_bytes - text.len() < char::REPLACEMENT_CHARACTER.len_utf8() {
+                break;
+            }
+            if !invalid.is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+                shown += invalid.len();
+            }
+        }
+        Self { text, missing: stream.total.saturating_sub(shown as u64) }
+    }
+
+    /// Appends the number of missing bytes.
+    fn with_note(mut self) -> Self {
+        if self.missing > 0 {
+            self.text.push_str(&format!("\n[{} more bytes are not shown]\n", self.missing));
+        }
+        self
+    }
+}
+
+/// Returns the level of the sandbox: `full`, or a list of the missing parts.
+#[must_use]
+pub fn sandbox_level(tree: &ProcessTree) -> String {
+    describe_missing(&missing_protections(tree))
+}
+
+pub(super) fn describe_missing(missing: &[String]) -> String {
+    if missing.is_empty() { "full".to_owned() } else { format!("without {}", missing.join(", ")) }
+}
+
+/// Returns the parts of the sandbox, the limits and the containment that are missing around a tree.
+pub(super) fn missing_protections(tree: &ProcessTree) -> Vec<String> {
+    let mut missing: Vec<String> = Vec::new();
+    match tree.sandbox_report() {
+        None => missing.push("everything".to_owned()),
+        Some(report) => {
+            let lacking = report.parts().into_iter().filter(|(_, part)| !part.is_enforced());
+            missing.extend(lacking.map(|(name, _)| name.to_owned()));
+        }
+    }
+    let not_kept = tree.limit_reports().iter().filter(|report| is_unenforced(report));
+    missing.extend(not_kept.map(|report| format!("limit of {}", report.limit)));
+    if tree.containment().is_escapable() {
+        missing.push("sure end of all processes".to_owned());
+    }
+    missing
+}
+
+pub(super) fn is_unenforced(report: &LimitReport) -> bool {
+    matches!(report.kept, LimitEnforcement::Not { .. })
+}

@@ -1,0 +1,253 @@
+//! The file that calls are counted in.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use collieclaw_providers::TokenUsage;
+use jiff::Zoned;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, named_params, params};
+
+use super::amount::TokenPrice;
+use super::budget::{LimitReached, UsageBudget};
+use super::daily_sums;
+use super::error::UsageError;
+use super::report::{UsageGrouping, UsageReport, UsageTotals};
+use super::totals::{self, column_value};
+use crate::sqlite;
+
+/// "Cuse" in the header of the file: whose database it is.
+const APPLICATION_ID: i32 = 0x4375_7365;
+
+const VERSION: i32 = 2;
+
+/// Before old calls became sums.
+const VERSION_WITHOUT_SUMS: i32 = 1;
+
+/// Times are milliseconds since 1970; `took` is missing while a call is under way, and when it was killed.
+const SCHEMA: &str = "
+CREATE TABLE call (
+    id INTEGER PRIMARY KEY,
+    begun INTEGER NOT NULL,
+    conversation TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    took INTEGER,
+    failed INTEGER NOT NULL,
+    estimated INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost INTEGER NOT NULL
+) STRICT;
+CREATE INDEX call_begun ON call (begun);
+CREATE INDEX call_of_conversation ON call (conversation);
+";
+
+/// The accounts of one home. Several processes may use one file.
+#[derive(Debug)]
+pub struct UsageDatabase {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// A call that is about to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderCallStart<'b> {
+    /// In which conversation.
+    pub conversation: &'b str,
+    /// To whom.
+    pub provider: &'b str,
+    /// For which model.
+    pub model: &'b str,
+    /// How many tokens it sends, by estimate.
+    pub prompt_tokens: u64,
+    /// What they cost.
+    pub price: TokenPrice,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy)]
+pub struct ProviderCallEnd {
+    /// With no answer.
+    pub failed: bool,
+    /// Nobody has counted the tokens.
+    pub estimated: bool,
+    /// What it used.
+    pub usage: TokenUsage,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Why a call may not be made.
+pub(super) enum CallRefusal {
+    Limit(LimitReached),
+    Unusable(UsageError),
+}
+
+impl UsageDatabase {
+    /// Opens them, and makes them when they are not there.
+    ///
+    /// # Errors
+    /// When the file can't be used.
+    pub fn open(path: &Path) -> Result<Self, UsageError> {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        match made {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(UsageError::File { path: path.to_owned(), source: error });
+            }
+            _ => {}
+        }
+        let connection = connect(path).map_err(|error| database_error(path, error))?;
+        let accounts = Self { connection, path: path.to_owned() };
+        accounts.prepare()?;
+        Ok(accounts)
+    }
+
+    fn prepare(&self) -> Result<(), UsageError> {
+        if self.version()? == Some(VERSION) {
+            return Ok(());
+        }
+        let make = || {
+            let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            // Another process may have been faster.
+            let empty = sqlite::is_empty_database(&transaction)?;
+            if empty {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            }
+            if empty || database_version(&transaction)? == Some(VERSION_WITHOUT_SUMS) {
+                transaction.execute_batch(daily_sums::SCHEMA)?;
+                transaction.pragma_update(None, "user_version", VERSION)?;
+            }
+            transaction.commit()
+        };
+        sqlite::enable_wal(&self.connection)
+            .and_then(|()| make())
+            .map_err(|error| database_error(&self.path, error))?;
+        match self.version()? {
+            Some(VERSION) => Ok(()),
+            _ => Err(UsageError::Foreign { path: self.path.clone() }),
+        }
+    }
+
+    fn version(&self) -> Result<Option<i32>, UsageError> {
+        database_version(&self.connection).map_err(|error| database_error(&self.path, error))
+    }
+
+    /// Writes down that a call begins, if there is something left of every limit. Returns its number.
+    pub(super) fn record_start(
+        &self,
+        call: &ProviderCallStart<'_>,
+        budget: &UsageBudget,
+        now: &Zoned,
+    ) -> Result<i64, CallRefusal> {
+        let fail = |error| CallRefusal::Unusable(database_error(&self.path, error));
+        // What is looked at and what is written is one step, also for other processes.
+        let transaction =
+            Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(fail)?;
+        daily_sums::fold_old_calls(&transaction, now).map_err(fail)?;
+        if budget.is_set() {
+            let today = totals::day_totals(&transaction, now).map_err(fail)?;
+            let conversation = totals::conversation_totals(&transaction, call.conversation).map_err(fail)?;
+            budget.check(&today, &conversation, now).map_err(CallRefusal::Limit)?;
+        }
+        let usage = TokenUsage { prompt_tokens: call.prompt_tokens, completion_tokens: 0 };
+        transaction
+            .execute(
+                "INSERT INTO call (begun, conversation, provider, model, failed, estimated, prompt_tokens, \
+                 completion_tokens, cost) VALUES (?, ?, ?, ?, 1, 1, ?, 0, ?)",
+                params![
+                    now.timestamp().as_millisecond(),
+                    call.conversation,
+                    call.provider,
+                    call.model,
+                    column_value(call.prompt_tokens),
+                    column_value(call.price.cost_of(usage).0)
+                ],
+            )
+            .map_err(fail)?;
+        let number = transaction.last_insert_rowid();
+        transaction.commit().map_err(fail)?;
+        Ok(number)
+    }
+
+    /// Writes down how a call ended.
+    pub(super) fn record_end(
+        &self,
+        number: i64,
+        ended: &ProviderCallEnd,
+        price: TokenPrice,
+    ) -> Result<(), UsageError> {
+        let took = u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX);
+        self.connection
+            .execute(
+                "UPDATE call SET took = :took, failed = :failed, estimated = :estimated, prompt_tokens = :prompt, \
+                 completion_tokens = :completion, cost = :cost WHERE id = :id",
+                named_params! {
+                    ":took": column_value(took),
+                    ":failed": ended.failed,
+                    ":estimated": ended.estimated,
+                    ":prompt": column_value(ended.usage.prompt_tokens),
+                    ":completion": column_value(ended.usage.completion_tokens),
+                    ":cost": column_value(price.cost_of(ended.usage).0),
+                    ":id": number,
+                },
+            )
+            .map(drop)
+            .map_err(|error| database_error(&self.path, error))
+    }
+
+    /// What was used since the beginning of the day of `now`.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn today_totals(&self, now: &Zoned) -> Result<UsageTotals, UsageError> {
+        totals::day_totals(&self.connection, now).map_err(|error| database_error(&self.path, error))
+    }
+
+    /// What a conversation has used.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn conversation_totals(&self, conversation: &str) -> Result<UsageTotals, UsageError> {
+        totals::conversation_totals(&self.connection, conversation)
+            .map_err(|error| database_error(&self.path, error))
+    }
+
+    /// What was used since a moment, by all or by one conversation, the latest share first.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn usage_since(
+        &self,
+        since: &Zoned,
+        conversation: Option<&str>,
+        by: UsageGrouping,
+    ) -> Result<UsageReport, UsageError> {
+        totals::usage_shares(&self.connection, since, conversation, by)
+            .map_err(|error| database_error(&self.path, error))
+    }
+}
+
+/// `None` of a file that is not ours, or not yet.
+fn database_version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (id, version) = (number("application_id")?, number("user_version")?);
+    Ok((id == APPLICATION_ID).then_some(version))
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = sqlite::connect(path)?;
+    // What was committed survives the end of the process; that of the machine may cost the last calls.
+    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256;")?;
+    Ok(connection)
+}
+
+fn database_error(path: &Path, error: rusqlite::Error) -> UsageError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
+        _ => UsageError::Database { path: path.to_owned(), source: Box::new(error) },
+    }
+}

@@ -1,0 +1,85 @@
+//! Figures for a monitoring system, in Prometheus' text format (C5.3). They count from the start of this gateway.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::State;
+use axum::http::header::{self, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use collieclaw_agent::estop;
+
+use super::response::ErrorResponse;
+use super::state::GatewayState;
+
+#[derive(Default)]
+pub(super) struct GatewayMetrics {
+    pub(super) conversations: MetricCounter,
+    pub(super) tool_calls: MetricCounter,
+    pub(super) tool_denials: MetricCounter,
+    pub(super) provider_errors: MetricCounter,
+}
+
+/// It only grows.
+#[derive(Default)]
+pub(super) struct MetricCounter(AtomicU64);
+
+impl MetricCounter {
+    pub(super) fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The kinds of the format.
+const COUNTER: &str = "counter";
+const GAUGE: &str = "gauge";
+
+pub(super) async fn show(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let looking = Arc::clone(&desk);
+    let text = desk.read_pool.read(move || render_metrics(&looking)).await?;
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+fn render_metrics(desk: &GatewayState) -> String {
+    let metrics = &desk.metrics;
+    let count = |count: &MetricCounter| count.0.load(Ordering::Relaxed);
+    let figures = [
+        ("conversations_total", COUNTER, "Conversations begun here.", count(&metrics.conversations)),
+        ("tool_calls_total", COUNTER, "Tool calls that models asked for here.", count(&metrics.tool_calls)),
+        (
+            "tool_denials_total",
+            COUNTER,
+            "Tool calls that a rule, an operator, silence or the emergency stop refused.",
+            count(&metrics.tool_denials),
+        ),
+        (
+            "provider_errors_total",
+            COUNTER,
+            "Turns without an answer because the provider failed.",
+            count(&metrics.provider_errors),
+        ),
+        (
+            "receipt_chain_valid",
+            GAUGE,
+            "Whether every link of the chain of receipts holds.",
+            u64::from(desk.receipt_chain.status().valid),
+        ),
+        (
+            "estop_active",
+            GAUGE,
+            "Whether the emergency stop is active.",
+            u64::from(estop::is_set(&desk.home)),
+        ),
+        ("turns_open", GAUGE, "Turns that go on.", desk.open_turn_count() as u64),
+        ("approvals_open", GAUGE, "Calls that wait for an operator.", desk.approvals.count() as u64),
+    ];
+    figures.iter().fold(String::new(), |mut text, (name, kind, help, value)| {
+        let _ = writeln!(
+            text,
+            "# HELP collieclaw_{name} {help}\n# TYPE collieclaw_{name} {kind}\ncollieclaw_{name} {value}"
+        );
+        text
+    })
+}

@@ -1,0 +1,166 @@
+//! The operator on the other end of a connection: is told what goes on as events, and asked through `/approvals`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use collieclaw_agent::runtime::{
+    ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
+};
+use collieclaw_providers::cancel::{CancelFlag, CancelReason};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Sender;
+
+use super::approvals::ApprovalView;
+use super::state::GatewayState;
+
+/// What a client is told of a turn.
+#[derive(Debug, Clone)]
+pub(super) enum ChatEvent {
+    /// A bit of what the model says.
+    Draft(String),
+    /// The bits since the last call are void: another provider begins anew.
+    DraftDiscarded,
+    /// A call begins.
+    ToolStarted { tool: String, arguments: Value },
+    /// A call has ended, or was refused.
+    ToolFinished(ToolCallSummary),
+    /// Somebody has to say yes, or something.
+    ApprovalRequested(Box<ApprovalView>),
+    /// The turn is over.
+    TurnFinished(ChatOutcome),
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct ToolCallSummary {
+    tool: String,
+    arguments: Value,
+    fate: &'static str,
+    /// What the model was told.
+    output: String,
+    receipt_id: Option<String>,
+    milliseconds: u64,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone)]
+pub(super) enum ChatOutcome {
+    Answer(String),
+    Failed { code: &'static str, message: String, retry_after: Option<u64> },
+}
+
+impl ChatEvent {
+    /// Its name and what it says, for those who listen.
+    pub(super) fn sse_event(&self) -> (&'static str, Value) {
+        match self {
+            Self::Draft(text) => ("draft", json!({ "text": text })),
+            Self::DraftDiscarded => ("draft", json!({ "void": true })),
+            Self::ToolStarted { tool, arguments } => {
+                ("tool", json!({ "phase": "begins", "tool": tool, "arguments": arguments }))
+            }
+            Self::ToolFinished(ended) => {
+                let mut value = json!(ended);
+                if let Value::Object(members) = &mut value {
+                    members.insert("phase".to_owned(), "ended".into());
+                }
+                ("tool", value)
+            }
+            Self::ApprovalRequested(shown) => ("approval", json!(shown)),
+            Self::TurnFinished(ChatOutcome::Answer(answer)) => ("answer", json!({ "answer": answer })),
+            Self::TurnFinished(ChatOutcome::Failed { code, message, .. }) => {
+                ("error", json!({ "code": code, "message": message }))
+            }
+        }
+    }
+}
+
+/// Whoever sent the message.
+pub(super) struct RemoteOperator {
+    pub(super) desk: Arc<GatewayState>,
+    pub(super) conversation: String,
+    pub(super) events: Sender<ChatEvent>,
+    pub(super) cancel: CancelFlag,
+    /// Whether bits were told since the model was asked.
+    pub(super) drafted: bool,
+}
+
+impl RemoteOperator {
+    /// A client that has gone is asked and told nothing more, and its turn ends.
+    fn send_event(&self, told: ChatEvent) {
+        if self.events.blocking_send(told).is_err() {
+            self.cancel.raise(CancelReason::Operator);
+        }
+    }
+
+    fn count_call(&self, outcome: &CallOutcome) {
+        self.desk.metrics.tool_calls.increment();
+        match outcome {
+            CallOutcome::Denied { .. }
+            | CallOutcome::NobodyToAsk
+            | CallOutcome::Stopped { by: CancelReason::Estop, .. } => {
+                self.desk.metrics.tool_denials.increment();
+            }
+            CallOutcome::Completed { .. }
+            | CallOutcome::Failed { .. }
+            | CallOutcome::NotRun(_)
+            | CallOutcome::Stopped { by: CancelReason::Operator, .. } => {}
+        }
+    }
+}
+
+impl Operator for RemoteOperator {
+    fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        let desk = Arc::clone(&self.desk);
+        let Some(open) = desk.approvals.request_approval(&self.conversation, asked) else {
+            return ApprovalAnswer::NobodyAvailable;
+        };
+        self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
+        open.wait_for_decision(&self.cancel, &desk.home)
+    }
+
+    fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
+        let desk = Arc::clone(&self.desk);
+        let Some(open) = desk.approvals.ask_question(&self.conversation, question) else {
+            return OperatorReply::NobodyAvailable;
+        };
+        self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
+        open.wait_for_text(question.cancel)
+    }
+
+    fn notify(&mut self, notice: ProgressNotice<'_>) {
+        match notice {
+            ProgressNotice::Thinking => self.drafted = false,
+            ProgressNotice::ThinkingEnded => {}
+            ProgressNotice::Draft(text) => {
+                self.drafted = true;
+                self.send_event(ChatEvent::Draft(text.to_owned()));
+            }
+            ProgressNotice::DraftDiscarded => {
+                self.drafted = false;
+                self.send_event(ChatEvent::DraftDiscarded);
+            }
+            // Bit by bit it was told already.
+            ProgressNotice::AssistantText(_) if self.drafted => {}
+            ProgressNotice::AssistantText(text) => self.send_event(ChatEvent::Draft(text.to_owned())),
+            ProgressNotice::CallStarted { tool, arguments } => {
+                self.send_event(ChatEvent::ToolStarted {
+                    tool: tool.to_owned(),
+                    arguments: arguments.clone(),
+                });
+            }
+            ProgressNotice::CallEnded { tool, arguments, call } => {
+                self.count_call(&call.outcome);
+                let elapsed = call.outcome.tool_run().map_or(Duration::ZERO, |run| run.elapsed);
+                self.send_event(ChatEvent::ToolFinished(ToolCallSummary {
+                    tool: tool.to_owned(),
+                    arguments: arguments.clone(),
+                    fate: call.outcome.code(),
+                    output: call.text.clone(),
+                    receipt_id: call.receipt_id.clone(),
+                    milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                }));
+            }
+        }
+    }
+}

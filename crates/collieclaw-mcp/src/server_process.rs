@@ -1,0 +1,124 @@
+//! Starts MCP servers in the sandbox and kills their processes.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use collieclaw_agent::config::McpConnection;
+use collieclaw_agent::home::AgentHome;
+use collieclaw_agent::security::SystemFacts;
+use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id, sandbox_level};
+use collieclaw_gate::{GatePolicy, MachineFacts};
+use rustix::pipe::{PipeFlags, pipe_with};
+use ward_diag::ErrorChain;
+use ward_process::sandbox::SandboxNetwork;
+use ward_process::{OutputTarget, ProcessTree, StdinSource, StopLadder, Supervisor};
+
+/// The expected lifetime of a server, which determines its CPU limit.
+const EXPECTED_LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// The environment that a server is started in.
+#[derive(Clone, Copy)]
+pub struct McpStartContext<'g> {
+    /// The policy with the forbidden paths and the autonomy level.
+    pub policy: &'g GatePolicy,
+    /// The home folder with the emergency stop.
+    pub home: &'g AgentHome,
+    /// Our environment variables; a server gets the variables that its configuration names.
+    pub variables: &'g BTreeMap<String, String>,
+}
+
+/// A started server with our ends of its streams.
+pub(super) struct StartedServer {
+    pub(super) input: OwnedFd,
+    pub(super) output: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    pub(super) processes: McpProcessControl,
+    pub(super) sandbox: String,
+}
+
+/// A handle that kills a server's processes from any thread.
+#[derive(Clone)]
+pub(super) struct McpProcessControl {
+    trees: Arc<Mutex<Vec<ProcessTree>>>,
+    supervisor: &'static Supervisor,
+}
+
+impl McpProcessControl {
+    pub(super) fn new(tree: ProcessTree, supervisor: &'static Supervisor) -> Self {
+        Self { trees: Arc::new(Mutex::new(vec![tree])), supervisor }
+    }
+
+    /// Takes over the processes of another handle, so that all of them are killed together.
+    pub(super) fn take_over(&self, others: &Self) {
+        let trees = std::mem::take(&mut *others.trees());
+        self.trees().extend(trees);
+    }
+
+    pub(super) fn kill_all(&self) {
+        // The lock is held meanwhile, so a second caller returns only when the processes are dead.
+        for mut tree in self.trees().drain(..) {
+            // A process that survives is killed together with its supervisor when we exit.
+            let _ = self.supervisor.stop(&mut tree, StopLadder::force());
+        }
+    }
+
+    /// Returns true if any tree has no process left; the other trees are useless without it.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut trees = self.trees();
+        trees.is_empty() || trees.iter_mut().any(|tree| matches!(tree.poll_ended(), Ok(Some(_))))
+    }
+
+    fn trees(&self) -> MutexGuard<'_, Vec<ProcessTree>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn start_server(
+    connection: &McpConnection,
+    context: McpStartContext<'_>,
+) -> Result<StartedServer, String> {
+    let McpConnection::Program { command, args, env, network, workspace, programs } = connection else {
+        return Err("its connection is not a program".to_owned());
+    };
+    let program = if command.contains('/') {
+        Some(PathBuf::from(command)).filter(|program| program.exists())
+    } else {
+        SystemFacts.find_program(command)
+    };
+    let program = program.ok_or_else(|| format!("no such program `{command}`"))?;
+    let workspace: WorkspaceAccess = workspace.limited_by(context.policy.autonomy).into();
+    let access = SandboxAccess {
+        workspace,
+        network: if *network { SandboxNetwork::On } else { SandboxNetwork::Off },
+        own_program: None,
+        programs: programs.clone(),
+        timeout: EXPECTED_LIFETIME,
+    };
+    let sandbox = ToolSandbox::new(&access, context.policy)?;
+    let argv: Vec<String> = std::iter::once(command).chain(args).cloned().collect();
+    let given = env.iter().filter_map(|name| Some((name.clone(), context.variables.get(name)?.clone())));
+    // Interpreters load code from their start folder, and the agent can write to the workspace.
+    let variables: Vec<(String, String)> =
+        std::iter::once(("PYTHONSAFEPATH".to_owned(), "1".to_owned())).chain(given).collect();
+    let folder = Path::new("/");
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("could not create a pipe: {errno}"));
+    let ((stdin, input), (output, stdout), (stderr, stderr_end)) = (pipe()?, pipe()?, pipe()?);
+    let spawn = sandbox
+        .prepare_spawn(&program, &argv, &variables, folder)
+        .stdin(StdinSource::FromFd(stdin))
+        .stdout(OutputTarget::ToFd(stdout))
+        .stderr(OutputTarget::ToFd(stderr_end));
+    let supervisor = sandbox.supervisor();
+    let tree = supervisor.spawn(next_tree_id()?, spawn).map_err(|error| ErrorChain(&error).to_string())?;
+    let sandbox = sandbox_level(&tree);
+    Ok(StartedServer {
+        input,
+        output,
+        stderr,
+        processes: McpProcessControl::new(tree, supervisor),
+        sandbox,
+    })
+}

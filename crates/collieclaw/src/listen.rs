@@ -1,7 +1,0 @@
-//! Connections that are taken: so many and no more, each with a client that may leave.
-
-mod connections;
-mod peer;
-
-pub use connections::{ActivityGuard, ConnectionPool};
-pub use peer::{TcpPeer, WeakTcpPeer};
