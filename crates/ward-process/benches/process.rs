@@ -1,5 +1,5 @@
-//! Killing a thousand processes, spawning one, waiting for one.
-#![expect(clippy::unwrap_used, reason = "a benchmark that can't run has nothing to report")]
+//! Benchmarks of killing a tree of a thousand processes, of spawning, and of wake-ups while waiting.
+#![expect(clippy::unwrap_used, reason = "a benchmark that can't run should panic")]
 #![expect(unsafe_code, reason = "posix_spawn, the baseline, is a C interface")]
 
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 use ward_process::{Containment, EscapeePolicy, ProcessSpec, ProcessTree, StopLadder, Supervisor};
 
-/// A thousand processes, a quarter of them in sessions of their own.
+/// Script of a tree of a thousand processes, a quarter of them in sessions of their own.
 const THOUSAND: &str = "fork 250 [ setsid; sleep 600000 ]; fork 749 [ sleep 600000 ]; sleep 600000";
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
                 kill_against_bare_write(supervisor, EscapeePolicy::LetGo, "cgroup");
                 kill_against_bare_write(supervisor, EscapeePolicy::Held, "cgroup and keeper");
             }
-            // It can't see the quarter that leaves.
+            // A process group loses the quarter that starts sessions of its own.
             Containment::ProcessGroup => {}
             Containment::PidNamespace | Containment::Subreaper => kill_within_a_second(supervisor),
         }
@@ -32,10 +32,10 @@ fn main() {
     supervisors.iter().for_each(wakeups_while_waiting);
 }
 
-fn kill_against_bare_write(supervisor: &Supervisor, leavers: EscapeePolicy, by: &str) {
+fn kill_against_bare_write(supervisor: &Supervisor, escapees: EscapeePolicy, by: &str) {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..7 {
-        let mut tree = thousand(supervisor, leavers);
+        let mut tree = thousand(supervisor, escapees);
         ours.push(millis(supervisor.stop(&mut tree, StopLadder::force()).unwrap().elapsed));
 
         let mut tree = thousand(supervisor, EscapeePolicy::LetGo);
@@ -70,8 +70,8 @@ fn kill_within_a_second(supervisor: &Supervisor) {
     emit(&name, "ms", median(&mut samples), None, BenchmarkLimit::AtMost(1_000.0));
 }
 
-fn thousand(supervisor: &Supervisor, leavers: EscapeePolicy) -> ProcessTree {
-    let tree = spawn(supervisor, ProcessSpec::new(fake_child()).args([THOUSAND]).escapees(leavers));
+fn thousand(supervisor: &Supervisor, escapees: EscapeePolicy) -> ProcessTree {
+    let tree = spawn(supervisor, ProcessSpec::new(fake_child()).args([THOUSAND]).escapees(escapees));
     while tree.processes().len() < 1_000 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -96,7 +96,7 @@ fn spawn_against_posix_spawn(supervisor: &Supervisor) {
 
         let (pid, elapsed) = timed(posix_spawn_true);
         bare.push(millis(elapsed));
-        // SAFETY: waits for the child that was just made; no status is asked for.
+        // SAFETY: waits for the child that was just spawned, and a null status pointer is allowed.
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
     }
     let name = format!("spawn of `true` ({})", supervisor.containment());
@@ -109,7 +109,7 @@ fn posix_spawn_true() -> libc::pid_t {
     let argv = [path.as_ptr().cast_mut(), std::ptr::null_mut()];
     let env = [std::ptr::null_mut()];
     let mut pid = 0;
-    // SAFETY: all arrays are null-terminated and live for the call; null attributes are the defaults.
+    // SAFETY: all arrays are null-terminated and live during the call; null attributes mean the defaults.
     let result = unsafe {
         libc::posix_spawn(
             &raw mut pid,
@@ -131,7 +131,7 @@ fn wakeups_while_waiting(supervisor: &Supervisor) {
         let start = Instant::now();
         tree.wait(Some(Duration::from_secs(3))).unwrap();
         assert!(start.elapsed() >= Duration::from_secs(3));
-        // Falling asleep once is the wait itself.
+        // One switch is the wait itself, when the thread falls asleep.
         let wakeups = voluntary_switches().saturating_sub(before + 1);
         (tree, wakeups)
     });
@@ -147,11 +147,11 @@ fn voluntary_switches() -> u32 {
     line.unwrap().trim().parse().unwrap()
 }
 
-fn spawn(supervisor: &Supervisor, order: ProcessSpec) -> ProcessTree {
+fn spawn(supervisor: &Supervisor, spec: ProcessSpec) -> ProcessTree {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    supervisor.spawn(format!("bench-{}-{number}", std::process::id()).parse().unwrap(), order).unwrap()
+    supervisor.spawn(format!("bench-{}-{number}", std::process::id()).parse().unwrap(), spec).unwrap()
 }
 
 fn fake_child() -> PathBuf {

@@ -1,4 +1,4 @@
-//! What a sandbox adds to a command: `true` with and without one, through the same spawn.
+//! Benchmark of the time that a sandbox adds to a command: `true` with and without a sandbox.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use ward_process::{Containment, ProcessSpec, Supervisor, probe};
 
 const ROUNDS: usize = 300;
 
-/// Promised for every command of an agent: less than a person can notice, less than a fork of a shell.
-const BAR_MS: f64 = 3.0;
+/// Limit on the added time for every command of an agent. It is too short for a person to notice, and shorter
+/// than forking a shell.
+const MAX_ADDED_MS: f64 = 3.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The strongest is what everybody gets; a process group is the least that can be around it.
+    // The strongest containment is the default; a process group adds the least time of its own.
     for containment in [probe().strongest(), Containment::ProcessGroup] {
         measure(containment)?;
     }
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn measure(containment: Containment) -> Result<(), Box<dyn Error>> {
     let supervisor = Supervisor::with_containment(containment)?;
-    // The first one finds out what the host gives, once for the whole process.
+    // The first run probes the host, once for the whole process, and is not measured.
     run(&supervisor, sandboxed_true(), 0)?;
     let (mut bare, mut added) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
@@ -39,7 +40,7 @@ fn measure(containment: Containment) -> Result<(), Box<dyn Error>> {
             name: "`true` without a sandbox".into(),
             figure: median(&mut bare),
         }),
-        bar: BenchmarkLimit::AtMost(BAR_MS),
+        bar: BenchmarkLimit::AtMost(MAX_ADDED_MS),
     })?;
     Ok(())
 }
@@ -52,12 +53,12 @@ fn sandboxed_true() -> ProcessSpec {
     bare_true().sandbox(Sandbox::system_read_only())
 }
 
-/// From the spawn to the end of the tree and the removal of its temporary folder.
-fn run(supervisor: &Supervisor, order: ProcessSpec, number: usize) -> Result<Duration, Box<dyn Error>> {
+/// Measures the time from the spawn to the end of the tree, including the removal of its temporary folder.
+fn run(supervisor: &Supervisor, spec: ProcessSpec, number: usize) -> Result<Duration, Box<dyn Error>> {
     let id = format!("bench-{}-{number}", std::process::id()).parse()?;
     let (result, duration) = timed(|| -> Result<bool, Box<dyn Error>> {
-        let ended = supervisor.spawn(id, order)?.wait(None)?;
+        let ended = supervisor.spawn(id, spec)?.wait(None)?;
         Ok(ended.is_some_and(|ended| ended.exit.is_success()))
     });
-    if result? { Ok(duration) } else { Err("`true` was not true".into()) }
+    if result? { Ok(duration) } else { Err("`true` failed".into()) }
 }

@@ -1,4 +1,8 @@
-//! cgroup v2: one group a tree, by plain file operations on handles that are opened beforehand.
+//! cgroup v2: each process tree gets a group of its own.
+//!
+//! Every operation is a plain file operation on a handle that was opened beforehand, so killing a tree needs
+//! neither memory nor new descriptors. See `cgroups(7)` and the kernel's
+//! `Documentation/admin-guide/cgroup-v2.rst`.
 
 use std::ffi::CString;
 use std::io;
@@ -13,11 +17,11 @@ mod root;
 
 pub(crate) use root::CgroupRoot;
 
-/// The group of one tree.
+/// The cgroup of a process tree.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     name: String,
-    /// As `/proc/PID/cgroup` shows it.
+    /// Path of the group as `/proc/PID/cgroup` shows it.
     proc_path: String,
     parent: OwnedFd,
     directory: OwnedFd,
@@ -26,7 +30,7 @@ pub(crate) struct Cgroup {
     inode: u64,
 }
 
-/// What becomes of every member.
+/// The state to put every member of a cgroup into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreezerState {
     Frozen,
@@ -38,12 +42,13 @@ impl Cgroup {
         &self.name
     }
 
-    /// As `/proc/PID/cgroup` shows it.
+    /// Returns the path of the group as `/proc/PID/cgroup` shows it.
     pub(crate) fn proc_path(&self) -> &str {
         &self.proc_path
     }
 
-    /// Tells this group from a later one of the same name.
+    /// Returns the inode of the group's directory, which distinguishes this group from a later one of the
+    /// same name.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
@@ -52,8 +57,9 @@ impl Cgroup {
         self.directory.as_fd()
     }
 
-    /// Becomes exceptional (`EPOLLPRI`) when the group gets its first or loses its last process, and
-    /// when it is frozen or thawed, until it is looked at again.
+    /// Returns the handle on `cgroup.events`. The kernel raises `EPOLLPRI` on this handle when the group gets
+    /// its first or loses its last process and when the group is frozen or thawed, until the file is read
+    /// again.
     pub(crate) fn events(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
@@ -66,21 +72,21 @@ impl Cgroup {
         self.kill.try_clone()
     }
 
-    /// Kills every member, those that are being forked included. Allocates nothing.
+    /// Kills every member, including children whose fork is still in progress. Allocates nothing.
     pub(crate) fn kill(&self) -> Result<(), Errno> {
         rustix::io::write(&self.kill, b"1").map(drop)
     }
 
-    /// Stops or continues every member.
-    pub(crate) fn set_freezer_state(&self, motion: FreezerState) -> io::Result<()> {
-        self.write_file("cgroup.freeze", if motion == FreezerState::Frozen { "1" } else { "0" })
+    /// Freezes or thaws every member.
+    pub(crate) fn set_freezer_state(&self, state: FreezerState) -> io::Result<()> {
+        self.write_file("cgroup.freeze", if state == FreezerState::Frozen { "1" } else { "0" })
     }
 
-    /// Whether any member lives; zombies do not count. Allocates nothing.
+    /// Returns true if the group has a living member; zombies don't count. Allocates nothing.
     pub(crate) fn is_populated(&self) -> Result<bool, Errno> {
         let mut text = [0_u8; 128];
         let length = match rustix::io::pread(&self.events, &mut text, 0) {
-            // The group is gone, and nothing outlives its group.
+            // The group was removed, and the kernel only removes groups without members.
             Err(Errno::NODEV) => return Ok(false),
             length => length?,
         };
@@ -94,28 +100,30 @@ impl Cgroup {
         Ok(())
     }
 
-    /// The numbers of all members, as of a moment ago, those in groups inside included.
+    /// Returns the pids of all members, including those in nested groups. The list may be out of date at
+    /// once.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let mut members = Vec::new();
         each_group_below(self.directory.as_fd(), MAX_DEPTH, &mut |group| {
             if let Ok(file) = open_at(group, "cgroup.procs", OFlags::RDONLY) {
-                // 0 stands for a process that this namespace can't see or that is on its way out.
+                // The kernel writes 0 for a process outside of our PID namespace and for one that is exiting.
                 each_number_in_file(file.as_fd(), &mut |pid| members.extend((pid > 0).then_some(pid)));
             }
         });
         members
     }
 
-    /// Whether a process is in this group or below it, or was when it ended.
+    /// Returns true if a process is in this group or a nested one, or was there when it ended.
     pub(crate) fn contains(&self, proc: &ProcRoot, pid: i32) -> bool {
         is_in_group(proc, pid, &self.proc_path)
     }
 
-    /// Removes the empty group, with those that its members may have made inside. Never waits.
+    /// Removes the group and the nested groups that members may have made, or fails with `EBUSY` if a member
+    /// is alive. Never waits.
     pub(crate) fn remove(&self) -> Result<(), Errno> {
         match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(now) if now.st_ino == self.inode => {}
-            // Removed by somebody else; what may have the name now is not ours.
+            // Our group has been removed already. A group that has the name now belongs to another tree.
             Ok(_) | Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -132,24 +140,26 @@ impl Cgroup {
     }
 }
 
-/// Whether a process is in the group that is shown so, or below it, or was when it ended.
-pub(crate) fn is_in_group(proc: &ProcRoot, pid: i32, shown: &str) -> bool {
+/// Returns true if a process is in the group with this path (as `/proc/PID/cgroup` shows it) or in a nested
+/// one, or was there when it ended.
+pub(crate) fn is_in_group(proc: &ProcRoot, pid: i32, group: &str) -> bool {
     let mut text = [0_u8; 4096];
     let Ok(length) = proc.read(format_args!("{pid}/cgroup"), &mut text) else { return false };
-    is_group_or_below(text.get(..length).unwrap_or_default(), shown.as_bytes())
+    is_group_or_below(text.get(..length).unwrap_or_default(), group.as_bytes())
 }
 
-/// Whether a `/proc/PID/cgroup` names this group or one inside of it.
+/// Returns true if the text of a `/proc/PID/cgroup` file names this group or a nested one.
 fn is_group_or_below(membership: &[u8], group: &[u8]) -> bool {
     let unified = membership.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"0::"));
     let rest = unified.and_then(|path| path.strip_prefix(group));
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')) || rest == b" (deleted)")
 }
 
-/// How deep groups inside a tree's group are followed. Only root can make them.
+/// Number of levels of nested groups that are followed. Only programs that run as root can make nested
+/// groups.
 const MAX_DEPTH: u32 = 64;
 
-/// Calls `visit` with a group and all groups inside.
+/// Calls `visit` with a group and all its nested groups.
 fn each_group_below(directory: BorrowedFd<'_>, depth: u32, visit: &mut dyn FnMut(BorrowedFd<'_>)) {
     visit(directory);
     if depth == 0 {

@@ -1,7 +1,7 @@
-//! What dropped handles leave to be reaped and removed, once it can be.
+//! Reaps processes and removes cgroups and temporary folders that dropped tree handles left behind.
 //!
-//! Children belong to the whole process, so that there is one list for all supervisors. It is looked
-//! through whenever something is spawned or polled.
+//! Children belong to the whole process, so all supervisors share one list of pending cleanups. Every spawn
+//! and every poll works through the list.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, TryLockError};
@@ -13,7 +13,7 @@ use crate::tree::RootHandle;
 
 static PENDING: Mutex<Vec<TreeCleanup>> = Mutex::new(Vec::new());
 
-/// What is left of one tree. When nothing is, it leaves the list.
+/// The remains of a tree. The entry leaves the list when all of them are cleaned up.
 #[derive(Default)]
 pub(crate) struct TreeCleanup {
     pub(crate) root: Option<RootHandle>,
@@ -25,7 +25,7 @@ pub(crate) struct TreeCleanup {
 /// The temporary folder of a sandbox.
 pub(crate) enum SandboxFolder {
     Prepared(Box<PreparedSandbox>),
-    /// By an earlier process.
+    /// A folder that an earlier supervisor process made, known from a tree record.
     KnownPath(PathBuf),
 }
 
@@ -45,46 +45,47 @@ impl SandboxFolder {
     }
 }
 
-/// Puts something on the list, unless it is gone at once.
-pub(crate) fn defer_cleanup(mut leftover: TreeCleanup) {
-    leftover.reap();
-    if !leftover.is_done() {
-        PENDING.lock().unwrap_or_else(PoisonError::into_inner).push(leftover);
+/// Cleans up at once if possible, and puts the rest on the list.
+pub(crate) fn defer_cleanup(mut cleanup: TreeCleanup) {
+    cleanup.reap();
+    if !cleanup.is_done() {
+        PENDING.lock().unwrap_or_else(PoisonError::into_inner).push(cleanup);
     }
 }
 
-/// Reaps and removes what has ended. Never waits, neither for a process nor for another thread.
+/// Reaps processes that have ended and removes empty groups. Never waits, neither for a process nor for
+/// another thread.
 pub(crate) fn reap_pending() {
-    let mut leftovers = match PENDING.try_lock() {
-        Ok(leftovers) => leftovers,
+    let mut pending = match PENDING.try_lock() {
+        Ok(pending) => pending,
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         Err(TryLockError::WouldBlock) => return,
     };
-    leftovers.retain_mut(|leftover| {
-        leftover.reap();
-        !leftover.is_done()
+    pending.retain_mut(|cleanup| {
+        cleanup.reap();
+        !cleanup.is_done()
     });
 }
 
-/// The same, and removes the temporary folders of what has ended, which may take as long as a program
-/// likes that has filled its own.
+/// Does the work of [`reap_pending`] and also removes the temporary folders of trees that have ended. A
+/// program can make this slow by filling its folder.
 pub(crate) fn reap_and_remove() {
     reap_pending();
-    let mut done = Vec::new();
-    for leftover in PENDING.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-        if leftover.has_ended() {
-            done.extend(leftover.folder.take());
+    let mut folders = Vec::new();
+    for cleanup in PENDING.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+        if cleanup.has_ended() {
+            folders.extend(cleanup.folder.take());
         }
     }
-    // Not while others wait for the list.
-    done.into_iter().for_each(SandboxFolder::remove);
+    // The lock is released here, so a slow removal doesn't block other threads.
+    folders.into_iter().for_each(SandboxFolder::remove);
     reap_pending();
 }
 
-/// Whether a group of this name is on its way out.
+/// Returns true if a group of this name is waiting for its removal.
 pub(crate) fn is_group_pending(name: &str) -> bool {
-    let leftovers = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
-    leftovers.iter().filter_map(|leftover| leftover.group.as_ref()).any(|group| group.name() == name)
+    let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    pending.iter().filter_map(|cleanup| cleanup.group.as_ref()).any(|group| group.name() == name)
 }
 
 impl TreeCleanup {

@@ -1,4 +1,4 @@
-//! What holds a tree together, by its honest name, and what this host offers of it.
+//! The kernel mechanisms that hold a process tree together, and a probe of which of them this host offers.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -11,28 +11,29 @@ use crate::sys::child::{self, UserNamespaceMaps};
 use crate::sys::procfs::ProcRoot;
 use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
-/// What holds a tree together. The earlier, the stronger.
+/// The kernel mechanism that holds a process tree together. Earlier variants are stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Containment {
-    /// A cgroup v2 group that every member is born into and that is killed as one. Only for root, and
-    /// it holds programs of other users: one that runs as root, too, can leave any group. A service
-    /// manager moves others out on request; [`crate::EscapeePolicy`] says what becomes of them.
+    /// A cgroup v2 group that every member is born into and that is killed as a whole. It needs root, and it
+    /// contains only programs that don't run as root, because root can leave any group. A service manager can
+    /// still move members out on request; [`crate::EscapeePolicy`] says how such escapees are treated.
     Cgroup,
-    /// A PID namespace, whose members do not survive its init.
+    /// A PID namespace: when its init ends, the kernel kills all other members. See `pid_namespaces(7)`.
     PidNamespace,
-    /// A child subreaper to which orphans fall back, and a walk of its descendants. A program of the
-    /// same user can kill the subreaper; what then clears its environment as well is lost.
+    /// A child subreaper (`PR_SET_CHILD_SUBREAPER` of `prctl(2)`) that adopts orphans, and a walk over its
+    /// descendants. A program of the same user can kill the subreaper, and is lost if it has also cleared its
+    /// environment.
     Subreaper,
     /// A process group, which any program can leave. The tree ends with its first program.
     ProcessGroup,
 }
 
 impl Containment {
-    /// All of them, the strongest first.
+    /// All containments, the strongest first.
     pub const ALL: [Self; 4] = [Self::Cgroup, Self::PidNamespace, Self::Subreaper, Self::ProcessGroup];
 
-    /// Its stable name, for programs. For people it is shown.
+    /// Returns the stable name for programs. `Display` gives the name for people.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -43,13 +44,13 @@ impl Containment {
         }
     }
 
-    /// The one of this stable name.
+    /// Returns the containment with this stable name.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|containment| containment.code() == code)
     }
 
-    /// Whether a program of an ordinary user that tries can leave it.
+    /// Returns true if a hostile program of an ordinary user can leave this containment.
     #[must_use]
     pub fn is_escapable(self) -> bool {
         match self {
@@ -70,16 +71,16 @@ impl fmt::Display for Containment {
     }
 }
 
-/// One containment and whether this host gives it.
+/// The availability of a containment on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContainmentStatus {
-    /// Which.
+    /// Containment that was probed.
     pub containment: Containment,
-    /// Why it is not to be had, as a sentence with its cure; `None` when it is.
+    /// Reason why the containment is unavailable, with a cure; `None` if it is available.
     pub missing: Option<String>,
 }
 
-/// What this host gives to this process, the strongest first.
+/// The containments that this host offers to this process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContainmentReport {
     /// All containments, in order of strength.
@@ -87,19 +88,20 @@ pub struct ContainmentReport {
 }
 
 impl ContainmentReport {
-    /// The strongest that is to be had.
+    /// Returns the strongest available containment.
     #[must_use]
     pub fn strongest(&self) -> Containment {
         self.available().next().unwrap_or(Containment::ProcessGroup)
     }
 
-    /// Those that are to be had, the strongest first.
+    /// Returns the available containments, the strongest first.
     pub fn available(&self) -> impl Iterator<Item = Containment> {
-        self.offers.iter().filter(|offer| offer.missing.is_none()).map(|offer| offer.containment)
+        self.offers.iter().filter(|status| status.missing.is_none()).map(|status| status.containment)
     }
 }
 
-/// Finds out by trying, so that the answer holds for this process, here and now.
+/// Tries every containment and reports which of them work for this process. Kernel versions and settings
+/// would not tell about containers and security modules, so each mechanism is really used once.
 #[must_use]
 pub fn probe() -> ContainmentReport {
     let offers = Containment::ALL
@@ -109,7 +111,7 @@ pub fn probe() -> ContainmentReport {
     ContainmentReport { offers }
 }
 
-/// Whether a containment is to be had; the error says why not.
+/// Tries a containment; the error says why it is unavailable and what helps.
 pub(crate) fn check_containment(containment: Containment) -> Result<(), String> {
     match containment {
         Containment::Cgroup => CgroupRoot::find().map(drop),
@@ -119,18 +121,19 @@ pub(crate) fn check_containment(containment: Containment) -> Result<(), String> 
     }
 }
 
-/// The clone flags of a PID namespace for whoever we are.
+/// Returns the `clone3` flags of a PID namespace, with a user namespace unless this process is root.
 pub(crate) fn pid_namespace_flags() -> u64 {
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
     u64::from((flags | user_namespace_flag()).cast_unsigned())
 }
 
-/// Root needs no user namespace to make the others; everybody else does.
+/// Returns `CLONE_NEWUSER` unless this process is root: other users need a user namespace to create the other
+/// namespaces. See `user_namespaces(7)`.
 pub(crate) fn user_namespace_flag() -> libc::c_int {
     if rustix::process::geteuid().is_root() { 0 } else { libc::CLONE_NEWUSER }
 }
 
-/// Our own identity, mapped onto itself, where a user namespace is needed.
+/// Returns maps of our own user and group onto themselves if `namespaces` includes a user namespace.
 pub(crate) fn identity_maps(namespaces: u64) -> Option<UserNamespaceMaps> {
     let wanted = namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0;
     wanted.then(|| {
@@ -147,20 +150,20 @@ fn check_pid_namespace() -> Result<(), String> {
     let cure = "allow user namespaces (sysctl user.max_user_namespaces), or run as root";
     let namespaces = pid_namespace_flags();
     let child = child::try_namespaces(namespaces, identity_maps(namespaces).as_ref())
-        .map_err(|error| format!("may not make PID namespaces ({error}); {cure}"))?;
+        .map_err(|error| format!("could not create a PID namespace: {error}; {cure}"))?;
     let ended = wait_readable(child.pidfd.as_fd(), None).and_then(|_| reap(child.pidfd.as_fd()));
     match ended {
         Ok(ReapOutcome::Ended(exit, _)) if exit.is_success() => Ok(()),
-        _ => Err(format!("may not map users in a namespace; {cure}")),
+        _ => Err(format!("could not map users in a user namespace; {cure}")),
     }
 }
 
 fn check_subreaper() -> Result<(), String> {
-    let proc = ProcRoot::open().map_err(|error| format!("/proc: {error}; mount it"))?;
+    let proc = ProcRoot::open().map_err(|error| format!("could not open /proc: {error}; mount it"))?;
     let own = std::process::id();
-    proc.open_below(format_args!("self/task/{own}/children"), OFlags::RDONLY)
-        .map(drop)
-        .map_err(|error| format!("/proc does not list children ({error}); CONFIG_PROC_CHILDREN is needed"))
+    proc.open_below(format_args!("self/task/{own}/children"), OFlags::RDONLY).map(drop).map_err(|error| {
+        format!("could not list children in /proc: {error}; use a kernel with CONFIG_PROC_CHILDREN")
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stable_name_is_the_written_one_and_finds_its_containment() {
+    fn the_code_equals_the_serialised_name_and_finds_its_containment() {
         for containment in Containment::ALL {
             assert_eq!(serde_json::to_value(containment).unwrap(), containment.code());
             assert_eq!(Containment::from_code(containment.code()), Some(containment));

@@ -1,30 +1,30 @@
-//! How a program ended and what it used.
+//! Exit status and resource usage of a program and of its process tree.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessExit {
-    /// It returned this code.
+    /// The program returned this exit code.
     Code(i32),
-    /// This signal ended it.
+    /// This signal killed the program.
     Signal(i32),
-    /// It has ended, but the kernel tells its status only to the parent, which is no more.
+    /// The program has ended, but the kernel reports the status only to the parent, which is gone.
     Unknown,
 }
 
 impl ProcessExit {
-    /// Whether it returned zero.
+    /// Returns true if the exit code is zero.
     #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 
-    /// From the two numbers that `waitid` gives.
+    /// Converts `si_code` and `si_status` of `waitid(2)`.
     pub(crate) fn from_wait(si_code: i32, si_status: i32) -> Self {
         if si_code == libc::CLD_EXITED { Self::Code(si_status) } else { Self::Signal(si_status) }
     }
@@ -40,7 +40,8 @@ impl fmt::Display for ProcessExit {
     }
 }
 
-/// What a tree used, as far as its members were reaped by the one who reports it.
+/// The resources that a tree used, as the kernel reports them for its root process. Members count only if a
+/// process of the tree has reaped them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceUsage {
     /// Processor time in user mode.
@@ -51,11 +52,11 @@ pub struct ResourceUsage {
     pub max_resident_bytes: u64,
 }
 
-/// The end of a whole tree: its first program's exit, once no member is left.
+/// The end of a whole tree: the exit of its first program, known once no member is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeExit {
-    /// How the program that was ordered ended.
+    /// Exit of the program that was spawned.
     pub exit: ProcessExit,
-    /// What was used.
+    /// Resources that the tree used.
     pub usage: ResourceUsage,
 }

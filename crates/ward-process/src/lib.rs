@@ -1,23 +1,23 @@
-//! Supervised process trees that can't escape, and a sandbox for them.
+//! Runs programs as supervised process trees, contained and optionally sandboxed.
 //!
-//! An [`ProcessSpec`] says what to run, a [`Supervisor`] runs it inside a [`Containment`] and hands back a
-//! [`Tree`]: one handle to wait for, signal and kill the program and everything that came of it. A
-//! [`StopLadder`] is how a tree is stopped, as data. [`probe`] and [`sandbox::probe`] say what this host
-//! gives and why not more.
+//! A [`ProcessSpec`] describes a program. A [`Supervisor`] runs it inside a [`Containment`] and returns a
+//! [`ProcessTree`]: one handle to wait for, signal and kill the program and all its descendants. A
+//! [`StopLadder`] describes, as data, how a tree is stopped. [`probe`] and [`sandbox::probe`] report what
+//! this host can enforce, with reasons for missing parts.
 //!
-//! What it never does: start a shell, signal anything by its name or by a bare number, allocate or
-//! fork in order to kill, print, or pretend that a containment is stronger than it is. Waiting for a
-//! tree wakes nobody; only one that has been killed, or whose root is gone, and that does not vanish
-//! is looked at again, every 2 to 100 milliseconds.
+//! The crate never starts a shell, never signals a process by its name or by a bare pid, never allocates or
+//! forks in order to kill, never prints, and never claims a stronger containment than it has. Waiting for a
+//! tree causes no wake-ups. Only a tree that has been killed, or whose root is gone, and that still has
+//! members is polled, every 2 to 100 milliseconds.
 //!
 //! ```
 //! use std::time::Duration;
-//! use ward_process::{Ladder, Order, Supervisor};
+//! use ward_process::{ProcessSpec, StopLadder, Supervisor};
 //!
 //! let supervisor = Supervisor::new()?;
 //! let id = format!("example-{}", std::process::id()).parse()?;
-//! let mut tree = supervisor.spawn(id, Order::new("/bin/sleep").args(["60"]))?;
-//! let stopped = supervisor.stop(&mut tree, Ladder::polite(Duration::from_secs(5)))?;
+//! let mut tree = supervisor.spawn(id, ProcessSpec::new("/bin/sleep").args(["60"]))?;
+//! let stopped = supervisor.stop(&mut tree, StopLadder::polite(Duration::from_secs(5)))?;
 //! assert_eq!(stopped.ended.exit, ward_process::ProcessExit::Signal(15));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

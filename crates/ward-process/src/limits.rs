@@ -1,112 +1,112 @@
-//! Bounds on what a tree may use, and what really keeps each of them.
+//! Resource limits of a tree, and the mechanism that enforces each of them on this host.
 
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 
-/// Bounds on what a tree may use. `None` leaves the one there is; zero processes, memory or processor
-/// are refused, since nothing could run.
+/// The resource limits of a tree. `None` leaves a limit as it is. Zero processes, memory or processor share
+/// are rejected, because nothing could run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// Processes and threads in the whole tree; our own keeper is not counted.
+    /// Number of processes and threads in the whole tree, not counting the keeper.
     pub processes: Option<u64>,
-    /// Bytes of memory: of the whole tree in a cgroup, of address space for each process without.
+    /// Bytes of memory: of the whole tree in a cgroup, otherwise of address space for each process.
     pub memory: Option<u64>,
-    /// Per cent of one processor, for the whole tree.
+    /// Share of one processor in per cent, for the whole tree.
     pub processor_percent: Option<u32>,
     /// Seconds of processor time for each process.
     pub processor_seconds: Option<u64>,
-    /// Bytes of the largest file that may be written.
+    /// Size in bytes of the largest file that may be written.
     pub file_size: Option<u64>,
-    /// Open descriptors for each process.
+    /// Number of open descriptors for each process.
     pub open_files: Option<u64>,
 }
 
-/// How a bound is kept on this host.
+/// The way in which a limit is enforced on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitEnforcement {
-    /// For the whole tree together, by its cgroup.
+    /// The tree's cgroup limits the tree as a whole.
     ByCgroup,
-    /// For each process, by a resource limit.
+    /// A resource limit (`setrlimit(2)`) limits each process.
     ByResourceLimit,
-    /// Not at all.
+    /// The limit is not enforced on this host.
     Not {
-        /// Why, and what would help.
+        /// Reason why not, and what would help.
         reason: String,
     },
 }
 
-/// One bound that was asked for and how it is kept.
+/// A requested limit and the way in which it is enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitReport {
-    /// Which bound: `processes`, `memory`, …
+    /// Name of the limit: `processes`, `memory`, …
     pub limit: &'static str,
-    /// What keeps it.
+    /// Mechanism that enforces the limit.
     pub kept: LimitEnforcement,
 }
 
-/// What the place of the tree allows.
+/// The mechanisms that are available to limit a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LimitSupport {
-    /// Controllers that the tree's cgroup has.
+    /// True if the tree's cgroup has the `pids` controller; `memory` and `processor` are the same for theirs.
     pub(crate) processes: bool,
     pub(crate) memory: bool,
     pub(crate) processor: bool,
-    /// Whether `RLIMIT_NPROC` would count this tree and nothing else: in a user namespace of its own.
+    /// True if `RLIMIT_NPROC` would count only this tree, which is so in a user namespace of its own.
     pub(crate) nproc_counts_tree_only: bool,
-    /// Processes of ours that are counted with the tree.
+    /// Number of our own processes that are counted with the tree.
     pub(crate) own_processes: u64,
-    /// What programs start with unless they are bounded.
+    /// Limit on open files for programs whose spec sets none.
     pub(crate) open_files: Rlimit,
 }
 
-/// The bounds, sorted by who keeps them.
+/// The limits of a tree, sorted by the mechanism that enforces them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct LimitPlan {
-    /// File of the cgroup and the text to write into it.
+    /// Files of the cgroup, each with the text to write into it.
     pub(crate) cgroup: Vec<(&'static str, String)>,
     pub(crate) resources: Vec<(Resource, Rlimit)>,
     pub(crate) report: Vec<LimitReport>,
 }
 
-/// Microseconds in which a processor share is measured; the kernel's own default.
+/// Period of `cpu.max` in microseconds; the kernel's own default.
 const PROCESSOR_PERIOD: u64 = 100_000;
 
-const NO_CONTROLLER: &str =
-    "the cgroup has no such controller; a service with Delegate=yes on a pure cgroup v2 system has";
+const NO_CONTROLLER: &str = "the tree has no cgroup with this controller; run as a service with Delegate=yes on \
+     a pure cgroup v2 system";
 
 impl TreeLimits {
-    /// The bound that would let nothing run, if there is one.
+    /// Returns the name of a limit that is zero and would let nothing run.
     pub(crate) fn find_zero_limit(&self) -> Option<&'static str> {
-        let bounds = [
+        let limits = [
             ("processes", self.processes),
             ("memory", self.memory),
             ("processor_percent", self.processor_percent.map(u64::from)),
         ];
-        bounds.into_iter().find(|(_, bound)| *bound == Some(0)).map(|(name, _)| name)
+        limits.into_iter().find(|(_, limit)| *limit == Some(0)).map(|(name, _)| name)
     }
 
-    pub(crate) fn plan(&self, means: LimitSupport) -> LimitPlan {
+    pub(crate) fn plan(&self, support: LimitSupport) -> LimitPlan {
         let mut plan = LimitPlan::default();
         if let Some(count) = self.processes {
-            let count = count.saturating_add(means.own_processes);
-            if means.processes {
+            let count = count.saturating_add(support.own_processes);
+            if support.processes {
                 plan.add_cgroup_limit("processes", "pids.max", count.to_string());
-            } else if means.nproc_counts_tree_only {
+            } else if support.nproc_counts_tree_only {
                 plan.add_resource_limit("processes", Resource::Nproc, count);
             } else {
                 plan.add_unenforced_limit("processes", NO_CONTROLLER);
             }
         }
         if let Some(bytes) = self.memory {
-            if means.memory {
+            if support.memory {
                 plan.add_cgroup_limit("memory", "memory.max", bytes.to_string());
             } else {
                 plan.add_resource_limit("memory", Resource::As, bytes);
             }
         }
         if let Some(percent) = self.processor_percent {
-            if means.processor {
+            if support.processor {
                 let share = u64::from(percent) * PROCESSOR_PERIOD / 100;
                 plan.add_cgroup_limit("processor_percent", "cpu.max", format!("{share} {PROCESSOR_PERIOD}"));
             } else {
@@ -123,9 +123,9 @@ impl TreeLimits {
             }
         }
         if self.open_files.is_none() {
-            plan.resources.push((Resource::Nofile, means.open_files));
+            plan.resources.push((Resource::Nofile, support.open_files));
         }
-        // A crash must not write what a program had in memory to the disk.
+        // A core dump would write the program's memory, with its secrets, to the disk.
         plan.resources.push((Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }));
         plan
     }
@@ -138,7 +138,7 @@ impl LimitPlan {
     }
 
     fn add_resource_limit(&mut self, limit: &'static str, resource: Resource, value: u64) {
-        // Never above the hard limit there is: an unprivileged process may not raise it.
+        // An unprivileged process can't raise its hard limit, so `setrlimit` would fail with a larger value.
         let value = rustix::process::getrlimit(resource).maximum.map_or(value, |hard| hard.min(value));
         self.resources.push((resource, Rlimit { current: Some(value), maximum: Some(value) }));
         self.report.push(LimitReport { limit, kept: LimitEnforcement::ByResourceLimit });
@@ -153,7 +153,7 @@ impl LimitPlan {
 mod tests {
     use super::*;
 
-    const USUAL: Rlimit = Rlimit { current: Some(1024), maximum: Some(4096) };
+    const DEFAULT_OPEN_FILES: Rlimit = Rlimit { current: Some(1024), maximum: Some(4096) };
 
     const NOTHING: LimitSupport = LimitSupport {
         processes: false,
@@ -161,16 +161,16 @@ mod tests {
         processor: false,
         nproc_counts_tree_only: false,
         own_processes: 0,
-        open_files: USUAL,
+        open_files: DEFAULT_OPEN_FILES,
     };
 
-    fn enforced_limits(limits: &TreeLimits, means: LimitSupport) -> Vec<(&'static str, bool)> {
-        let not = |kept: &LimitEnforcement| matches!(kept, LimitEnforcement::Not { .. });
-        limits.plan(means).report.iter().map(|line| (line.limit, !not(&line.kept))).collect()
+    fn enforced_limits(limits: &TreeLimits, support: LimitSupport) -> Vec<(&'static str, bool)> {
+        let is_enforced = |kept: &LimitEnforcement| !matches!(kept, LimitEnforcement::Not { .. });
+        limits.plan(support).report.iter().map(|line| (line.limit, is_enforced(&line.kept))).collect()
     }
 
     #[test]
-    fn what_nobody_can_keep_is_said_and_not_pretended() {
+    fn limits_without_a_mechanism_are_reported_as_unenforced() {
         let limits = TreeLimits { processes: Some(9), processor_percent: Some(50), ..TreeLimits::default() };
         assert_eq!(enforced_limits(&limits, NOTHING), [("processes", false), ("processor_percent", false)]);
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_let_nothing_run_are_named() {
+    fn a_zero_limit_that_lets_nothing_run_is_found_by_name() {
         let zero = TreeLimits { processor_percent: Some(0), ..TreeLimits::default() };
         assert_eq!(zero.find_zero_limit(), Some("processor_percent"));
         let strict = TreeLimits { file_size: Some(0), memory: Some(1), ..TreeLimits::default() };
@@ -208,6 +208,6 @@ mod tests {
     fn core_dumps_are_always_off() {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
         let resources = TreeLimits::default().plan(NOTHING).resources;
-        assert_eq!(resources, [(Resource::Nofile, USUAL), (Resource::Core, none)]);
+        assert_eq!(resources, [(Resource::Nofile, DEFAULT_OPEN_FILES), (Resource::Core, none)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The three streams of a program, and what is collected from them.
+//! Opens the standard streams of a program, and captures or records its output.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,17 +14,18 @@ use crate::process_spec::{OutputTarget, ProcessSpec, StdinSource};
 use crate::sys::recorder;
 use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
-/// Descriptors 0, 1 and 2 belong to the program, so ours lie above.
+/// Lowest descriptor that we use for ourselves. The child moves the program's streams to 0, 1 and 2 with
+/// `dup2`, which would overwrite a descriptor of ours there.
 const ABOVE_STDIO: i32 = 3;
 
-/// The streams as the child gets them, and what stays with us.
+/// The streams that the child gets, and the reading ends of those that the supervisor captures.
 pub(crate) struct StdStreams {
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) stdout: Option<StreamCapture>,
     pub(crate) stderr: Option<StreamCapture>,
 }
 
-/// The first bytes of a stream; the rest is read and dropped, so that the program never blocks.
+/// The captured first bytes of a stream. The rest is read and dropped, so that the program never blocks.
 #[derive(Debug)]
 pub struct StreamCapture {
     pipe: Option<OwnedFd>,
@@ -38,41 +39,42 @@ impl StreamCapture {
         Self { pipe: Some(pipe), bytes: Vec::new(), limit, total: 0 }
     }
 
-    /// What was kept.
+    /// Returns the bytes that were kept.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How much the program wrote in all, so far.
+    /// Returns the number of bytes that the program has written so far, including dropped ones.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether something was dropped.
+    /// Returns true if bytes were dropped.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
 
-    /// Readable when there is something to take; `None` after the end of the stream.
+    /// Returns a descriptor that is readable when [`read_available`](Self::read_available) has something to
+    /// read, or `None` after the end of the stream.
     #[must_use]
     pub fn readiness_fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes what there is without waiting, at most a mebibyte at once so that a torrent does not
-    /// keep the caller from its other work.
+    /// Reads the available bytes without waiting, at most a mebibyte in one call, so that a program that
+    /// writes without pause doesn't keep the caller from other work.
     ///
     /// # Errors
-    /// When the pipe can't be read.
+    /// Fails if the pipe can't be read.
     pub fn read_available(&mut self) -> io::Result<()> {
-        const AT_ONCE: usize = 1 << 20;
+        const MAX_READ: usize = 1 << 20;
         let Some(pipe) = &self.pipe else { return Ok(()) };
         let mut buffer = [0_u8; 16 * 1024];
-        let mut taken = 0;
-        while taken < AT_ONCE {
+        let mut read = 0;
+        while read < MAX_READ {
             let length = match rustix::io::read(pipe, &mut buffer) {
                 Ok(0) => {
                     self.pipe = None;
@@ -83,7 +85,7 @@ impl StreamCapture {
                 Err(Errno::AGAIN) => break,
                 Err(error) => return Err(error.into()),
             };
-            taken += length;
+            read += length;
             self.total += length as u64;
             let keep = length.min(self.limit - self.bytes.len());
             self.bytes.extend_from_slice(buffer.get(..keep).unwrap_or_default());
@@ -92,44 +94,46 @@ impl StreamCapture {
     }
 }
 
-/// The process that records a stream.
+/// A handle on the recorder process of a stream (see [`recorder`]).
 pub(crate) struct OutputRecorder(OwnedFd);
 
 impl OutputRecorder {
-    /// Whether the last byte has been written and nothing is left of it. Never waits.
+    /// Returns true if the recorder has written the last byte and has been reaped. Never waits.
     pub(crate) fn has_finished(&self) -> bool {
-        // What can't be reaped, because it is not our child or somebody was faster, is not ours.
+        // A recorder that can't be reaped isn't our child or was reaped elsewhere in this process; either way
+        // it needs no further care.
         !matches!(reap(self.0.as_fd()), Ok(ReapOutcome::Running))
     }
 
-    /// After the end of the tree: whoever stopped it can't do so again.
+    /// Continues a recorder that a program of the tree has stopped with `SIGSTOP`. To be called after the end
+    /// of the tree, when no program is left that could stop the recorder again.
     pub(crate) fn resume(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.0, Signal::CONT);
     }
 
-    /// Waits for the last bytes, at most so long.
-    pub(crate) fn wait_until_finished(&self, at_most: Duration) -> bool {
-        let _ = wait_readable(self.0.as_fd(), Some(at_most));
+    /// Waits until the recorder has finished, and returns false if that takes longer than `timeout`.
+    pub(crate) fn wait_until_finished(&self, timeout: Duration) -> bool {
+        let _ = wait_readable(self.0.as_fd(), Some(timeout));
         self.has_finished()
     }
 
-    /// Its stream is held open by somebody outside of the tree, or it hangs.
+    /// Kills a recorder that hangs or whose stream is held open by a process outside of the tree.
     pub(crate) fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
     }
 }
 
-/// Opens everything that the order names. The error comes with the name of the stream; recorders that
-/// were made by then are in the list all the same.
+/// Opens the three streams of a spec. The error names the stream. Recorders that were started before an error
+/// are in `recorders`.
 pub(crate) fn open_streams(
-    order: &mut ProcessSpec,
+    spec: &mut ProcessSpec,
     recorders: &mut Vec<OutputRecorder>,
 ) -> Result<StdStreams, (&'static str, io::Error)> {
-    let stdin = open_input(std::mem::take(&mut order.stdin)).map_err(|error| ("standard input", error))?;
-    let own = rustix::stdio::stdout();
-    let (stdout, captured_stdout) = open_output(std::mem::take(&mut order.stdout), own, recorders)
+    let stdin = open_input(std::mem::take(&mut spec.stdin)).map_err(|error| ("standard input", error))?;
+    let own_stdout = rustix::stdio::stdout();
+    let (stdout, captured_stdout) = open_output(std::mem::take(&mut spec.stdout), own_stdout, recorders)
         .map_err(|error| ("standard output", error))?;
-    let (stderr, captured_stderr) = match order.stderr.take() {
+    let (stderr, captured_stderr) = match spec.stderr.take() {
         Some(output) => open_output(output, rustix::stdio::stderr(), recorders),
         None => copy_above_stdio(stdout.as_fd()).map(|fd| (fd, None)),
     }
@@ -171,8 +175,9 @@ fn open_output(
     }
 }
 
-/// The recorded program's user must not choose what is written to: by a link of either kind, by a file
-/// that is theirs, or by a pipe that nobody reads.
+/// Opens the file of a recording. The user of the recorded program must not be able to choose what is written
+/// to, so symlinks, hard links, files of other users and anything that isn't a regular file (a pipe without a
+/// reader would block us) are refused.
 fn open_recording(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -180,13 +185,13 @@ fn open_recording(path: &Path) -> io::Result<OwnedFd> {
     let found = rustix::fs::fstat(&file)?;
     let refuse = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return refuse("it is no plain file");
+        return refuse("not a regular file");
     }
     if found.st_nlink != 1 {
-        return refuse("it has another name elsewhere");
+        return refuse("the file has more than one hard link");
     }
     if found.st_uid != rustix::process::geteuid().as_raw() {
-        return refuse("it belongs to another user");
+        return refuse("the file belongs to another user");
     }
     rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     Ok(file)
@@ -196,12 +201,12 @@ fn copy_above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, ABOVE_STDIO)?)
 }
 
-/// The same descriptor where it lies high enough, which it nearly always does.
+/// Returns the descriptor itself if it is 3 or higher, otherwise a duplicate that is.
 pub(crate) fn move_above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= ABOVE_STDIO { Ok(fd) } else { copy_above_stdio(fd.as_fd()) }
 }
 
-/// A pipe whose ends don't get in the way of the program's streams: reader and writer.
+/// Creates a pipe with both descriptors above the standard streams; returns reader and writer.
 pub(crate) fn pipe_above_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     Ok((move_above_stdio(reader)?, move_above_stdio(writer)?))
@@ -211,7 +216,7 @@ fn open_null() -> io::Result<OwnedFd> {
     move_above_stdio(rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Three handles on the null device, for a process that keeps no stream of the program's.
+/// Opens the null device three times, for a helper process that must not keep the program's streams open.
 pub(crate) fn open_null_stdio() -> io::Result<[OwnedFd; 3]> {
     let null = open_null()?;
     Ok([null.try_clone()?, null.try_clone()?, null])

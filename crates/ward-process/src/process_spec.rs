@@ -1,4 +1,4 @@
-//! What is to be run: plain data, complete before anything happens.
+//! The specification of a program to run: plain data that is complete before the supervisor starts anything.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::limits::TreeLimits;
 use crate::sandbox::Sandbox;
 
-/// One program to run. No shell ever reads it: `argv`, `env` and the working directory reach
-/// `execve` exactly as they are here. Only this is added to the environment: `WARD_TREE`, the mark by
-/// which a lost member is found, and what a sandbox with temporary files sets (`HOME`, `TMPDIR`, `TMP`,
-/// `TEMP`).
+/// A specification of a program to run.
+///
+/// No shell is involved: `argv`, `env` and the working directory reach `execve` exactly as given. Only these
+/// variables are added to the environment: `WARD_TREE`, the marker by which a lost member is found, and those
+/// that a sandbox with temporary files sets (`HOME`, `TMPDIR`, `TMP`, `TEMP`).
 #[derive(Debug)]
 pub struct ProcessSpec {
     pub(crate) program: PathBuf,
@@ -25,7 +26,7 @@ pub struct ProcessSpec {
     pub(crate) umask: u32,
     pub(crate) stdin: StdinSource,
     pub(crate) stdout: OutputTarget,
-    /// `None`: wherever standard output goes.
+    /// `None` sends standard error to the target of standard output.
     pub(crate) stderr: Option<OutputTarget>,
     pub(crate) lifetime: TreeLifetime,
     pub(crate) escapees: EscapeePolicy,
@@ -33,8 +34,8 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A program by its absolute path, with an empty environment, in `/`, all streams on the null
-    /// device. `argv[0]` is the path.
+    /// Describes a program by its absolute path, with an empty environment, the working directory `/` and all
+    /// streams on the null device. `argv[0]` is the path.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         let program = program.into();
         Self {
@@ -55,14 +56,14 @@ impl ProcessSpec {
         }
     }
 
-    /// Further arguments, after those there are.
+    /// Appends arguments to `argv`.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.argv.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Another `argv[0]` than the path.
+    /// Replaces `argv[0]`, which is the path by default.
     #[must_use]
     pub fn argv0(mut self, name: impl Into<OsString>) -> Self {
         if let Some(first) = self.argv.first_mut() {
@@ -71,14 +72,14 @@ impl ProcessSpec {
         self
     }
 
-    /// One variable; a later value for the same name replaces the earlier one.
+    /// Sets an environment variable, replacing an earlier value of the same name.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         set_variable(&mut self.env, name.into(), value.into());
         self
     }
 
-    /// Those variables of `from` whose names `allowed` lists. Nothing else is inherited.
+    /// Copies the variables of `from` whose names are in `allowed`. Nothing else is inherited.
     #[must_use]
     pub fn env_allowlist(
         mut self,
@@ -93,91 +94,91 @@ impl ProcessSpec {
         self
     }
 
-    /// Where the program starts.
+    /// Sets the working directory, which is `/` by default.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
         self
     }
 
-    /// Whether it gets a session or only a process group of its own.
+    /// Chooses between a session and a mere process group of the program's own.
     #[must_use]
     pub fn grouping(mut self, grouping: ProcessGrouping) -> Self {
         self.grouping = grouping;
         self
     }
 
-    /// Runs as somebody else, which only root can do.
+    /// Runs the program as another user, which only root can do.
     #[must_use]
     pub fn identity(mut self, identity: UserIdentity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// Bounds on what it may use.
+    /// Sets the resource limits of the tree.
     #[must_use]
     pub fn limits(mut self, limits: TreeLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Mode bits that new files do not get; 077 unless told.
+    /// Sets the umask, which is 077 by default.
     #[must_use]
     pub fn umask(mut self, umask: u32) -> Self {
         self.umask = umask;
         self
     }
 
-    /// Standard input.
+    /// Sets the source of standard input, by default the null device.
     #[must_use]
     pub fn stdin(mut self, stdin: StdinSource) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// Standard output.
+    /// Sets the target of standard output, by default the null device.
     #[must_use]
     pub fn stdout(mut self, stdout: OutputTarget) -> Self {
         self.stdout = stdout;
         self
     }
 
-    /// Standard error.
+    /// Sets the target of standard error, by default the null device.
     #[must_use]
     pub fn stderr(mut self, stderr: OutputTarget) -> Self {
         self.stderr = Some(stderr);
         self
     }
 
-    /// Standard error goes wherever standard output goes.
+    /// Sends standard error to the target of standard output.
     #[must_use]
     pub fn stderr_with_stdout(mut self) -> Self {
         self.stderr = None;
         self
     }
 
-    /// What happens to the tree when the process that ordered it is gone.
+    /// Chooses what happens to the tree when its supervisor process ends.
     #[must_use]
     pub fn lifetime(mut self, lifetime: TreeLifetime) -> Self {
         self.lifetime = lifetime;
         self
     }
 
-    /// What becomes of members that move to another cgroup.
+    /// Chooses how members that move to another cgroup are treated.
     #[must_use]
-    pub fn escapees(mut self, leavers: EscapeePolicy) -> Self {
-        self.escapees = leavers;
+    pub fn escapees(mut self, policy: EscapeePolicy) -> Self {
+        self.escapees = policy;
         self
     }
 
-    /// Runs inside a sandbox.
+    /// Runs the program inside a sandbox.
     #[must_use]
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
 
-    /// The program's path.
+    /// Returns the path of the program.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
@@ -191,9 +192,10 @@ pub(crate) fn set_variable(env: &mut Vec<(OsString, OsString)>, name: OsString, 
     }
 }
 
-/// Finds `argv0` as `execvp` would: with a slash it is a path, without one it is looked up in `path`
-/// (the value of a `PATH` variable). Empty and relative parts of `path` are passed over, since they
-/// would make the meaning depend on the working directory.
+/// Finds the executable for a program name, similar to `execvp(3)`: an absolute path is returned as it is,
+/// and a name without a slash is looked up in `path` (the value of a `PATH` variable). Relative names, and
+/// empty or relative parts of `path`, are ignored, because their meaning would depend on the working
+/// directory.
 #[must_use]
 pub fn find_program(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
     if name.is_empty() {
@@ -212,17 +214,17 @@ fn is_executable_file(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// How the program is set apart from its parent.
+/// The separation of a program from the process group and session of its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessGrouping {
-    /// A process group of its own in the session of its parent, for a program that needs the terminal.
+    /// A new process group in the parent's session, for a program that needs the terminal.
     Group,
-    /// A session of its own, without a controlling terminal.
+    /// A new session without a controlling terminal.
     #[default]
     Session,
 }
 
-/// A user to run as.
+/// The user and groups that a program runs as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserIdentity {
     pub(crate) user: u32,
@@ -231,89 +233,90 @@ pub struct UserIdentity {
 }
 
 impl UserIdentity {
-    /// User, group and supplementary groups, by number.
+    /// Builds an identity from the numeric ids of a user, a group and supplementary groups.
     #[must_use]
     pub fn new(user: u32, group: u32, supplementary: &[u32]) -> Self {
         Self { user, group, supplementary: supplementary.to_vec() }
     }
 
-    /// The user.
+    /// Returns the numeric user id.
     #[must_use]
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// Its first group.
+    /// Returns the numeric id of the primary group.
     #[must_use]
     pub fn group(&self) -> u32 {
         self.group
     }
 }
 
-/// Where standard input comes from.
+/// A source of standard input.
 #[derive(Debug, Default)]
 pub enum StdinSource {
-    /// Nothing to read.
+    /// The null device, where nothing can be read.
     #[default]
     Null,
-    /// The supervisor's own.
+    /// The supervisor's own standard input.
     Inherit,
-    /// A descriptor: a file, or the reading end of a pipe.
+    /// An open descriptor, such as a file or the reading end of a pipe.
     FromFd(OwnedFd),
 }
 
-/// Where standard output or standard error goes.
+/// A target of standard output or standard error.
 #[derive(Debug, Default)]
 pub enum OutputTarget {
-    /// Nowhere.
+    /// The null device, which drops the output.
     #[default]
     Null,
-    /// The supervisor's own.
+    /// The supervisor's own stream.
     Inherit,
-    /// A descriptor: a file, or the writing end of a pipe.
+    /// An open descriptor, such as a file or the writing end of a pipe.
     ToFd(OwnedFd),
-    /// Appended to a file, up to so many bytes in this run; what is beyond is dropped. Goes on without
-    /// the supervisor.
+    /// A file that a recorder process appends to, up to a limit for this run. The recorder goes on when the
+    /// supervisor ends.
     Record {
-        /// The file, created with mode 0600 when missing. One that is there must be a plain file of our
-        /// own user with one name; links are not followed.
+        /// File to append to, created with mode 0600 if it is missing. An existing file must be a regular
+        /// file of our own user without other hard links; symlinks are not followed.
         path: PathBuf,
-        /// Bytes that are kept. If something is dropped, one line that says so comes on top.
+        /// Number of bytes that are kept. If bytes are dropped, one line that says so is added.
         limit: u64,
     },
-    /// A pipe to the supervisor, who collects up to so many bytes and drops the rest.
+    /// A pipe to the supervisor, which keeps the first bytes and drops the rest.
     Capture {
-        /// Bytes that are kept.
+        /// Number of bytes that are kept.
         limit: usize,
     },
 }
 
-/// What happens to a tree when the process that ordered it is gone.
+/// The lifetime of a tree relative to its supervisor process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TreeLifetime {
-    /// It goes on, to be taken back by [`crate::Supervisor::reattach`].
+    /// The tree keeps running without its supervisor; [`crate::Supervisor::reattach`] takes it back.
     #[default]
     Independent,
-    /// It is ended, however the supervisor died. As strong as the containment: a program that may
-    /// signal a keeper that is not its init (with a [`Subreaper`](crate::Containment::Subreaper), any
-    /// program of our own user) can stop it and then outlive us.
+    /// The tree is killed when the supervisor process ends, for whatever reason. This promise is as strong as
+    /// the containment: a program that may send signals to the keeper can stop the keeper and then outlive
+    /// the supervisor. With a [`Subreaper`](crate::Containment::Subreaper) any program of our own user can do
+    /// that; the init of a PID namespace can't be stopped from inside.
     DiesWithSupervisor,
 }
 
-/// What becomes of a member of a tree that moves to another cgroup.
+/// The treatment of a member that moves to another cgroup.
 ///
-/// A program can't do that by itself, but the service manager of its user does it on request
-/// (`systemd-run --user --scope`), and some launchers ask for it unasked. Only a
-/// [`Cgroup`](crate::Containment::Cgroup) makes the choice: the others do not look at groups.
+/// A program can't move by itself, but the service manager of its user moves it on request (`systemd-run
+/// --user --scope`), and some launchers make this request without being asked. The policy matters only for
+/// [`Cgroup`](crate::Containment::Cgroup); the other containments ignore cgroups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscapeePolicy {
-    /// It is no member any more. For programs that nobody moves, and cheaper: a tree has no keeper.
+    /// An escapee is no longer a member. Cheaper, because the tree needs no keeper, and right for programs
+    /// that are never moved.
     #[default]
     LetGo,
-    /// It stays a member, and so does all that comes of it: a keeper of the supervisor's own user, outside
-    /// of the group, is the one to whom orphans fall back. A tree that is to die with its supervisor has
-    /// one anyway.
+    /// An escapee and its descendants stay members. A keeper that runs outside of the group, as the
+    /// supervisor's own user, adopts their orphans. A tree that dies with its supervisor has a keeper anyway.
     Held,
 }
 
@@ -323,15 +326,15 @@ mod tests {
 
     #[test]
     fn a_variable_set_twice_keeps_the_last_value_once() {
-        let order = ProcessSpec::new("/bin/true").env("A", "1").env("B", "2").env("A", "3");
-        assert_eq!(order.env, [("A".into(), "3".into()), ("B".into(), "2".into())]);
+        let spec = ProcessSpec::new("/bin/true").env("A", "1").env("B", "2").env("A", "3");
+        assert_eq!(spec.env, [("A".into(), "3".into()), ("B".into(), "2".into())]);
     }
 
     #[test]
-    fn only_allowed_variables_are_taken_over() {
+    fn only_allowed_variables_are_inherited() {
         let from = [("HOME".into(), "/h".into()), ("LD_PRELOAD".into(), "evil.so".into())];
-        let order = ProcessSpec::new("/bin/true").env_allowlist(from, &["HOME", "LANG"]);
-        assert_eq!(order.env, [("HOME".into(), "/h".into())]);
+        let spec = ProcessSpec::new("/bin/true").env_allowlist(from, &["HOME", "LANG"]);
+        assert_eq!(spec.env, [("HOME".into(), "/h".into())]);
     }
 
     #[test]

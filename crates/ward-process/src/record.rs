@@ -1,4 +1,4 @@
-//! What has to be remembered of a tree so that a later process can take it back.
+//! The record of a tree that lets a later supervisor process take the tree back.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,46 +11,47 @@ use serde::{Deserialize, Serialize};
 use crate::containment::Containment;
 use crate::process_spec::{EscapeePolicy, UserIdentity};
 
-/// The name of a tree, chosen by the caller before the spawn, so that it can be written down first.
+/// The name of a tree. The caller chooses it before the spawn, so that it can be stored first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TreeId(String);
 
-/// Long enough for any id of ours, short enough for a directory name with a prefix.
+/// Length of the longest id, short enough for a cgroup directory name with a prefix.
 const MAX_ID: usize = 100;
 
-/// The variable by which members of trees are marked. For telling people: any program can set or remove it.
+/// Environment variable that marks the members of a tree with its id. It is no security boundary, because any
+/// program can set or remove it.
 pub const MARKER: &str = "WARD_TREE";
 
 impl TreeId {
-    /// For a stop command: a name that no caller can form, because of its dots, and no earlier process
-    /// has left behind.
+    /// Returns an id for the tree of a stop command. Callers can't form such an id because of its dots, and
+    /// the time makes it differ from those of earlier processes.
     pub(crate) fn for_stop_command() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self(format!("stop.{}.{now:x}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Name of the tree's cgroup.
+    /// Returns the name of the tree's cgroup.
     pub(crate) fn group_name(&self) -> String {
         format!("ward-{}", self.0)
     }
 
-    /// `NAME=value` as it stands in a member's environment.
+    /// Returns the marker as `NAME=value`, as it appears in the environment of members.
     pub(crate) fn marker_entry(&self) -> Vec<u8> {
         format!("{MARKER}={}", self.0).into_bytes()
     }
 
-    /// The text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A text that names no tree.
+/// An error for a text that isn't a valid tree id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no tree id: 1 to {MAX_ID} characters of a-z, A-Z, 0-9, `-` and `_`")]
+#[error("invalid tree id `{0}`: use 1 to {MAX_ID} characters of a-z, A-Z, 0-9, `-` and `_`")]
 pub struct InvalidTreeId(String);
 
 impl FromStr for TreeId {
@@ -85,38 +86,39 @@ impl fmt::Display for TreeId {
     }
 }
 
-/// Names one tree for ever: no other, earlier or later, has the same record.
+/// A record that identifies a tree forever: no earlier or later tree has the same record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeRecord {
-    /// Its name.
+    /// Name of the tree.
     pub id: TreeId,
-    /// What holds it together.
+    /// Mechanism that holds the tree together.
     pub containment: Containment,
-    /// Its root process. A tree that has a cgroup and lets its leavers go can be taken back without.
+    /// Root process of the tree. A tree in a cgroup that lets escapees go can be taken back without it.
     pub root: Option<ProcessIdentity>,
-    /// Whether the root is a keeper, who holds those that leave the tree's cgroup.
+    /// Treatment of escapees. With [`EscapeePolicy::Held`] the root is a keeper that adopts them.
     #[serde(default)]
     pub leavers: EscapeePolicy,
-    /// The boot in which it runs.
+    /// Id of the boot in which the tree runs.
     pub boot: String,
-    /// Inode of its cgroup, where it has one.
+    /// Inode of the tree's cgroup, if it has one.
     pub cgroup: Option<u64>,
-    /// Whom it runs as, if not as its supervisor; its stop command does, too.
+    /// User that the tree and its stop command run as, if it isn't the supervisor's.
     pub identity: Option<UserIdentity>,
-    /// The temporary folder of its sandbox, to be removed when it has ended.
+    /// Temporary folder of the sandbox, to be removed when the tree has ended.
     pub private_folder: Option<PathBuf>,
 }
 
-/// The process at the root of a tree: the keeper where there is one, else the program.
+/// The identity of a process within a boot. Pids are reused, but no two processes share a pid and a start
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// Its number.
+    /// Process id as the supervisor sees it.
     pub pid: i32,
-    /// When it started, in clock ticks after boot.
+    /// Start time in clock ticks after boot, from `/proc/PID/stat`.
     pub start_time: u64,
 }
 
-/// Names the time between two boots of this machine.
+/// Returns the kernel's random id of the current boot.
 pub(crate) fn read_boot_id() -> std::io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
 }
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_can_be_nothing_but_a_plain_name() {
+    fn only_plain_names_are_valid_ids() {
         for good in ["a", "session-01J_x", &"x".repeat(MAX_ID)] {
             assert_eq!(good.parse::<TreeId>().unwrap().as_str(), good);
         }

@@ -1,17 +1,17 @@
-//! A wall around a program: files, network, system calls, signals.
+//! Restricts the files, network, system calls and signals of a program.
 //!
-//! [`Sandbox`] says what a program may reach; everything else is closed by the kernel, for the
-//! program and for all that it starts. What allocates or can fail slowly is done in the parent; the
-//! child only applies the result, between fork and `execve`.
+//! A [`Sandbox`] lists what a program may reach. The kernel closes everything else, for the program and for
+//! all its descendants. The parent does everything that allocates or may fail; the child only applies the
+//! result between fork and `execve`.
 //!
-//! What stays visible: names, sizes and times of files (`stat`), and whether they exist.
+//! Names, sizes and times of files (`stat`) stay visible, and so does the existence of files.
 //!
-//! What it needs, and [`probe`] finds out by trying:
+//! Requirements, which [`probe()`] checks by trying:
 //!
-//! - Linux 6.2 with Landlock and seccomp, or Linux 5.19 with them and with mount namespaces, for
-//!   [`SandboxStrictness::Essentials`]. Root may make these namespaces; others may where user namespaces are
-//!   permitted. The stock kernels of Debian 12 and Ubuntu 24.04 will do.
-//! - Linux 6.12 and mount namespaces for [`SandboxStrictness::Everything`].
+//! - [`SandboxStrictness::Essentials`] needs Linux 6.2 with Landlock and seccomp, or Linux 5.19 with both and
+//!   with mount namespaces. Root can make these namespaces, other users can if user namespaces are
+//!   permitted. The stock kernels of Debian 12 and Ubuntu 24.04 are sufficient.
+//! - [`SandboxStrictness::Everything`] needs Linux 6.12 and mount namespaces.
 
 mod denied_syscalls;
 mod error;
@@ -33,81 +33,83 @@ pub use report::{SandboxPartStatus, SandboxReport};
 pub use temporary::remove_folder;
 pub(crate) use temporary::remove_private_folder;
 
-/// What a program may reach. The default may reach nothing, not even its own executable;
-/// [`Sandbox::system_read_only`] is a better start.
+/// The files, network and temporary folder that a program may reach.
 ///
-/// A tree may lie in another one that can be written, if the way there from that one's root holds
-/// neither a link nor a `..`. Links above are followed: a tree whose way another sandbox's program can
-/// write must not be listed.
+/// The default allows nothing, not even reading the program's own executable; [`Sandbox::system_read_only`]
+/// is a better start. In this module a tree is a folder with everything below it, or a single file.
+///
+/// A listed tree may be inside of a writable tree if the path from the writable root to it contains neither a
+/// symlink nor `..`. Symlinks above the writable root are followed, so don't list a tree whose path goes
+/// through a folder that the program of another sandbox can write to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Trees, or single files, that can be read.
+    /// Trees that can be read.
     pub read: Vec<PathBuf>,
-    /// Trees that can be read and changed. No device and no socket can be made in them.
+    /// Trees that can be read and changed. Devices and sockets can't be created in them.
     pub write: Vec<PathBuf>,
     /// Trees that can be read and executed.
     pub execute: Vec<PathBuf>,
-    /// Folders and files inside the others that are closed all the same: a program finds an empty folder or an empty
-    /// file there. They must exist; neither they nor the folders around them can be renamed or removed.
+    /// Trees inside of the other trees that are closed: the program finds an empty folder or an empty file
+    /// there. They must exist. Neither they nor the folders around them can be renamed or removed.
     pub closed: Vec<PathBuf>,
-    /// Folders and files inside trees that can be written which can only be read all the same. They must exist; neither
-    /// they nor the folders around them can be renamed or removed. In force where [`SandboxReport::metadata`] is.
+    /// Trees inside of writable trees that are read-only. They must exist. Neither they nor the folders
+    /// around them can be renamed or removed. Enforced where [`SandboxReport::metadata`] is enforced.
     pub read_only: Vec<PathBuf>,
-    /// Whether the network is open.
+    /// Access to the network.
     pub network: SandboxNetwork,
-    /// Where temporary files go.
+    /// Place for temporary files.
     pub temporary: TemporaryFiles,
-    /// What happens where the kernel lacks a part.
+    /// Parts of the sandbox that must be enforced before a program is started.
     pub strictness: SandboxStrictness,
 }
 
-/// The network of a sandbox.
+/// The network access of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxNetwork {
-    /// No socket of any kind.
+    /// No socket of any kind can be made.
     #[default]
     Off,
-    /// Internet protocols, as far as the machine reaches, itself included. Its services behind socket
-    /// files stay closed.
+    /// Internet protocols to every host that this machine reaches, including the machine itself. Local
+    /// services behind Unix socket files stay closed.
     On,
 }
 
-/// Temporary files of a sandbox.
+/// The place for temporary files of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TemporaryFiles {
-    /// A folder of its own in `/tmp`, removed when the process tree has ended. `TMPDIR`, `TMP`, `TEMP`
-    /// and `HOME` name it: the real home is closed, and tools such as git fail when they can't look
-    /// there. Programs in it can be executed if that is so in any other tree that can be written.
+    /// A private folder in `/tmp`, removed when the process tree has ended. `TMPDIR`, `TMP`, `TEMP` and also
+    /// `HOME` point to it, because the real home is closed and tools such as git fail if they can't read
+    /// their home. Files in the folder can be executed only if some other writable tree is executable too.
     #[default]
     Private,
-    /// The same inside this folder.
+    /// A private folder as above, but inside of this folder.
     PrivateIn(PathBuf),
-    /// None.
+    /// No folder for temporary files.
     None,
 }
 
-/// Which parts the kernel has to enforce, lest nothing is started. What of the others is missing is
-/// in the [`SandboxReport`].
+/// The parts of a sandbox that the kernel must enforce, or nothing is started. Other parts that are missing
+/// appear in the [`SandboxReport`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxStrictness {
-    /// Every part, without a gap.
+    /// Every part must be enforced, without a gap.
     Everything,
-    /// Files, network, system calls, privileges and temporary files. A program may be able to change
-    /// modes and times of its user's files outside, and to signal its user's other processes: older
-    /// kernels, and those that permit no user namespaces, can't prevent it.
+    /// Files, network, system calls, privileges and temporary files must be enforced. A program may be able
+    /// to change modes and times of its user's files outside of the sandbox and to signal its user's other
+    /// processes, which older kernels and those without user namespaces can't prevent.
     #[default]
     Essentials,
-    /// None.
+    /// No part has to be enforced.
     BestEffort,
 }
 
 impl Sandbox {
-    /// Programs, libraries and harmless settings of the system, `/dev/null` and its like, private
-    /// temporary files, no network. Homes, secrets in `/etc` and other processes are closed.
+    /// Allows the programs, libraries and harmless settings of the system, `/dev/null` and similar devices,
+    /// and private temporary files, without network. Homes, secrets in `/etc` and other processes are closed.
     ///
-    /// Tools notice that `/tmp` and `/dev/shm` are closed (they should use `TMPDIR`; POSIX semaphores
-    /// by name do not work) and that `/proc/self` can't be read. Whoever needs one of these adds it to
-    /// the trees. No file can be given the right to run as its owner or its group (`chmod +s`).
+    /// Tools notice that `/tmp` and `/dev/shm` are closed (they should use `TMPDIR`; named POSIX semaphores
+    /// don't work) and that `/proc/self` can't be read. A caller that needs one of these adds it to the
+    /// trees. The program can't set the set-user-ID or set-group-ID bit of any file (`chmod +s`).
     #[must_use]
     pub fn system_read_only() -> Self {
         Self {
@@ -127,9 +129,9 @@ impl Sandbox {
         }
     }
 
-    /// Whether a program could anyway write a file and execute it.
+    /// Returns true if the trees already let the program execute a file that it has written.
     fn can_execute_written_files(&self) -> bool {
-        let overlap = |one: &PathBuf, other: &PathBuf| one.starts_with(other) || other.starts_with(one);
+        let overlap = |left: &PathBuf, right: &PathBuf| left.starts_with(right) || right.starts_with(left);
         self.write.iter().any(|tree| self.execute.iter().any(|other| overlap(tree, other)))
     }
 }

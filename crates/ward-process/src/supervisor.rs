@@ -1,4 +1,4 @@
-//! Spawning into a containment.
+//! The supervisor, which spawns programs into a containment and hands out handles on their process trees.
 
 use std::io;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ pub use error::{SetupError, SpawnError};
 use launch::{LaunchedTree, TreeLaunch};
 pub use reattach::ReattachError;
 
-/// Spawns process trees into one kind of containment.
+/// A spawner of process trees in one kind of containment.
 ///
-/// Programs start with no signal ignored that was ignored when the supervisor was made, and with the
-/// bound on open files that there was then: whoever raises its own for itself does so afterwards.
+/// Signals that this process ignores are reset to their default actions in programs; the list of these
+/// signals is taken when the supervisor is created. Programs also get the soft limit on open files of that
+/// moment, so a process that raises the limit for itself should do it after creating the supervisor.
 #[derive(Debug)]
 pub struct Supervisor {
     containment: Containment,
@@ -37,26 +38,26 @@ pub struct Supervisor {
     boot: String,
     proc: Arc<ProcRoot>,
     ignored_signals: IgnoredSignals,
-    /// Our own soft bound, as it was at the start.
+    /// This process's soft limit on open files when the supervisor was created.
     open_files: Option<u64>,
 }
 
-/// Writes a record down, before the program runs.
+/// A function that stores the record of a tree before its program runs.
 type RecordWriter<'a> = Box<dyn FnOnce(&TreeRecord) -> io::Result<()> + 'a>;
 
 impl Supervisor {
-    /// With the strongest containment there is.
+    /// Creates a supervisor with the strongest containment that this host offers.
     ///
     /// # Errors
-    /// When the boot id or `/proc` can't be read, or when what was there a moment ago is not any more.
+    /// Fails if the boot id or `/proc` can't be read, or if the containment stopped working after the probe.
     pub fn new() -> Result<Self, SetupError> {
         Self::with_containment(containment::probe().strongest())
     }
 
-    /// With this containment and no other.
+    /// Creates a supervisor with exactly this containment.
     ///
     /// # Errors
-    /// When the host does not give it, or when the boot id or `/proc` can't be read.
+    /// Fails if the host does not offer the containment, or if the boot id or `/proc` can't be read.
     pub fn with_containment(containment: Containment) -> Result<Self, SetupError> {
         let missing = |reason| SetupError::Missing { containment, reason };
         let groups = match containment {
@@ -73,38 +74,39 @@ impl Supervisor {
         Ok(Self { containment, groups, boot, proc: Arc::new(proc), ignored_signals, open_files })
     }
 
-    /// What holds the trees together.
+    /// Returns the containment of the trees that this supervisor spawns.
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.containment
     }
 
-    /// Starts a program. When this returns it has been executed, inside its containment.
+    /// Starts a program inside its containment. When this returns, `execve` has succeeded.
     ///
     /// # Errors
-    /// When anything on the way fails; then nothing is left behind.
-    pub fn spawn(&self, id: TreeId, order: ProcessSpec) -> Result<ProcessTree, SpawnError> {
-        self.spawn_with_record(id, order, None)
+    /// Fails if any step to the program fails; then nothing is left behind.
+    pub fn spawn(&self, id: TreeId, spec: ProcessSpec) -> Result<ProcessTree, SpawnError> {
+        self.spawn_with_record(id, spec, None)
     }
 
-    /// The same, but the record is written down before the program runs: if we die in between, either
-    /// the record is there or the program never ran.
+    /// Starts a program as [`spawn`](Self::spawn) does, but stores the record of the tree before the program
+    /// runs. If this process dies during the call, either the record is stored or the program never ran.
     ///
-    /// With a cgroup that lets its leavers go, the record has no root process, and needs none. `write_down` must not wait for
-    /// another spawn of this process, which may be waiting for it.
+    /// With a cgroup that lets its escapees go, the record has no root process and needs none. `store_record`
+    /// must not wait for another spawn of this process, because that spawn may be waiting for this one.
     ///
     /// # Errors
-    /// When anything on the way fails, `write_down` included; then the program never ran.
+    /// Fails if any step fails, including `store_record`; then the program never ran.
     pub fn spawn_recorded(
         &self,
         id: TreeId,
-        order: ProcessSpec,
-        write_down: impl FnOnce(&TreeRecord) -> io::Result<()>,
+        spec: ProcessSpec,
+        store_record: impl FnOnce(&TreeRecord) -> io::Result<()>,
     ) -> Result<ProcessTree, SpawnError> {
-        self.spawn_with_record(id, order, Some(Box::new(write_down)))
+        self.spawn_with_record(id, spec, Some(Box::new(store_record)))
     }
 
-    /// Reaps and removes what is left of trees whose handles were dropped. Every spawn does it, too.
+    /// Reaps the processes and removes the files of trees whose handles were dropped. Every spawn does the
+    /// same.
     pub fn clean_up(&self) {
         cleanup::reap_and_remove();
     }
@@ -112,12 +114,12 @@ impl Supervisor {
     fn spawn_with_record(
         &self,
         id: TreeId,
-        mut order: ProcessSpec,
-        write_down: Option<RecordWriter<'_>>,
+        mut spec: ProcessSpec,
+        store_record: Option<RecordWriter<'_>>,
     ) -> Result<ProcessTree, SpawnError> {
         cleanup::reap_and_remove();
-        self.check_spec(&order)?;
-        let mut sandbox = prepare_sandbox(&order)?;
+        self.check_spec(&spec)?;
+        let mut sandbox = prepare_sandbox(&spec)?;
         let group = match self.create_group(&id) {
             Ok(group) => group,
             Err(error) => {
@@ -125,62 +127,62 @@ impl Supervisor {
                 return Err(error);
             }
         };
-        let reins = self.tree_control(group, self.escapee_policy(&order));
-        match self.launch(&id, &mut order, sandbox.as_ref(), &reins, write_down) {
-            Ok(launched) => self.build_tree(id, &order, sandbox, reins, launched),
+        let control = self.tree_control(group, self.escapee_policy(&spec));
+        match self.launch(&id, &mut spec, sandbox.as_ref(), &control, store_record) {
+            Ok(launched) => self.build_tree(id, &spec, sandbox, control, launched),
             Err(error) => {
-                clean_up_failed_spawn(reins, sandbox);
+                clean_up_failed_spawn(control, sandbox);
                 Err(error)
             }
         }
     }
 
-    fn check_spec(&self, order: &ProcessSpec) -> Result<(), SpawnError> {
-        if order.lifetime == TreeLifetime::DiesWithSupervisor && !self.needs_keeper(order) {
+    fn check_spec(&self, spec: &ProcessSpec) -> Result<(), SpawnError> {
+        if spec.lifetime == TreeLifetime::DiesWithSupervisor && !self.needs_keeper(spec) {
             return Err(SpawnError::CannotDieWithSupervisor(self.containment));
         }
-        if !order.program.is_absolute() {
-            return Err(SpawnError::RelativeProgram { program: order.program.clone() });
+        if !spec.program.is_absolute() {
+            return Err(SpawnError::RelativeProgram { program: spec.program.clone() });
         }
-        order.limits.find_zero_limit().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
+        spec.limits.find_zero_limit().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
     }
 
     fn launch(
         &self,
         id: &TreeId,
-        order: &mut ProcessSpec,
+        spec: &mut ProcessSpec,
         sandbox: Option<&PreparedSandbox>,
-        reins: &TreeControl,
-        write_down: Option<RecordWriter<'_>>,
+        control: &TreeControl,
+        store_record: Option<RecordWriter<'_>>,
     ) -> Result<LaunchedTree, SpawnError> {
-        let readiness = TreeReadiness::new(reins).map_err(|error| SpawnError::Fork(error.into()))?;
-        let group = reins.group();
+        let readiness = TreeReadiness::new(control).map_err(|error| SpawnError::Fork(error.into()))?;
+        let group = control.group();
         let namespaces = self.namespace_flags(sandbox);
-        let limits = self.plan_limits(order, namespaces, group)?;
+        let limits = self.plan_limits(spec, namespaces, group)?;
         TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
-            .run(order, write_down)
+            .run(spec, store_record)
     }
 
     fn build_tree(
         &self,
         id: TreeId,
-        order: &ProcessSpec,
+        spec: &ProcessSpec,
         sandbox: Option<PreparedSandbox>,
-        reins: TreeControl,
+        control: TreeControl,
         launched: LaunchedTree,
     ) -> Result<ProcessTree, SpawnError> {
-        let LaunchedTree { root, keeper, liveness_pipe: life, readiness, recorders, stdout, stderr, limits } =
+        let LaunchedTree { root, keeper, liveness_pipe, readiness, recorders, stdout, stderr, limits } =
             launched;
         let watched = root.pidfd().map_or(Ok(()), |pidfd| readiness.watch_root(pidfd));
         let parts = TreeParts {
             id,
             containment: self.containment,
             boot: self.boot.clone(),
-            escapees: self.escapee_policy(order),
-            identity: order.identity.clone(),
+            escapees: self.escapee_policy(spec),
+            identity: spec.identity.clone(),
             root,
             keeper,
-            liveness_pipe: life,
+            liveness_pipe,
             readiness,
             recorders,
             stdout,
@@ -189,7 +191,7 @@ impl Supervisor {
             folder: sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox))),
             limits: limits.report,
         };
-        let tree = ProcessTree::new(parts, reins, Arc::clone(&self.proc));
+        let tree = ProcessTree::new(parts, control, Arc::clone(&self.proc));
         match watched {
             Ok(()) => Ok(tree),
             Err(error) => {
@@ -199,43 +201,44 @@ impl Supervisor {
         }
     }
 
-    /// What a later process needs to take a tree back.
-    fn build_record(&self, launch: &TreeLaunch<'_>, order: &ProcessSpec) -> TreeRecord {
+    /// Builds the record that lets a later process take the tree back, still without its root process.
+    fn build_record(&self, launch: &TreeLaunch<'_>, spec: &ProcessSpec) -> TreeRecord {
         TreeRecord {
             id: launch.id.clone(),
             containment: self.containment,
             root: None,
-            leavers: self.escapee_policy(order),
+            leavers: self.escapee_policy(spec),
             boot: self.boot.clone(),
             cgroup: launch.group.map(Cgroup::inode),
-            identity: order.identity.clone(),
+            identity: spec.identity.clone(),
             private_folder: launch.sandbox.and_then(PreparedSandbox::temporary_folder).map(ToOwned::to_owned),
         }
     }
 }
 
-fn prepare_sandbox(order: &ProcessSpec) -> Result<Option<PreparedSandbox>, SpawnError> {
-    let Some(sandbox) = &order.sandbox else { return Ok(None) };
-    let prepared = sandbox.prepare(order.lifetime)?;
-    if let Some(identity) = &order.identity {
+fn prepare_sandbox(spec: &ProcessSpec) -> Result<Option<PreparedSandbox>, SpawnError> {
+    let Some(sandbox) = &spec.sandbox else { return Ok(None) };
+    let prepared = sandbox.prepare(spec.lifetime)?;
+    if let Some(identity) = &spec.identity {
         prepared.change_folder_owner(identity.user, identity.group)?;
     }
     Ok(Some(prepared))
 }
 
-/// Nothing was started, or what was is gone or about to be.
-fn clean_up_failed_spawn(reins: TreeControl, sandbox: Option<PreparedSandbox>) {
-    let mut leftover = TreeCleanup::default();
-    if let Some(group) = reins.into_group() {
+/// Removes the group and the temporary folder of a spawn that failed. Its processes were never started or are
+/// about to be gone.
+fn clean_up_failed_spawn(control: TreeControl, sandbox: Option<PreparedSandbox>) {
+    let mut remains = TreeCleanup::default();
+    if let Some(group) = control.into_group() {
         let _ = group.kill();
-        leftover.group = Some(group);
+        remains.group = Some(group);
     }
-    leftover.folder = sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox)));
-    cleanup::defer_cleanup(leftover);
+    remains.folder = sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox)));
+    cleanup::defer_cleanup(remains);
     cleanup::reap_and_remove();
 }
 
-/// Ends a program that runs and that nobody could watch.
+/// Kills the tree of a running program that could not be watched.
 fn kill_unwatched_tree(mut tree: ProcessTree) {
     const MAX_KILL_ATTEMPTS: u32 = 1_000;
     for _ in 0..MAX_KILL_ATTEMPTS {

@@ -1,8 +1,8 @@
-//! The one place that talks to the kernel without a safety net.
+//! Raw system calls, and all unsafe code of the crate.
 //!
-//! What runs between `clone3` and `execve`, and in the keeper and recorder that never `execve`, is
-//! the copy of a possibly threaded process: it may not allocate, lock or panic. Everything it needs
-//! is therefore prepared by the parent, and it only makes system calls.
+//! The code that runs between `clone3` and `execve`, and the keeper and recorder processes, which never call
+//! `execve`, run in a copy of a possibly multi-threaded process. Such a copy must not allocate, lock or panic
+//! (see `signal-safety(7)`). The parent therefore prepares everything, and the child only makes system calls.
 #![expect(unsafe_code, reason = "raw system calls; each block says why it is sound")]
 
 pub(crate) mod barrier;
@@ -17,9 +17,9 @@ pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod wait;
 
-/// Why the last call of the C library failed; to be asked right after it.
+/// Returns the `errno` of the last C library call. To be called right after that call.
 fn last_error() -> rustix::io::Errno {
-    // SAFETY: the address is this thread's own, always valid.
+    // SAFETY: the address belongs to this thread and is always valid.
     match unsafe { *libc::__errno_location() } {
         number @ 1..4096 => rustix::io::Errno::from_raw_os_error(number),
         _ => rustix::io::Errno::IO,

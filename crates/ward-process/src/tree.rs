@@ -33,16 +33,16 @@ pub(crate) use root::{KeeperStatusPipe, RootHandle};
 pub use signal_request::SignalReach;
 use signal_request::SignalRequest;
 
-/// What a tree is held by.
+/// The means by which the supervisor controls a tree.
 pub(crate) enum TreeControl {
     Cgroup(Cgroup),
-    /// The root is a subreaper outside of the group, to whom those belong who leave it.
+    /// The root is a keeper outside of the group, which adopts escapees.
     CgroupWithKeeper(Cgroup, Box<EscapeeTracker>),
-    /// The root is the namespace's init.
+    /// The root is the keeper and init of the namespace.
     PidNamespace,
-    /// The root is the subreaper.
+    /// The root is the keeper and child subreaper.
     Subreaper(Box<DescendantScan>),
-    /// The root leads the process group.
+    /// The root is the program and leader of the process group.
     ProcessGroup,
 }
 
@@ -62,7 +62,7 @@ impl TreeControl {
     }
 }
 
-/// What a tree is made of, besides its reins.
+/// The parts of a tree, except for its [`TreeControl`].
 pub(crate) struct TreeParts {
     pub(crate) id: TreeId,
     pub(crate) containment: Containment,
@@ -71,7 +71,7 @@ pub(crate) struct TreeParts {
     pub(crate) identity: Option<UserIdentity>,
     pub(crate) root: RootHandle,
     pub(crate) keeper: Option<KeeperStatusPipe>,
-    /// Kept open for as long as the tree is to live.
+    /// Supervisor's end of the keeper's liveness pipe. The keeper kills the tree when this is closed.
     pub(crate) liveness_pipe: Option<OwnedFd>,
     pub(crate) readiness: TreeReadiness,
     pub(crate) recorders: Vec<OutputRecorder>,
@@ -82,51 +82,44 @@ pub(crate) struct TreeParts {
     pub(crate) limits: Vec<LimitReport>,
 }
 
-/// A program and everything that came of it.
+/// A handle on a program and all its descendants.
 ///
-/// It has ended when no member is left, not when its first program exits. Dropping the handle leaves
-/// an independent tree running; one that was ordered to die with its supervisor ends then.
+/// A tree has ended when no member is left, not when its first program exits. Dropping the handle leaves an
+/// independent tree running, and kills a tree that dies with its supervisor.
 pub struct ProcessTree {
     parts: TreeParts,
     control: TreeControl,
     marker: Vec<u8>,
     proc: Arc<ProcRoot>,
-    /// What not everybody is known to have heard.
+    /// A signal that may not have reached all members yet.
     signal_request: Option<SignalRequest>,
     ended: Option<TreeExit>,
 }
 
 impl ProcessTree {
-    pub(crate) fn new(parts: TreeParts, reins: TreeControl, proc: Arc<ProcRoot>) -> Self {
-        Self {
-            marker: parts.id.marker_entry(),
-            parts,
-            control: reins,
-            proc,
-            signal_request: None,
-            ended: None,
-        }
+    pub(crate) fn new(parts: TreeParts, control: TreeControl, proc: Arc<ProcRoot>) -> Self {
+        Self { marker: parts.id.marker_entry(), parts, control, proc, signal_request: None, ended: None }
     }
 
-    /// Its name.
+    /// Returns the name of the tree.
     #[must_use]
     pub fn id(&self) -> &TreeId {
         &self.parts.id
     }
 
-    /// What holds it together.
+    /// Returns the mechanism that holds the tree together.
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.parts.containment
     }
 
-    /// Whom it runs as, if not as its supervisor.
+    /// Returns the user that the tree runs as, if it isn't the supervisor's.
     #[must_use]
     pub fn identity(&self) -> Option<&UserIdentity> {
         self.parts.identity.as_ref()
     }
 
-    /// What a later process needs to take it back.
+    /// Returns the record that lets a later process take the tree back.
     #[must_use]
     pub fn record(&self) -> TreeRecord {
         TreeRecord {
@@ -141,36 +134,37 @@ impl ProcessTree {
         }
     }
 
-    /// What of its sandbox is in force, if it was ordered with one.
+    /// Returns the report of which parts of the sandbox are enforced, if the tree has a sandbox.
     #[must_use]
     pub fn sandbox_report(&self) -> Option<&SandboxReport> {
         self.parts.sandbox.as_ref()
     }
 
-    /// How each bound of the order is kept.
+    /// Returns how each requested limit is enforced.
     #[must_use]
     pub fn limit_reports(&self) -> &[LimitReport] {
         &self.parts.limits
     }
 
-    /// Captured standard output.
+    /// Returns the captured standard output, if it is captured.
     pub fn stdout(&mut self) -> Option<&mut StreamCapture> {
         self.parts.stdout.as_mut()
     }
 
-    /// Captured standard error.
+    /// Returns the captured standard error, if it is captured.
     pub fn stderr(&mut self) -> Option<&mut StreamCapture> {
         self.parts.stderr.as_mut()
     }
 
-    /// Readable when [`ProcessTree::program_exit`] has news that [`ProcessTree::readiness_fd`] does not tell of: the program has ended,
-    /// but its tree has not. `None` where there is no keeper to tell. To be asked for until the exit is known.
+    /// Returns a descriptor that is readable when [`ProcessTree::program_exit`] may return an exit although
+    /// the tree has not ended, which [`ProcessTree::readiness_fd`] doesn't signal. `None` if the tree has no
+    /// keeper. Stop polling it once the exit is known, because it may stay readable.
     #[must_use]
     pub fn program_exit_fd(&self) -> Option<BorrowedFd<'_>> {
         self.parts.keeper.as_ref().map(KeeperStatusPipe::as_fd)
     }
 
-    /// Readable when [`ProcessTree::poll_ended`] may have news.
+    /// Returns a descriptor that is readable when [`ProcessTree::poll_ended`] should be called.
     #[must_use]
     pub fn readiness_fd(&self) -> BorrowedFd<'_> {
         self.parts.readiness.as_fd()
@@ -200,7 +194,7 @@ impl Drop for ProcessTree {
 
 impl std::fmt::Debug for ProcessTree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tree")
+        f.debug_struct("ProcessTree")
             .field("record", &self.record())
             .field("ended", &self.ended)
             .finish_non_exhaustive()

@@ -111,7 +111,7 @@ fn bounds_are_kept_or_it_is_said_that_they_are_not() {
         ground.wait_for_exit(&session);
         ground.wait_for_cleanup();
         assert_eq!(session.output(), "64\n2048\n", "{containment}");
-        let controller = "the cgroup has no such controller";
+        let controller = "the tree has no cgroup with this controller";
         let unkept = session.shortcomings.iter().filter(|sentence| sentence.contains(controller)).count();
         let by_address_space =
             session.shortcomings.iter().any(|sentence| sentence.contains("address space of each process"));
@@ -168,7 +168,7 @@ fn without_its_state_folder_nothing_is_started() {
     let proof = ground.folder.path().join("it-ran");
     std::fs::remove_dir_all(ground.state().join("sessions")).unwrap();
     let failure = ground.spawn_failure(script(&format!("touch {}", proof.display())));
-    assert!(failure.contains("could not write down the tree"), "{failure}");
+    assert!(failure.contains("could not store the record of the tree"), "{failure}");
     assert!(failure.contains("see that the data folder can be written"), "{failure}");
     assert!(!proof.exists());
 }

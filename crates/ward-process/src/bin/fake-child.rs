@@ -1,35 +1,35 @@
-//! A test double: a program that follows a script, mostly to get away from its supervisor.
+//! A test double that follows a script, mostly to escape from its supervisor.
 //!
 //! `fake-child 'fork 3 [ setsid; ignore term; sleep 60 ]; exit 0'`
 //!
-//! | word | what it does |
+//! | word | effect |
 //! | --- | --- |
-//! | `fork N [ … ]` | N children follow the inner script; the parent goes on at once |
-//! | `daemon [ … ]` | double fork with `setsid` in between: the classic daemon |
-//! | `tree D [ … ]` | a binary tree of depth D, whose leaves follow the inner script |
-//! | `setsid`, `setpgid` | a session or a process group of its own |
+//! | `fork N [ … ]` | forks N children that follow the inner script, and continues at once |
+//! | `daemon [ … ]` | forks twice with `setsid` in between, like a classic daemon |
+//! | `tree D [ … ]` | forks a binary tree of depth D whose leaves follow the inner script |
+//! | `setsid`, `setpgid` | starts a new session or a new process group |
 //! | `ignore term` | ignores every signal that can be ignored |
-//! | `sleep MS` | sleeps; in pieces, so that nothing wakes it early |
-//! | `arrive` | appends `!` to its name, so that the test knows how far it has come |
+//! | `sleep MS` | sleeps; signals that are handled or ignored don't end the sleep |
+//! | `arrive` | appends `!` to its name, so that the test sees how far the script has come |
 //! | `stop` | stops itself with `SIGSTOP` |
-//! | `rename NAME` | another name in `ps` |
+//! | `rename NAME` | changes its name in `ps` |
 //! | `close` | closes every descriptor |
-//! | `exec N` | executes itself N times, then goes on |
-//! | `bomb MS` | for so long, forks children that fork, as fast as it can |
-//! | `hop N` | N times in a row, goes on as its own child and leaves |
-//! | `kill-parent` | `SIGKILL` to its parent |
-//! | `stop-parent` | `SIGSTOP` to its parent |
+//! | `exec N` | executes itself N times, then continues |
+//! | `bomb MS` | forks children that fork too, as fast as possible, for this time |
+//! | `hop N` | N times in a row, forks a child that continues the script, and exits |
+//! | `kill-parent` | sends `SIGKILL` to its parent |
+//! | `stop-parent` | sends `SIGSTOP` to its parent |
 //! | `forget [ … ]` | executes itself with an empty environment and the inner script |
 //! | `leave PATH` | moves itself to the cgroup of this folder, as a service manager does on request |
-//! | `trace PID` | becomes the tracer of a process, and never asks what becomes of it |
+//! | `trace PID` | becomes the tracer of a process and never waits for it |
 //! | `print N` | writes N bytes to standard output |
 //! | `touch PATH` | creates a file |
-//! | `await PATH` | waits until there is such a file |
-//! | `stray N` | N children that leave at once and are children of its own parent |
-//! | `stop-recorder` | `SIGSTOP` to the recorders among its parent's children |
-//! | `exit N` | leaves with this code |
+//! | `await PATH` | waits until a file exists |
+//! | `stray N` | forks N children of its own parent (`CLONE_PARENT`), which exit at once |
+//! | `stop-recorder` | sends `SIGSTOP` to the recorders among its parent's children |
+//! | `exit N` | exits with this code |
 #![expect(unsafe_code, reason = "a test double that forks as C programs do")]
-#![expect(clippy::panic, reason = "a wrong script is a wrong test")]
+#![expect(clippy::panic, reason = "an invalid script is an error in the test")]
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -48,7 +48,7 @@ fn run_script(mut words: &[&str]) {
     }
 }
 
-/// Does one step and returns what is left of the script.
+/// Runs one step and returns the rest of the script.
 fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
     match word {
         "fork" => {
@@ -65,7 +65,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
                 new_session();
                 child(|| run_script(inner));
             });
-            // SAFETY: waits for a child of ours; no status is asked for.
+            // SAFETY: waits for our own child, and a null status pointer is allowed.
             unsafe { libc::waitpid(middle, std::ptr::null_mut(), 0) };
             rest
         }
@@ -109,7 +109,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
         "exit" => exit(number(rest).0.try_into().unwrap_or(1)),
         "trace" => {
             let (pid, rest) = number(rest);
-            // SAFETY: no memory is passed.
+            // SAFETY: the call accesses no memory of ours.
             let traces = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) } == 0;
             assert!(traces, "trace {pid}: {}", std::io::Error::last_os_error());
             rest
@@ -120,12 +120,12 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             rest
         }
         "ignore" | "rename" | "touch" | "leave" | "await" => {
-            let (argument, rest) = rest.split_first().unwrap_or_else(|| panic!("{word} what?"));
+            let (argument, rest) = rest.split_first().unwrap_or_else(|| panic!("`{word}` needs an argument"));
             match word {
                 "ignore" => ignore_signals(),
                 "rename" => rename(argument),
                 "leave" => {
-                    // 0 is whoever writes.
+                    // The pid 0 stands for the writing process itself.
                     let done = std::fs::write(format!("{argument}/cgroup.procs"), "0");
                     done.unwrap_or_else(|error| panic!("{argument}: {error}"));
                 }
@@ -151,7 +151,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
 }
 
 fn run_simple_step(word: &str) {
-    // SAFETY: none of these takes memory; each acts on this process or its parent.
+    // SAFETY: none of these calls accesses memory; each acts on this process or its parent.
     unsafe {
         match word {
             "setsid" => _ = libc::setsid(),
@@ -168,10 +168,10 @@ fn run_simple_step(word: &str) {
 
 fn number<'a, 'w>(words: &'a [&'w str]) -> (u64, &'a [&'w str]) {
     let (first, rest) = words.split_first().unwrap_or_else(|| panic!("a number is missing"));
-    (first.parse().unwrap_or_else(|_| panic!("`{first}` is no number")), rest)
+    (first.parse().unwrap_or_else(|_| panic!("`{first}` is not a number")), rest)
 }
 
-/// What stands between the first bracket and its partner, and what comes after.
+/// Returns the words between the first bracket and its partner, and the words after it.
 fn block<'a, 'w>(words: &'a [&'w str]) -> (&'a [&'w str], &'a [&'w str]) {
     let mut depth = 0;
     for (index, word) in words.iter().enumerate() {
@@ -187,18 +187,18 @@ fn block<'a, 'w>(words: &'a [&'w str]) -> (&'a [&'w str], &'a [&'w str]) {
     panic!("a bracket is missing")
 }
 
-/// A child that lives `life` and leaves.
-fn child(life: impl FnOnce()) -> i32 {
-    // SAFETY: this program has one thread, so the child is a whole process.
+/// Forks a child that runs `child_main` and exits.
+fn child(child_main: impl FnOnce()) -> i32 {
+    // SAFETY: this program has one thread, so the child can run any code.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        life();
+        child_main();
         exit(0);
     }
     pid
 }
 
-/// A child of our parent that leaves at once; nobody told the parent.
+/// Forks a child of our parent, which exits at once. The parent doesn't know about it.
 fn fork_sibling() {
     let flags = u64::from((libc::CLONE_PARENT | libc::SIGCHLD).cast_unsigned());
     // SAFETY: this program has one thread; without a new stack the child gets a copy of ours.
@@ -208,7 +208,7 @@ fn fork_sibling() {
 }
 
 fn stop_recorders() {
-    // SAFETY: takes no memory.
+    // SAFETY: the call accesses no memory.
     let parent = unsafe { libc::getppid() };
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let all = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
@@ -228,46 +228,47 @@ fn tree(depth: u64, leaf: &[&str]) {
     child(|| tree(depth - 1, leaf));
     child(|| tree(depth - 1, leaf));
     // An inner node lives as long as any of its children.
-    // SAFETY: waits for children of ours; no status is asked for.
+    // SAFETY: waits for our own children, and a null status pointer is allowed.
     while unsafe { libc::wait(std::ptr::null_mut()) } > 0 {}
 }
 
-/// The children fork in turn; each generation's parents go on, too.
-fn bomb(length: Duration) {
-    let end = Instant::now() + length;
+/// Forks as fast as possible; parents and children all keep forking.
+fn bomb(duration: Duration) {
+    let end = Instant::now() + duration;
     while Instant::now() < end {
-        // SAFETY: this program has one thread; parent and child do the same.
+        // SAFETY: this program has one thread, so the child can run any code.
         if unsafe { libc::fork() } < 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// The child goes on in place of its parent, under a number that nobody knows yet.
+/// Forks a child that continues in place of its parent, under a pid that the supervisor doesn't know yet.
 fn fork_and_continue() {
-    // SAFETY: this program has one thread, so the child is a whole process.
+    // SAFETY: this program has one thread, so the child can run any code.
     if unsafe { libc::fork() } > 0 {
         exit(0);
     }
 }
 
 fn new_session() {
-    // SAFETY: takes no memory.
+    // SAFETY: the call accesses no memory.
     unsafe { libc::setsid() };
 }
 
 fn ignore_signals() {
     for signal in 1..32 {
-        // SAFETY: SIG_IGN runs no code of ours; a signal that can't be ignored is refused.
+        // SAFETY: SIG_IGN runs no code of ours, and the call fails for a signal that can't be ignored.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    // SAFETY: as above; children must still be waited for.
+    // If SIGCHLD were ignored, children would vanish without being waited for.
+    // SAFETY: SIG_DFL runs no code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 fn rename(name: &str) {
     let name = std::ffi::CString::new(name).unwrap_or_default();
-    // SAFETY: the kernel copies at most 16 bytes of a terminated text.
+    // SAFETY: the kernel copies at most 16 bytes of a NUL-terminated text.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 

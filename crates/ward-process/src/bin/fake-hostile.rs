@@ -1,9 +1,9 @@
-//! Test double: a program that tries one attack and tells by its exit code how it went.
+//! A test double that tries one attack and reports the outcome by its exit code.
 //!
-//! `fake-hostile ATTACK [ARGUMENT…]` ends with 0 if the attack succeeded, with 10 if it was refused,
-//! with 11 if this machine does not have what it needs, with 12 if it failed for any other reason and
-//! so never put the question, and with 2 if there is no such attack. Nothing it does is harmful: it reads what it is pointed at,
-//! writes a line, and calls with arguments that change nothing.
+//! `fake-hostile ATTACK [ARGUMENT…]` exits with 0 if the attack succeeded, with 10 if it was refused, with 11
+//! if this machine lacks something that the attack needs, with 12 if it failed for any other reason and so
+//! tested nothing, and with 2 if the attack is unknown. No attack is harmful: they read the given file, write
+//! a line, or make calls with arguments that change nothing.
 #![expect(unsafe_code, reason = "most attacks are raw system calls")]
 
 use std::ffi::CString;
@@ -15,10 +15,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::ExitCode;
 
-/// Fits a register on every machine; libc has it in the width of its `ioctl`.
+/// Request number as a register value; libc defines it in the width of its `ioctl`.
 const TIOCSTI: usize = 0x5412;
 
-/// The same on every machine; libc does not have it everywhere.
+/// Call number, the same on every architecture; libc doesn't define it everywhere.
 const LISTMOUNT: libc::c_long = 458;
 
 const SUCCEEDED: u8 = 0;
@@ -27,7 +27,7 @@ const REFUSED: u8 = 10;
 const UNSUPPORTED: u8 = 11;
 const BROKEN: u8 = 12;
 
-#[expect(clippy::print_stderr, reason = "the reason of a refusal is what a failing test wants to show")]
+#[expect(clippy::print_stderr, reason = "a failing test shows the reason of the refusal")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
 
 fn kind_of(error: &io::Error) -> u8 {
     match error.raw_os_error() {
-        // `EXDEV` is Landlock's word for "not from this tree into that one". A socket that has its peer,
-        // or is of another family, does not go elsewhere either.
+        // `EXDEV` is Landlock's error for moving a file between trees. `EISCONN` and `EAFNOSUPPORT` mean that
+        // a connected socket, or one of another family, can't be used to reach a service.
         Some(
             libc::EPERM
             | libc::EACCES
@@ -60,7 +60,7 @@ fn kind_of(error: &io::Error) -> u8 {
             | libc::EAFNOSUPPORT,
         ) => REFUSED,
         None if error.kind() == io::ErrorKind::PermissionDenied => REFUSED,
-        // No file handles or extended attributes here, or no namespace left.
+        // File handles or extended attributes are not supported here, or the limit of namespaces is reached.
         Some(libc::EOPNOTSUPP | libc::ENOSPC) => UNSUPPORTED,
         _ => BROKEN,
     }
@@ -94,19 +94,19 @@ fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
         ["hard-link", from, to] => fs::hard_link(from, to).and_then(|()| fs::read(to)).map(drop),
         ["rename", from, to] => fs::rename(from, to),
         ["write-through-link", target, link] => {
-            // The link itself may be there from an earlier attempt: making it is no offence.
+            // An earlier attempt may have created the symlink, which is allowed.
             let _ = fs::remove_file(link);
             std::os::unix::fs::symlink(target, link).and_then(|()| fs::write(link, "hostile\n"))
         }
         ["execute", path] => std::process::Command::new(path).status().map(drop),
         ["execute-privileged", path] => {
-            // The program at the path is this double too.
+            // The program at the path is a copy of this double.
             std::process::Command::new(path)
                 .arg("privileged")
                 .status()
                 .and_then(|status| gained_if(status.success()))
         }
-        // SAFETY: these calls only return numbers.
+        // SAFETY: these calls access no memory.
         ["privileged"] => gained_if(unsafe { libc::geteuid() != libc::getuid() }),
         ["make-privileged", path] => {
             let path = c_string(path);
@@ -125,7 +125,7 @@ fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
         ["block-device", path] => {
             let path = c_string(path);
             let mode = libc::S_IFBLK | 0o600;
-            // Device 7:0, the first loop device.
+            // Device number 7:0 is the first loop device.
             syscall(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0x700])
         }
         ["file-handle", path] => file_handle(path),
@@ -195,7 +195,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         "clone-namespace" => clone_into_namespace(),
         "keyring" => syscall(libc::SYS_keyctl, &[0, usize::MAX - 2, 1]),
         "bpf" => {
-            // BPF_MAP_CREATE of an array: type 2, key of 4 bytes, value of 4 bytes, one entry.
+            // BPF_MAP_CREATE of an array map: type 2, key of 4 bytes, value of 4 bytes, one entry.
             let mut attributes = [0_u32; 32];
             attributes[..4].copy_from_slice(&[2, 4, 4, 1]);
             syscall(libc::SYS_bpf, &[0, attributes.as_ptr().addr(), size_of_val(&attributes)])
@@ -213,7 +213,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         }
         "watch-files" => syscall(libc::SYS_fanotify_init, &[0, 0]),
         "list-mounts" => {
-            // struct mnt_id_req: its size, the root of all mounts (all ones), where to begin.
+            // struct mnt_id_req: its size, LSMT_ROOT (all ones), and the mount id to start from.
             let request = [24_u64, u64::MAX, 0];
             let mut mounts = [0_u64; 4];
             syscall(LISTMOUNT, &[request.as_ptr().addr(), mounts.as_mut_ptr().addr(), mounts.len(), 0])
@@ -222,7 +222,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         "personality" => syscall(libc::SYS_personality, &[0x0004_0000]),
         "kernel-log" => syscall(libc::SYS_syslog, &[10, 0, 0]),
         "host-name" => {
-            // struct utsname: fields of 65 bytes, the second one is the name.
+            // struct utsname has fields of 65 bytes; the second field is the host name.
             let mut names = [0_u8; 6 * 65];
             syscall(libc::SYS_uname, &[names.as_mut_ptr().addr()]).and_then(|()| {
                 let name = names.get(65..130).unwrap_or_default();
@@ -236,7 +236,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
             syscall(libc::SYS_capget, &[header.as_ptr().addr(), sets.as_mut_ptr().addr()])
                 .and_then(|()| gained_if(sets != [0; 6]))
         }
-        // Success is any answer but a filter's: there is no terminal here to type on.
+        // Any error but the filter's EPERM counts as success, because standard input is no terminal here.
         "type-on-terminal" => match syscall(libc::SYS_ioctl, &[0, TIOCSTI, c"x".as_ptr().addr()]) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(error),
             _ => Ok(()),
@@ -245,7 +245,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
     })
 }
 
-/// One end of a pair of local sockets of this kind; the other one stays open for as long as we live.
+/// Creates a pair of Unix sockets and returns one end. The other end stays open until this program exits.
 fn pair_of(kind: &str) -> io::Result<UnixDatagram> {
     let kind = match kind {
         "stream" => libc::SOCK_STREAM,
@@ -256,7 +256,7 @@ fn pair_of(kind: &str) -> io::Result<UnixDatagram> {
     let mut ends = [0_i32; 2];
     let family = number(libc::AF_UNIX.into());
     syscall(libc::SYS_socketpair, &[family, number(kind.into()), 0, ends.as_mut_ptr().addr()])?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: the descriptor is new, and no other code owns it.
     Ok(unsafe { UnixDatagram::from_raw_fd(ends[0]) })
 }
 
@@ -283,7 +283,7 @@ fn address_of(path: &str) -> (libc::sockaddr_un, usize) {
 fn file_handle(path: &str) -> io::Result<()> {
     const HANDLE_BYTES: u32 = 128;
     let path = c_string(path);
-    // struct file_handle: size, type, then the handle.
+    // struct file_handle: size, type, and then the handle itself.
     let mut handle = [0_u32; 2 + HANDLE_BYTES as usize / 4];
     handle[0] = HANDLE_BYTES;
     let mut mount = 0_i32;
@@ -293,7 +293,7 @@ fn file_handle(path: &str) -> io::Result<()> {
     syscall(libc::SYS_open_by_handle_at, &[at_cwd(), at, number(libc::O_RDONLY.into())])
 }
 
-/// Runs a program that never was a file: as `true` it ends with 0, which is our success.
+/// Executes a copy of `true` from memory, without a file. It exits with 0, which means success.
 fn execute_memory() -> io::Result<()> {
     let fd = syscall_value(libc::SYS_memfd_create, &[c"x".as_ptr().addr(), 0])?;
     let path = format!("/proc/self/fd/{fd}");
@@ -308,8 +308,7 @@ fn execute_memory() -> io::Result<()> {
 }
 
 fn read_memory(pid: usize) -> io::Result<()> {
-    // Both processes are this program or its parent's image; any mapped address of ours will do to
-    // learn whether we are let in: EFAULT means that the door was open.
+    // Any address will do, because EFAULT already means that access to the process was permitted.
     let mut byte = [0_u8; 1];
     let mut part = [byte.as_mut_ptr().addr(), 1];
     let at = part.as_mut_ptr().addr();
@@ -332,7 +331,7 @@ fn gained_if(success: bool) -> io::Result<()> {
 }
 
 fn c_string(text: &str) -> CString {
-    CString::new(text).expect("an argument holds no NUL")
+    CString::new(text).expect("an argument contains no NUL")
 }
 
 fn at_cwd() -> usize {
@@ -350,8 +349,8 @@ fn syscall(number: libc::c_long, arguments: &[usize]) -> io::Result<()> {
 fn syscall_value(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
     let mut rest = arguments.iter().copied().chain(std::iter::repeat(0));
     let [a, b, c, d, e, f] = std::array::from_fn(|_| rest.next().unwrap_or(0));
-    // SAFETY: every attack passes addresses of live buffers that are as long as the call requires,
-    // and the double ends right after it.
+    // SAFETY: every attack passes addresses of live buffers of the length that the call requires, and the
+    // program exits right after it.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

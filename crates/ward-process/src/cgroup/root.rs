@@ -1,4 +1,4 @@
-//! Where trees get their groups: below our own, if we may.
+//! The parent of all tree cgroups: the supervisor's own group, if the supervisor may create groups there.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,11 +9,12 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{Cgroup, open_at, open_directory_at, remove_directory};
 
-/// Our processes may sit in a leaf of this name (systemd: `DelegateSubgroup=supervisor`), since a
-/// group whose controllers are in use may have no processes of its own; trees are then its siblings.
+/// Name of the leaf group that the supervisor may run in (systemd: `DelegateSubgroup=supervisor`). cgroup v2
+/// forbids processes in a group that has enabled controllers for its children (the "no internal processes"
+/// rule of `cgroups(7)`), so trees become siblings of this leaf.
 const OWN_LEAF: &str = "supervisor";
 
-/// The group below which trees get theirs.
+/// The cgroup below which the groups of trees are created.
 #[derive(Debug)]
 pub(crate) struct CgroupRoot {
     location: CgroupLocation,
@@ -21,7 +22,7 @@ pub(crate) struct CgroupRoot {
     controllers: CgroupControllers,
 }
 
-/// Controllers that a tree's group will have.
+/// The controllers that are enabled in a tree's cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CgroupControllers {
     pub(crate) pids: bool,
@@ -30,20 +31,24 @@ pub(crate) struct CgroupControllers {
 }
 
 impl CgroupRoot {
-    /// Finds our own group and makes sure that we may make groups in it. The error is a sentence.
+    /// Finds the supervisor's group and checks that groups can be created in it. The error says why not and
+    /// what helps.
     ///
-    /// Only root gets one: a group that was delegated to another user can be left by every program of
-    /// that user, who may write to the files of its neighbours.
+    /// Only root gets a cgroup root: a group that was delegated to an ordinary user contains nobody, because
+    /// every program of that user may write to `cgroup.procs` of the neighbouring groups and so move itself
+    /// out.
     pub(crate) fn find() -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
-            return Err("what may make a group as an ordinary user may leave it, too, and so may every \
-                        program of that user; run the supervisor as root and programs as others"
-                .to_owned());
+            return Err(
+                "only root can use cgroups: programs of an ordinary user can leave every group that \
+                        the user may create; run the supervisor as root and the programs as other users"
+                    .to_owned(),
+            );
         }
-        let place = find_parent_group()?;
-        let directory =
-            open_directory(&place.path).map_err(|error| format!("{}: {error}", place.path.display()))?;
-        let root = Self { controllers: enable_controllers(directory.as_fd()), location: place, directory };
+        let location = find_parent_group()?;
+        let directory = open_directory(&location.path)
+            .map_err(|error| format!("could not open {}: {error}", location.path.display()))?;
+        let root = Self { controllers: enable_controllers(directory.as_fd()), location, directory };
         root.check_can_create()?;
         Ok(root)
     }
@@ -52,30 +57,32 @@ impl CgroupRoot {
         self.controllers
     }
 
-    /// Makes the group of a new tree.
+    /// Creates the group of a new tree.
     pub(crate) fn create(&self, name: &str) -> io::Result<Cgroup> {
         rustix::fs::mkdirat(&self.directory, name, Mode::from_raw_mode(0o755))?;
         self.open(name).inspect_err(|_| _ = remove_directory(self.directory.as_fd(), name))
     }
 
-    /// Takes an existing group.
+    /// Opens the existing group of a tree.
     pub(crate) fn open(&self, name: &str) -> io::Result<Cgroup> {
         let directory = open_directory_at(self.directory.as_fd(), name)?;
         let kill = open_at(directory.as_fd(), "cgroup.kill", OFlags::WRONLY)?;
         let events = open_at(directory.as_fd(), "cgroup.events", OFlags::RDONLY)?;
         let inode = rustix::fs::fstat(&directory)?.st_ino;
         let parent = self.directory.try_clone()?;
-        let shown = format!("{}/{name}", self.location.proc_path.trim_end_matches('/'));
-        Ok(Cgroup { name: name.to_owned(), proc_path: shown, parent, directory, kill, events, inode })
+        let proc_path = format!("{}/{name}", self.location.proc_path.trim_end_matches('/'));
+        Ok(Cgroup { name: name.to_owned(), proc_path, parent, directory, kill, events, inode })
     }
 
     fn check_can_create(&self) -> Result<(), String> {
-        /// Another process can have had our number, and left its group behind.
+        /// An earlier process with our pid may have left its probe group behind.
         const NAMES_TRIED: usize = 100;
-        let place = self.location.path.display();
+        let parent = self.location.path.display();
         let explain = |error: &io::Error| match error.kind() {
-            io::ErrorKind::NotFound => "this kernel has no cgroup.kill (Linux 5.14 has)".to_owned(),
-            _ => format!("may not make groups in {place} ({error}); run as a service with Delegate=yes"),
+            io::ErrorKind::NotFound => {
+                "this kernel has no cgroup.kill; Linux 5.14 or newer has it".to_owned()
+            }
+            _ => format!("could not create a group in {parent}: {error}; run as a service with Delegate=yes"),
         };
         for _ in 0..NAMES_TRIED {
             let name = temporary_group_name("probe");
@@ -88,17 +95,19 @@ impl CgroupRoot {
                 Err(error) => return Err(explain(&error)),
             }
         }
-        Err(format!("{place} is full of groups of earlier probes; remove ward-probe.*"))
+        Err(format!("{parent} is full of groups of earlier probes; remove {parent}/ward-probe.*"))
     }
 }
 
-/// The name of a group that is soon gone. No tree's has a dot.
+/// Returns the name of a short-lived group. The dots keep it apart from the groups of trees, whose names have
+/// none.
 fn temporary_group_name(purpose: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("ward-{purpose}.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Asks for each controller by itself: one that is missing must not cost the others.
+/// Enables each controller by a write of its own: a single write fails as a whole if one controller is
+/// missing.
 fn enable_controllers(directory: BorrowedFd<'_>) -> CgroupControllers {
     for request in ["+pids", "+memory", "+cpu"] {
         if let Ok(file) = open_at(directory, "cgroup.subtree_control", OFlags::WRONLY) {
@@ -114,30 +123,32 @@ fn enable_controllers(directory: BorrowedFd<'_>) -> CgroupControllers {
     CgroupControllers { pids: has("pids"), memory: has("memory"), cpu: has("cpu") }
 }
 
-/// One group, in the two ways it is written.
+/// The two paths of a cgroup.
 #[derive(Debug, PartialEq, Eq)]
 struct CgroupLocation {
-    /// Its directory.
+    /// Directory in the mounted cgroup2 file system.
     path: PathBuf,
-    /// As `/proc/PID/cgroup` shows it.
+    /// Path as `/proc/PID/cgroup` shows it.
     proc_path: String,
 }
 
-/// The group in which trees get theirs: the one that this process is in, or the one around its leaf.
+/// Finds the group in which the groups of trees are created: the group of this process, or the parent of its
+/// leaf.
 fn find_parent_group() -> Result<CgroupLocation, String> {
-    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+    let read =
+        |path: &str| std::fs::read_to_string(path).map_err(|error| format!("could not read {path}: {error}"));
     let mounts = read("/proc/self/mountinfo")?;
     let groups = read("/proc/self/cgroup")?;
-    let (root, point) = find_mount(&mounts).ok_or("no cgroup v2 file system is mounted")?;
+    let (root, mount_point) = find_mount(&mounts).ok_or("no cgroup v2 file system is mounted")?;
     let group = groups
         .lines()
         .find_map(|line| line.strip_prefix("0::"))
         .ok_or("this process is in no cgroup v2 group")?;
-    let shown = parent_of_own_leaf(group);
-    let below = Path::new(shown)
-        .strip_prefix(root)
-        .map_err(|_| format!("our group {group} lies outside of what is mounted at {}", point.display()))?;
-    Ok(CgroupLocation { path: point.join(below), proc_path: shown.to_owned() })
+    let parent = parent_of_own_leaf(group);
+    let below = Path::new(parent).strip_prefix(root).map_err(|_| {
+        format!("this process's group {group} is outside of the mount at {}", mount_point.display())
+    })?;
+    Ok(CgroupLocation { path: mount_point.join(below), proc_path: parent.to_owned() })
 }
 
 fn parent_of_own_leaf(group: &str) -> &str {
@@ -148,7 +159,8 @@ fn parent_of_own_leaf(group: &str) -> &str {
     }
 }
 
-/// Root and mount point of the first cgroup2 line of a `mountinfo`.
+/// Returns the root and the mount point of the first cgroup2 line of a `mountinfo` file; see
+/// `proc_pid_mountinfo(5)`.
 fn find_mount(mountinfo: &str) -> Option<(&Path, PathBuf)> {
     mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -170,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mount_is_found_by_its_type_and_not_by_its_place() {
+    fn the_cgroup2_mount_is_found_by_its_type_wherever_it_is() {
         let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
         assert_eq!(find_mount(hybrid), Some((Path::new("/"), "/sys/fs/cgroup/unified".into())));
@@ -180,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_are_siblings_of_the_leaf_we_live_in() {
+    fn trees_are_siblings_of_the_supervisors_leaf() {
         assert_eq!(parent_of_own_leaf("/g/a.service/supervisor"), "/g/a.service");
         assert_eq!(parent_of_own_leaf("/supervisor"), "/");
         assert_eq!(parent_of_own_leaf("/g/a.service"), "/g/a.service");

@@ -1,14 +1,14 @@
-//! The system calls that no tool needs, as a table.
+//! The table of system calls that the seccomp filter denies.
 //!
-//! Each is a way to other processes, to the machine, or to a part of the kernel that is mostly
-//! known for its faults. `EPERM` says no; `ENOSYS` says "not on this kernel", which makes libraries
-//! take the older call that a filter can look into.
+//! Ordinary tools need none of these calls. Each gives access to other processes, to the machine as a whole,
+//! or to a part of the kernel with many known bugs. `EPERM` means "denied". `ENOSYS` means "not on this
+//! kernel" and makes libraries fall back to an older call whose arguments the filter can check.
 
 use libc::c_long;
 
-/// Answered with `EPERM`, whatever the arguments.
+/// Calls that fail with `EPERM`, whatever the arguments.
 pub(super) const EPERM_CALLS: &[c_long] = &[
-    // Other processes: their memory, their descriptors, their keys.
+    // Access to memory, descriptors and keys of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -21,7 +21,8 @@ pub(super) const EPERM_CALLS: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
-    // Memory and queues that all programs of a user share, out of reach of file rules.
+    // System V and POSIX memory, semaphores and queues, which all programs of a user share and file rules
+    // don't cover.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -35,7 +36,7 @@ pub(super) const EPERM_CALLS: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Another view of the file system, which file rules were not made for.
+    // Changes to mounts and namespaces, and file handles, by which a program could get around the file rules.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -51,7 +52,7 @@ pub(super) const EPERM_CALLS: &[c_long] = &[
     libc::SYS_setns,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // The machine.
+    // Administration of the machine: reboot, kernel modules, swap, quotas, host name, clock.
     libc::SYS_reboot,
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
@@ -73,7 +74,7 @@ pub(super) const EPERM_CALLS: &[c_long] = &[
     libc::SYS_syslog,
     libc::SYS_vhangup,
     libc::SYS_lookup_dcookie,
-    // Parts of the kernel with a long list of faults.
+    // Parts of the kernel with a long list of vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -90,33 +91,33 @@ pub(super) const EPERM_CALLS: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Answered with `ENOSYS`, because callers know what to do without.
+/// Calls that fail with `ENOSYS`, because callers know how to do without them.
 pub(super) const ENOSYS_CALLS: &[c_long] = &[
-    // Its flags lie in memory, where a filter can't look: libraries fall back to `clone`.
+    // Its flags are in memory, which a filter can't read. Libraries fall back to `clone`.
     libc::SYS_clone3,
-    // It carries out other calls, sockets among them, past this filter.
+    // io_uring performs other operations, such as opening sockets, without passing this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // A file without a path, executable where no rule allows execution.
+    // They make a file without a path, which is executable even if no rule allows execution.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
-    // Its mode lies in memory too: libraries fall back to `openat`.
+    // Its mode is in memory too. Libraries fall back to `openat`.
     libc::SYS_openat2,
-    // They tell the names of files in folders that can't be listed; tools look again and again.
+    // They report names of files in folders that the sandbox can't list. Tools fall back to polling.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_inotify_init,
     libc::SYS_inotify_init1,
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
-    // They tell where everything is mounted, as a file in `/proc` does that is closed.
+    // They list all mounts, as `/proc/self/mountinfo` does, which is closed too.
     STATMOUNT,
     LISTMOUNT,
 ];
 
-/// Flags that `clone` may not be given: namespaces, each a fresh set of privileges over something,
-/// and a child that is not the caller's but its parent's, which is our supervisor.
+/// Flags that `clone` must not have. A new namespace would give the program new privileges inside of it, and
+/// `CLONE_PARENT` would make the new process a child of the caller's parent, which may be our supervisor.
 pub(super) const CLONE_FLAGS: &[libc::c_int] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -128,12 +129,13 @@ pub(super) const CLONE_FLAGS: &[libc::c_int] = &[
     libc::CLONE_PARENT,
 ];
 
-/// Requests that type on the terminal of whoever started us.
+/// `ioctl` requests that insert input into the terminal, and so could type commands into the shell that
+/// started us. See `ioctl_tty(2)`.
 pub(super) const TERMINAL_REQUESTS: &[libc::Ioctl] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Calls that change limits or scheduling of the process whose number is their first argument, and
-/// of the caller if that is 0. Without this a program could slow down its own supervisor, or end it
-/// by a processor limit of a second: Landlock has no word in these.
+/// Calls that change limits or scheduling of the process whose pid is their first argument, or of the caller
+/// if that is 0; only 0 is allowed. Otherwise a program could slow down its own supervisor, or end it with a
+/// processor time limit of a second. Landlock doesn't restrict these calls.
 pub(super) const OWN_PROCESS_ONLY: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -142,11 +144,11 @@ pub(super) const OWN_PROCESS_ONLY: &[c_long] = &[
     libc::SYS_sched_setscheduler,
 ];
 
-/// The right of a file to run as its owner or its group. Whoever else can execute the file would act
-/// in the name of our user, outside of any sandbox.
+/// The set-user-ID and set-group-ID bits. Another user who executes such a file would run it as our user,
+/// outside of any sandbox.
 pub(super) const PRIVILEGED_MODES: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
 
-/// Calls that set the mode of a file, with the place of the mode among the arguments.
+/// Calls that set the mode of a file, with the index of the mode argument.
 pub(super) const MODE_SETTING_CALLS: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -160,22 +162,23 @@ pub(super) const MODE_SETTING_CALLS: &[(c_long, u8)] = &[
     (libc::SYS_mknod, 1),
 ];
 
-/// Calls that may create a file, with the places of flags and mode. Without one of
-/// [`CREATING_FLAGS`] the mode is whatever lay in the register.
+/// Calls that may create a file, with the indices of the flags and mode arguments. The mode counts only with
+/// one of [`CREATING_FLAGS`]; otherwise callers pass no mode and the register holds any value.
 pub(super) const OPEN_CALLS: &[(c_long, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
 ];
 
-/// The flags that make `open` create a file. `O_TMPFILE` contains `O_DIRECTORY`, which does not.
+/// Flags that make `open` create a file. `O_TMPFILE` includes the bit of `O_DIRECTORY`, which doesn't create
+/// anything.
 pub(super) const CREATING_FLAGS: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
 
-/// The newest call that was weighed for this table, `mseal` of Linux 6.10. Later ones do not exist
-/// in the sandbox until someone has looked at them.
+/// Number of the newest call that was reviewed for this table, `mseal` of Linux 6.10. Newer calls fail with
+/// `ENOSYS` until somebody has reviewed them.
 pub(super) const NEWEST_KNOWN: u32 = 462;
 
-/// Numbers above 423 are the same on every architecture; libc does not have these everywhere.
+/// Call numbers above 423 are the same on every architecture. The libc crate doesn't define these everywhere.
 const FCHMODAT2: c_long = 452;
 const STATMOUNT: c_long = 457;
 const LISTMOUNT: c_long = 458;

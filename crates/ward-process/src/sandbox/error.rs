@@ -1,4 +1,4 @@
-//! Why a sandbox could not be prepared.
+//! Errors of preparing a sandbox.
 
 use std::error::Error;
 use std::io;
@@ -6,50 +6,50 @@ use std::path::PathBuf;
 
 use super::SandboxReport;
 
-/// Why a sandbox could not be prepared.
+/// An error that kept a sandbox from being prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A tree of the order can't be named in a rule.
-    #[error("sandbox tree `{path}` can't be opened", path = path.display())]
+    /// A tree of the sandbox could not be opened.
+    #[error("could not open sandbox tree `{path}`", path = path.display())]
     Tree {
-        /// The tree.
+        /// Path of the tree.
         path: PathBuf,
-        /// The reason.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// A tree lies inside another one that can be written, behind a link that the program of an earlier
-    /// run may have put there.
-    #[error("the way to sandbox tree `{path}` has a link or `..` in `{writable}`, which can be written",
+    /// The path to a tree goes through a writable tree and contains a symlink or `..` there. The program may
+    /// have placed the symlink in an earlier run to redirect the rule.
+    #[error("the path to sandbox tree `{path}` has a symlink or `..` inside of writable tree `{writable}`",
         path = path.display(), writable = writable.display())]
     Link {
-        /// The tree.
+        /// Path of the tree.
         path: PathBuf,
-        /// The one that can be written.
+        /// Path of the writable tree with the symlink.
         writable: PathBuf,
     },
-    /// The temporary folder could not be made.
-    #[error("no private temporary folder in `{path}`", path = path.display())]
+    /// The temporary folder could not be created.
+    #[error("could not create a private temporary folder in `{path}`", path = path.display())]
     Temporary {
-        /// Where it was to be.
+        /// Parent of the temporary folder.
         path: PathBuf,
-        /// The reason.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// The kernel did not take the file rules.
-    #[error("Landlock refused the rules")]
+    /// The kernel did not accept the file rules.
+    #[error("could not create the Landlock rules")]
     Rules(#[source] Box<dyn Error + Send + Sync>),
-    /// The system call filter could not be made for this machine.
-    #[error("the system call filter can't be built")]
+    /// The system call filter could not be built for this machine.
+    #[error("could not build the system call filter")]
     Filter(#[source] Box<dyn Error + Send + Sync>),
-    /// A descriptor could not be had.
-    #[error("the sandbox could not be held ready")]
+    /// A descriptor that the sandbox needs could not be opened or duplicated.
+    #[error("could not open the descriptors of the sandbox")]
     Descriptor(#[source] io::Error),
-    /// The kernel can't enforce what the [`SandboxStrictness`](super::Strictness) of the order demands.
+    /// The kernel can't enforce parts that the [`SandboxStrictness`](super::SandboxStrictness) demands.
     #[error("this machine can't enforce these parts of the sandbox: {}", missing.join(", "))]
     Incomplete {
-        /// The names of these parts, as in [`SandboxReport::parts`].
+        /// Names of the missing parts, as in [`SandboxReport::parts`].
         missing: Vec<&'static str>,
-        /// What could be enforced, and what would bring the rest.
+        /// State of every part, with cures for the missing ones.
         report: Box<SandboxReport>,
     },
 }

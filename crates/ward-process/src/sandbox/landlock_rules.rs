@@ -1,4 +1,5 @@
-//! The Landlock rule set: which trees may be read, written and executed, and nothing else.
+//! Builds the Landlock rule set that allows the trees of a sandbox and denies all other files. See
+//! `landlock(7)`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,19 +10,21 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
-/// The newest ABI whose rights were weighed here. Older kernels enforce what they know of it.
+/// Newest Landlock ABI whose access rights were reviewed for this sandbox. Older kernels enforce the rights
+/// they know.
 const NEWEST_KNOWN: ABI = ABI::V9;
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
 const EXECUTE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
 
-/// Without device nodes, which would be a way to the raw disk, and without sockets.
+/// Rights on writable trees. Creating device nodes is left out because they would give access to the raw
+/// disk, and creating sockets is left out too.
 const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeFifo | MakeSym | Refer
 });
 
-/// Creates and fills the rule set; `None` on a kernel without Landlock.
+/// Creates and fills the rule set. Returns `None` on a kernel without Landlock.
 pub(super) fn build_ruleset(
     sandbox: &Sandbox,
     trees: &SandboxTrees,

@@ -1,4 +1,4 @@
-//! A sandbox between its order and its end.
+//! Turns a [`Sandbox`] into opened trees, rules, a filter and a temporary folder that the child can apply.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -15,20 +15,20 @@ use crate::output;
 use crate::process_spec::TreeLifetime;
 use crate::sys::confinement::{Confinement, ReadOnlyMounts};
 
-/// Where private temporary folders are, unless the order says otherwise. A library does not ask the
-/// environment (`TMPDIR`), which may come from whoever called us.
+/// Parent of private temporary folders, unless the sandbox names another. `TMPDIR` is ignored, because the
+/// environment may come from an untrusted caller.
 const SYSTEM_TEMPORARY: &str = "/tmp";
 
-/// A sandbox that is ready to be entered.
+/// A sandbox that a child can enter.
 ///
-/// Dropping it leaves the temporary folder alone, because an independent program outlives its
-/// handle: whoever sees the end of the tree, or that nothing was started, calls
-/// [`clean_up`](Self::clean_up).
+/// Dropping it keeps the temporary folder, because an independent program outlives its handle. The owner
+/// calls [`clean_up`](Self::clean_up) when the tree has ended or was never started.
 #[derive(Debug)]
 pub(crate) struct PreparedSandbox {
     report: SandboxReport,
-    /// A second wall: the filter alone refuses all sockets, but one mistake in it would open the
-    /// network. It costs 0.6 ms of a start, more than any other part.
+    /// True if the child gets a network namespace of its own. The filter alone refuses all sockets; the
+    /// namespace is a second barrier in case the filter has a bug. It costs 0.6 ms of each start, more than
+    /// any other part.
     network_namespace: bool,
     environment: Vec<(OsString, OsString)>,
     confinement: Confinement,
@@ -36,7 +36,7 @@ pub(crate) struct PreparedSandbox {
 }
 
 impl Sandbox {
-    /// Does all that can be done before the program is started; leaves nothing behind if it fails.
+    /// Does everything that can be done before the program is started. Leaves nothing behind if it fails.
     pub(crate) fn prepare(&self, lifetime: TreeLifetime) -> Result<PreparedSandbox, SandboxError> {
         let report = self.check_report(probe::kernel_support().report(self))?;
         let trees = SandboxTrees::open(self)?;
@@ -74,9 +74,12 @@ impl Sandbox {
         let host = probe::kernel_support();
         let ruleset = landlock_rules::build_ruleset(self, &trees, temporary.map(AsFd::as_fd))?;
         let ruleset = ruleset.map(output::move_above_stdio).transpose().map_err(SandboxError::Descriptor)?;
-        let unfit = |error| SandboxError::Filter(Box::new(error));
-        let filter =
-            if host.seccomp.is_ok() { seccomp_filter::compiled(self.network).map_err(unfit)? } else { &[] };
+        let filter_error = |error| SandboxError::Filter(Box::new(error));
+        let filter = if host.seccomp.is_ok() {
+            seccomp_filter::compiled(self.network).map_err(filter_error)?
+        } else {
+            &[]
+        };
         let mounts = host.read_only_mounts.is_ok().then(|| build_mounts(trees, temporary)).transpose()?;
         Confinement::new(mounts, ruleset, filter).map_err(|errno| SandboxError::Filter(Box::new(errno)))
     }
@@ -89,51 +92,50 @@ fn build_mounts(
     let mut writable: Vec<_> = trees.write.into_iter().map(OpenTree::into_handle).collect();
     let temporary = temporary.map(|folder| folder.as_fd().try_clone_to_owned()).transpose();
     writable.extend(temporary.map_err(SandboxError::Descriptor)?);
-    let [kept, closed] =
+    let [read_only, closed] =
         [trees.read_only, trees.closed].map(|trees| trees.into_iter().map(OpenTree::into_handle).collect());
     ReadOnlyMounts::all_but(writable)
-        .and_then(|mounts| mounts.with_read_only(kept))
+        .and_then(|mounts| mounts.with_read_only(read_only))
         .and_then(|mounts| mounts.with_closed(closed))
         .map_err(|errno| SandboxError::Descriptor(errno.into()))
 }
 
 impl PreparedSandbox {
-    /// What is in force.
+    /// Returns the state of every part of the sandbox.
     pub(crate) fn report(&self) -> &SandboxReport {
         &self.report
     }
 
-    /// The private temporary folder, until it has been removed.
+    /// Returns the private temporary folder, or `None` once it has been removed.
     pub(crate) fn temporary_folder(&self) -> Option<&Path> {
         self.temporary.as_ref().map(PrivateFolder::path)
     }
 
-    /// Removes the temporary folder. To be called when the tree has ended, or was never started. If
-    /// somebody keeps it from going, [`temporary_folder`](Self::temporary_folder) still tells of it.
+    /// Removes the temporary folder. To be called when the tree has ended or was never started. If the
+    /// removal fails, [`temporary_folder`](Self::temporary_folder) still returns the folder.
     pub(crate) fn clean_up(&mut self) {
         self.temporary.take_if(|folder| folder.remove());
     }
 
-    /// Flags of the namespaces that the child is to be born in. Unless we are root it needs a user
-    /// namespace around them.
+    /// Returns the flags of the namespaces that the child has to be created in. Unless we are root, the child
+    /// also needs a user namespace.
     pub(crate) fn namespaces(&self) -> libc::c_int {
         let network = if self.network_namespace { libc::CLONE_NEWNET } else { 0 };
         let mounts = if self.confinement.wants_mount_namespace() { libc::CLONE_NEWNS } else { 0 };
         network | mounts
     }
 
-    /// Variables that take precedence over those of the order.
+    /// Returns the environment variables that override those of the process spec.
     pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
         &self.environment
     }
 
-    /// What the child enters.
+    /// Returns the restrictions that the child applies to itself before `execve`.
     pub(crate) fn confinement(&self) -> &Confinement {
         &self.confinement
     }
 
-    /// Makes the temporary folder belong to the user that the program will run as; if that is refused,
-    /// the folder is gone.
+    /// Gives the temporary folder to the user that the program will run as. Removes the folder if that fails.
     pub(crate) fn change_folder_owner(&self, user: u32, group: u32) -> Result<(), SandboxError> {
         self.temporary.as_ref().map_or(Ok(()), |folder| folder.change_owner(user, group))
     }

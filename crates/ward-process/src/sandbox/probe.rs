@@ -1,4 +1,4 @@
-//! What this host gives a sandbox, found out once by trying.
+//! Probes once which sandbox mechanisms this host offers, and derives the report for a sandbox from them.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::sys::confinement;
 
 const PERMIT_NAMESPACES: &str = "permit user namespaces (user.max_user_namespaces, AppArmor), or run as root";
 
-/// Facts about the kernel that can't change while this process lives.
+/// The results of probing the kernel, which can't change during the lifetime of this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelSupport {
     pub(super) landlock: Result<i64, Errno>,
@@ -30,14 +30,14 @@ pub(super) fn kernel_support() -> &'static KernelSupport {
     &HOST
 }
 
-/// What this host would give to a sandbox that asks for everything, and why not more.
+/// Reports how this host would enforce a sandbox that asks for everything, with reasons for missing parts.
 #[must_use]
 pub fn probe() -> SandboxReport {
     kernel_support().report(&Sandbox { temporary: TemporaryFiles::Private, ..Sandbox::default() })
 }
 
 impl KernelSupport {
-    /// What is in force for `sandbox` on this host.
+    /// Reports how this host enforces each part of `sandbox`.
     pub(super) fn report(&self, sandbox: &Sandbox) -> SandboxReport {
         SandboxReport {
             filesystem: self.filesystem(sandbox),
@@ -58,7 +58,7 @@ impl KernelSupport {
     fn filesystem(&self, sandbox: &Sandbox) -> SandboxPartStatus {
         if let (false, Err(errno)) = (sandbox.closed.is_empty(), self.read_only_mounts) {
             return SandboxPartStatus::Missing {
-                why: format!("nothing inside an open tree can be closed (no mount namespace: {errno})"),
+                why: format!("folders inside of an open tree can't be closed (no mount namespace: {errno})"),
                 cure: PERMIT_NAMESPACES.into(),
             };
         }
@@ -66,15 +66,16 @@ impl KernelSupport {
             Ok(abi) => abi,
             Err(errno) => return no_landlock(errno),
         };
-        // Without the right to move files none can be moved to another folder: a nuisance, no gap.
-        let moves = if abi == 1 { ", which moves no file to another folder" } else { "" };
-        let by = format!("Landlock ABI {abi}{moves}");
+        // ABI 1 always denies renames and links across folders (LANDLOCK_ACCESS_FS_REFER), which is
+        // inconvenient but no gap.
+        let no_moves = if abi == 1 { ", without moving files between folders" } else { "" };
+        let by = format!("Landlock ABI {abi}{no_moves}");
         match (abi, self.read_only_mounts) {
             (3.., _) => SandboxPartStatus::InForce { by },
             (_, Ok(())) => SandboxPartStatus::InForce { by: format!("{by}, read-only mounts") },
             (_, Err(_)) => SandboxPartStatus::Partial {
                 by,
-                gap: "files outside can be cut to length zero".into(),
+                gap: "files outside of the sandbox can be truncated to zero bytes".into(),
                 cure: format!("needs Linux 6.2 or newer, or a mount namespace: {PERMIT_NAMESPACES}"),
             },
         }
@@ -84,7 +85,9 @@ impl KernelSupport {
         match self.read_only_mounts {
             Ok(()) => SandboxPartStatus::InForce { by: "read-only mounts".into() },
             Err(errno) => SandboxPartStatus::Missing {
-                why: format!("`chmod` and `touch` reach all files of the user (no mount namespace: {errno})"),
+                why: format!(
+                    "`chmod` and `touch` work on all files of the user (no mount namespace: {errno})"
+                ),
                 cure: PERMIT_NAMESPACES.into(),
             },
         }
@@ -101,16 +104,16 @@ impl KernelSupport {
         ];
         let by = mechanisms.into_iter().flatten().collect::<Vec<_>>().join(", ");
         match (self.network_namespace, self.seccomp) {
-            // Alone it is enough: no socket of any family can be made.
+            // Seccomp alone is sufficient: it refuses sockets of every family.
             (_, Ok(())) => SandboxPartStatus::InForce { by },
             (Ok(()), Err(_)) => SandboxPartStatus::Partial {
                 by,
-                gap: "services of this machine can be reached through socket files".into(),
+                gap: "services of this machine can be reached through Unix socket files".into(),
                 cure: "needs a kernel with seccomp filters".into(),
             },
             (Err(_), Err(_)) if !by.is_empty() => SandboxPartStatus::Partial {
                 by,
-                gap: "UDP and socket files are open".into(),
+                gap: "UDP and Unix socket files are open".into(),
                 cure: "needs a kernel with seccomp filters".into(),
             },
             (Err(namespace), Err(seccomp)) => SandboxPartStatus::Missing {
@@ -133,10 +136,10 @@ impl KernelSupport {
     fn signals(&self) -> SandboxPartStatus {
         match self.landlock {
             Ok(abi @ 6..) => SandboxPartStatus::InForce { by: format!("Landlock ABI {abi}") },
-            // Seccomp can't help: a filter does not know whose process a number is.
+            // Seccomp can't help: a filter sees a pid but can't tell which process it belongs to.
             Ok(_) | Err(_) => SandboxPartStatus::Partial {
-                by: "users are kept apart".into(),
-                gap: "other processes of the same user can be signalled, the supervisor among them".into(),
+                by: "processes of other users can't be signalled".into(),
+                gap: "other processes of the same user can be signalled, including the supervisor".into(),
                 cure: "needs Linux 6.12 or newer, a PID namespace as containment, or a user of its own"
                     .into(),
             },
@@ -150,7 +153,7 @@ fn no_landlock(errno: Errno) -> SandboxPartStatus {
         Errno::NOSYS => {
             ("this kernel has no Landlock", "needs Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK")
         }
-        _ => ("Landlock is not permitted here", "allow its system calls in the container we run in"),
+        _ => ("Landlock is not permitted here", "allow its system calls in the container"),
     };
     SandboxPartStatus::Missing { why: format!("{why} ({errno})"), cure: cure.into() }
 }
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_kernel_gives_everything() {
+    fn a_new_kernel_enforces_every_part() {
         let report = EVERYTHING.report(&everything());
         assert!(report.is_complete(), "{report}");
         let by = "network namespace, seccomp refuses sockets, Landlock ABI 7 refuses TCP";
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn without_mount_namespaces_the_report_says_what_stays_possible() {
+    fn without_mount_namespaces_the_report_names_the_gap() {
         let host = KernelSupport { read_only_mounts: Err(Errno::PERM), ..EVERYTHING };
         let report = host.report(&everything());
         assert!(!report.is_complete());
@@ -194,25 +197,29 @@ mod tests {
     }
 
     #[test]
-    fn an_older_kernel_says_what_it_lacks_and_what_brings_it() {
+    fn on_an_older_kernel_the_report_names_the_gap_and_the_cure() {
         let report = KernelSupport { landlock: Ok(5), ..EVERYTHING }.report(&everything());
         assert!(report.filesystem.is_enforced());
         assert_eq!(
             report.signals.to_string(),
-            "in part (users are kept apart): other processes of the same user can be signalled, the \
-             supervisor among them; needs Linux 6.12 or newer, a PID namespace as containment, or a user \
-             of its own"
+            "partly enforced (processes of other users can't be signalled): other processes of the same user \
+             can be signalled, including the supervisor; needs Linux 6.12 or newer, a PID namespace as \
+             containment, or a user of its own"
         );
         assert_eq!(report.missing_parts(SandboxStrictness::Everything), ["signals"]);
     }
 
     #[test]
-    fn stock_kernels_of_debian_12_and_ubuntu_24_04_give_the_essentials() {
+    fn stock_kernels_of_debian_12_and_ubuntu_24_04_enforce_the_essentials() {
         let debian = KernelSupport { landlock: Ok(2), ..EVERYTHING };
-        // AppArmor takes all capabilities from a user namespace there.
-        let no = Err(Errno::ACCESS);
-        let ubuntu =
-            KernelSupport { landlock: Ok(4), network_namespace: no, read_only_mounts: no, ..EVERYTHING };
+        // AppArmor on Ubuntu removes all capabilities inside of a user namespace.
+        let denied = Err(Errno::ACCESS);
+        let ubuntu = KernelSupport {
+            landlock: Ok(4),
+            network_namespace: denied,
+            read_only_mounts: denied,
+            ..EVERYTHING
+        };
         for host in [debian, ubuntu] {
             let report = host.report(&everything());
             assert!(everything().check_report(report.clone()).is_ok(), "{report}");
@@ -221,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_landlock_needs_read_only_mounts_against_cutting_files_off() {
+    fn an_old_landlock_needs_read_only_mounts_against_truncating_files() {
         let report = |abi, read_only_mounts| {
             KernelSupport { landlock: Ok(abi), read_only_mounts, ..EVERYTHING }
                 .report(&everything())
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn landlock_switched_off_has_another_cure_than_landlock_absent() {
+    fn landlock_switched_off_has_a_different_cure_from_landlock_missing() {
         let cure = |errno| match (KernelSupport { landlock: Err(errno), ..EVERYTHING })
             .report(&everything())
             .filesystem
@@ -248,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mechanism_at_all_is_missing_and_not_partial() {
+    fn a_part_without_any_mechanism_is_missing_and_not_partial() {
         let host = KernelSupport {
             landlock: Err(Errno::NOSYS),
             seccomp: Err(Errno::INVAL),
@@ -261,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_is_not_missing() {
+    fn parts_that_were_not_requested_are_not_missing() {
         let host = KernelSupport { seccomp: Ok(()), network_namespace: Err(Errno::PERM), ..EVERYTHING };
         let sandbox =
             Sandbox { network: SandboxNetwork::On, temporary: TemporaryFiles::None, ..Sandbox::default() };
@@ -273,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_part_is_refused_or_reported_as_ordered() {
+    fn a_missing_part_is_an_error_or_only_reported_depending_on_strictness() {
         let host = KernelSupport { seccomp: Err(Errno::INVAL), ..EVERYTHING };
         let strict = everything();
         let error = strict.check_report(host.report(&strict)).unwrap_err();
-        let sentence = "this machine can't enforce these parts of the sandbox: network, syscalls";
-        assert_eq!(error.to_string(), sentence);
+        let message = "this machine can't enforce these parts of the sandbox: network, syscalls";
+        assert_eq!(error.to_string(), message);
         assert!(matches!(error, SandboxError::Incomplete { report, .. } if !report.syscalls.is_enforced()));
         let lenient = Sandbox { strictness: SandboxStrictness::BestEffort, ..everything() };
         assert_eq!(lenient.check_report(host.report(&lenient)).unwrap(), host.report(&lenient));
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_strictest_order_insists_on_signals_and_metadata() {
+    fn only_the_strictest_sandbox_demands_signals_and_metadata() {
         let host = KernelSupport { landlock: Ok(5), read_only_mounts: Err(Errno::PERM), ..EVERYTHING };
         assert!(everything().check_report(host.report(&everything())).is_ok());
         let strictest = Sandbox { strictness: SandboxStrictness::Everything, ..everything() };

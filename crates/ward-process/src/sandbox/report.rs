@@ -1,4 +1,4 @@
-//! What of a sandbox is in force, and what is missing, for people and for programs.
+//! The report of which parts of a sandbox the kernel enforces, readable for people and for programs.
 
 use std::fmt;
 
@@ -6,37 +6,37 @@ use serde::Serialize;
 
 use super::SandboxStrictness;
 
-/// One part of a sandbox.
+/// The state of one part of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SandboxPartStatus {
-    /// The kernel enforces it.
+    /// The kernel enforces this part.
     InForce {
-        /// The mechanisms, as in `Landlock ABI 7`.
+        /// Mechanisms that enforce this part, such as `Landlock ABI 7`.
         by: String,
     },
-    /// The kernel enforces it with a known gap.
+    /// The kernel enforces this part with a known gap.
     Partial {
-        /// The mechanisms.
+        /// Mechanisms that enforce this part.
         by: String,
-        /// What a program can do nevertheless.
+        /// Action that stays possible for the program.
         gap: String,
-        /// What closes the gap.
+        /// Change that would close the gap.
         cure: String,
     },
-    /// Nothing enforces it here.
+    /// This part is not enforced on this machine.
     Missing {
-        /// The reason, as found on this machine.
+        /// Reason, as found on this machine.
         why: String,
-        /// What brings it.
+        /// Change that would help.
         cure: String,
     },
-    /// The order did not ask for it.
+    /// The sandbox did not request this part.
     NotAsked,
 }
 
 impl SandboxPartStatus {
-    /// Whether everything that was asked of this part is enforced.
+    /// Returns true if this part is fully enforced or was not requested.
     #[must_use]
     pub fn is_enforced(&self) -> bool {
         matches!(self, Self::InForce { .. } | Self::NotAsked)
@@ -46,35 +46,35 @@ impl SandboxPartStatus {
 impl fmt::Display for SandboxPartStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::InForce { by } => write!(f, "in force ({by})"),
-            Self::Partial { by, gap, cure } => write!(f, "in part ({by}): {gap}; {cure}"),
-            Self::Missing { why, cure } => write!(f, "missing: {why}; {cure}"),
-            Self::NotAsked => f.write_str("not asked for"),
+            Self::InForce { by } => write!(f, "enforced ({by})"),
+            Self::Partial { by, gap, cure } => write!(f, "partly enforced ({by}): {gap}; {cure}"),
+            Self::Missing { why, cure } => write!(f, "not enforced: {why}; {cure}"),
+            Self::NotAsked => f.write_str("not requested"),
         }
     }
 }
 
-/// What a sandbox enforces. `Display` gives one line for each part.
+/// The state of all parts of a sandbox. `Display` gives a line for each part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxReport {
     /// Only the listed trees can be read, written or executed.
     pub filesystem: SandboxPartStatus,
-    /// Files outside the trees that can be written keep their mode, owner, times and attributes.
+    /// Files outside of writable trees keep their mode, owner, times and attributes.
     pub metadata: SandboxPartStatus,
     /// No connection leaves the sandbox, over any protocol.
     pub network: SandboxPartStatus,
-    /// System calls that no tool needs are refused.
+    /// Dangerous system calls that ordinary tools don't need are refused.
     pub syscalls: SandboxPartStatus,
-    /// Processes outside can't be signalled.
+    /// Processes outside of the sandbox can't be signalled.
     pub signals: SandboxPartStatus,
-    /// No capability is held, and none can be gained.
+    /// The program has no capabilities and can't gain any.
     pub privileges: SandboxPartStatus,
     /// The temporary folder is private and is removed afterwards.
     pub temporary: SandboxPartStatus,
 }
 
 impl SandboxReport {
-    /// The parts with their names, in the order in which people read them.
+    /// Returns the parts with their names, in display order.
     #[must_use]
     pub fn parts(&self) -> [(&'static str, &SandboxPartStatus); 7] {
         [
@@ -88,13 +88,13 @@ impl SandboxReport {
         ]
     }
 
-    /// Whether every part that was asked for is enforced without a gap.
+    /// Returns true if every requested part is enforced without a gap.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missing_parts(SandboxStrictness::Everything).is_empty()
     }
 
-    /// The names of the parts that this strictness demands and that are not enforced.
+    /// Returns the names of the parts that this strictness demands and that are not fully enforced.
     pub(super) fn missing_parts(&self, strictness: SandboxStrictness) -> Vec<&'static str> {
         let demanded = |part: &SandboxPartStatus| match strictness {
             SandboxStrictness::Everything => true,
@@ -135,17 +135,17 @@ mod tests {
     }
 
     #[test]
-    fn people_read_one_line_for_each_part() {
+    fn display_shows_a_line_for_each_part() {
         assert_eq!(
             report().to_string(),
-            "filesystem: in force (Landlock ABI 7)\nmetadata: not asked for\nnetwork: not asked for\n\
-             syscalls: missing: no seccomp; another kernel\nsignals: in part (a): b; c\n\
-             privileges: not asked for\ntemporary: not asked for"
+            "filesystem: enforced (Landlock ABI 7)\nmetadata: not requested\nnetwork: not requested\n\
+             syscalls: not enforced: no seccomp; another kernel\nsignals: partly enforced (a): b; c\n\
+             privileges: not requested\ntemporary: not requested"
         );
     }
 
     #[test]
-    fn programs_read_the_state_of_each_part() {
+    fn json_has_the_state_of_each_part() {
         let json = serde_json::to_value(report()).unwrap();
         assert_eq!(json["filesystem"], serde_json::json!({"state": "in_force", "by": "Landlock ABI 7"}));
         assert_eq!(json["network"], serde_json::json!({"state": "not_asked"}));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gap_makes_it_incomplete() {
+    fn one_gap_makes_a_report_incomplete() {
         let mut report = report();
         assert!(!report.is_complete());
         report.syscalls = SandboxPartStatus::NotAsked;

@@ -1,4 +1,5 @@
-//! The seccomp program: everything is allowed but the table in [`denied_syscalls`](super::denied).
+//! Compiles the seccomp program, which allows every call except those in
+//! [`denied_syscalls`](super::denied_syscalls). See `seccomp(2)`.
 
 mod syscall_search;
 
@@ -19,17 +20,17 @@ use syscall_search::{SyscallAction, allow, jump_over, kill, load, refuse, skip_u
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// How the kernel names this architecture in `struct seccomp_data`.
+/// `AUDIT_ARCH_…` value of this architecture, as in `struct seccomp_data`.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 
-/// Where in `struct seccomp_data` the number of the call is, and where the architecture.
+/// Offsets of the call's number and architecture in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE_OF_CALL: u32 = 4;
 
-/// The filter for this machine, compiled once.
+/// Returns the filter for this machine, compiled on first use.
 pub(super) fn compiled(network: SandboxNetwork) -> Result<&'static [sock_filter], &'static BackendError> {
     static OFF: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(SandboxNetwork::Off));
     static ON: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(SandboxNetwork::On));
@@ -42,22 +43,23 @@ pub(super) fn compiled(network: SandboxNetwork) -> Result<&'static [sock_filter]
 
 fn compile(network: SandboxNetwork) -> Result<BpfProgram, BackendError> {
     let groups = [(libc::EPERM, conditional_rules()?), (libc::EACCES, socket_rules(network)?)];
-    let looks = groups.iter().flat_map(|(_, rules)| rules.keys().copied());
+    let conditional = groups.iter().flat_map(|(_, rules)| rules.keys().copied());
     let mut program = architecture_check();
-    program.append(&mut syscall_search::build_search(&syscall_table(looks)));
-    let mut looking = BpfProgram::new();
+    program.append(&mut syscall_search::build_search(&syscall_table(conditional)));
+    let mut argument_checks = BpfProgram::new();
     for (errno, rules) in groups {
-        // Each group ends in "allow"; the next one takes its place. No call is in two groups, so
-        // that an early "allow" within a group is final.
-        looking.pop_if(|last| *last == allow());
-        looking.append(&mut compile_group(rules, errno)?);
+        // Each group ends in "allow", which the next group replaces. No call is in two groups, so an earlier
+        // "allow" inside of a group may be final.
+        argument_checks.pop_if(|last| *last == allow());
+        argument_checks.append(&mut compile_group(rules, errno)?);
     }
-    program.append(&mut looking);
+    program.append(&mut argument_checks);
     Ok(program)
 }
 
-/// Kills calls of another architecture, whose numbers mean something else. Numbers with bit 30 set are
-/// x32 calls: other names for the calls in the table, and above the newest that is known.
+/// Kills the process on calls of another architecture, because their numbers mean different calls. Numbers
+/// with bit 30 set are x32 calls, which are other numbers for the calls in the table; they are above the
+/// newest known number and fail with `ENOSYS`. See the caveats of `seccomp(2)`.
 fn architecture_check() -> BpfProgram {
     vec![
         load(ARCHITECTURE_OF_CALL),
@@ -70,12 +72,12 @@ fn architecture_check() -> BpfProgram {
     ]
 }
 
-/// All calls that are not simply allowed, sorted by their numbers.
-fn syscall_table(looks: impl Iterator<Item = libc::c_long>) -> Vec<(u32, SyscallAction)> {
+/// Returns all calls that are not always allowed, sorted by number.
+fn syscall_table(conditional: impl Iterator<Item = libc::c_long>) -> Vec<(u32, SyscallAction)> {
     let refused = EPERM_CALLS.iter().map(|call| (syscall_number(*call), SyscallAction::Errno(libc::EPERM)));
     let absent = ENOSYS_CALLS.iter().map(|call| (syscall_number(*call), SyscallAction::Errno(libc::ENOSYS)));
-    let looks = looks.map(|call| (syscall_number(call), SyscallAction::CheckArguments));
-    let mut table: Vec<_> = refused.chain(absent).chain(looks).collect();
+    let conditional = conditional.map(|call| (syscall_number(call), SyscallAction::CheckArguments));
+    let mut table: Vec<_> = refused.chain(absent).chain(conditional).collect();
     table.sort_unstable_by_key(|(number, _)| *number);
     table
 }
@@ -97,13 +99,14 @@ fn conditional_rules() -> Result<SyscallRules, BackendError> {
     for call in OWN_PROCESS_ONLY {
         rules.insert(*call, vec![SeccompRule::new(vec![compare_argument(0, SeccompCmpOp::Ne, 0)?])?]);
     }
-    // (which, who): only PRIO_PROCESS (0) or IOPRIO_WHO_PROCESS (1), and only oneself (0).
+    // Arguments (which, who): only PRIO_PROCESS (0) or IOPRIO_WHO_PROCESS (1), and only the caller (0).
     for (call, process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
         let other_kind = SeccompRule::new(vec![compare_argument(0, SeccompCmpOp::Ne, process)?])?;
         let other_process = SeccompRule::new(vec![compare_argument(1, SeccompCmpOp::Ne, 0)?])?;
         rules.insert(call, vec![other_kind, other_process]);
     }
-    // Asking (all ones) and the ordinary one (0) are harmless; others switch off protections.
+    // Querying (all ones) and the ordinary personality (0) are harmless. Others switch off protections such
+    // as address space randomisation; see `personality(2)`.
     let unusual = vec![
         compare_argument(0, SeccompCmpOp::Ne, 0)?,
         compare_argument(0, SeccompCmpOp::Ne, u32::MAX.into())?,
@@ -128,8 +131,8 @@ fn privileged_mode_rules() -> Result<SyscallRules, BackendError> {
     Ok(rules)
 }
 
-/// Sockets bound to a path lead to the services of the machine (D-Bus, container engines, the
-/// display), so that they stay closed with the network on too.
+/// Returns the rules for `socket` and `socketpair`. Unix sockets lead to the services of the machine (D-Bus,
+/// container engines, the display), so they stay closed even if the network is on.
 fn socket_rules(network: SandboxNetwork) -> Result<SyscallRules, BackendError> {
     let rules = match network {
         SandboxNetwork::Off => Vec::new(),
@@ -141,7 +144,8 @@ fn socket_rules(network: SandboxNetwork) -> Result<SyscallRules, BackendError> {
                 compare_argument(0, SeccompCmpOp::Ne, ipv6)?,
                 compare_argument(0, SeccompCmpOp::Ne, netlink)?,
             ];
-            // Name resolution asks NETLINK_ROUTE (0) for the local addresses.
+            // Name resolution asks NETLINK_ROUTE (0) for the local addresses, so only that protocol is
+            // allowed.
             let other_netlink = vec![
                 compare_argument(0, SeccompCmpOp::Eq, netlink)?,
                 compare_argument(2, SeccompCmpOp::Ne, 0)?,
@@ -152,9 +156,10 @@ fn socket_rules(network: SandboxNetwork) -> Result<SyscallRules, BackendError> {
     Ok(SyscallRules::from([(libc::SYS_socket, rules), (libc::SYS_socketpair, unsafe_socketpair_rules()?)]))
 }
 
-/// Only pairs that stay connected to each other can't be turned to a path: streams (1) and sequences
-/// of packets (5), which have the lowest of the four bits of the type and neither 2 nor 8. In the
-/// local family the kernel takes a raw socket for a datagram socket.
+/// Returns rules that refuse every `socketpair` except Unix stream (1) and seqpacket (5) sockets. Only these
+/// stay connected to each other; a datagram socket of a pair could be connected to the path of a service.
+/// Types 1 and 5 have the lowest of the four type bits set and neither bit 2 nor bit 8. Raw sockets are
+/// refused too, because in the Unix family the kernel treats them as datagram sockets.
 fn unsafe_socketpair_rules() -> Result<Vec<SeccompRule>, BackendError> {
     let local = u64::from(libc::AF_UNIX.cast_unsigned());
     let rules = [
@@ -170,7 +175,8 @@ fn bit_is_set(index: u8, bit: u32) -> Result<SeccompCondition, BackendError> {
     compare_argument(index, SeccompCmpOp::MaskedEq(bit.into()), bit.into())
 }
 
-/// The kernel reads these arguments as 32 bits, so that the upper half must not hide a value.
+/// Compares the lower 32 bits of an argument. The kernel uses only these bits, so a program must not be able
+/// to hide a value by setting upper bits.
 fn compare_argument(index: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
 }

@@ -1,8 +1,8 @@
-//! The parts of a usual system that any tool may read, and those it may execute.
+//! Lists the system paths that every sandboxed tool may read, execute or write.
 
 use std::path::PathBuf;
 
-/// Programs and libraries. On most systems some of these are links to others.
+/// Programs and libraries. On most systems some of these are symlinks to others.
 const EXECUTE: &[&str] = &[
     "/usr",
     "/bin",
@@ -16,10 +16,10 @@ const EXECUTE: &[&str] = &[
     "/run/current-system",
 ];
 
-/// What programs look up and what holds no secret. `/etc` as a whole is not here: it holds the
-/// password hashes (`/etc/shadow`), private keys (`/etc/ssl/private`) and the tokens of services.
-/// Neither is `/proc/<pid>`, which shows the command lines of all programs; a rule for `/proc/self`
-/// would name the preparing process for ever.
+/// Files that programs commonly read and that contain no secrets. `/etc` as a whole is not listed because it
+/// contains password hashes (`/etc/shadow`), private keys (`/etc/ssl/private`) and tokens of services.
+/// `/proc/<pid>` is not listed because it shows the command lines of all programs; a rule for `/proc/self`
+/// would be resolved once and always refer to the preparing process.
 const READ: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -81,7 +81,7 @@ const READ: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Devices without a memory. `/dev/tty` is not here: through it a program could ask the person at
+/// Devices that store nothing. `/dev/tty` is not listed, because a program could use it to ask the person at
 /// the terminal for a password in our name.
 const WRITE: &[&str] = &["/dev/full", "/dev/null", "/dev/zero"];
 
@@ -98,11 +98,10 @@ pub(super) fn writable_devices() -> Vec<PathBuf> {
     existing_paths(WRITE, Vec::new())
 }
 
-/// Adds what there is on this system and not in the trees already: every rule is felt at each start of
-/// a program, and most links of the list lead into `/usr`.
+/// Adds the paths that exist on this system and are not inside of the trees already. Every rule adds to the
+/// start time of a program, and most symlinks in the list lead into `/usr`.
 fn existing_paths(paths: &[&str], mut trees: Vec<PathBuf>) -> Vec<PathBuf> {
     for path in paths {
-        // What can't be resolved is not there.
         if let Ok(real) = std::fs::canonicalize(path)
             && !trees.iter().any(|tree| real.starts_with(tree))
         {

@@ -1,4 +1,4 @@
-//! A private temporary folder, and its removal after a program that may have hated us.
+//! Creates the private temporary folder of a sandbox, and removes it safely even if the program was hostile.
 
 pub(super) mod abandoned;
 
@@ -17,29 +17,32 @@ use super::SandboxError;
 use super::trees::SandboxTrees;
 use crate::process_spec::TreeLifetime;
 
-/// What the names of all these folders begin with.
+/// Prefix of the names of all private folders.
 const PREFIX: &str = "ward-";
 
-/// Names tried before giving up. They change by the nanosecond, so that the first is nearly always
-/// free.
+/// Number of names to try before giving up. A name includes the time in nanoseconds, so the first is nearly
+/// always free.
 const NAMES_TRIED: u64 = 1_000;
 
-/// Passes over the folder before giving up. One is enough unless somebody still writes into it.
+/// Number of passes over the folder before giving up. One is enough unless a process still writes into the
+/// folder.
 const PASSES: usize = 8;
 
-/// Entries looked at before giving up: many times what a large build leaves behind.
+/// Number of entries to remove before giving up, many times what a large build leaves behind.
 const ENTRIES_REMOVED: u32 = 4_000_000;
 
-/// Time before giving up. Whoever waits for the end of a tree waits for this too.
+/// Time to spend before giving up. A caller that waits for the end of a tree waits for the removal too.
 const TIME_TO_REMOVE: Duration = Duration::from_secs(10);
 
-/// Names of folders held at once, so that somebody who makes millions of them takes no memory of ours.
+/// Number of folder names in memory at once, so that a program that makes millions of folders can't exhaust
+/// our memory.
 const FOLDERS_AT_ONCE: usize = 1_024;
 
-/// Space for directory entries; at least one of the longest name fits.
+/// Size of the buffer for directory entries, large enough for an entry with the longest name.
 const ENTRIES_BUFFER_BYTES: usize = 8 * 1024;
 
-/// A folder of mode 0700. It outlives this handle, because the program that uses it may.
+/// A handle on a folder of mode 0700. Dropping the handle keeps the folder, because the program that uses the
+/// folder may outlive the supervisor.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     path: PathBuf,
@@ -47,7 +50,8 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// The way to `parent` is subject to the rule for trees.
+    /// Creates a folder in `parent`. The path to `parent` must satisfy the same rule on symlinks as the trees
+    /// of the sandbox.
     pub(super) fn create_in(
         parent: &Path,
         lifetime: TreeLifetime,
@@ -69,8 +73,9 @@ impl PrivateFolder {
         ["TMPDIR", "TMP", "TEMP", "HOME"].map(|name| (name.into(), self.path.clone().into())).into()
     }
 
-    /// To be called when nothing is left of the program that used it. Whether the folder is gone: what
-    /// somebody else of its user still fills is left as litter, private and harmless.
+    /// Removes the folder and returns true if it is gone. To be called when the program that used the folder
+    /// has ended. If another process of the same user keeps filling the folder, the rest stays behind, which
+    /// is private and harmless.
     pub(super) fn remove(&self) -> bool {
         self.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, TIME_TO_REMOVE))
     }
@@ -83,7 +88,6 @@ impl PrivateFolder {
     pub(super) fn change_owner(&self, user: u32, group: u32) -> Result<(), SandboxError> {
         rustix::fs::fchown(&self.handle, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
             .map_err(|errno| SandboxError::Temporary { path: self.path.clone(), source: errno.into() })
-            // Nobody will use it then.
             .inspect_err(|_| _ = self.remove())
     }
 }
@@ -94,7 +98,7 @@ impl AsFd for PrivateFolder {
     }
 }
 
-/// What a removal may cost.
+/// The number of entries and the time that a removal may still use.
 #[derive(Debug)]
 struct RemovalBudget {
     entries: u32,
@@ -106,14 +110,15 @@ impl RemovalBudget {
         Self { entries, deadline: Instant::now() + time }
     }
 
-    /// To be called for each entry. Once it has failed it will fail again.
+    /// Counts an entry against the budget. Once this has failed, every later call fails too.
     fn count_entry(&mut self) -> Result<(), Errno> {
         self.entries = self.entries.checked_sub(1).ok_or(Errno::TIMEDOUT)?;
         if Instant::now() < self.deadline { Ok(()) } else { Err(Errno::TIMEDOUT) }
     }
 }
 
-/// No earlier folder had the name, so that an old record of one can't be taken for a later one.
+/// Creates a folder whose name was never used before, so that an old tree record can't point to a newer
+/// folder.
 fn create_folder(
     parent: &Path,
     lifetime: TreeLifetime,
@@ -139,9 +144,12 @@ fn create_folder(
     Err(Errno::EXIST)
 }
 
-/// Removes a folder and what is in it, though a program that hates us could write there and may have
-/// nested, locked or linked it: no link is followed, no depth takes stack or descriptors, and the work is
-/// bounded. Whether it is gone; what is left is litter. To be called when that program has ended.
+/// Removes a folder and its content, and returns true if the folder is gone. To be called when the program
+/// that wrote there has ended.
+///
+/// The program may be hostile and may have nested folders deeply, removed permissions or placed symlinks. No
+/// symlink is followed, depth uses neither stack nor descriptors, and the work is limited; files beyond the
+/// limit stay behind.
 #[must_use]
 pub fn remove_folder(path: &Path) -> bool {
     match open_for_removal(rustix::fs::CWD, path) {
@@ -150,8 +158,8 @@ pub fn remove_folder(path: &Path) -> bool {
     }
 }
 
-/// Removes the folder of a tree that has ended, known only by its path. A link in its place is not
-/// followed, and what does not have the name of such a folder is left alone.
+/// Removes the private folder of a tree that has ended, known only by its path. A symlink in its place is not
+/// followed, and a folder whose name lacks the prefix of private folders is kept.
 pub(crate) fn remove_private_folder(path: &Path) {
     let is_ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
     let _ = is_ours && remove_folder(path);
@@ -162,15 +170,16 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<Own
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// Removes everything in `root`, never following a link, with two descriptors however deep the tree
-/// is: folders inside folders are moved up into `root` until there are none.
+/// Removes everything in `root` without following symlinks. Nested folders are moved up into `root` until
+/// there are none, so two descriptors are enough for a tree of any depth.
 fn remove_contents(root: BorrowedFd<'_>, budget: &mut RemovalBudget) -> Result<(), Errno> {
     rustix::fs::fchmod(root, Mode::RWXU)?;
     let mut moved = 0_u64;
     let mut result = Ok(());
     for _ in 0..PASSES {
         result = flatten_all(root, &mut moved, budget);
-        // Anything else may be the work of somebody who is gone by the next pass.
+        // Other errors may be caused by a process that changes the folder at the same time; a later pass may
+        // succeed.
         if matches!(result, Ok(()) | Err(Errno::TIMEDOUT)) {
             break;
         }
@@ -203,7 +212,8 @@ fn flatten(
             return rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR);
         }
         for inner in folders {
-            // Moving a folder changes its `..`, which takes the right to write to it.
+            // Moving a folder changes its `..` entry, which requires write permission on the folder itself
+            // (`rename(2)`, `EACCES`). Opening it for removal grants that permission.
             drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
             move_to_root(folder.as_fd(), &inner, root, moved, budget)?;
         }
@@ -228,17 +238,19 @@ fn move_to_root(
     }
 }
 
-/// Opens a folder after giving us all rights on it, whatever the program took away. The mode is
-/// changed through the opened handle, so that a link put there meanwhile is not followed.
+/// Opens a folder after restoring our permissions on it, which the program may have removed. The mode is
+/// changed through an `O_PATH` handle, so that a symlink that is placed there meanwhile is not followed.
 fn open_for_removal(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    let same = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    std::fs::set_permissions(same, PermissionsExt::from_mode(0o700)).map_err(|error| errno_of(&error))?;
+    let by_handle = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    std::fs::set_permissions(by_handle, PermissionsExt::from_mode(0o700))
+        .map_err(|error| errno_of(&error))?;
     open_directory(&handle, c".")
 }
 
-/// Removes what is not a folder and returns names of folders: none only if the folder is empty now.
+/// Removes all files and returns names of folders, at most [`FOLDERS_AT_ONCE`]. The list is empty only if the
+/// folder is empty now.
 fn remove_files(folder: BorrowedFd<'_>, budget: &mut RemovalBudget) -> Result<Vec<std::ffi::CString>, Errno> {
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
     let mut buffer = Vec::with_capacity(ENTRIES_BUFFER_BYTES);

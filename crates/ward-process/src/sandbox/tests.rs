@@ -1,28 +1,28 @@
 use super::*;
 use crate::process_spec::TreeLifetime;
 
-fn may_run_what_it_writes(write: &[&str], execute: &[&str]) -> bool {
+fn can_execute_written_files(write: &[&str], execute: &[&str]) -> bool {
     let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect();
     Sandbox { write: paths(write), execute: paths(execute), ..Sandbox::default() }.can_execute_written_files()
 }
 
 #[test]
-fn what_lies_in_both_kinds_of_trees_can_be_written_and_run() {
-    assert!(may_run_what_it_writes(&["/w"], &["/w"]));
-    assert!(may_run_what_it_writes(&["/w/a"], &["/usr", "/w"]));
-    assert!(may_run_what_it_writes(&["/dev/null", "/w"], &["/w/a"]));
-    assert!(!may_run_what_it_writes(&["/w/a", "/work"], &["/w/b", "/usr"]));
-    assert!(!may_run_what_it_writes(&["/w"], &[]));
-    assert!(!may_run_what_it_writes(&[], &["/w"]));
+fn written_files_are_executable_if_a_writable_and_an_executable_tree_overlap() {
+    assert!(can_execute_written_files(&["/w"], &["/w"]));
+    assert!(can_execute_written_files(&["/w/a"], &["/usr", "/w"]));
+    assert!(can_execute_written_files(&["/dev/null", "/w"], &["/w/a"]));
+    assert!(!can_execute_written_files(&["/w/a", "/work"], &["/w/b", "/usr"]));
+    assert!(!can_execute_written_files(&["/w"], &[]));
+    assert!(!can_execute_written_files(&[], &["/w"]));
 }
 
 #[test]
-fn the_system_can_not_run_what_it_writes() {
+fn the_system_sandbox_can_not_execute_written_files() {
     assert!(!Sandbox::system_read_only().can_execute_written_files());
 }
 
 #[test]
-fn what_could_not_be_prepared_leaves_no_folder() {
+fn a_failed_preparation_leaves_no_folder() {
     let parent = tempfile::tempdir().unwrap();
     let sandbox = Sandbox {
         read: vec!["/nowhere".into()],
@@ -34,7 +34,7 @@ fn what_could_not_be_prepared_leaves_no_folder() {
 }
 
 #[test]
-fn the_folder_stays_until_the_clean_up() {
+fn the_temporary_folder_stays_until_clean_up() {
     let parent = tempfile::tempdir().unwrap();
     let temporary = TemporaryFiles::PrivateIn(parent.path().into());
     let sandbox = Sandbox { temporary, ..Sandbox::system_read_only() };

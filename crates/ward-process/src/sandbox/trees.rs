@@ -1,8 +1,9 @@
-//! Every tree of a sandbox, opened once: its rule and its mount are made from this handle.
+//! Opens every tree of a sandbox once. The Landlock rule and the mount of a tree are made from this handle.
 //!
-//! A program can leave links in the trees that it can write, and so could lead the rules of its next
-//! run out of them. From the root of a writable tree on, the way to another tree may hold neither a
-//! link nor a `..`. Whatever lies above is out of its reach, and links there are followed.
+//! A program can place symlinks in its writable trees, and could so redirect the rules of its next run to
+//! files outside. Therefore the path from the root of a writable tree to another tree may contain neither a
+//! symlink nor `..`. The program can't change anything above the writable root, so symlinks there are
+//! followed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +15,11 @@ use rustix::io::Errno;
 
 use super::{Sandbox, SandboxError};
 
-/// Links on the way to one tree; the kernel has the same limit.
-const LINKS_FOLLOWED: usize = 40;
+/// Number of symlinks to follow on the path to a tree; the kernel has the same limit, see
+/// `path_resolution(7)`.
+const MAX_SYMLINKS: usize = 40;
 
-/// The trees of a sandbox, in the order of its lists.
+/// The opened trees of a sandbox, in the order of its lists.
 #[derive(Debug)]
 pub(super) struct SandboxTrees {
     pub(super) read: Vec<OpenTree>,
@@ -36,15 +38,16 @@ pub(super) struct OpenTree {
 
 impl SandboxTrees {
     pub(super) fn open(sandbox: &Sandbox) -> Result<Self, SandboxError> {
-        let borders = WritableRoots::resolve(&sandbox.write)?;
-        let open =
-            |paths: &[PathBuf]| paths.iter().map(|path| borders.open(path)).collect::<Result<Vec<_>, _>>();
+        let writable_roots = WritableRoots::resolve(&sandbox.write)?;
+        let open = |paths: &[PathBuf]| {
+            paths.iter().map(|path| writable_roots.open(path)).collect::<Result<Vec<_>, _>>()
+        };
         let [read, write, execute] = [open(&sandbox.read)?, open(&sandbox.write)?, open(&sandbox.execute)?];
         let [closed, read_only] = [open(&sandbox.closed)?, open(&sandbox.read_only)?];
-        Ok(Self { read, write, execute, closed, read_only, writable_roots: borders })
+        Ok(Self { read, write, execute, closed, read_only, writable_roots })
     }
 
-    /// Opens a folder that is in no list, by the same rule.
+    /// Opens a folder that is in none of the lists, under the same rule on symlinks.
     pub(super) fn open_unlisted(&self, path: &Path) -> Result<OpenTree, SandboxError> {
         self.writable_roots.open(path)
     }
@@ -78,17 +81,18 @@ impl AsFd for OpenTree {
     }
 }
 
-/// The roots of the trees that can be written. A link may have led to some of these already: they
-/// only make the rule stricter, and the way through the tree with the link is refused.
+/// The roots of the writable trees. They are resolved with symlinks, so a symlink inside of one writable tree
+/// may have redirected another root. That only makes the rule stricter, because opening the tree through that
+/// symlink is refused.
 #[derive(Debug)]
 struct WritableRoots {
     roots: Vec<(PathBuf, Stat)>,
 }
 
-/// Why a tree can't be opened.
+/// A reason why a tree can't be opened.
 enum TreeOpenError<'a> {
     Kernel(Errno),
-    /// The way leads on from this writable tree by a link.
+    /// The path has a symlink or `..` inside of this writable tree.
     LinkInWritableTree(&'a Path),
 }
 
@@ -101,7 +105,7 @@ impl From<Errno> for TreeOpenError<'_> {
 impl WritableRoots {
     fn resolve(trees: &[PathBuf]) -> Result<Self, SandboxError> {
         let mut roots = Vec::new();
-        // From the root of everything no link leads out.
+        // A symlink can't lead out of `/`, so a writable `/` needs no check.
         let root = open_status(Path::new("/"))?;
         for tree in trees {
             let found = open_status(tree)?;
@@ -115,7 +119,7 @@ impl WritableRoots {
     fn open(&self, path: &Path) -> Result<OpenTree, SandboxError> {
         let found = match open_without_links(path) {
             Ok(handle) => OpenTree::new(handle).map_err(TreeOpenError::Kernel),
-            // The walk finds out why, and whether it matters.
+            // The walk finds the reason, and accepts symlinks outside of writable trees.
             Err(_) => self.open_step_by_step(path),
         };
         found.map_err(|refusal| match refusal {
@@ -129,41 +133,42 @@ impl WritableRoots {
     fn open_step_by_step(&self, path: &Path) -> Result<OpenTree, TreeOpenError<'_>> {
         let path = std::path::absolute(path)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
-        let mut ahead = reversed_components(&path);
-        let mut at = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
-        let (mut inside, mut links) = (None, 0);
-        while let Some(step) = ahead.pop() {
-            inside = inside.or_else(|| self.writable_root_at(&at));
-            let next = OpenTree::new(open_step(&at, &step)?)?;
-            let is_link = next.kind() == FileType::Symlink;
+        let mut remaining = reversed_components(&path);
+        let mut current = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
+        let (mut inside, mut symlinks) = (None, 0);
+        while let Some(step) = remaining.pop() {
+            inside = inside.or_else(|| self.writable_root_at(&current));
+            let next = OpenTree::new(open_step(&current, &step)?)?;
+            let is_symlink = next.kind() == FileType::Symlink;
             match inside {
-                Some(writable) if is_link || step == ".." => {
+                Some(writable) if is_symlink || step == ".." => {
                     return Err(TreeOpenError::LinkInWritableTree(writable));
                 }
-                _ if is_link => {
-                    links += 1;
-                    if links > LINKS_FOLLOWED {
+                _ if is_symlink => {
+                    symlinks += 1;
+                    if symlinks > MAX_SYMLINKS {
                         return Err(Errno::LOOP.into());
                     }
                     let target = rustix::fs::readlinkat(&next, c"", Vec::new())?.into_bytes();
                     let target = PathBuf::from(OsString::from_vec(target));
                     if target.is_absolute() {
-                        at = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
+                        current = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
                     }
-                    ahead.append(&mut reversed_components(&target));
+                    remaining.append(&mut reversed_components(&target));
                 }
-                _ => at = next,
+                _ => current = next,
             }
         }
-        Ok(at)
+        Ok(current)
     }
 
-    fn writable_root_at(&self, place: &OpenTree) -> Option<&Path> {
-        self.roots.iter().find(|(_, root)| place.is_same_file(root)).map(|(path, _)| path.as_path())
+    fn writable_root_at(&self, tree: &OpenTree) -> Option<&Path> {
+        self.roots.iter().find(|(_, root)| tree.is_same_file(root)).map(|(path, _)| path.as_path())
     }
 }
 
-/// One call for nearly every tree. With `..` a folder that is moved meanwhile could lead elsewhere.
+/// Opens a path without symlinks in a single call, which is sufficient for nearly every tree. Paths with `..`
+/// are left to the walk: a program that moves a folder at the same time could make `..` lead elsewhere.
 fn open_without_links(path: &Path) -> Result<OwnedFd, Errno> {
     if !path.is_absolute() || path.components().any(|step| step == Component::ParentDir) {
         return Err(Errno::LOOP);

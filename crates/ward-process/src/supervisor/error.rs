@@ -1,4 +1,4 @@
-//! Why there is no supervisor, or no program.
+//! Errors of creating a supervisor and of spawning a program.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,88 +6,88 @@ use std::path::PathBuf;
 use crate::containment::Containment;
 use crate::sandbox::SandboxError;
 
-/// Why there is no supervisor.
+/// An error that kept a supervisor from being created.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// This host does not give that containment.
-    #[error("no {containment} here: {reason}")]
+    /// This host does not offer the containment.
+    #[error("could not use containment `{containment}`: {reason}")]
     Missing {
-        /// What was asked for.
+        /// Containment that was requested.
         containment: Containment,
-        /// Why not, and what would help.
+        /// Reason, and what would help.
         reason: String,
     },
-    /// The name of this boot can't be read, so that no tree could be taken back later.
+    /// The boot id can't be read, so no tree could be taken back later.
     #[error("could not read the boot id")]
     BootId(#[source] io::Error),
-    /// Nothing can be watched without it.
+    /// `/proc` can't be opened, so no process could be watched.
     #[error("could not open /proc")]
     Proc(#[source] io::Error),
 }
 
-/// Why a program did not start. Nothing of it is left behind.
+/// An error that kept a program from starting. Nothing of the tree is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// A text of the order can't be given to the kernel.
+    /// A text of the spec contains a NUL byte and can't be passed to the kernel.
     #[error("{what} contains a NUL character")]
     NulByte {
-        /// Which text.
+        /// Description of the text.
         what: &'static str,
     },
-    /// The program is not named by an absolute path.
+    /// The program is not given as an absolute path.
     #[error("`{}` is not an absolute path", program.display())]
     RelativeProgram {
-        /// As ordered.
+        /// Path from the spec.
         program: PathBuf,
     },
-    /// A process group can be left by its members, so nobody could promise to end them.
-    #[error("a {0} can't promise to end with its supervisor; choose a stronger containment")]
+    /// Members can leave a process group, so it can't be guaranteed that all of them end with the supervisor.
+    #[error("a tree in a {0} can't be made to end with its supervisor; choose a stronger containment")]
     CannotDieWithSupervisor(Containment),
-    /// A bound that lets nothing run.
+    /// A limit of zero lets nothing run.
     #[error("nothing can run with `{limit}` limited to zero")]
     ZeroLimit {
-        /// Which.
+        /// Name of the limit.
         limit: &'static str,
     },
-    /// What was to be written down before the program runs could not be; it never ran.
-    #[error("could not write down the tree before its program runs")]
+    /// The record could not be stored before the program runs, so the program never ran.
+    #[error("could not store the record of the tree")]
     NotRecorded(#[source] io::Error),
     /// The sandbox could not be prepared.
     #[error("could not prepare the sandbox")]
     Sandbox(#[from] SandboxError),
-    /// The tree's cgroup could not be made or set up.
+    /// The tree's cgroup could not be created or set up.
     #[error("could not set up cgroup `{name}`")]
     Cgroup {
-        /// Its name.
+        /// Name of the cgroup, or of a file in it.
         name: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// A stream could not be opened.
+    /// A standard stream could not be opened.
     #[error("could not open {stream}")]
     Stream {
-        /// Which.
+        /// Name of the stream.
         stream: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// No process could be made.
-    #[error("could not make a process")]
+    /// The new process, or a pipe or handle that it needs, could not be created.
+    #[error("could not create a process")]
     Fork(#[source] io::Error),
-    /// Somebody killed the new process before it came to the program.
-    #[error("killed on the way to `{}`", program.display())]
+    /// The new process was killed before it executed the program.
+    #[error("the new process was killed before it could execute `{}`", program.display())]
     Killed {
-        /// As ordered.
+        /// Path from the spec.
         program: PathBuf,
     },
-    /// The new process did not get as far as the program.
+    /// The new process failed in a step before the program ran.
     #[error("could not {step} for `{}`", program.display())]
     Start {
-        /// What it was doing.
+        /// Description of the failed step, as a verb phrase.
         step: &'static str,
-        /// As ordered.
+        /// Path from the spec.
         program: PathBuf,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }

@@ -1,4 +1,5 @@
-//! From a prepared order to a program that runs, or to nothing.
+//! Launches a tree: opens the streams, forks the keeper or the program, and waits until `execve` has
+//! succeeded.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -25,7 +26,7 @@ use crate::sys::start::{StartOutcome, read_start_outcome};
 use crate::sys::wait::{self, wait_readable};
 use crate::tree::{KeeperStatusPipe, RootHandle, TreeReadiness};
 
-/// All that a launch needs to know, besides the order.
+/// The inputs of a launch, except for the process spec.
 pub(super) struct TreeLaunch<'a> {
     pub(super) supervisor: &'a Supervisor,
     pub(super) id: &'a TreeId,
@@ -36,7 +37,7 @@ pub(super) struct TreeLaunch<'a> {
     pub(super) readiness: TreeReadiness,
 }
 
-/// A program that runs.
+/// The handles on a tree whose program has been executed.
 pub(super) struct LaunchedTree {
     pub(super) root: RootHandle,
     pub(super) keeper: Option<KeeperStatusPipe>,
@@ -48,7 +49,7 @@ pub(super) struct LaunchedTree {
     pub(super) limits: LimitPlan,
 }
 
-/// What stays with us of the helpers of a program.
+/// The supervisor's ends of the pipes to the keeper.
 struct KeeperHandles {
     keeper: Option<KeeperStatusPipe>,
     liveness_pipe: Option<OwnedFd>,
@@ -57,72 +58,64 @@ struct KeeperHandles {
 impl TreeLaunch<'_> {
     pub(super) fn run(
         self,
-        order: &mut ProcessSpec,
-        write_down: Option<RecordWriter<'_>>,
+        spec: &mut ProcessSpec,
+        store_record: Option<RecordWriter<'_>>,
     ) -> Result<LaunchedTree, SpawnError> {
         let mut recorders = Vec::new();
-        let started = output::open_streams(order, &mut recorders)
+        let started = output::open_streams(spec, &mut recorders)
             .map_err(|(stream, source)| SpawnError::Stream { stream, source })
             .and_then(|StdStreams { stdio, stdout, stderr }| {
-                let (root, links) = self.start_program(order, stdio, write_down)?;
-                Ok((root, links, stdout, stderr))
+                let (root, handles) = self.start_program(spec, stdio, store_record)?;
+                Ok((root, handles, stdout, stderr))
             });
         match started {
-            Ok((root, KeeperHandles { keeper, liveness_pipe: life }, stdout, stderr)) => {
+            Ok((root, KeeperHandles { keeper, liveness_pipe }, stdout, stderr)) => {
                 let Self { readiness, limits, .. } = self;
-                Ok(LaunchedTree {
-                    root,
-                    keeper,
-                    liveness_pipe: life,
-                    readiness,
-                    recorders,
-                    stdout,
-                    stderr,
-                    limits,
-                })
+                Ok(LaunchedTree { root, keeper, liveness_pipe, readiness, recorders, stdout, stderr, limits })
             }
             Err(error) => {
-                // All their writers are gone, so they end at once.
+                // The writers of the recorders' pipes are closed, so the recorders end at once.
                 cleanup::defer_cleanup(TreeCleanup { recorders, ..TreeCleanup::default() });
                 Err(error)
             }
         }
     }
 
-    /// From here on there may be a process; when this fails there is none again.
+    /// Forks the keeper or the program and waits for `execve`. Leaves no process behind if it fails.
     fn start_program(
         &self,
-        order: &ProcessSpec,
+        spec: &ProcessSpec,
         stdio: [OwnedFd; 3],
-        write_down: Option<RecordWriter<'_>>,
+        store_record: Option<RecordWriter<'_>>,
     ) -> Result<(RootHandle, KeeperHandles), SpawnError> {
-        let record = || self.supervisor.build_record(self, order);
-        let (gate, write_down) = match write_down {
-            // The group names the tree already, unless there is a keeper to be found again, too.
-            Some(write_down) if self.group.is_some() && !self.supervisor.needs_keeper(order) => {
-                write_down(&record()).map_err(SpawnError::NotRecorded)?;
+        let record = || self.supervisor.build_record(self, spec);
+        let (barrier, store_record) = match store_record {
+            // A cgroup without a keeper identifies the tree without the root process, so the record can be
+            // stored before the fork.
+            Some(store_record) if self.group.is_some() && !self.supervisor.needs_keeper(spec) => {
+                store_record(&record()).map_err(SpawnError::NotRecorded)?;
                 (None, None)
             }
-            Some(write_down) => {
+            Some(store_record) => {
                 let pipe = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
-                (Some(StartBarrier::new(pipe)), Some(write_down))
+                (Some(StartBarrier::new(pipe)), Some(store_record))
             }
             None => (None, None),
         };
         let (failure, failure_writer) = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
-        let program = program::prepare_program(self, order, stdio, failure_writer)?;
-        let (forked, links) = self.fork_program(order.lifetime, program, gate.as_ref())?;
-        if let (Some(gate), Some(write_down)) = (gate, write_down)
-            && let Err(error) = self.record_and_release(&forked, gate, record(), write_down)
+        let program = program::prepare_program(self, spec, stdio, failure_writer)?;
+        let (forked, handles) = self.fork_program(spec.lifetime, program, barrier.as_ref())?;
+        if let (Some(barrier), Some(store_record)) = (barrier, store_record)
+            && let Err(error) = self.record_and_release(&forked, barrier, record(), store_record)
         {
             kill_unstarted(&forked);
             return Err(error);
         }
         match read_start_outcome(failure.as_fd()) {
-            Ok(StartOutcome::Executed) => Ok((RootHandle::from_child(forked), links)),
+            Ok(StartOutcome::Executed) => Ok((RootHandle::from_child(forked), handles)),
             outcome => {
                 kill_unstarted(&forked);
-                Err(describe_start_failure(&outcome, order.program()))
+                Err(describe_start_failure(&outcome, spec.program()))
             }
         }
     }
@@ -131,39 +124,40 @@ impl TreeLaunch<'_> {
         &self,
         lifetime: TreeLifetime,
         mut program: PreparedProgram,
-        gate: Option<&StartBarrier>,
+        barrier: Option<&StartBarrier>,
     ) -> Result<(ForkedChild, KeeperHandles), SpawnError> {
-        let birth = ForkOptions { namespaces: self.namespaces, cgroup: None };
+        let options = ForkOptions { namespaces: self.namespaces, cgroup: None };
         let confinement = self.sandbox.map(PreparedSandbox::confinement);
-        let (forked, links) = match program.parent {
+        // The prepared program is dropped before this function returns, which closes our copy of the failure
+        // pipe's writing end. Otherwise `read_start_outcome` would never see the end of the pipe.
+        let (forked, handles) = match program.parent {
             child::ProgramParent::Keeper => {
-                let (mut keeper, links) = self.build_keeper(lifetime, program)?;
-                keeper.barrier = gate.map(StartBarrier::waiter);
-                (keeper::spawn(birth, keeper, confinement), links)
+                let (mut keeper, handles) = self.build_keeper(lifetime, program)?;
+                keeper.barrier = barrier.map(StartBarrier::waiter);
+                (keeper::spawn(options, keeper, confinement), handles)
             }
-            // With the program goes our end of the failure pipe.
             child::ProgramParent::Supervisor => {
-                program.barrier = gate.map(StartBarrier::waiter);
-                let birth = ForkOptions { cgroup: self.group.map(Cgroup::directory), ..birth };
+                program.barrier = barrier.map(StartBarrier::waiter);
+                let options = ForkOptions { cgroup: self.group.map(Cgroup::directory), ..options };
                 (
-                    child::spawn(birth, &program, confinement),
+                    child::spawn(options, &program, confinement),
                     KeeperHandles { keeper: None, liveness_pipe: None },
                 )
             }
         };
-        Ok((forked.map_err(fork_error)?, links))
+        Ok((forked.map_err(fork_error)?, handles))
     }
 
     fn record_and_release(
         &self,
         forked: &ForkedChild,
-        gate: StartBarrier,
+        barrier: StartBarrier,
         record: TreeRecord,
-        write_down: RecordWriter<'_>,
+        store_record: RecordWriter<'_>,
     ) -> Result<(), SpawnError> {
         let root = RootHandle::identity_of_child(forked, &self.supervisor.proc).map_err(fork_error)?;
-        write_down(&TreeRecord { root: Some(root), ..record }).map_err(SpawnError::NotRecorded)?;
-        gate.release().map_err(fork_error)
+        store_record(&TreeRecord { root: Some(root), ..record }).map_err(SpawnError::NotRecorded)?;
+        barrier.release().map_err(fork_error)
     }
 
     fn build_keeper(
@@ -173,7 +167,7 @@ impl TreeLaunch<'_> {
     ) -> Result<(Keeper, KeeperHandles), SpawnError> {
         let (status_reader, status) = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
         rustix::io::ioctl_fionbio(&status_reader, true).map_err(fork_error)?;
-        let (life, our_life) = match lifetime {
+        let (keeper_end, supervisor_end) = match lifetime {
             TreeLifetime::Independent => (None, None),
             TreeLifetime::DiesWithSupervisor => {
                 let (reader, writer) = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
@@ -188,28 +182,31 @@ impl TreeLaunch<'_> {
             },
             _ => KeeperRole::Subreaper,
         };
-        let retired = match role {
-            // It can't be stopped from inside.
+        let program_barrier = match role {
+            // The init of a PID namespace can't be stopped from inside, so the program needn't wait for it.
             KeeperRole::Init => None,
             KeeperRole::Subreaper | KeeperRole::BesideCgroup { .. } => {
                 Some(StartBarrier::new(output::pipe_above_stdio().map_err(SpawnError::Fork)?))
             }
         };
-        program.barrier = retired.as_ref().map(StartBarrier::waiter);
+        program.barrier = program_barrier.as_ref().map(StartBarrier::waiter);
         let keeper = Keeper {
             role,
             barrier: None,
-            program_barrier: retired,
+            program_barrier,
             program,
             status,
-            liveness_pipe: life,
+            liveness_pipe: keeper_end,
             proc: Arc::clone(&self.supervisor.proc),
-            sweep: DescendantScan::new(),
+            scan: DescendantScan::new(),
             null: output::open_null_stdio().map_err(SpawnError::Fork)?,
         };
         Ok((
             keeper,
-            KeeperHandles { keeper: Some(KeeperStatusPipe::new(status_reader)), liveness_pipe: our_life },
+            KeeperHandles {
+                keeper: Some(KeeperStatusPipe::new(status_reader)),
+                liveness_pipe: supervisor_end,
+            },
         ))
     }
 }
@@ -218,7 +215,8 @@ fn fork_error(error: Errno) -> SpawnError {
     SpawnError::Fork(error.into())
 }
 
-/// Ends a process that has not become the program. It has no children, or none that came further.
+/// Kills and reaps a process that has not executed the program. Its children, if any, have not executed it
+/// either.
 fn kill_unstarted(forked: &ForkedChild) {
     let _ = rustix::process::pidfd_send_signal(&forked.pidfd, Signal::KILL);
     let _ = wait_readable(forked.pidfd.as_fd(), None);

@@ -1,4 +1,4 @@
-//! What a supervisor brings to a launch: helpers, reins, a group, namespaces, limits.
+//! Decides and sets up what a launch needs: a keeper, the tree's control, a cgroup, namespaces and limits.
 
 use std::io;
 use std::time::Duration;
@@ -17,29 +17,30 @@ use crate::sys::descendants::DescendantScan;
 use crate::tree::{EscapeeTracker, TreeControl};
 
 impl Supervisor {
-    pub(super) fn needs_keeper(&self, order: &ProcessSpec) -> bool {
+    pub(super) fn needs_keeper(&self, spec: &ProcessSpec) -> bool {
         match self.containment {
             Containment::PidNamespace | Containment::Subreaper => true,
             Containment::Cgroup => {
-                order.escapees == EscapeePolicy::Held || order.lifetime == TreeLifetime::DiesWithSupervisor
+                spec.escapees == EscapeePolicy::Held || spec.lifetime == TreeLifetime::DiesWithSupervisor
             }
             Containment::ProcessGroup => false,
         }
     }
 
-    /// Whether the tree of an order has a keeper, who holds leavers.
-    pub(super) fn escapee_policy(&self, order: &ProcessSpec) -> EscapeePolicy {
-        if self.needs_keeper(order) { EscapeePolicy::Held } else { EscapeePolicy::LetGo }
+    /// Returns the policy that is really applied: a tree with a keeper always holds its escapees.
+    pub(super) fn escapee_policy(&self, spec: &ProcessSpec) -> EscapeePolicy {
+        if self.needs_keeper(spec) { EscapeePolicy::Held } else { EscapeePolicy::LetGo }
     }
 
-    pub(super) fn tree_control(&self, group: Option<Cgroup>, leavers: EscapeePolicy) -> TreeControl {
-        match (self.containment, group, leavers) {
+    pub(super) fn tree_control(&self, group: Option<Cgroup>, escapees: EscapeePolicy) -> TreeControl {
+        match (self.containment, group, escapees) {
             (_, Some(group), EscapeePolicy::LetGo) => TreeControl::Cgroup(group),
             (_, Some(group), EscapeePolicy::Held) => {
                 TreeControl::CgroupWithKeeper(group, Box::new(EscapeeTracker::new()))
             }
             (Containment::PidNamespace, None, _) => TreeControl::PidNamespace,
-            // A group without a member can be removed by others: then all that is left are leavers.
+            // Another process can remove a cgroup that has no members; then only escapees are left in the
+            // tree.
             (Containment::Subreaper, None, _) | (Containment::Cgroup, None, EscapeePolicy::Held) => {
                 TreeControl::Subreaper(Box::new(DescendantScan::new()))
             }
@@ -50,7 +51,7 @@ impl Supervisor {
     }
 
     pub(super) fn create_group(&self, id: &TreeId) -> Result<Option<Cgroup>, SpawnError> {
-        /// The kernel may take a moment to let go of a group after its last member has ended.
+        /// The kernel may refuse for a moment to remove a group whose last member has just ended.
         const ATTEMPTS: u32 = 200;
         let Some(groups) = &self.groups else { return Ok(None) };
         let name = id.group_name();
@@ -85,7 +86,8 @@ impl Supervisor {
         flags
     }
 
-    /// The soft bound that there was, below the hard one there is: only root could raise that again.
+    /// Returns the limit on open files for programs: the soft limit from the creation of the supervisor,
+    /// capped by the current hard limit, which only root can raise.
     fn open_files_limit(&self) -> Rlimit {
         let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
         let current = [self.open_files, maximum].into_iter().flatten().min();
@@ -94,19 +96,19 @@ impl Supervisor {
 
     pub(super) fn plan_limits(
         &self,
-        order: &ProcessSpec,
+        spec: &ProcessSpec,
         namespaces: u64,
         group: Option<&Cgroup>,
     ) -> Result<LimitPlan, SpawnError> {
         let controllers = self.groups.as_ref().map(CgroupRoot::controllers).unwrap_or_default();
-        let plan = order.limits.plan(LimitSupport {
+        let plan = spec.limits.plan(LimitSupport {
             processes: controllers.pids,
             memory: controllers.memory,
             processor: controllers.cpu,
             nproc_counts_tree_only: namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0,
-            // A keeper beside a group is not in it.
             open_files: self.open_files_limit(),
-            own_processes: u64::from(group.is_none() && self.needs_keeper(order)),
+            // The keeper of a cgroup runs outside of the group and isn't counted by its `pids` controller.
+            own_processes: u64::from(group.is_none() && self.needs_keeper(spec)),
         });
         if let Some(group) = group {
             for (file, text) in &plan.cgroup {

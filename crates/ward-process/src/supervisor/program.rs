@@ -1,4 +1,4 @@
-//! From an order to what the kernel takes.
+//! Converts a process spec into the C strings, ids and descriptors that the child passes to the kernel.
 
 use std::ffi::{CString, OsString};
 use std::os::fd::OwnedFd;
@@ -16,16 +16,16 @@ use crate::sandbox::PreparedSandbox;
 use crate::sys::child::{CStringArray, KernelIdentity, PreparedProgram, ProgramParent};
 use crate::sys::fork::ChildStack;
 
-/// Everything that the child will need, in memory that exists before it does.
+/// Prepares everything that the child needs, because the child can't allocate after the fork.
 pub(super) fn prepare_program(
     launch: &TreeLaunch<'_>,
-    order: &ProcessSpec,
+    spec: &ProcessSpec,
     stdio: [OwnedFd; 3],
-    failure: OwnedFd,
+    failure_pipe: OwnedFd,
 ) -> Result<PreparedProgram, SpawnError> {
     let TreeLaunch { supervisor, id, sandbox, .. } = launch;
     let mut env = vec![(OsString::from(MARKER), OsString::from(id.as_str()))];
-    env.extend(order.env.iter().filter(|(name, _)| name != MARKER).cloned());
+    env.extend(spec.env.iter().filter(|(name, _)| name != MARKER).cloned());
     for (name, value) in sandbox.map(PreparedSandbox::environment).unwrap_or_default() {
         set_variable(&mut env, name.clone(), value.clone());
     }
@@ -35,22 +35,18 @@ pub(super) fn prepare_program(
         name
     });
     Ok(PreparedProgram {
-        path: c_string(order.program.as_os_str().to_owned(), "the program's path")?,
-        argv: c_strings(order.argv.iter().cloned(), "an argument")?,
+        path: c_string(spec.program.as_os_str().to_owned(), "the program's path")?,
+        argv: c_strings(spec.argv.iter().cloned(), "an argument")?,
         env: c_strings(env, "an environment variable")?,
-        directory: c_string(order.directory.as_os_str().to_owned(), "the working directory")?,
-        grouping: order.grouping,
-        identity: order.identity.as_ref().map(kernel_identity),
-        parent: if supervisor.needs_keeper(order) {
-            ProgramParent::Keeper
-        } else {
-            ProgramParent::Supervisor
-        },
+        directory: c_string(spec.directory.as_os_str().to_owned(), "the working directory")?,
+        grouping: spec.grouping,
+        identity: spec.identity.as_ref().map(kernel_identity),
+        parent: if supervisor.needs_keeper(spec) { ProgramParent::Keeper } else { ProgramParent::Supervisor },
         limits: launch.limits.resources.clone(),
-        umask: Mode::from_raw_mode(order.umask),
+        umask: Mode::from_raw_mode(spec.umask),
         stdio,
         identity_maps: containment::identity_maps(launch.namespaces),
-        failure_pipe: failure,
+        failure_pipe,
         barrier: None,
         stack: ChildStack::new(),
         ignored_signals: supervisor.ignored_signals,

@@ -1,17 +1,21 @@
-//! Keeps a new process from the ordered program until something else has been done.
+//! The start barrier: a pipe on which a new process waits before it runs the program.
+//!
+//! The parent uses it to store the record of a tree first, or to close inherited descriptors first.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
-/// The side of whoever opens it. Dropped unopened, or lost with its process, it stays closed for ever.
+/// The parent's side of the barrier. If it is dropped, or if its process ends, the barrier is never released
+/// and the waiting process exits.
 pub(crate) struct StartBarrier {
     writer: OwnedFd,
-    /// So that opening it never meets a pipe without a reader, which would be a signal.
+    /// Kept open so that `release` never writes to a pipe without a reader, which would raise `SIGPIPE`.
     reader: OwnedFd,
 }
 
-/// What the new process, a copy of the one that opens, needs to wait at the gate.
+/// The child's side of the barrier. The child is a copy of the parent, so the descriptor numbers are the
+/// same.
 #[derive(Clone, Copy)]
 pub(crate) struct BarrierWaiter {
     reader: RawFd,
@@ -27,7 +31,7 @@ impl StartBarrier {
         BarrierWaiter { reader: self.reader.as_raw_fd(), writer: self.writer.as_raw_fd() }
     }
 
-    /// What must stay open for it to be opened.
+    /// Returns the descriptors that must stay open until [`release`](Self::release).
     pub(crate) fn descriptors(&self) -> [RawFd; 2] {
         [self.reader.as_raw_fd(), self.writer.as_raw_fd()]
     }
@@ -43,13 +47,16 @@ impl StartBarrier {
 }
 
 impl BarrierWaiter {
-    /// In the new process: waits. False when the gate will never open. Only makes system calls.
+    /// Waits in the new process. Returns false if the barrier will never be released. Only makes system
+    /// calls.
     pub(crate) fn wait_for_release(self) -> bool {
-        // SAFETY: our copy of the other's end, which would keep the pipe open; nobody here uses it.
+        // SAFETY: this is the child's copy of the writing end, which no code in the child uses. It has to be
+        // closed, because it would keep the pipe open after the parent's death.
         unsafe { libc::close(self.writer) };
         let mut byte = 0_u8;
         loop {
-            // SAFETY: one byte of live memory; the descriptor is our copy, open since the fork.
+            // SAFETY: the buffer is one byte of live memory; the descriptor is the child's copy, open since
+            // the fork.
             match unsafe { libc::read(self.reader, (&raw mut byte).cast(), 1) } {
                 1 => return true,
                 0 => return false,

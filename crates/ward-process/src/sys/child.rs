@@ -1,4 +1,5 @@
-//! From a fresh fork to the ordered program: prepared by the parent, carried out by the child.
+//! Turns a new child into the program. The parent prepares all data, and the child carries out the steps to
+//! `execve`.
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char};
@@ -18,33 +19,35 @@ use super::start::READY;
 pub(crate) use super::start::{StartFailure, StartStep};
 use crate::process_spec::ProcessGrouping;
 
-/// Exit code of a child that never became the program; shells use the same.
+/// Exit code of a child that never executed the program; shells use the same.
 const EXIT_NOT_STARTED: i32 = 127;
 
-/// The texts that map the only identity we may map, our own, into a user namespace.
+/// The contents of `uid_map` and `gid_map` for a user namespace. An unprivileged process may map only its own
+/// ids.
 pub(crate) struct UserNamespaceMaps {
     pub(crate) users: Vec<u8>,
     pub(crate) groups: Vec<u8>,
 }
 
-/// A user to become.
+/// The user and groups to switch to before `execve`.
 pub(crate) struct KernelIdentity {
     pub(crate) user: Uid,
     pub(crate) group: Gid,
     pub(crate) supplementary: Vec<Gid>,
 }
 
-/// Who makes the program, and so whose end it must not survive.
+/// The process that forks the program. It decides whether the program gets a parent-death signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramParent {
-    /// One that may have many threads, so that the kernel's signal on a parent's end would come when
-    /// the one thread ends that made the program.
+    /// The supervisor, which may have many threads. The kernel sends the parent-death signal when the
+    /// *thread* ends that forked the child (`PR_SET_PDEATHSIG` of `prctl(2)`), so the signal can't be used
+    /// here.
     Supervisor,
-    /// A single thread that lives for as long as the tree.
+    /// The keeper, whose only thread lives as long as the tree.
     Keeper,
 }
 
-/// Everything the child needs, in memory that exists before the fork.
+/// Everything that the child needs, allocated before the fork.
 pub(crate) struct PreparedProgram {
     pub(crate) path: CString,
     pub(crate) argv: CStringArray,
@@ -55,19 +58,18 @@ pub(crate) struct PreparedProgram {
     pub(crate) parent: ProgramParent,
     pub(crate) limits: Vec<(Resource, Rlimit)>,
     pub(crate) umask: Mode,
-    /// Standard input, output, error; none of them is below 3.
+    /// Standard input, output and error; no descriptor is below 3.
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) identity_maps: Option<UserNamespaceMaps>,
-    /// Write end of the pipe that carries `READY` and a [`StartFailure`], and closes by itself at
-    /// `execve`.
+    /// Writing end of the pipe that carries `READY` or a [`StartFailure`]. `execve` closes it.
     pub(crate) failure_pipe: OwnedFd,
-    /// Where to wait before anything is done.
+    /// Barrier to wait at before the steps to `execve`.
     pub(crate) barrier: Option<BarrierWaiter>,
     pub(crate) stack: ChildStack,
     pub(crate) ignored_signals: IgnoredSignals,
 }
 
-/// `argv` or `envp`: strings and the null-terminated array of pointers to them.
+/// The strings of `argv` or `envp` with the null-terminated array of pointers to them.
 pub(crate) struct CStringArray {
     pointers: Vec<*const c_char>,
     _strings: Vec<CString>,
@@ -80,39 +82,46 @@ impl CStringArray {
     }
 }
 
-/// Makes a program without a keeper.
+/// Forks a program that has no keeper.
 pub(crate) fn spawn(
-    birth: ForkOptions<'_>,
+    options: ForkOptions<'_>,
     program: &PreparedProgram,
     confinement: Option<&Confinement>,
 ) -> Result<ForkedChild, Errno> {
-    fork_program(birth, program, confinement, enter_namespace_and_run)
+    fork_program(options, program, confinement, enter_namespace_and_run)
 }
 
-/// Makes the program of a keeper, who has mapped its identity already.
+/// Forks the program of a keeper, which has mapped the identity already.
 pub(crate) fn spawn_leader(
-    birth: ForkOptions<'_>,
+    options: ForkOptions<'_>,
     program: &PreparedProgram,
     confinement: Option<&Confinement>,
 ) -> Result<ForkedChild, Errno> {
-    fork_program(birth, program, confinement, wait_and_run)
+    fork_program(options, program, confinement, wait_and_run)
 }
 
 fn fork_program(
-    birth: ForkOptions<'_>,
+    options: ForkOptions<'_>,
     program: &PreparedProgram,
     confinement: Option<&Confinement>,
-    life: fn(&PreparedProgram, Option<&Confinement>) -> Infallible,
+    child_main: fn(&PreparedProgram, Option<&Confinement>) -> Infallible,
 ) -> Result<ForkedChild, Errno> {
-    let life = || life(program, confinement);
-    // A change of identity, or of what a namespace means, would reach the memory we share; and who
-    // waits for us to open the gate must not make us wait for it.
+    let child_main = || child_main(program, confinement);
+    // A child that shares our memory must not change its identity or its namespaces, because that would
+    // affect the protection of the shared memory. A child with a barrier waits for us, while sharing memory
+    // makes us wait for it.
     let may_share = program.identity.is_none()
-        && birth.namespaces == 0
+        && options.namespaces == 0
         && confinement.is_none()
         && program.barrier.is_none();
-    // SAFETY: on its way to the program the child only makes system calls on what it was given.
-    unsafe { if may_share { fork_to_execute(birth, &program.stack, life) } else { fork(birth, life) } }
+    // SAFETY: until `execve` the child only makes system calls on prepared data.
+    unsafe {
+        if may_share {
+            fork_to_execute(options, &program.stack, child_main)
+        } else {
+            fork(options, child_main)
+        }
+    }
 }
 
 fn enter_namespace_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
@@ -123,22 +132,22 @@ fn enter_namespace_and_run(program: &PreparedProgram, confinement: Option<&Confi
 }
 
 fn wait_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
-    if program.barrier.is_some_and(|gate| !gate.wait_for_release()) {
+    if program.barrier.is_some_and(|barrier| !barrier.wait_for_release()) {
         return exit_child(EXIT_NOT_STARTED);
     }
     run_program(program, confinement)
 }
 
-/// Turns this child into the program, or tells the parent why not.
+/// Turns this child into the program, or reports the failure to the parent.
 fn run_program(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
     let Err((step, errno)) = try_execute(program, confinement);
     report_failure(program, step, errno)
 }
 
-/// Tells the parent which step failed, and ends.
+/// Reports the failed step to the parent and exits.
 pub(crate) fn report_failure(program: &PreparedProgram, step: StartStep, errno: Errno) -> Infallible {
     let [a, b, c, d] = errno.raw_os_error().to_le_bytes();
-    // Nothing can be done about a parent that no longer listens.
+    // The write fails only if the parent no longer reads, and then nobody needs the report.
     let _ = rustix::io::write(&program.failure_pipe, &[step as u8, a, b, c, d]);
     exit_child(EXIT_NOT_STARTED)
 }
@@ -167,7 +176,7 @@ fn try_execute(
     rustix::process::chdir(program.directory.as_c_str()).map_err(|e| (StartStep::Directory, e))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| (StartStep::NoNewPrivileges, e))?;
     if program.parent == ProgramParent::Keeper {
-        // After the change of identity, which takes it back.
+        // Has to come after the change of identity, because that clears the parent-death signal (`prctl(2)`).
         let kill = Some(Signal::KILL);
         rustix::process::set_parent_process_death_signal(kill).map_err(|e| (StartStep::Keeper, e))?;
     }
@@ -177,21 +186,23 @@ fn try_execute(
         confinement.enter()?;
     }
     rustix::io::write(&program.failure_pipe, &[READY]).map_err(|e| (StartStep::Execute, e))?;
-    // SAFETY: all three are null-terminated and live until the image is replaced.
+    // SAFETY: the path and both arrays are null-terminated and live until `execve` replaces the process
+    // image.
     unsafe {
         libc::execve(program.path.as_ptr(), program.argv.pointers.as_ptr(), program.env.pointers.as_ptr());
     }
     Err((StartStep::Execute, last_error()))
 }
 
-/// In a new user namespace: maps our own user and group onto themselves.
+/// Maps our own user and group onto themselves, in a new user namespace. `setgroups` has to be denied before
+/// `gid_map` can be written without privileges; see `user_namespaces(7)`.
 pub(crate) fn map_identity(maps: &UserNamespaceMaps) -> Result<(), Errno> {
     write_file(c"/proc/self/setgroups", b"deny")?;
     write_file(c"/proc/self/uid_map", &maps.users)?;
     write_file(c"/proc/self/gid_map", &maps.groups)
 }
 
-/// Makes a child in new namespaces that leaves at once: with 0 if it could map its identity.
+/// Forks a child in new namespaces that exits at once, with 0 if it could map its identity.
 pub(crate) fn try_namespaces(
     namespaces: u64,
     maps: Option<&UserNamespaceMaps>,
@@ -199,14 +210,14 @@ pub(crate) fn try_namespaces(
     try_in_namespaces(namespaces, maps, || Ok(()))
 }
 
-/// The same, but it tries something there before it leaves: with 0, or with the number of the error.
-/// The attempt runs in a copy of this process and may only make system calls.
+/// Forks a child in new namespaces that runs `attempt` and exits with 0 or with the error number. `attempt`
+/// runs in a copy of this process and may only make system calls.
 pub(crate) fn try_in_namespaces(
     namespaces: u64,
     maps: Option<&UserNamespaceMaps>,
     attempt: impl FnOnce() -> Result<(), Errno>,
 ) -> Result<ForkedChild, Errno> {
-    // SAFETY: the child makes three writes and the system calls of the attempt, and leaves.
+    // SAFETY: the child makes three writes and the system calls of `attempt`, and exits.
     unsafe {
         fork(ForkOptions { namespaces, cgroup: None }, || {
             let result = maps.map_or(Ok(()), map_identity).and_then(|()| attempt());
@@ -220,10 +231,10 @@ fn write_file(path: &CStr, text: &[u8]) -> Result<(), Errno> {
     rustix::io::write(&file, text).map(drop)
 }
 
-/// Puts the three descriptors where a program expects them.
+/// Duplicates the three descriptors to 0, 1 and 2.
 pub(crate) fn connect_stdio(stdio: &[OwnedFd; 3]) -> Result<(), Errno> {
     for (target, source) in stdio.iter().enumerate() {
-        // SAFETY: dup2 takes two numbers; in this child the targets 0, 1, 2 belong to nobody else.
+        // SAFETY: dup2 takes two numbers; no other code in this child owns descriptors 0, 1 and 2.
         if unsafe { libc::dup2(source.as_raw_fd(), RawFd::try_from(target).unwrap_or(RawFd::MAX)) } < 0 {
             return Err(last_error());
         }
@@ -231,7 +242,8 @@ pub(crate) fn connect_stdio(stdio: &[OwnedFd; 3]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Groups first, user last: afterwards there is no right left to change them.
+/// Switches to another user. The user comes last, because without root's privileges the groups can't be
+/// changed.
 fn set_identity(identity: &KernelIdentity) -> Result<(), Errno> {
     let KernelIdentity { user, group, ref supplementary } = *identity;
     rustix::thread::set_thread_groups(supplementary)?;
@@ -243,7 +255,7 @@ fn close_descriptors_on_exec() -> Result<(), Errno> {
     close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
-/// Closes every descriptor except those named, which need not be in order.
+/// Closes every descriptor from 3 on except those in `keep`, which may be in any order.
 pub(crate) fn close_all_but(keep: &mut [RawFd]) -> Result<(), Errno> {
     keep.sort_unstable();
     let mut from = 3;
@@ -257,7 +269,7 @@ pub(crate) fn close_all_but(keep: &mut [RawFd]) -> Result<(), Errno> {
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: in this child no other code uses the descriptors it inherited.
+    // SAFETY: no other code in this child uses the inherited descriptors.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
         0 => Ok(()),
         _ => Err(last_error()),

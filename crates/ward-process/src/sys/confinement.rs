@@ -1,4 +1,8 @@
-//! The last steps of a sandboxed child: prepared by the parent, irrevocable once entered.
+//! The restrictions that a sandboxed child applies to itself before `execve`, and probes of the kernel
+//! mechanisms.
+//!
+//! The parent prepares the restrictions. Once the child has applied them, neither it nor its descendants can
+//! lift them.
 
 mod mounts;
 
@@ -14,7 +18,7 @@ use super::last_error;
 use crate::containment::identity_maps;
 pub(crate) use mounts::ReadOnlyMounts;
 
-/// Mounts, a Landlock rule set and a seccomp program, ready to be applied without an allocation.
+/// Mounts, a Landlock rule set and a seccomp program that a child can apply without allocating.
 #[derive(Debug)]
 pub(crate) struct Confinement {
     mounts: Option<ReadOnlyMounts>,
@@ -24,8 +28,8 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// `None` and an empty filter stand for a mechanism that this host lacks. The rule set may not
-    /// lie where the child puts its standard streams.
+    /// Bundles the mechanisms; `None` or an empty filter means that this host lacks the mechanism. The
+    /// descriptor of the rule set must be above the standard streams, which the child overwrites.
     pub(crate) fn new(
         mounts: Option<ReadOnlyMounts>,
         ruleset: Option<OwnedFd>,
@@ -35,21 +39,23 @@ impl Confinement {
         Ok(Self { mounts, ruleset, filter, filter_length })
     }
 
-    /// Whether the child is to be born in a mount namespace of its own.
+    /// Returns true if the child must be created in a mount namespace of its own.
     pub(crate) fn wants_mount_namespace(&self) -> bool {
         self.mounts.is_some()
     }
 
-    /// The first half: to be called before the child gives up its privileges and before it enters
-    /// its working directory. Async-signal-safe as [`enter`](Self::enter).
+    /// Applies the mounts. To be called before the child gives up its privileges and before it changes to its
+    /// working directory, which would otherwise stay on a mount that is covered afterwards. Async-signal-safe
+    /// like [`enter`](Self::enter).
     pub(crate) fn enter_mounts(&self) -> Result<(), Errno> {
         self.mounts.as_ref().map_or(Ok(()), ReadOnlyMounts::enter)
     }
 
-    /// Locks the calling thread in, for good and with everything it will ever start.
+    /// Drops all capabilities and applies the Landlock rules and the seccomp filter to the calling thread and
+    /// all its future descendants, permanently.
     ///
-    /// Async-signal-safe: no allocation, no lock, no panic. It must be the last thing before
-    /// `execve`, after `no_new_privs`, and the descriptor of the rule set must still be open.
+    /// Async-signal-safe: no allocation, no lock, no panic. Must be called last before `execve`, after
+    /// `no_new_privs` is set, while the descriptor of the rule set is still open.
     pub(crate) fn enter(&self) -> Result<(), StartFailure> {
         drop_capabilities()?;
         if let Some(ruleset) = &self.ruleset {
@@ -61,18 +67,19 @@ impl Confinement {
         if self.filter_length == 0 {
             return Ok(());
         }
-        // `sock_filter` of seccompiler has the layout of the kernel's; the kernel only reads it.
+        // seccompiler's `sock_filter` has the layout of the kernel's `struct sock_filter`, which the kernel
+        // only reads.
         let program =
             libc::sock_fprog { len: self.filter_length, filter: self.filter.as_ptr().cast_mut().cast() };
-        // SAFETY: the program points to `len` live instructions for the length of the call.
+        // SAFETY: the program points to `len` instructions that live during the call.
         check(StartStep::Seccomp, unsafe {
             libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
         })
     }
 }
 
-/// Gives up what root or a fresh user namespace brought. With `no_new_privs` an `execve` can't
-/// bring it back, not even for user 0.
+/// Drops the capabilities that come from root or from a new user namespace. Because `no_new_privs` is set,
+/// `execve` can't restore them, not even for user 0.
 fn drop_capabilities() -> Result<(), StartFailure> {
     #[repr(C)]
     struct CapabilityHeader {
@@ -83,7 +90,7 @@ fn drop_capabilities() -> Result<(), StartFailure> {
     const VERSION: u32 = 0x2008_0522;
     let header = CapabilityHeader { version: VERSION, pid: 0 };
     let none = [0_u32; 6];
-    // SAFETY: both point to live memory of the sizes that this version prescribes.
+    // SAFETY: both pointers are to live memory of the sizes that this version requires.
     check(StartStep::NoNewPrivileges, unsafe {
         libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr())
     })
@@ -93,10 +100,10 @@ fn check(step: StartStep, result: libc::c_long) -> Result<(), StartFailure> {
     if result == 0 { Ok(()) } else { Err((step, last_error())) }
 }
 
-/// The Landlock ABI of the kernel, or why there is none.
+/// Returns the Landlock ABI of the kernel, or the error if Landlock is unavailable.
 pub(crate) fn landlock_abi() -> Result<i64, Errno> {
     const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
-    // SAFETY: with this flag the kernel wants a null pointer and size 0, and makes nothing.
+    // SAFETY: with this flag the kernel expects a null pointer and size 0, and creates nothing.
     let result = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -108,21 +115,22 @@ pub(crate) fn landlock_abi() -> Result<i64, Errno> {
     if result > 0 { Ok(result) } else { Err(last_error()) }
 }
 
-/// Whether the kernel can filter system calls and answer them with an error number.
+/// Checks that the kernel can filter system calls and make them fail with an error number.
 pub(crate) fn seccomp_available() -> Result<(), Errno> {
     let action: u32 = libc::SECCOMP_RET_ERRNO;
-    // SAFETY: the kernel reads one u32 that lives through the call.
+    // SAFETY: the kernel reads a single u32 that lives during the call.
     let result =
         unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
     if result == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// Makes a child in these namespaces that ends at once: the only sure way to know whether we may.
+/// Checks that we may create these namespaces, by forking a child in them. Settings alone don't tell, because
+/// containers and security modules may forbid it.
 pub(crate) fn try_namespaces(flags: libc::c_int) -> Result<(), Errno> {
     try_in_namespaces(flags, || Ok(()))
 }
 
-/// Whether a child in a mount namespace of its own may make all mounts read-only.
+/// Checks that a child in a mount namespace of its own may make all mounts read-only.
 pub(crate) fn try_read_only_mounts(flags: libc::c_int) -> Result<(), Errno> {
     let mounts = ReadOnlyMounts::all_but(Vec::new())?;
     try_in_namespaces(flags, || mounts.enter())
@@ -136,7 +144,7 @@ fn try_in_namespaces(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Er
 fn wait_for_success(child: &ForkedChild) -> Result<(), Errno> {
     let pidfd = WaitId::PidFd(child.pidfd.as_fd());
     let status = rustix::process::waitid(pidfd, WaitIdOptions::EXITED)?;
-    // No status means that someone else of this process has reaped it: the answer is lost.
+    // Without a status, other code in this process has reaped the child, and the result is lost.
     match status.and_then(|status| status.exit_status()) {
         Some(0) => Ok(()),
         Some(errno) => Err(Errno::from_raw_os_error(errno)),
@@ -152,9 +160,9 @@ mod tests {
     use super::*;
     use crate::containment::user_namespace_flag;
 
-    /// Landlock can't prevent this before Linux 6.2.
+    /// Landlock can't prevent truncation before Linux 6.2.
     #[test]
-    fn read_only_mounts_keep_files_from_being_cut_to_length_zero() {
+    fn read_only_mounts_keep_files_from_being_truncated() {
         let folder = tempfile::tempdir().unwrap();
         let [inside, outside] = ["inside", "outside"].map(|name| {
             std::fs::create_dir(folder.path().join(name)).unwrap();
@@ -164,20 +172,20 @@ mod tests {
         });
         let inside_folder = std::fs::File::open(folder.path().join("inside")).unwrap();
         let mounts = ReadOnlyMounts::all_but(vec![inside_folder.into()]).unwrap();
-        let cut = |file: &CString| {
+        let truncate = |file: &CString| {
             try_in_namespaces(libc::CLONE_NEWNS | user_namespace_flag(), || {
                 mounts.enter()?;
                 // SAFETY: the path is NUL-terminated.
                 if unsafe { libc::truncate(file.as_ptr(), 0) } == 0 { Ok(()) } else { Err(last_error()) }
             })
         };
-        assert_eq!(cut(&outside), Err(Errno::ROFS));
-        assert_eq!(cut(&inside), Ok(()));
+        assert_eq!(truncate(&outside), Err(Errno::ROFS));
+        assert_eq!(truncate(&inside), Ok(()));
         assert_eq!(std::fs::read_to_string(folder.path().join("outside/file")).unwrap(), "content");
     }
 
     #[test]
-    fn another_folder_in_the_place_of_a_writable_tree_is_noticed() {
+    fn a_writable_tree_that_was_replaced_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [tree, moved] = ["tree", "moved"].map(|name| folder.path().join(name));
         std::fs::create_dir(&tree).unwrap();

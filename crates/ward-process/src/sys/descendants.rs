@@ -1,7 +1,8 @@
-//! Finding the descendants of a process and signalling each, without allocating.
+//! Finds and signals the descendants of a process without allocating.
 //!
-//! A number read from `/proc` may already belong to somebody else. So each is pinned by a pidfd
-//! first, and signalled only if the pinned process still has the parent it was found under.
+//! A pid that was read from `/proc` may belong to another process a moment later. Each pid is therefore
+//! pinned by a pidfd first, and the process is signalled only if it still has the parent under which it was
+//! found.
 
 use std::os::fd::AsFd;
 
@@ -9,10 +10,10 @@ use rustix::process::Signal;
 
 use super::procfs::{ProcRoot, ProcessStat, open_pidfd};
 
-/// How many members one round can see; what is beyond comes in the next round.
+/// Number of processes that one scan can hold. Further members are found by the next scan.
 const MAX_SCANNED: usize = 16_384;
 
-/// Room for one round, made before it is needed.
+/// The buffers for scanning the descendants of a process, allocated before they are needed.
 pub(crate) struct DescendantScan {
     found: Box<[ScannedProcess]>,
     environment: Box<[u8]>,
@@ -25,7 +26,7 @@ struct ScannedProcess {
 }
 
 impl ScannedProcess {
-    /// Whether it has the parent it was found under, or has been left to `root`.
+    /// Returns true if the process still has the parent under which it was found, or was adopted by `root`.
     fn is_below(self, root: i32, stat: ProcessStat) -> bool {
         stat.parent == self.parent || stat.parent == root
     }
@@ -35,15 +36,16 @@ impl DescendantScan {
     pub(crate) fn new() -> Self {
         Self {
             found: vec![ScannedProcess::default(); MAX_SCANNED].into_boxed_slice(),
-            // The marker is the first variable of the environment that we give.
+            // The marker is the first variable in the environment of our programs, so the first page is
+            // enough.
             environment: vec![0; 4096].into_boxed_slice(),
         }
     }
 
-    /// Signals every living descendant of `root`, but not `root`. Returns how many there were.
+    /// Signals every living descendant of `root`, but not `root` itself, and returns their number.
     ///
-    /// `root_lives` is asked once all are known: if it says no, the number may have been somebody
-    /// else's all along, and nobody is signalled.
+    /// `root_lives` is called after the scan. If it returns false, the pid may have belonged to another
+    /// process during the scan, and no process is signalled.
     pub(crate) fn signal_descendants(
         &mut self,
         proc: &ProcRoot,
@@ -59,8 +61,9 @@ impl DescendantScan {
         members.iter().filter(|member| signal_member(proc, **member, root, signals)).count()
     }
 
-    /// Calls `visit` with every descendant of `root`, zombies included, and with what tells from its state whether it
-    /// still is one. As above, nobody is visited unless `root_lives`.
+    /// Calls `visit` with every descendant of `root`, including zombies, and with a function that checks from
+    /// a newer stat whether the process is still a descendant. As above, no process is visited unless
+    /// `root_lives`.
     pub(crate) fn each_descendant(
         &mut self,
         proc: &ProcRoot,
@@ -77,17 +80,18 @@ impl DescendantScan {
         }
     }
 
-    /// The numbers of every living descendant of `root`.
+    /// Returns the pids of all living descendants of `root`.
     pub(crate) fn descendants(&mut self, proc: &ProcRoot, root: i32) -> Vec<i32> {
         let count = self.collect(proc, root);
         let members = self.found.get(..count).unwrap_or_default().iter().map(|member| member.pid);
         members.filter(|pid| proc.stat(*pid).is_ok_and(ProcessStat::is_alive)).collect()
     }
 
-    /// Signals every living process that was given `marker`, wherever it hangs in the tree.
+    /// Signals every living process that has `marker` in its environment, whatever its parent, and returns
+    /// their number.
     pub(crate) fn signal_marked(&mut self, proc: &ProcRoot, marker: &[u8], signals: &[Signal]) -> usize {
         let mut count = 0;
-        // An unreadable /proc shows no process; nothing can be signalled then.
+        // If /proc can't be read, no process can be found or signalled.
         let _ = proc.each_process(|pid| {
             let Ok(pidfd) = open_pidfd(pid) else { return };
             let alive = proc.stat(pid).is_ok_and(ProcessStat::is_alive);
@@ -99,11 +103,13 @@ impl DescendantScan {
         count
     }
 
-    /// Breadth first, so that the whole tree is known before its first member is touched.
+    /// Collects the descendants breadth-first, so that the whole tree is known before its first member is
+    /// signalled.
     fn collect(&mut self, proc: &ProcRoot, root: i32) -> usize {
         let (mut count, mut next, mut parent) = (0, 0, root);
         loop {
-            // A process that ended meanwhile has left its children to `root`: the next round sees them.
+            // If a process ended meanwhile, `root` has adopted its children, and the next scan finds them
+            // there.
             let _ = proc.each_child(parent, |pid| {
                 if let Some(slot) = self.found.get_mut(count) {
                     *slot = ScannedProcess { pid, parent };
@@ -122,16 +128,16 @@ impl DescendantScan {
 fn signal_member(proc: &ProcRoot, member: ScannedProcess, root: i32, signals: &[Signal]) -> bool {
     let Ok(pidfd) = open_pidfd(member.pid) else { return false };
     let Ok(stat) = proc.stat(member.pid) else { return false };
-    let is_meant = member.is_below(root, stat) && stat.is_alive();
-    if is_meant {
+    let is_member = member.is_below(root, stat) && stat.is_alive();
+    if is_member {
         send_signals(pidfd.as_fd(), signals);
     }
-    is_meant
+    is_member
 }
 
 fn send_signals(pidfd: std::os::fd::BorrowedFd<'_>, signals: &[Signal]) {
     for signal in signals {
-        // It can only fail because the process has ended, which is what we want.
+        // Fails if the process has ended meanwhile, which is fine.
         let _ = rustix::process::pidfd_send_signal(pidfd, *signal);
     }
 }

@@ -1,11 +1,12 @@
-//! The keeper: a small process that every orphan of the tree falls back to.
+//! The keeper: a small process per tree that adopts and reaps the tree's orphans.
 //!
-//! It forks the program, reaps whatever ends, tells how the program itself ended, and leaves when it
-//! has no child left; so its pidfd becomes readable exactly when the tree is empty. In a PID namespace
-//! it is init, whose death the rest does not survive; elsewhere it is a child subreaper.
+//! The keeper forks the program, reaps members that end, reports the exit of the program itself, and exits
+//! when it has no child left. Its pidfd therefore becomes readable exactly when the tree is empty. In a PID
+//! namespace the keeper is init, and the kernel kills all members when it ends; elsewhere it is a child
+//! subreaper.
 //!
-//! It never executes another image and never allocates, keeps the supervisor's identity, and can't be
-//! traced by what it keeps.
+//! The keeper never calls `execve`, never allocates, keeps the supervisor's identity, and can't be traced by
+//! members.
 
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
@@ -25,53 +26,54 @@ use super::fork::{ForkOptions, ForkedChild, exit_child, fork};
 use super::last_error;
 use super::procfs::ProcRoot;
 
-/// What the keeper is, and so how it ends its tree when the supervisor has gone.
+/// The role of a keeper, which decides how it kills its tree when the supervisor is gone.
 pub(crate) enum KeeperRole {
     /// Init of a PID namespace.
     Init,
     /// Child subreaper that walks its descendants.
     Subreaper,
-    /// Child subreaper outside of the tree's cgroup, whose kill it survives to hold those who left it.
+    /// Child subreaper outside of the tree's cgroup. It survives the kill of the group and adopts escapees.
     BesideCgroup {
-        /// The program is born there.
+        /// Directory of the cgroup in which the program is created.
         directory: OwnedFd,
-        /// Its `cgroup.kill`.
+        /// Handle on `cgroup.kill` of that cgroup.
         kill: OwnedFd,
     },
 }
 
-/// Everything the keeper needs, made before the fork.
+/// Everything that the keeper needs, allocated before the fork.
 pub(crate) struct Keeper {
     pub(crate) role: KeeperRole,
-    /// Where to wait before the program is made.
+    /// Barrier to wait at before the program is forked.
     pub(crate) barrier: Option<BarrierWaiter>,
-    /// Where the program waits until we have let go of its streams and of the pipe that tells of its
-    /// start. One that may stop us could otherwise keep the supervisor waiting.
+    /// Barrier at which the program waits until the keeper has closed the program's streams and the start
+    /// pipe. A program that may send `SIGSTOP` to the keeper could otherwise keep these open and so block the
+    /// supervisor.
     pub(crate) program_barrier: Option<StartBarrier>,
     pub(crate) program: PreparedProgram,
-    /// How the program ended is written here, for whoever still listens.
+    /// Pipe to which the exit of the program is written.
     pub(crate) status: OwnedFd,
-    /// Its other end is held by the supervisor; end of file means that the supervisor has gone.
+    /// Pipe whose other end the supervisor holds. End of file means that the supervisor is gone.
     pub(crate) liveness_pipe: Option<OwnedFd>,
     pub(crate) proc: Arc<ProcRoot>,
-    pub(crate) sweep: DescendantScan,
+    pub(crate) scan: DescendantScan,
     pub(crate) null: [OwnedFd; 3],
 }
 
-/// The name in `/proc/PID/comm`, for people. Any program can have the same: nothing relies on it.
+/// Name in `/proc/PID/comm`, for people. Nothing relies on it, because any program can use the same name.
 const NAME: &std::ffi::CStr = c"ward-keeper";
 
-/// Between two strikes at members that have outlived the supervisor.
+/// Time between two attempts to kill members after the supervisor is gone.
 const KILL_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// Makes a keeper, which makes the program.
+/// Forks a keeper, which then forks the program.
 pub(crate) fn spawn(
-    birth: ForkOptions<'_>,
+    options: ForkOptions<'_>,
     keeper: Keeper,
     confinement: Option<&Confinement>,
 ) -> Result<ForkedChild, Errno> {
-    // SAFETY: a keeper only makes system calls on what it was given.
-    unsafe { fork(birth, || run_keeper(keeper, confinement)) }
+    // SAFETY: the keeper only makes system calls on prepared data.
+    unsafe { fork(options, || run_keeper(keeper, confinement)) }
 }
 
 fn run_keeper(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
@@ -79,28 +81,29 @@ fn run_keeper(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallib
         Ok(signals) => signals,
         Err(errno) => return child::report_failure(&keeper.program, StartStep::Keeper, errno),
     };
-    if keeper.barrier.is_some_and(|gate| !gate.wait_for_release()) {
+    if keeper.barrier.is_some_and(|barrier| !barrier.wait_for_release()) {
         return exit_child(1);
     }
     let program = &keeper.program;
-    let birth = match &keeper.role {
+    let options = match &keeper.role {
         KeeperRole::BesideCgroup { directory, .. } => {
             ForkOptions { cgroup: Some(directory.as_fd()), ..ForkOptions::default() }
         }
         KeeperRole::Init | KeeperRole::Subreaper => ForkOptions::default(),
     };
-    let leader = match child::spawn_leader(birth, program, confinement) {
+    let leader = match child::spawn_leader(options, program, confinement) {
         Ok(forked) => forked,
         Err(errno) => return child::report_failure(program, StartStep::Keeper, errno),
     };
-    let retired = release_inherited(&keeper, signals.as_fd());
-    if retired.and_then(|()| keeper.program_barrier.take().map_or(Ok(()), StartBarrier::release)).is_err() {
+    let released = release_inherited(&keeper, signals.as_fd());
+    if released.and_then(|()| keeper.program_barrier.take().map_or(Ok(()), StartBarrier::release)).is_err() {
         return exit_child(1);
     }
     supervise_tree(&mut keeper, signals.as_fd(), leader.pid.as_raw_nonzero().get())
 }
 
-/// Before the program is forked: reap orphans, be nobody's debugging target, hear signals.
+/// Prepares the keeper before the program is forked: it adopts orphans, can't be traced and receives signals
+/// through a signalfd.
 fn prepare_keeper(keeper: &Keeper) -> Result<OwnedFd, Errno> {
     if let Some(maps) = &keeper.program.identity_maps {
         child::map_identity(maps)?;
@@ -116,8 +119,8 @@ fn prepare_keeper(keeper: &Keeper) -> Result<OwnedFd, Errno> {
     open_signalfd()
 }
 
-/// Inside a PID namespace `/proc` should speak of it. Where a container forbids that, programs see
-/// the outer numbers, which hurts nobody but the curious.
+/// Mounts a `/proc` that shows the new PID namespace. A container may forbid the mount; then programs see the
+/// pids of the outer namespace, which is harmless.
 fn mount_own_proc() {
     let private = rustix::mount::MountPropagationFlags::REC | rustix::mount::MountPropagationFlags::PRIVATE;
     if rustix::mount::mount_change(c"/", private).is_ok() {
@@ -126,10 +129,11 @@ fn mount_own_proc() {
     }
 }
 
-/// Signals are blocked since the fork, so that they queue up here even for an init.
+/// Opens a signalfd for `SIGCHLD` and `SIGTERM`. Both have been blocked since the fork, so they are queued
+/// here, even for an init, for which the kernel otherwise discards unhandled signals.
 fn open_signalfd() -> Result<OwnedFd, Errno> {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the set is live memory of the right type; signalfd only reads it.
+    // SAFETY: the set is live memory of the right type, and signalfd only reads it.
     let fd = unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
@@ -139,16 +143,17 @@ fn open_signalfd() -> Result<OwnedFd, Errno> {
     if fd < 0 {
         return Err(last_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: the descriptor is new, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// After the fork: hold on to nothing of the program's or the supervisor's.
+/// Closes everything that the keeper inherited from the supervisor or shares with the program, after the
+/// program is forked.
 fn release_inherited(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     child::connect_stdio(&keeper.null)?;
     let _ = rustix::process::chdir(c"/");
     let kill = if let KeeperRole::BesideCgroup { kill, .. } = &keeper.role { kill.as_raw_fd() } else { -1 };
-    let life = keeper.liveness_pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    let liveness = keeper.liveness_pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     let [reader, writer] = keeper.program_barrier.as_ref().map_or([-1; 2], StartBarrier::descriptors);
     child::close_all_but(&mut [
         reader,
@@ -157,7 +162,7 @@ fn release_inherited(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Err
         keeper.status.as_raw_fd(),
         keeper.proc.as_ref().as_fd().as_raw_fd(),
         kill,
-        life,
+        liveness,
     ])
 }
 
@@ -177,48 +182,50 @@ fn supervise_tree(keeper: &mut Keeper, signals: BorrowedFd<'_>, leader: i32) -> 
     }
 }
 
-/// Waits for a signal or the end of the supervisor. Returns whether the supervisor has gone.
+/// Waits for a signal or the end of the supervisor. Returns true if the supervisor is gone.
 fn wait_for_event(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -> bool {
     let signals = PollFd::from_borrowed_fd(signals, PollFlags::IN);
-    // Interrupted or not, the caller looks for itself.
+    // Errors such as EINTR are harmless, because the caller checks everything after each wake-up.
     match &keeper.liveness_pipe {
-        Some(life) if !supervisor_gone => {
-            let mut waiting = [signals, PollFd::new(life, PollFlags::IN)];
+        Some(pipe) if !supervisor_gone => {
+            let mut waiting = [signals, PollFd::new(pipe, PollFlags::IN)];
             let _ = rustix::event::poll(&mut waiting, None);
-            waiting.get(1).is_some_and(|life| !life.revents().is_empty())
+            waiting.get(1).is_some_and(|pipe| !pipe.revents().is_empty())
         }
-        life => {
-            // The end of file stays readable: waiting for it again would be no waiting.
-            let timeout = life.as_ref().map(|_| &KILL_RETRY);
+        pipe => {
+            // A pipe at its end stays readable, so polling it again would return at once. A timeout repeats
+            // the kill.
+            let timeout = pipe.as_ref().map(|_| &KILL_RETRY);
             let _ = rustix::event::poll(&mut [signals], timeout);
             supervisor_gone
         }
     }
 }
 
-/// Empties the queue. Returns whether the supervisor asked for a polite end.
+/// Reads all queued signals. Returns true if there was a `SIGTERM`, by which the supervisor asks the tree to
+/// end.
 fn drain_signals(signals: BorrowedFd<'_>) -> bool {
-    let mut asked = false;
+    let mut terminated = false;
     let mut information = [0_u8; size_of::<libc::signalfd_siginfo>()];
     while rustix::io::read(signals, &mut information).is_ok_and(|length| length == information.len()) {
         let [a, b, c, d, ..] = information;
-        asked |= u32::from_ne_bytes([a, b, c, d]) == libc::SIGTERM.cast_unsigned();
+        terminated |= u32::from_ne_bytes([a, b, c, d]) == libc::SIGTERM.cast_unsigned();
     }
-    asked
+    terminated
 }
 
 fn signal_namespace() {
     for signal in [libc::SIGTERM, libc::SIGCONT] {
-        // SAFETY: kill takes two numbers; -1 is everyone in this namespace but its init.
+        // SAFETY: kill takes two numbers; -1 means every process in this namespace except its init.
         unsafe { libc::kill(-1, signal) };
     }
 }
 
-/// Reaps what has ended; true when no child is left.
+/// Reaps all children that have ended. Returns true if no child is left.
 fn reap_all(keeper: &Keeper, leader: i32) -> bool {
     loop {
         let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: the structure is live, writable, and valid when all zero.
+        // SAFETY: the structure is live and writable, and all zeros is a valid value.
         let (result, information) = unsafe {
             let flags = libc::WEXITED | libc::WNOHANG;
             let result = libc::waitid(libc::P_ALL, 0, information.as_mut_ptr(), flags);
@@ -227,7 +234,7 @@ fn reap_all(keeper: &Keeper, leader: i32) -> bool {
         if result < 0 {
             return last_error() == Errno::CHILD;
         }
-        // SAFETY: waitid filled these members, or left them zero.
+        // SAFETY: waitid filled in these fields or left them zero.
         let (pid, status) = unsafe { (information.si_pid(), information.si_status()) };
         if pid == 0 {
             return false;
@@ -238,11 +245,11 @@ fn reap_all(keeper: &Keeper, leader: i32) -> bool {
     }
 }
 
-/// Eight bytes, little-endian: `si_code` and `si_status`.
+/// Writes the program's `si_code` and `si_status` to the status pipe, as eight little-endian bytes.
 fn report_program_exit(keeper: &Keeper, code: i32, status: i32) {
     let [a, b, c, d] = code.to_le_bytes();
     let [e, f, g, h] = status.to_le_bytes();
-    // SIGPIPE is blocked; a supervisor that has gone asks nobody.
+    // If the supervisor is gone, the write fails without harm, because SIGPIPE is blocked.
     let _ = rustix::io::write(&keeper.status, &[a, b, c, d, e, f, g, h]);
 }
 
@@ -255,5 +262,5 @@ fn kill_tree(keeper: &mut Keeper) {
         KeeperRole::Subreaper => {}
     }
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    keeper.sweep.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);
+    keeper.scan.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);
 }

@@ -1,4 +1,4 @@
-//! Looking into `/proc` without allocating.
+//! Reads `/proc` without allocating.
 
 use std::ffi::CStr;
 use std::fmt::{self, Write as _};
@@ -12,18 +12,19 @@ use rustix::process::{Pid, PidfdFlags};
 #[derive(Debug)]
 pub(crate) struct ProcRoot(OwnedFd);
 
-/// What `/proc/PID/stat` says.
+/// The fields of `/proc/PID/stat` that this crate uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) state: u8,
     pub(crate) parent: i32,
     pub(crate) group: i32,
-    /// Clock ticks after boot; with the boot and the pid it names a process for ever.
+    /// Start time in clock ticks after boot. Together with the boot id and the pid it identifies a process
+    /// forever.
     pub(crate) start_time: u64,
 }
 
 impl ProcessStat {
-    /// A zombie has ended; only its parent has not looked yet.
+    /// Returns false for a zombie, which has ended and only waits for its parent to reap it.
     pub(crate) fn is_alive(self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
@@ -42,7 +43,7 @@ impl ProcRoot {
         parse_stat(text.get(..length).unwrap_or_default()).ok_or(Errno::INVAL)
     }
 
-    /// A file below `/proc`, from its start, as much as fits.
+    /// Reads as much of a file below `/proc` as fits into the buffer.
     pub(crate) fn read(&self, path: fmt::Arguments<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
         let file = self.open_below(path, OFlags::RDONLY)?;
         let mut length = 0;
@@ -63,15 +64,15 @@ impl ProcRoot {
         rustix::fs::openat(&self.0, name.as_c_str()?, flags | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// Whether the process was given `marker` (`NAME=value`) in its environment.
+    /// Returns true if the environment that the process was started with contains `marker` (`NAME=value`).
     pub(crate) fn has_marker(&self, pid: i32, marker: &[u8], buffer: &mut [u8]) -> bool {
         let Ok(length) = self.read(format_args!("{pid}/environ"), buffer) else { return false };
         buffer.get(..length).unwrap_or_default().split(|byte| *byte == 0).any(|entry| entry == marker)
     }
 
-    /// Calls `visit` with every process id there is.
+    /// Calls `visit` with every pid in `/proc`.
     pub(crate) fn each_process(&self, mut visit: impl FnMut(i32)) -> Result<(), Errno> {
-        // A directory handle of its own: the position in it is shared between duplicates.
+        // The directory is opened anew, because duplicates of a descriptor share the read position.
         let directory = rustix::fs::openat(
             &self.0,
             c".",
@@ -87,7 +88,7 @@ impl ProcRoot {
         each_number_in_directory(directory.as_fd(), &mut visit)
     }
 
-    /// Calls `visit` with every child of a process, whichever of its threads made it.
+    /// Calls `visit` with every child of a process, whichever of its threads forked it.
     pub(crate) fn each_child(&self, pid: i32, mut visit: impl FnMut(i32)) -> Result<(), Errno> {
         self.each_thread(pid, |thread| {
             // A thread that has just ended has no children left.
@@ -106,10 +107,11 @@ impl AsFd for ProcRoot {
     }
 }
 
-/// A pidfd for a number, valid only once the caller has checked whose number it is now.
+/// Opens a pidfd. The pid may have been reused, so the caller has to check afterwards which process it
+/// belongs to.
 pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
-    // `cgroup.procs` shows 0 for a process outside our pid namespace or on its way out; to signal 0
-    // would be to signal ourselves.
+    // `cgroup.procs` shows 0 for a process outside of our PID namespace and for one that is exiting.
+    // Signalling 0 would signal our own process group.
     let pid = if pid > 0 { Pid::from_raw(pid) } else { None };
     let pid = pid.ok_or(Errno::SRCH)?;
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
@@ -126,7 +128,7 @@ fn each_number_in_directory(directory: BorrowedFd<'_>, visit: &mut dyn FnMut(i32
     Ok(())
 }
 
-/// Numbers separated by spaces or line ends, read in pieces of any size.
+/// Calls `visit` with every number in a file of numbers that are separated by spaces or line ends.
 pub(crate) fn each_number_in_file(file: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) {
     let mut buffer = [0_u8; 4096];
     let mut number: Option<i32> = None;
@@ -152,7 +154,8 @@ pub(crate) fn each_number_in_file(file: BorrowedFd<'_>, visit: &mut dyn FnMut(i3
 }
 
 fn parse_stat(text: &[u8]) -> Option<ProcessStat> {
-    // The name is in brackets and may itself contain brackets and spaces: count from the last one.
+    // The command name is in parentheses and may itself contain parentheses and spaces, so parsing starts
+    // after the last one.
     let after = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(text.get(after + 2..)?).ok()?.split(' ');
     let state = *fields.next()?.as_bytes().first()?;
@@ -163,7 +166,7 @@ fn parse_stat(text: &[u8]) -> Option<ProcessStat> {
     Some(ProcessStat { state, parent, group, start_time })
 }
 
-/// A path on the stack.
+/// A short path on the stack, for use without allocation.
 struct ShortPath {
     bytes: [u8; 96],
     length: usize,
@@ -184,7 +187,7 @@ impl ShortPath {
 impl fmt::Write for ShortPath {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = self.length + text.len();
-        // The last byte stays zero.
+        // The last byte has to stay zero as the terminator.
         if end >= self.bytes.len() {
             return Err(fmt::Error);
         }
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_is_read_from_behind_a_name_that_tries_to_confuse() {
+    fn a_command_name_with_parentheses_does_not_confuse_the_stat_parser() {
         let text = b"42 (a) S 1 (b) R 7 9 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8123 1 1";
         assert_eq!(
             parse_stat(text),
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_below_one_is_ever_opened() {
+    fn pids_below_one_are_refused() {
         for pid in [0, -1, i32::MIN] {
             assert_eq!(open_pidfd(pid).unwrap_err(), Errno::SRCH);
         }

@@ -1,7 +1,7 @@
-//! A small process that copies a program's output into a file, up to a bound.
+//! The recorder: a small process that copies a program's output into a file, up to a limit.
 //!
-//! It is a process of its own so that output goes on being taken while the supervisor is restarted,
-//! and so that a talkative program never wakes the supervisor. It ends when the last writer has.
+//! A separate process keeps recording while the supervisor is restarted, and spares the supervisor a wake-up
+//! for every line of output. The recorder ends when the last writer has closed the stream.
 
 use std::convert::Infallible;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,21 +13,21 @@ use super::fork::{ForkOptions, ForkedChild, exit_child, fork};
 
 const TRUNCATION_NOTE: &[u8] = b"\n[output limit reached: the rest was dropped]\n";
 
-/// Makes a recorder of `from` into `file`; bytes beyond `limit` are dropped.
+/// Forks a recorder that copies `from` to `file` and drops bytes beyond `limit`.
 pub(crate) fn spawn(
     from: &OwnedFd,
     file: &OwnedFd,
     null: &[OwnedFd; 3],
     limit: u64,
 ) -> Result<ForkedChild, Errno> {
-    // SAFETY: a recorder only makes system calls on what it was given.
+    // SAFETY: the recorder only makes system calls on prepared data.
     unsafe { fork(ForkOptions::default(), || run_recorder(from, file, null, limit)) }
 }
 
 fn run_recorder(from: &OwnedFd, file: &OwnedFd, null: &[OwnedFd; 3], limit: u64) -> Infallible {
-    let kept = super::child::connect_stdio(null)
+    let released = super::child::connect_stdio(null)
         .and_then(|()| close_all_but(&mut [from.as_raw_fd(), file.as_raw_fd()]));
-    if kept.is_err() {
+    if released.is_err() {
         return exit_child(1);
     }
     let _ = rustix::thread::set_name(c"ward-recorder");
@@ -50,7 +50,7 @@ fn copy_bounded(from: &OwnedFd, file: &OwnedFd, limit: u64) -> Infallible {
             continue;
         }
         let keep = length.min(usize::try_from(room).unwrap_or(usize::MAX));
-        // A full disk is a full recording: the program must not notice either.
+        // A full disk is treated like a reached limit: reading goes on, so that the program never blocks.
         let written = write_all(file, buffer.get(..keep).unwrap_or_default()).is_ok();
         room -= keep as u64;
         if !written || keep < length {

@@ -1,10 +1,10 @@
-//! What a new process tells of its way to the program.
+//! The message by which a new process reports to its parent whether it has reached the program.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-/// A step on the way to the program, so that a failure can name it.
+/// A step between fork and `execve`, to be named if it fails.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartStep {
@@ -44,15 +44,15 @@ impl StartStep {
         Self::ALL.into_iter().find(|step| *step as u8 == byte)
     }
 
-    /// For the sentence "could not …".
+    /// Returns a verb phrase that completes "could not …".
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::UserNamespace => "enter a user namespace",
-            Self::Grouping => "start a process group of its own",
+            Self::Grouping => "create a process group",
             Self::Stdio => "connect standard input and output",
             Self::Limits => "set the resource limits",
             Self::Mounts => "make the file system read-only",
-            Self::Identity => "become the ordered user",
+            Self::Identity => "switch to the requested user",
             Self::Directory => "enter the working directory",
             Self::NoNewPrivileges => "give up new privileges",
             Self::Landlock => "restrict file access with Landlock",
@@ -64,24 +64,25 @@ impl StartStep {
     }
 }
 
-/// A step that failed, with the kernel's reason.
+/// A step that failed, with the kernel's error.
 pub(crate) type StartFailure = (StartStep, Errno);
 
-/// What came through the pipe between a new process and us.
+/// The outcome of a start, as read from the start pipe.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartOutcome {
-    /// The program runs.
+    /// `execve` has succeeded.
     Executed,
-    /// A step failed.
+    /// A step before or in `execve` has failed.
     Failed(StartFailure),
-    /// It was killed before it came to the program.
+    /// The new process was killed before it executed the program.
     Lost,
 }
 
-/// Written right before `execve`, so that an end on the way there is not taken for a start.
+/// Written right before `execve`. Without it, a child that is killed early would look like a successful
+/// start, because the pipe closes in both cases.
 pub(super) const READY: u8 = u8::MAX;
 
-/// Reads until the pipe closes, because the program runs or because its process has ended.
+/// Reads until the pipe is closed, either by `execve` or by the end of the process.
 pub(crate) fn read_start_outcome(pipe: BorrowedFd<'_>) -> Result<StartOutcome, Errno> {
     let mut message = [0_u8; 8];
     let mut length = 0;
@@ -100,7 +101,7 @@ fn parse_start_message(message: &[u8]) -> StartOutcome {
     match *message {
         [READY] => StartOutcome::Executed,
         [step, a, b, c, d] | [READY, step, a, b, c, d] => {
-            // What the child wrote is an error number; anything else would be our own mistake.
+            // The child writes a valid error number; anything else would be a bug in this crate.
             let number = i32::from_le_bytes([a, b, c, d]);
             let known = (1..4096).contains(&number);
             let errno = if known { Errno::from_raw_os_error(number) } else { Errno::IO };
@@ -115,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_message_says_that_a_program_started() {
+    fn incomplete_messages_count_as_lost() {
         let failed = StartOutcome::Failed((StartStep::Directory, Errno::NOENT));
-        let told = [StartStep::Directory as u8, 2, 0, 0, 0];
+        let message = [StartStep::Directory as u8, 2, 0, 0, 0];
         assert_eq!(parse_start_message(&[READY]), StartOutcome::Executed);
-        assert_eq!(parse_start_message(&told), failed);
-        assert_eq!(parse_start_message(&[[READY].as_slice(), &told].concat()), failed);
-        for torn in [&[][..], &told[..3], &[READY, 1], &[READY; 8], &[0]] {
-            assert_eq!(parse_start_message(torn), StartOutcome::Lost, "{torn:?}");
+        assert_eq!(parse_start_message(&message), failed);
+        assert_eq!(parse_start_message(&[[READY].as_slice(), &message].concat()), failed);
+        for incomplete in [&[][..], &message[..3], &[READY, 1], &[READY; 8], &[0]] {
+            assert_eq!(parse_start_message(incomplete), StartOutcome::Lost, "{incomplete:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reaping with the resources that were used.
+//! Waits for descriptors, and reaps a child together with its resource usage.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -10,20 +10,20 @@ use rustix::io::Errno;
 use super::last_error;
 use crate::exit::{ProcessExit, ResourceUsage};
 
-/// What is known of a child that was waited for.
+/// The outcome of an attempt to reap a process.
 pub(crate) enum ReapOutcome {
-    /// It has not ended yet.
+    /// The process has not ended yet.
     Running,
-    /// It ended, and its zombie is gone.
+    /// The process has ended and was reaped.
     Ended(ProcessExit, ResourceUsage),
-    /// It is not a child of this process, so that only its pidfd tells whether it lives.
+    /// The process is not a child of this process, so only its pidfd shows whether it is alive.
     NotOurChild,
 }
 
-/// Waits until a descriptor is readable, at most so long; `None` means without end. For a pidfd that
-/// is the end of its process. Returns whether it is.
-pub(crate) fn wait_readable(fd: BorrowedFd<'_>, at_most: Option<Duration>) -> Result<bool, Errno> {
-    let deadline = at_most.and_then(|at_most| Instant::now().checked_add(at_most));
+/// Waits until a descriptor is readable, and returns false if that takes longer than `limit`; `None` waits
+/// without limit. A pidfd becomes readable when its process ends.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, limit: Option<Duration>) -> Result<bool, Errno> {
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timeout = left.and_then(|left| Timespec::try_from(left).ok());
@@ -39,7 +39,8 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, at_most: Option<Duration>) -> Re
 pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<ReapOutcome, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both structures are live and writable, and all-zero is a valid value of either.
+    // SAFETY: both structures are live and writable, and all zeros is a valid value of both. The raw system
+    // call is used because the C library's `waitid` doesn't return the resource usage.
     let (result, info, usage) = unsafe {
         let result = libc::syscall(
             libc::SYS_waitid,
@@ -58,7 +59,7 @@ pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<ReapOutcome, Errno> {
             other => Err(other),
         };
     }
-    // SAFETY: waitid filled these members, or left them zero.
+    // SAFETY: waitid filled in these fields or left them zero.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     if pid == 0 {
         return Ok(ReapOutcome::Running);
@@ -74,7 +75,7 @@ fn usage_of(usage: &libc::rusage) -> ResourceUsage {
     ResourceUsage {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
-        // The kernel counts in KiB.
+        // `ru_maxrss` is in KiB.
         max_resident_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
     }
 }

@@ -1,4 +1,4 @@
-//! What can be done to a tree: ask, kill, freeze, look.
+//! Signals, kills and freezes a tree, and lists its members.
 
 use std::io;
 
@@ -13,13 +13,13 @@ use crate::sys::descendants::DescendantScan;
 use crate::sys::procfs::ProcRoot;
 
 impl ProcessTree {
-    /// Asks every member to end. A stopped member is continued so that it can hear it.
+    /// Sends a signal to every member. Stopped members are continued, so that they can act on the signal.
     pub fn signal(&mut self, signal: StopSignal) -> SignalReach {
         self.signal_request = Some(SignalRequest::new(signal));
         self.signal_remaining()
     }
 
-    /// Asks those whom the last [`signal_group`](Self::signal) has not reached.
+    /// Sends the signal of the last [`signal`](Self::signal) to members that it has not reached.
     pub fn signal_remaining(&mut self) -> SignalReach {
         let Some(mut request) = self.signal_request.take() else { return SignalReach::AllMembers };
         let reach = self.deliver_signal(&mut request);
@@ -33,24 +33,24 @@ impl ProcessTree {
         let (root, proc, marker) = (&self.parts.root, &*self.proc, &self.marker);
         match &mut self.control {
             TreeControl::Cgroup(group) => {
-                request.signal_members(|look| signal_group_members(group, proc, look))
+                request.signal_members(|pass| signal_group_members(group, proc, pass))
             }
-            TreeControl::CgroupWithKeeper(group, pursuit) => {
-                request.signal_members(|look| pursuit.signal_all(group, root, proc, look))
+            TreeControl::CgroupWithKeeper(group, tracker) => {
+                request.signal_members(|pass| tracker.signal_all(group, root, proc, pass))
             }
-            // The keeper passes on nothing but SIGTERM; the others reach the members one by one.
+            // The keeper forwards only SIGTERM. Other signals are sent to the members one by one.
             TreeControl::PidNamespace if request.signal() == StopSignal::Terminate => {
                 root.signal(Signal::TERM);
                 SignalReach::AllMembers
             }
             TreeControl::PidNamespace => {
-                let mut sweep = DescendantScan::new();
-                request.signal_members(|look| signal_descendants(&mut sweep, root, proc, look))
+                let mut scan = DescendantScan::new();
+                request.signal_members(|pass| signal_descendants(&mut scan, root, proc, pass))
             }
-            TreeControl::Subreaper(sweep) => {
-                request.signal_members(|look| signal_descendants(sweep, root, proc, look))
+            TreeControl::Subreaper(scan) => {
+                request.signal_members(|pass| signal_descendants(scan, root, proc, pass))
             }
-            // The kernel reaches all of a group at once.
+            // The kernel signals all members of a process group at once.
             TreeControl::ProcessGroup => {
                 for signal in [request.signal().to_kernel(), Signal::CONT] {
                     process_group::signal_group(root, proc, marker, signal);
@@ -60,65 +60,67 @@ impl ProcessTree {
         }
     }
 
-    /// Kills every member. Needs no memory and no new process, with a cgroup or a PID namespace no new
-    /// descriptor either, so that a starved machine can't prevent it. Not waited for: a tree that forks
-    /// while it is being killed may need another strike, and so may those who have left a cgroup that is
-    /// not empty.
+    /// Kills every member without waiting for their end.
+    ///
+    /// Needs no memory and no new process, and with a cgroup or a PID namespace no new descriptor either, so
+    /// it works on a machine that has run out of these. Call it again while the tree has not ended: a tree
+    /// that forks while it is being killed may need several calls, and escapees of a cgroup that is not empty
+    /// yet may too.
     pub fn kill(&mut self) {
         let root = &self.parts.root;
         match &mut self.control {
             TreeControl::Cgroup(group) => {
-                // The group is gone only together with its members.
+                // Fails only if the group was removed, and then it has no members.
                 let _ = group.kill();
             }
-            TreeControl::CgroupWithKeeper(group, pursuit) => {
-                // As for a subreaper: a program that runs as root may have stopped it.
+            TreeControl::CgroupWithKeeper(group, tracker) => {
+                // A program that runs as root may have stopped the keeper, which then could not reap members.
                 root.signal(Signal::CONT);
-                pursuit.kill(group, root, &self.proc);
+                tracker.kill(group, root, &self.proc);
             }
             TreeControl::PidNamespace => root.signal(Signal::KILL),
-            TreeControl::Subreaper(sweep) => {
-                // A member may have stopped the subreaper, which then could not notice the end.
+            TreeControl::Subreaper(scan) => {
+                // A member may have stopped the keeper, which then could not reap members.
                 root.signal(Signal::CONT);
                 let lives = || !root.has_ended();
-                sweep.signal_descendants(&self.proc, root.pid(), lives, &[Signal::KILL]);
+                scan.signal_descendants(&self.proc, root.pid(), lives, &[Signal::KILL]);
             }
             TreeControl::ProcessGroup => {
                 process_group::signal_group(root, &self.proc, &self.marker, Signal::KILL);
-                // It may have gone to another group of its session.
+                // The program itself may have moved to another process group of its session.
                 root.signal(Signal::KILL);
             }
         }
     }
 
-    /// Stops every member that is in the tree's cgroup, without its consent. Only a cgroup can.
+    /// Freezes every member that is in the tree's cgroup. Members can't prevent it.
     ///
     /// # Errors
-    /// With `Unsupported` where there is no cgroup.
+    /// Fails with `Unsupported` if the tree has no cgroup.
     pub fn freeze(&self) -> io::Result<()> {
         self.set_freezer_state(FreezerState::Frozen)
     }
 
-    /// Lets every member go on after a [`freeze`](Self::freeze).
+    /// Thaws every member after a [`freeze`](Self::freeze).
     ///
     /// # Errors
-    /// With `Unsupported` where there is no cgroup.
+    /// Fails with `Unsupported` if the tree has no cgroup.
     pub fn thaw(&self) -> io::Result<()> {
         self.set_freezer_state(FreezerState::Thawed)
     }
 
-    fn set_freezer_state(&self, motion: FreezerState) -> io::Result<()> {
+    fn set_freezer_state(&self, state: FreezerState) -> io::Result<()> {
         match &self.control {
             TreeControl::Cgroup(group) | TreeControl::CgroupWithKeeper(group, _) => {
-                group.set_freezer_state(motion)
+                group.set_freezer_state(state)
             }
             TreeControl::PidNamespace | TreeControl::Subreaper(_) | TreeControl::ProcessGroup => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be frozen"))
+                Err(io::Error::new(io::ErrorKind::Unsupported, "only a tree in a cgroup can be frozen"))
             }
         }
     }
 
-    /// The numbers of all members, as of a moment ago.
+    /// Returns the pids of all members. The list may be out of date at once.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
         let root = &self.parts.root;
@@ -141,18 +143,18 @@ impl ProcessTree {
     }
 }
 
-pub(super) fn signal_group_members(group: &Cgroup, proc: &ProcRoot, look: &mut SignalPass<'_>) {
+pub(super) fn signal_group_members(group: &Cgroup, proc: &ProcRoot, pass: &mut SignalPass<'_>) {
     for pid in group.processes() {
-        look.signal_once(proc, pid, |_| group.contains(proc, pid));
+        pass.signal_once(proc, pid, |_| group.contains(proc, pid));
     }
 }
 
 pub(super) fn signal_descendants(
-    sweep: &mut DescendantScan,
+    scan: &mut DescendantScan,
     root: &RootHandle,
     proc: &ProcRoot,
-    look: &mut SignalPass<'_>,
+    pass: &mut SignalPass<'_>,
 ) {
     let lives = || !root.has_ended();
-    sweep.each_descendant(proc, root.pid(), lives, |pid, is_member| look.signal_once(proc, pid, is_member));
+    scan.each_descendant(proc, root.pid(), lives, |pid, is_member| pass.signal_once(proc, pid, is_member));
 }

@@ -1,4 +1,4 @@
-//! Noticing the end of a tree, and what there is to do after it.
+//! Detects the end of a tree and cleans up after it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,15 +16,15 @@ use crate::output::StreamCapture;
 use crate::sys::procfs::{ProcessStat, open_pidfd};
 use crate::sys::wait::reap;
 
-/// How long recorders may take to write the last words of a tree that is gone. One that takes longer
-/// is held by somebody outside of the tree, or hangs.
+/// Time that recorders get to write the last output after the end of their tree. A recorder that takes longer
+/// hangs, or its stream is held open by a process outside of the tree.
 const RECORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl ProcessTree {
-    /// How the ordered program itself ended, which may be long before its tree does.
+    /// Returns the exit of the spawned program, which may come long before the end of its tree.
     ///
     /// # Errors
-    /// When the kernel refuses to say.
+    /// Fails if the kernel refuses to report the state of the program.
     pub fn program_exit(&mut self) -> io::Result<Option<ProcessExit>> {
         match &mut self.parts.keeper {
             Some(keeper) => Ok(keeper.program_exit()),
@@ -32,12 +32,13 @@ impl ProcessTree {
         }
     }
 
-    /// The end of the tree, once no member is left. Never waits: recorders may still be writing the
-    /// last words, and temporary files be there, until [`Tree::wait`], [`crate::Supervisor::stop`] or
-    /// the drop of the handle has seen to them.
+    /// Returns the end of the tree once no member is left. Never waits. Recorders may still be writing, and
+    /// temporary files may still exist, until [`ProcessTree::wait`], [`crate::Supervisor::stop`] or dropping
+    /// the handle has finished them.
     ///
     /// # Errors
-    /// When the kernel refuses to say whether it lives. It is never taken for ended then.
+    /// Fails if the kernel refuses to report whether the tree is alive. The tree is not considered ended
+    /// then.
     pub fn poll_ended(&mut self) -> io::Result<Option<TreeExit>> {
         cleanup::reap_pending();
         if self.ended.is_some() {
@@ -45,7 +46,7 @@ impl ProcessTree {
             return Ok(self.ended);
         }
         self.parts.readiness.drain_timer();
-        // Before anything else: what is not looked at goes on being news.
+        // The cgroup is read first in any case, because its descriptor stays ready until it has been read.
         let populated = self.control.group().map_or(Ok(false), Cgroup::is_populated)?;
         let Some((root_exit, usage)) = self.poll_root()? else { return Ok(None) };
         if populated || !self.is_empty_without_root(root_exit) {
@@ -53,7 +54,7 @@ impl ProcessTree {
             return Ok(None);
         }
         let exit = match &mut self.parts.keeper {
-            // A keeper that was killed before it could tell went down with its tree.
+            // A keeper that was killed before it could report the exit was killed together with its tree.
             Some(keeper) => keeper.program_exit().unwrap_or(match root_exit {
                 ProcessExit::Signal(signal) => ProcessExit::Signal(signal),
                 ProcessExit::Code(_) | ProcessExit::Unknown => ProcessExit::Unknown,
@@ -64,14 +65,17 @@ impl ProcessTree {
         Ok(self.ended)
     }
 
-    /// For when a kill has had all its time: the end of a tree of which only dead are left. A tracer outside that never
-    /// asks for them keeps them from being reaped, and so their keeper from leaving; it can't keep the tree by that.
+    /// Ends a tree whose members are all zombies, and returns its end. To be called when a kill has had
+    /// enough time.
+    ///
+    /// A tracer outside of the tree that never waits for its tracees keeps them from being reaped, and so
+    /// keeps the keeper from exiting (see `ptrace(2)`). It must not be able to keep the tree from ending.
     pub fn end_if_only_zombies(&mut self) -> Option<TreeExit> {
         let is_empty =
             self.control.group().map_or(Ok(false), Cgroup::is_populated).is_ok_and(|members| !members);
-        // Where nothing can be looked at, nobody seems to live.
-        let can_look = self.proc.stat(self.parts.root.pid()).is_ok();
-        if self.ended.is_none() && is_empty && can_look && self.processes().is_empty() {
+        // If /proc can't be read, living members would be overlooked.
+        let can_read_proc = self.proc.stat(self.parts.root.pid()).is_ok();
+        if self.ended.is_none() && is_empty && can_read_proc && self.processes().is_empty() {
             self.parts.root.signal(Signal::KILL);
             self.mark_ended(TreeExit { exit: ProcessExit::Unknown, usage: ResourceUsage::default() });
         }
@@ -85,7 +89,7 @@ impl ProcessTree {
             process_group::signal_group(&self.parts.root, &self.proc, &self.marker, Signal::KILL);
         }
         match self.parts.root.poll(&self.proc)? {
-            // Nobody may keep a tree by that; it is reaped when its tracer is gone.
+            // A tracer must not keep the tree from ending. The root is reaped later, when its tracer is gone.
             None if self.parts.root.is_held_by_tracer() => {
                 Ok(Some((ProcessExit::Unknown, ResourceUsage::default())))
             }
@@ -94,32 +98,34 @@ impl ProcessTree {
         }
     }
 
-    /// Where a cgroup says that somebody is left, nobody else is asked.
+    /// Returns true if no member is left after the end of the root, apart from members of the cgroup, which
+    /// the caller has checked. Kills marked members of a tree that has lost its keeper.
     fn is_empty_without_root(&mut self, root_exit: ProcessExit) -> bool {
         match &mut self.control {
             TreeControl::Cgroup(_) | TreeControl::PidNamespace => true,
             TreeControl::ProcessGroup => {
                 process_group::group_members(&self.parts.root, &self.proc, &self.marker).is_empty()
             }
-            // It left of its own accord, which it does only without children.
+            // The keeper exited by itself, which it does only when it has no children.
             TreeControl::Subreaper(_) | TreeControl::CgroupWithKeeper(..)
                 if root_exit == ProcessExit::Code(0) =>
             {
                 true
             }
-            TreeControl::CgroupWithKeeper(_, pursuit) => pursuit.kill_marked(&self.proc, &self.marker) == 0,
-            TreeControl::Subreaper(sweep) => {
-                sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0
+            TreeControl::CgroupWithKeeper(_, tracker) => tracker.kill_marked(&self.proc, &self.marker) == 0,
+            TreeControl::Subreaper(scan) => {
+                scan.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0
             }
         }
     }
 
-    /// Members are left without their root.
+    /// Watches the members that are left after the end of the root, and kills them if the keeper was killed.
     fn watch_members_without_root(&mut self, root_exit: ProcessExit) -> Result<(), Errno> {
         let had_keeper =
             self.parts.keeper.is_some() || matches!(self.control, TreeControl::CgroupWithKeeper(..));
         if had_keeper && root_exit != ProcessExit::Code(0) {
-            // A keeper leaves only after its tree: somebody has killed it, perhaps to outlive us.
+            // A keeper exits by itself only after its tree. It was killed, perhaps by a member that wants to
+            // outlive us.
             self.kill();
         }
         match self.parts.root.pidfd() {
@@ -131,7 +137,7 @@ impl ProcessTree {
     fn mark_ended(&mut self, ended: TreeExit) {
         reap_stray_children(self);
         if let Some(group) = self.control.group() {
-            // If it does not work yet, it is tried again when this handle is dropped, and after.
+            // If the removal fails, it is repeated when this handle is dropped and after that.
             let _ = group.remove();
         }
         self.parts.recorders.iter().for_each(crate::output::OutputRecorder::resume);
@@ -141,20 +147,23 @@ impl ProcessTree {
         self.ended = Some(ended);
     }
 
-    /// Whether the subreaper that held the tree is gone, as it is after its tree, or when somebody has killed it.
+    /// Returns true if the keeper of a tree without PID namespace has ended, because its tree has ended or
+    /// because it was killed.
     pub(crate) fn has_lost_keeper(&self) -> bool {
         matches!(self.control, TreeControl::Subreaper(_) | TreeControl::CgroupWithKeeper(..))
             && self.parts.root.has_ended()
     }
 
-    /// Waits for the end of the tree, at most so long; `None` means without end. Captured output is
-    /// taken meanwhile. After the end recordings are complete, unless their recorder hangs for longer
-    /// than a second or for as long as may be waited, and temporary files are gone.
+    /// Waits for the end of the tree and reads captured output meanwhile. Returns `None` if the tree has not
+    /// ended within `limit`; without a limit it waits forever.
+    ///
+    /// After the end, temporary files are removed and recordings are complete, unless a recorder hangs for
+    /// longer than a second or than the rest of the limit.
     ///
     /// # Errors
-    /// When the kernel refuses to wait.
-    pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<Option<TreeExit>> {
-        let deadline = at_most.and_then(|duration| Instant::now().checked_add(duration));
+    /// Fails if the kernel refuses to wait.
+    pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<Option<TreeExit>> {
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         loop {
             let ended = self.poll_ended()?;
@@ -170,10 +179,11 @@ impl ProcessTree {
         }
     }
 
-    /// After the end: recordings and temporary files.
-    pub(crate) fn finish_recordings_and_files(&mut self, at_most: Option<Duration>) {
-        let deadline = Instant::now() + at_most.map_or(RECORDER_TIMEOUT, |left| left.min(RECORDER_TIMEOUT));
-        let may_kill = at_most.is_none_or(|left| left >= RECORDER_TIMEOUT);
+    /// Waits for the recorders of a tree that has ended, and removes its temporary files. A recorder is
+    /// killed only if it has had the whole [`RECORDER_TIMEOUT`].
+    pub(crate) fn finish_recordings_and_files(&mut self, limit: Option<Duration>) {
+        let deadline = Instant::now() + limit.map_or(RECORDER_TIMEOUT, |limit| limit.min(RECORDER_TIMEOUT));
+        let may_kill = limit.is_none_or(|limit| limit >= RECORDER_TIMEOUT);
         self.parts.recorders.retain(|recorder| {
             let finished = recorder.wait_until_finished(deadline.saturating_duration_since(Instant::now()));
             if !finished && may_kill {
@@ -191,14 +201,14 @@ impl ProcessTree {
         Ok(())
     }
 
-    fn wait_for_event(&self, at_most: Option<Duration>) -> io::Result<()> {
+    fn wait_for_event(&self, limit: Option<Duration>) -> io::Result<()> {
         let captures = [&self.parts.stdout, &self.parts.stderr];
         let pipes = captures.into_iter().flatten().filter_map(StreamCapture::readiness_fd);
         let mut fds: Vec<_> = std::iter::once(self.readiness_fd())
             .chain(pipes)
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let timeout = at_most.and_then(|left| Timespec::try_from(left).ok());
+        let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -206,22 +216,22 @@ impl ProcessTree {
     }
 }
 
-/// Reaps members that made themselves children of ours, not of their own parent (`CLONE_PARENT`), and
-/// would stay zombies for as long as we live.
+/// Reaps members that were created with `CLONE_PARENT` by the program. They are our children instead of the
+/// program's, and would stay zombies for as long as this process lives.
 fn reap_stray_children(tree: &ProcessTree) {
-    // With a keeper they became children of the keeper.
+    // With a keeper they are children of the keeper.
     if tree.parts.keeper.is_some() {
         return;
     }
     let proc = &tree.proc;
     let is_stray = |pid, stat: ProcessStat| match &tree.control {
         TreeControl::Cgroup(group) | TreeControl::CgroupWithKeeper(group, _) => group.contains(proc, pid),
-        // Not the number itself: by now it may belong to another program of ours.
+        // The root's own pid is excluded, because by now it may belong to another program of ours.
         TreeControl::ProcessGroup => stat.group == tree.parts.root.pid() && pid != stat.group,
         TreeControl::PidNamespace | TreeControl::Subreaper(_) => false,
     };
     let own = std::process::id().cast_signed();
-    // A child that can't be looked at stays a zombie, which costs a number and nothing else.
+    // A child that can't be read in /proc stays a zombie, which costs only a pid.
     let _ = proc.each_child(own, |pid| {
         if proc.stat(pid).is_ok_and(|stat| !stat.is_alive() && stat.parent == own && is_stray(pid, stat)) {
             let _ = open_pidfd(pid).and_then(|pidfd| reap(pidfd.as_fd()));

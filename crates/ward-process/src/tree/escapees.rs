@@ -1,4 +1,4 @@
-//! Going after those who have left the group of their tree.
+//! Finds, signals and kills escapees: members that have moved out of the cgroup of their tree.
 
 use rustix::process::Signal;
 
@@ -9,38 +9,39 @@ use crate::cgroup::Cgroup;
 use crate::sys::descendants::DescendantScan;
 use crate::sys::procfs::ProcRoot;
 
-/// What it takes to find the leavers of a group below their keeper.
+/// A tracker that finds escapees among the descendants of the keeper.
 pub(crate) struct EscapeeTracker {
-    sweep: DescendantScan,
-    /// Strikes that have left it to the kill of the group.
+    scan: DescendantScan,
+    /// Number of kills in a row that left the escapees alone because the group was not empty.
     deferred_kills: u32,
 }
 
-/// How many strikes in a row may wait for the group to be empty. A member that hangs in the kernel must not cover
-/// for leavers.
+/// Number of kills in a row that may wait for the group to become empty. After that, escapees are killed
+/// anyway, so that a member that hangs in the kernel can't protect them.
 const MAX_DEFERRED_KILLS: u32 = 8;
 
 impl EscapeeTracker {
     pub(crate) fn new() -> Self {
-        Self { sweep: DescendantScan::new(), deferred_kills: 0 }
+        Self { scan: DescendantScan::new(), deferred_kills: 0 }
     }
 
-    /// Asks the group first: whoever leaves it meanwhile is found below its keeper.
+    /// Signals the members of the group and then the descendants of the keeper. In this order, a member that
+    /// leaves the group in between is still found.
     pub(super) fn signal_all(
         &mut self,
         group: &Cgroup,
         keeper: &RootHandle,
         proc: &ProcRoot,
-        look: &mut SignalPass<'_>,
+        pass: &mut SignalPass<'_>,
     ) {
-        signal_group_members(group, proc, look);
-        signal_descendants(&mut self.sweep, keeper, proc, look);
+        signal_group_members(group, proc, pass);
+        signal_descendants(&mut self.scan, keeper, proc, pass);
     }
 
-    /// Kills the group, and leavers as soon as the group is empty: until then whoever walks through the dying members
-    /// only keeps them from dying.
+    /// Kills the group, and escapees as soon as the group is empty. A scan through `/proc` before that would
+    /// compete with the dying members and only delay their end.
     pub(super) fn kill(&mut self, group: &Cgroup, keeper: &RootHandle, proc: &ProcRoot) {
-        // The group is gone only together with its members.
+        // Fails only if the group was removed, and then it has no members.
         let _ = group.kill();
         if group.is_populated() == Ok(true) && self.deferred_kills < MAX_DEFERRED_KILLS {
             self.deferred_kills += 1;
@@ -48,11 +49,12 @@ impl EscapeeTracker {
         }
         self.deferred_kills = 0;
         let lives = || !keeper.has_ended();
-        self.sweep.signal_descendants(proc, keeper.pid(), lives, &[Signal::KILL]);
+        self.scan.signal_descendants(proc, keeper.pid(), lives, &[Signal::KILL]);
     }
 
-    /// Kills all who carry the mark of the tree, once the keeper is lost. Returns how many there were.
+    /// Kills all processes with the marker of the tree and returns their number. Used after the keeper was
+    /// lost.
     pub(super) fn kill_marked(&mut self, proc: &ProcRoot, marker: &[u8]) -> usize {
-        self.sweep.signal_marked(proc, marker, &[Signal::KILL])
+        self.scan.signal_marked(proc, marker, &[Signal::KILL])
     }
 }

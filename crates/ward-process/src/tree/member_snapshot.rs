@@ -1,4 +1,4 @@
-//! The members of a tree at one moment, and ending those who came later.
+//! A snapshot of the members of a tree, and a kill of all members that are not in the snapshot.
 
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -7,8 +7,8 @@ use super::ProcessTree;
 use crate::record::ProcessIdentity;
 use crate::sys::procfs::{ProcRoot, open_pidfd};
 
-/// Who was a member at one moment. Each is known for ever, so that nobody passes for one by a number that has become
-/// free.
+/// The members of a tree at one moment. Members are identified by pid and start time, so that a later process
+/// with a reused pid isn't mistaken for a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSnapshot(Vec<ProcessIdentity>);
 
@@ -20,33 +20,35 @@ impl MemberSnapshot {
 }
 
 impl ProcessTree {
-    /// Who is a member now.
+    /// Returns a snapshot of the current members.
     #[must_use]
     pub fn member_snapshot(&self) -> MemberSnapshot {
-        let known = |pid| {
+        let identify = |pid| {
             let start_time = self.proc.stat(pid).ok()?.start_time;
             Some(ProcessIdentity { pid, start_time })
         };
-        MemberSnapshot(self.processes().into_iter().filter_map(known).collect())
+        MemberSnapshot(self.processes().into_iter().filter_map(identify).collect())
     }
 
-    /// Kills every member that `member_snapshot` does not count, and says how many there were. Not waited for: none is left
-    /// only when there was none, and members that fork faster than this may need [`kill`](Self::kill), which ends all.
-    #[must_use = "there may be others left"]
-    pub fn kill_all_except(&self, census: &MemberSnapshot) -> usize {
+    /// Kills every member that is not in `snapshot`, without waiting for their end, and returns their number.
+    ///
+    /// Only a result of 0 means that no such member is left. Members that fork faster than this call kills
+    /// may need [`kill`](Self::kill), which kills the whole tree.
+    #[must_use = "other members may be left unless the number is 0"]
+    pub fn kill_all_except(&self, snapshot: &MemberSnapshot) -> usize {
         let members = self.membership();
-        let is_other = |pid| !census.contains(pid, &self.proc) && members.contains(pid);
-        let strike = |pid: &i32| match open_pidfd(*pid) {
-            // Looked at after the number was pinned: what is killed is what was looked at.
+        let is_other = |pid| !snapshot.contains(pid, &self.proc) && members.contains(pid);
+        let kill_if_other = |pid: &i32| match open_pidfd(*pid) {
+            // The check comes after the pid was pinned, so the killed process is the checked one.
             Ok(pidfd) if is_other(*pid) => {
-                // Ended meanwhile: nothing to do.
+                // Fails if the process has ended meanwhile, which is fine.
                 let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
                 true
             }
             Ok(_) | Err(Errno::SRCH) => false,
-            // It can't be held, so it is left.
+            // Without a pidfd (for example for lack of descriptors) the process isn't killed, but counted.
             Err(_) => is_other(*pid),
         };
-        self.processes().iter().filter(|pid| strike(pid)).count()
+        self.processes().iter().filter(|pid| kill_if_other(pid)).count()
     }
 }

@@ -1,4 +1,4 @@
-//! Telling the members of a tree from everybody else, without the tree.
+//! A check for the membership of a process in a tree that works without the tree's handle.
 
 use std::sync::Arc;
 
@@ -7,40 +7,41 @@ use crate::cgroup::is_in_group;
 use crate::record::ProcessIdentity;
 use crate::sys::procfs::ProcRoot;
 
-/// How many ancestors are looked at: more than a tree is ever deep, and an end where `/proc` changes under the walk.
+/// Number of ancestors to follow: more than any tree is deep, and a bound in case `/proc` changes during the
+/// walk.
 const MAX_ANCESTORS: usize = 4096;
 
-/// Who is a member of a tree, asked on any thread, while another one watches and ends the tree.
+/// A membership check for a tree, usable on any thread while another thread watches and stops the tree.
 ///
-/// A number may be somebody else's a moment later: the answer is for showing and telling, and for signalling only what
-/// was pinned before it was asked about.
+/// A pid may belong to another process a moment later. Use the answer for display, or to signal a process
+/// that was pinned by a pidfd before the check.
 #[derive(Clone, Debug)]
 pub struct TreeMembership {
     proc: Arc<ProcRoot>,
     rule: MembershipRule,
 }
 
-/// By what a member is known.
+/// The rule by which a member is recognised.
 #[derive(Clone, Debug)]
 enum MembershipRule {
-    /// It is in this group or below.
+    /// Members are in this cgroup or a nested one.
     Cgroup(String),
-    /// It is in this group or below, or descends from this process, which is the keeper.
+    /// Members are in this cgroup or a nested one, or descend from the keeper.
     CgroupOrDescendant(String, ProcessIdentity),
-    /// It descends from this process, which stays the root for as long as there are members.
+    /// Members descend from this process, which stays the root as long as there are members.
     DescendantOf(ProcessIdentity),
-    /// It is in this process group, and was given this variable.
+    /// Members are in this process group and have this marker in their environment.
     ProcessGroup(i32, Vec<u8>),
-    /// The root was gone before it could be looked at.
+    /// The root was gone before it could be identified, so there are no members.
     NoRoot,
 }
 
 impl ProcessTree {
-    /// Who is a member.
+    /// Returns a membership check for this tree.
     #[must_use]
     pub fn membership(&self) -> TreeMembership {
         let root = &self.parts.root;
-        let mark = match &self.control {
+        let rule = match &self.control {
             TreeControl::Cgroup(group) => MembershipRule::Cgroup(group.proc_path().to_owned()),
             TreeControl::CgroupWithKeeper(group, _) => match root.identity(&self.proc) {
                 Some(keeper) => MembershipRule::CgroupOrDescendant(group.proc_path().to_owned(), keeper),
@@ -51,15 +52,15 @@ impl ProcessTree {
             }
             TreeControl::ProcessGroup => MembershipRule::ProcessGroup(root.pid(), self.marker.clone()),
         };
-        TreeMembership { proc: Arc::clone(&self.proc), rule: mark }
+        TreeMembership { proc: Arc::clone(&self.proc), rule }
     }
 }
 
 impl TreeMembership {
-    /// Whether the process of this number is a member now. One that can't be looked at is none.
+    /// Returns true if the process with this pid is a living member now. A process that can't be read in
+    /// `/proc` is no member.
     #[must_use]
     pub fn contains(&self, pid: i32) -> bool {
-        // A zombie was one.
         let Some(stat) = self.proc.stat(pid).ok().filter(|stat| stat.is_alive()) else { return false };
         match &self.rule {
             MembershipRule::Cgroup(group) => is_in_group(&self.proc, pid, group),

@@ -1,7 +1,8 @@
-//! A process group, held by the pidfd of its leader.
+//! Signals and lists the members of a process group by the pidfd of its leader.
 //!
-//! The leader's number names the group for as long as either exists, but not a moment longer. Since
-//! Linux 6.9 a pidfd stands for the group itself; before, a number is trusted only while it is pinned.
+//! The id of a group is the leader's pid, and the kernel may reuse it once both the leader and the group are
+//! gone. Since Linux 6.9 a pidfd can address the group itself. On older kernels the id is trusted only while
+//! it can't be reused.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -10,14 +11,14 @@ use super::root::{RootHandle, RootOrigin};
 use crate::sys::procfs::{ProcRoot, open_pidfd};
 use crate::sys::signals::send_to_group;
 
-/// Signals every member, if there is any. Allocates nothing.
+/// Signals every member of the group. Allocates nothing.
 pub(super) fn signal_group(leader: &RootHandle, proc: &ProcRoot, marker: &[u8], signal: Signal) {
     let Some(pidfd) = leader.pidfd() else { return };
     if send_to_group(pidfd, signal.as_raw()) != Err(Errno::INVAL) {
         return;
     }
     match (leader.origin(), Pid::from_raw(leader.pid())) {
-        // Alive or our own zombie, so that the number of its group is still its own.
+        // The leader is alive or our unreaped zombie, so its pid and the group's id can't have been reused.
         (RootOrigin::Child, Some(group)) if leader.exit().is_none() => {
             let _ = rustix::process::kill_process_group(group, signal);
         }
@@ -27,22 +28,22 @@ pub(super) fn signal_group(leader: &RootHandle, proc: &ProcRoot, marker: &[u8], 
     }
 }
 
-/// Living members.
+/// Returns the pids of all living members of the group.
 pub(super) fn group_members(leader: &RootHandle, proc: &ProcRoot, marker: &[u8]) -> Vec<i32> {
     let mut members = Vec::new();
     match leader.pidfd().map(|pidfd| send_to_group(pidfd, 0)) {
         None | Some(Err(Errno::SRCH)) => {}
         Some(Err(Errno::INVAL)) if leader.origin() == RootOrigin::Reopened => {
-            // The number may be somebody else's by now.
+            // The group's id may have been reused by now, so members must also have the marker.
             let _ = proc.each_process(|pid| {
                 if is_member(leader, proc, pid) && has_marker(proc, pid, marker) {
                     members.push(pid);
                 }
             });
         }
-        // Somebody is in the group, so that its number is still its own.
+        // The group has members, so its id can't have been reused.
         Some(_) => {
-            // An unreadable /proc shows no members.
+            // If /proc can't be read, no members are found.
             let _ = proc.each_process(|pid| {
                 if is_member(leader, proc, pid) {
                     members.push(pid);
@@ -72,6 +73,6 @@ fn is_member(leader: &RootHandle, proc: &ProcRoot, pid: i32) -> bool {
 }
 
 fn has_marker(proc: &ProcRoot, pid: i32, marker: &[u8]) -> bool {
-    // The marker is the first variable of the environment that we give.
+    // The marker is the first variable in the environment of our programs, so the first page is enough.
     proc.has_marker(pid, marker, &mut [0; 4096])
 }

@@ -1,4 +1,4 @@
-//! The process at the root of a tree: a child of ours, or one found again.
+//! The root process of a tree, held by its pidfd, and the pipe on which a keeper reports the program's exit.
 
 use std::cell::Cell;
 use std::io;
@@ -14,21 +14,22 @@ use crate::sys::fork::ForkedChild;
 use crate::sys::procfs::{ProcRoot, open_pidfd};
 use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
-/// A process held by its pidfd.
+/// A handle on the root process of a tree.
 pub(crate) struct RootHandle {
     pid: i32,
-    /// Read when it is first asked for, at the latest before the number is free again.
+    /// Start time, read on first use and at the latest before the process is reaped and its pid can be
+    /// reused.
     start_time: Cell<Option<u64>>,
     origin: RootOrigin,
     state: RootState,
 }
 
-/// How we came by it.
+/// The origin of a root process, which decides when its pid can be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootOrigin {
-    /// A child of ours: its number is its own until we have reaped it.
+    /// A child of this process: its pid can't be reused before we reap it.
     Child,
-    /// Its number may be given away at any time.
+    /// A process that an earlier supervisor started: its pid may be reused as soon as it ends.
     Reopened,
 }
 
@@ -38,27 +39,28 @@ enum RootState {
 }
 
 impl RootHandle {
-    /// A child that we have just made.
+    /// Wraps a child that was just forked.
     pub(crate) fn from_child(forked: ForkedChild) -> Self {
         let pid = forked.pid.as_raw_nonzero().get();
         let state = RootState::Held(forked.pidfd);
         Self { pid, start_time: Cell::new(None), origin: RootOrigin::Child, state }
     }
 
-    /// What names a child that we have just made.
+    /// Returns the identity of a child that was just forked.
     pub(crate) fn identity_of_child(forked: &ForkedChild, proc: &ProcRoot) -> Result<ProcessIdentity, Errno> {
         let pid = forked.pid.as_raw_nonzero().get();
         Ok(ProcessIdentity { pid, start_time: proc.stat(pid)?.start_time })
     }
 
-    /// One that was started earlier, if it is still the same.
+    /// Opens a process that was started earlier. If the pid now belongs to another process, the root counts
+    /// as ended.
     pub(crate) fn reopen(process: ProcessIdentity, proc: &ProcRoot) -> io::Result<Self> {
         let ProcessIdentity { pid, start_time } = process;
         let ended = RootState::Ended(None, ProcessExit::Unknown, ResourceUsage::default());
         let state = match open_pidfd(pid) {
             Err(Errno::SRCH) => ended,
             Err(error) => return Err(error.into()),
-            // Looked at after the number was pinned: what we read is of the process that we hold.
+            // The stat is read after the pid was pinned, so it belongs to the process behind the pidfd.
             Ok(pidfd) => match proc.stat(pid) {
                 Ok(stat) if stat.start_time == start_time && stat.is_alive() => RootState::Held(pidfd),
                 Ok(_) | Err(Errno::NOENT | Errno::SRCH) => ended,
@@ -68,10 +70,10 @@ impl RootHandle {
         Ok(Self { pid, start_time: Cell::new(Some(start_time)), origin: RootOrigin::Reopened, state })
     }
 
-    /// Nobody knows which it was.
+    /// Returns a handle for a tree whose root process isn't known; it counts as ended.
     pub(crate) fn unknown() -> Self {
         let state = RootState::Ended(None, ProcessExit::Unknown, ResourceUsage::default());
-        // No process has the number 0.
+        // No process has the pid 0.
         Self { pid: 0, start_time: Cell::new(None), origin: RootOrigin::Reopened, state }
     }
 
@@ -83,7 +85,7 @@ impl RootHandle {
         self.origin
     }
 
-    /// What names it for ever.
+    /// Returns the identity of the process, or `None` if its start time can't be read.
     pub(crate) fn identity(&self, proc: &ProcRoot) -> Option<ProcessIdentity> {
         let start_time = self.start_time(proc)?;
         Some(ProcessIdentity { pid: self.pid, start_time })
@@ -91,7 +93,8 @@ impl RootHandle {
 
     fn start_time(&self, proc: &ProcRoot) -> Option<u64> {
         if self.start_time.get().is_none() {
-            // Not reaped yet, so the number is still its own, and even a zombie has a start time.
+            // The process has not been reaped yet, so its pid can't have been reused. Even a zombie has a
+            // start time.
             self.start_time.set(proc.stat(self.pid).ok().map(|stat| stat.start_time));
         }
         self.start_time.get()
@@ -115,18 +118,19 @@ impl RootHandle {
         self.exit().is_some() || self.is_unreaped()
     }
 
-    /// Ended, as its pidfd tells, but nobody has asked for its status yet.
+    /// Returns true if the process has ended, as its pidfd shows, but this handle has not reaped it yet.
     pub(crate) fn is_unreaped(&self) -> bool {
         let RootState::Held(pidfd) = &self.state else { return false };
         wait_readable(pidfd.as_fd(), Some(Duration::ZERO)) == Ok(true)
     }
 
-    /// Ended, but somebody who traces it does not ask for its status, and nobody else gets it before.
+    /// Returns true if the process has ended but can't be reaped, because a tracer has not waited for it. The
+    /// kernel reports the status to the tracer first; see `ptrace(2)`.
     pub(crate) fn is_held_by_tracer(&mut self) -> bool {
         self.is_unreaped() && matches!(self.reap(), Ok(None))
     }
 
-    /// Reaps it if it has ended, with its start time noted before.
+    /// Reads the start time and then reaps the process if it has ended.
     pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(ProcessExit, ResourceUsage)>, Errno> {
         if self.is_unreaped() {
             self.start_time(proc);
@@ -134,7 +138,7 @@ impl RootHandle {
         self.reap()
     }
 
-    /// Reaps it if it has ended.
+    /// Reaps the process if it has ended.
     pub(crate) fn reap(&mut self) -> Result<Option<(ProcessExit, ResourceUsage)>, Errno> {
         let RootState::Held(pidfd) = &self.state else { return Ok(self.exit()) };
         let (exit, usage) = match reap(pidfd.as_fd())? {
@@ -144,8 +148,8 @@ impl RootHandle {
             }
             ReapOutcome::NotOurChild | ReapOutcome::Running => return Ok(None),
         };
-        let unknown = RootState::Ended(None, exit, usage);
-        if let RootState::Held(pidfd) = std::mem::replace(&mut self.state, unknown) {
+        let ended = RootState::Ended(None, exit, usage);
+        if let RootState::Held(pidfd) = std::mem::replace(&mut self.state, ended) {
             self.state = RootState::Ended(Some(pidfd), exit, usage);
         }
         Ok(Some((exit, usage)))
@@ -153,13 +157,13 @@ impl RootHandle {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let RootState::Held(pidfd) = &self.state {
-            // Ended meanwhile: nothing to do.
+            // Fails if the process has ended meanwhile, which is fine.
             let _ = rustix::process::pidfd_send_signal(pidfd, signal);
         }
     }
 }
 
-/// What the keeper tells of the program.
+/// The pipe on which the keeper reports the exit of the program.
 pub(crate) struct KeeperStatusPipe {
     status: OwnedFd,
     program: Option<ProcessExit>,

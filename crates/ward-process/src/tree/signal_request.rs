@@ -1,4 +1,5 @@
-//! Asking every member to end: once each, and also those who come while the others are asked.
+//! Sends a signal to every member of a tree once, including members that appear while others are being
+//! signalled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,36 +10,39 @@ use crate::ladder::StopSignal;
 use crate::record::ProcessIdentity;
 use crate::sys::procfs::{ProcRoot, ProcessStat, open_pidfd};
 
-/// Whom a request has reached.
+/// The members that a signal has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalReach {
-    /// Everybody who was a member when it was made. Who came of them afterwards, such as the helper of a program that
-    /// tidies up, is not asked.
+    /// The signal has reached every process that was a member when it was sent. Later children of these, such
+    /// as the helper of a program that cleans up, are not signalled.
     AllMembers,
-    /// Somebody may not have heard of it, because members came and went, or could not be looked at.
+    /// Some members may not have received the signal, because members were forking and ending, or could not
+    /// be read in `/proc`.
     Incomplete {
-        /// When to look for them, by [`Tree::signal_remaining`](crate::Tree::signal_the_rest).
+        /// Time to wait before calling
+        /// [`ProcessTree::signal_remaining`](crate::ProcessTree::signal_remaining).
         retry_after: Duration,
     },
 }
 
-/// How often in a row the members are looked at. Each look meets at least those who have come to rest.
+/// Number of passes over the members in a row. Each pass reaches at least the members that aren't forking.
 const MAX_PASSES: u32 = 8;
 
-/// Until members that could not be reached are looked for; doubled each time.
+/// Time before the first retry; it doubles with each retry.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 
-/// At most so long: whoever forks and can't be hit, or hides for lack of descriptors, wakes us no more often.
+/// Longest time between retries. It bounds how often a tree that keeps forking, or that can't be signalled
+/// for lack of descriptors, wakes us.
 const MAX_RETRY: Duration = Duration::from_secs(1);
 
-/// How a member was found when it was last looked at.
+/// The state of a member in the last pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemberState {
     Alive,
     Dead,
 }
 
-/// A request that not everybody is known to have heard.
+/// A signal that may not have reached all members yet.
 pub(crate) struct SignalRequest {
     signal: StopSignal,
     signalled: HashMap<ProcessIdentity, MemberState>,
@@ -54,37 +58,45 @@ impl SignalRequest {
         self.signal
     }
 
-    /// Looks at the members, by `pass`, until all whom it meets have been asked before. A fork is not finished while a
-    /// signal is pending: whoever is unknown then came of somebody who had heard it. Only who has died since the last
-    /// look may have forked before it heard, and have left a child where this look had been already.
-    pub(super) fn signal_members(&mut self, mut pass: impl FnMut(&mut SignalPass<'_>)) -> SignalReach {
-        // A stopped member is continued so that it can hear it.
+    /// Makes passes over the members, by `visit_members`, until a pass meets only members that have been
+    /// signalled before.
+    ///
+    /// The kernel doesn't complete a fork while a signal is pending, so an unknown process that appears after
+    /// a complete pass is the child of a process that had received the signal. The exception is a member that
+    /// has died since the last pass: it may have forked before it received the signal, and its child may be
+    /// at a place that the pass had already visited. Such a death therefore requires another pass.
+    pub(super) fn signal_members(
+        &mut self,
+        mut visit_members: impl FnMut(&mut SignalPass<'_>),
+    ) -> SignalReach {
+        // A stopped member acts on a signal only after it is continued.
         let signals = [self.signal.to_kernel(), Signal::CONT];
         for _ in 0..MAX_PASSES {
-            let mut look = SignalPass { signalled: &mut self.signalled, signals, settled: true };
-            pass(&mut look);
-            // Where nobody has been met at all, it is the looking that does not work, or the tree has ended.
-            if look.settled && !self.signalled.is_empty() {
+            let mut pass = SignalPass { signalled: &mut self.signalled, signals, settled: true };
+            visit_members(&mut pass);
+            // If no member was ever found, reading /proc fails or the tree has ended.
+            if pass.settled && !self.signalled.is_empty() {
                 return SignalReach::AllMembers;
             }
         }
-        let look_again = self.pause;
+        let retry_after = self.pause;
         self.pause = self.pause.saturating_mul(2).min(MAX_RETRY);
-        SignalReach::Incomplete { retry_after: look_again }
+        SignalReach::Incomplete { retry_after }
     }
 }
 
-/// One look at all members.
+/// A pass over all members.
 pub(super) struct SignalPass<'request> {
     signalled: &'request mut HashMap<ProcessIdentity, MemberState>,
     signals: [Signal; 2],
-    /// Nobody was met who is new, who has died since the last look, or who was gone before it could be asked.
+    /// True if the pass met no member that is new, that has died since the last pass, or that was gone before
+    /// it could be signalled.
     settled: bool,
 }
 
 impl SignalPass<'_> {
-    /// Asks the process of this number, unless it was asked before. Whether it is a member is looked at once its number
-    /// has been pinned.
+    /// Signals the process with this pid unless it was signalled before. `is_member` is called once the pid
+    /// has been pinned by a pidfd.
     pub(super) fn signal_once(
         &mut self,
         proc: &ProcRoot,
@@ -101,7 +113,7 @@ impl SignalPass<'_> {
         let Ok(pidfd) = open_pidfd(pid) else { return };
         let Some(stat) = proc.stat(pid).ok().filter(|stat| is_member(*stat)) else { return };
         for signal in self.signals {
-            // Ended meanwhile: nothing to do.
+            // Fails if the process has ended meanwhile, which is fine.
             let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
         self.record_state(pid, stat);
@@ -123,55 +135,57 @@ mod tests {
         ProcessStat { state, parent: 0, group: 0, start_time: 0 }
     }
 
-    /// Members that are nobody, so that none is signalled: each look meets those of this moment.
-    fn signal_in_passes(request: &mut SignalRequest, looks: &[&[(i32, u8)]]) -> SignalReach {
-        let mut looks = looks.iter();
-        let reach = request.signal_members(|look| {
-            for (pid, letter) in *looks.next().expect("no more looks") {
-                look.record_state(*pid, state(*letter));
+    /// Runs a request in which each pass meets the given pids and states. The members are simulated, and no
+    /// process is signalled.
+    fn signal_in_passes(request: &mut SignalRequest, passes: &[&[(i32, u8)]]) -> SignalReach {
+        let mut passes = passes.iter();
+        let reach = request.signal_members(|pass| {
+            for (pid, letter) in *passes.next().expect("more passes than expected") {
+                pass.record_state(*pid, state(*letter));
             }
         });
-        assert_eq!(looks.len(), 0, "looks that were not needed");
+        assert_eq!(passes.len(), 0, "fewer passes than expected");
         reach
     }
 
     #[test]
-    fn it_is_looked_again_until_nobody_is_new() {
+    fn passes_are_repeated_until_no_member_is_new() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
-        let looks: [&[(i32, u8)]; 3] =
+        let passes: [&[(i32, u8)]; 3] =
             [&[(1, b'S'), (2, b'S')], &[(1, b'S'), (2, b'S'), (3, b'R')], &[(2, b'S'), (3, b'S')]];
-        assert_eq!(signal_in_passes(&mut request, &looks), SignalReach::AllMembers);
+        assert_eq!(signal_in_passes(&mut request, &passes), SignalReach::AllMembers);
     }
 
-    /// It may have forked before it heard: its child is below somebody who had been looked at already.
+    /// The dead member may have forked before it received the signal, and the pass may already have visited
+    /// the place where its child is.
     #[test]
-    fn who_has_died_since_may_have_left_a_child() {
+    fn a_member_that_died_since_the_last_pass_requires_another_pass() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
-        let looks: [&[(i32, u8)]; 4] =
+        let passes: [&[(i32, u8)]; 4] =
             [&[(1, b'R')], &[(1, b'Z')], &[(1, b'Z'), (2, b'R')], &[(1, b'Z'), (2, b'R')]];
-        assert_eq!(signal_in_passes(&mut request, &looks), SignalReach::AllMembers);
+        assert_eq!(signal_in_passes(&mut request, &passes), SignalReach::AllMembers);
     }
 
     #[test]
-    fn while_nobody_comes_to_rest_it_is_looked_ever_more_rarely() {
+    fn retries_become_rarer_while_new_members_keep_appearing() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
         let mut next = 0;
-        let pauses: Vec<SignalReach> = (0..9)
+        let reaches: Vec<SignalReach> = (0..9)
             .map(|_| {
-                request.signal_members(|look| {
+                request.signal_members(|pass| {
                     next += 1;
-                    look.record_state(next, state(b'R'));
+                    pass.record_state(next, state(b'R'));
                 })
             })
             .collect();
         let expected = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000];
         let expected =
             expected.map(|pause| SignalReach::Incomplete { retry_after: Duration::from_millis(pause) });
-        assert_eq!(pauses, expected);
+        assert_eq!(reaches, expected);
     }
 
     #[test]
-    fn a_request_that_nobody_has_heard_has_not_reached_everybody() {
+    fn a_signal_without_any_recipient_is_incomplete() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
         assert_eq!(request.signal_members(|_| {}), SignalReach::Incomplete { retry_after: FIRST_RETRY });
         assert_eq!(signal_in_passes(&mut request, &[&[(1, b'S')], &[(1, b'S')]]), SignalReach::AllMembers);

@@ -1,7 +1,8 @@
-//! Members that move to another cgroup, as the service manager of their user moves them on request: where leavers are
-//! held they stay members, whoever else exits, and after a crash of the supervisor, too (S6.2, S9.1).
+//! Escapees: members that move to another cgroup, as the service manager of a user does on request. With
+//! `EscapeePolicy::Held` they stay members, whichever other members exit, and also after a crash of the
+//! supervisor (S6.2, S9.1).
 //!
-//! Only root has cgroups to leave; for everybody else there is nothing to be left.
+//! Only root can move processes between cgroups, so these tests do nothing for other users.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,10 +18,10 @@ use crate::harness::{
     PATIENCE, TestRun, fake_child, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
 };
 
-/// Long enough for an end that comes too early to be seen.
+/// Time to watch a tree that should keep running. It is long enough to notice a wrong end.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A group that is not the tree's, beside it.
+/// A cgroup next to the tree's.
 struct OtherCgroup(PathBuf);
 
 impl OtherCgroup {
@@ -34,7 +35,7 @@ impl OtherCgroup {
         &self.0
     }
 
-    /// `ELSEWHERE` in a script is this group.
+    /// Replaces `ELSEWHERE` in a script by the path of this group.
     fn script(&self, script: &str) -> String {
         script.replace("ELSEWHERE", self.0.to_str().unwrap())
     }
@@ -42,7 +43,7 @@ impl OtherCgroup {
 
 impl Drop for OtherCgroup {
     fn drop(&mut self) {
-        // The kernel may take a moment to let go of the last member.
+        // The kernel may refuse for a moment to remove a group whose last member has just ended.
         for _ in 0..1_000 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -53,15 +54,17 @@ impl Drop for OtherCgroup {
 }
 
 fn spawn_with_keeper(run: &TestRun, supervisor: &Supervisor, script: &str) -> ProcessTree {
-    supervisor.spawn(run.id.clone(), run.order(script).escapees(EscapeePolicy::Held)).unwrap()
+    supervisor.spawn(run.id.clone(), run.spec(script).escapees(EscapeePolicy::Held)).unwrap()
 }
 
-/// The containments that a program with the right to move itself is to be held by.
+/// Returns the containments that must hold a program that moves itself; none if the current user can't use
+/// cgroups.
 fn containments_with_groups() -> Vec<Containment> {
     if is_root() { holding_containments() } else { Vec::new() }
 }
 
-/// Runs a script until so many have arrived, stops it, and lets nothing be left.
+/// Runs a script until `members` processes have arrived, checks that all are members, stops the tree, and
+/// checks that no process is left.
 fn check(script: &str, members: usize, by: EndedBy) {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
@@ -69,15 +72,15 @@ fn check(script: &str, members: usize, by: EndedBy) {
         let elsewhere = OtherCgroup::new(&run);
         let mut tree = spawn_with_keeper(&run, &supervisor, &elsewhere.script(script));
         run.wait_until_sleeping(members);
-        assert_eq!(tree.wait(Some(MOMENT)).unwrap(), None, "{containment}: {script}: it runs");
+        assert_eq!(tree.wait(Some(MOMENT)).unwrap(), None, "{containment}: {script}: ended too early");
         let survivors = run.survivors();
         let members = tree.processes();
         let membership = tree.membership();
         for pid in survivors {
             if containment == Containment::Cgroup {
-                assert!(members.contains(&pid), "{containment}: {script}: {pid} is none of {members:?}");
+                assert!(members.contains(&pid), "{containment}: {script}: {pid} is not in {members:?}");
             }
-            assert!(membership.contains(pid), "{containment}: {script}: {pid} is no member");
+            assert!(membership.contains(pid), "{containment}: {script}: {pid} is not a member");
         }
         let grace = if by == EndedBy::Kill { MOMENT } else { PATIENCE };
         let stopped = supervisor.stop(&mut tree, StopLadder::polite(grace)).unwrap();
@@ -87,53 +90,53 @@ fn check(script: &str, members: usize, by: EndedBy) {
 }
 
 #[test]
-fn a_program_that_moves_itself_is_asked_and_ended() {
+fn an_escaped_program_ends_on_the_polite_signal() {
     check("leave ELSEWHERE; FOREVER", 1, EndedBy::Rung(0));
 }
 
 #[test]
-fn a_program_that_moves_itself_and_ignores_signals_is_killed() {
+fn an_escaped_program_that_ignores_signals_is_killed() {
     check("ignore term; leave ELSEWHERE; fork 2 [ FOREVER ]; FOREVER", 3, EndedBy::Kill);
 }
 
 #[test]
-fn what_a_wrapper_moved_before_it_exited_is_the_tree() {
+fn an_escapee_keeps_the_tree_running_after_its_wrapper_exited() {
     check("fork 1 [ leave ELSEWHERE; FOREVER ]; sleep 50; exit 0", 1, EndedBy::Rung(0));
 }
 
 #[test]
-fn a_daemon_that_was_moved_and_forgot_its_environment_is_killed() {
+fn an_escaped_daemon_with_an_empty_environment_is_killed() {
     check("daemon [ leave ELSEWHERE; forget [ ignore term; FOREVER ] ]; exit 0", 1, EndedBy::Kill);
 }
 
 #[test]
-fn those_who_stay_and_those_who_leave_end_together() {
+fn escapees_and_the_members_of_the_group_end_together() {
     let script =
         "fork 3 [ FOREVER ]; fork 3 [ leave ELSEWHERE; setsid; fork 2 [ FOREVER ]; FOREVER ]; FOREVER";
     check(script, 13, EndedBy::Rung(0));
 }
 
 #[test]
-fn a_stopped_leaver_hears_the_polite_signal() {
+fn a_stopped_escapee_acts_on_the_polite_signal() {
     check("leave ELSEWHERE; fork 2 [ arrive; stop; FOREVER ]; arrive; stop; FOREVER", 3, EndedBy::Rung(0));
 }
 
 #[test]
-fn heavy_leavers_that_fork_while_being_killed_are_killed() {
+fn heavy_escapees_that_fork_while_being_killed_are_killed() {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let elsewhere = OtherCgroup::new(&run);
         let script = elsewhere.script("fork 1 [ leave ELSEWHERE; bomb 150; FOREVER ]; exit 0");
         let mut tree = spawn_with_keeper(&run, &supervisor, &script);
-        wait_until("bomb", || run.survivors().len() >= 30);
+        wait_until("30 forks", || run.survivors().len() >= 30);
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         run.assert_none_left();
     }
 }
 
 #[test]
-fn a_frozen_group_elsewhere_keeps_nobody_alive() {
+fn an_escapee_in_a_frozen_group_is_killed() {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -147,7 +150,7 @@ fn a_frozen_group_elsewhere_keeps_nobody_alive() {
 }
 
 #[test]
-fn each_member_is_asked_once() {
+fn a_hangup_ends_members_and_escapees_alike() {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -162,16 +165,16 @@ fn each_member_is_asked_once() {
 }
 
 #[test]
-fn the_end_of_leavers_is_the_end_of_the_tree_and_the_program_tells_how() {
+fn a_tree_ends_with_its_escapees_and_has_the_exit_of_its_program() {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let elsewhere = OtherCgroup::new(&run);
-        let proof = tempfile::tempdir().unwrap();
-        let release = proof.path().join("release");
+        let folder = tempfile::tempdir().unwrap();
+        let release = folder.path().join("release");
         let script = format!("fork 1 [ leave ELSEWHERE; arrive; await {} ]; exit 7", release.display());
         let mut tree = spawn_with_keeper(&run, &supervisor, &elsewhere.script(&script));
-        wait_until("exit of the wrapper", || tree.program_exit().unwrap() == Some(ProcessExit::Code(7)));
+        wait_until("the exit of the wrapper", || tree.program_exit().unwrap() == Some(ProcessExit::Code(7)));
         assert_eq!(tree.wait(Some(MOMENT)).unwrap(), None, "{containment}");
         std::fs::write(release, "").unwrap();
         assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(7), "{containment}");
@@ -179,7 +182,7 @@ fn the_end_of_leavers_is_the_end_of_the_tree_and_the_program_tells_how() {
 }
 
 #[test]
-fn leavers_are_held_again_after_the_supervisor_was_killed() {
+fn escapees_are_members_again_after_the_supervisor_was_killed() {
     for script in ["leave ELSEWHERE; FOREVER", "fork 1 [ leave ELSEWHERE; FOREVER ]; sleep 50; exit 0"] {
         for containment in containments_with_groups() {
             let run = TestRun::new();
@@ -199,7 +202,7 @@ fn leavers_are_held_again_after_the_supervisor_was_killed() {
 }
 
 #[test]
-fn leavers_are_held_again_when_somebody_has_removed_their_empty_group() {
+fn escapees_are_members_again_even_if_their_empty_group_was_removed() {
     if !is_root() {
         return;
     }
@@ -209,7 +212,7 @@ fn leavers_are_held_again_when_somebody_has_removed_their_empty_group() {
     let (process, record) = start_tree(&run, Containment::Cgroup, "held", &script);
     run.wait_until_sleeping(1);
     kill(process);
-    // A service manager tidies up below a service that has failed.
+    // A service manager removes empty groups below a service that has failed.
     std::fs::remove_dir(run.group()).unwrap();
     let supervisor = supervisor(Containment::Cgroup);
     let mut tree = supervisor.reattach(&record).unwrap();
@@ -223,7 +226,7 @@ fn leavers_are_held_again_when_somebody_has_removed_their_empty_group() {
 }
 
 #[test]
-fn leavers_of_a_tree_that_dies_with_its_supervisor_do_so_after_kill_9() {
+fn escapees_of_a_tree_that_dies_with_its_supervisor_end_after_kill_9() {
     for containment in containments_with_groups() {
         let run = TestRun::new();
         let elsewhere = OtherCgroup::new(&run);
@@ -231,29 +234,30 @@ fn leavers_of_a_tree_that_dies_with_its_supervisor_do_so_after_kill_9() {
         let (process, record) = start_tree(&run, containment, "dies", &elsewhere.script(script));
         run.wait_until_sleeping(3);
         kill(process);
-        wait_until("end without the supervisor", || run.survivors().is_empty());
-        wait_until("nothing left", || {
+        wait_until("the end of all members", || run.survivors().is_empty());
+        wait_until("the end of the tree", || {
             matches!(supervisor(containment).reattach(&record), Err(ReattachError::Gone(_)))
         });
     }
 }
 
 #[test]
-fn a_dropped_handle_ends_the_leavers_of_a_tree_that_dies_with_it() {
+fn dropping_the_handle_kills_the_escapees_of_a_tree_that_dies_with_its_supervisor() {
     for containment in containments_with_groups() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let elsewhere = OtherCgroup::new(&run);
-        let order = run.order(&elsewhere.script("fork 1 [ leave ELSEWHERE; ignore term; FOREVER ]; FOREVER"));
-        let order = order.lifetime(TreeLifetime::DiesWithSupervisor);
-        drop(supervisor.spawn(run.id.clone(), order).unwrap_or_else(|error| panic!("{error}")));
-        wait_until("end", || run.survivors().is_empty());
+        let spec = run.spec(&elsewhere.script("fork 1 [ leave ELSEWHERE; ignore term; FOREVER ]; FOREVER"));
+        let spec = spec.lifetime(TreeLifetime::DiesWithSupervisor);
+        drop(supervisor.spawn(run.id.clone(), spec).unwrap_or_else(|error| panic!("{error}")));
+        wait_until("the end of all members", || run.survivors().is_empty());
     }
 }
 
-/// What a tracer outside does not let be reaped is dead all the same; its keeper need not wait for it.
+/// A zombie that an outside tracer doesn't let be reaped counts as ended, so the tree needn't wait for its
+/// keeper.
 #[test]
-fn a_tracer_of_a_member_keeps_no_tree_that_has_a_keeper() {
+fn a_tracer_of_a_member_can_not_keep_a_tree_with_a_keeper_from_ending() {
     if !is_root() || !tracing_is_open() {
         return;
     }
@@ -266,7 +270,7 @@ fn a_tracer_of_a_member_keeps_no_tree_that_has_a_keeper() {
     let mut tracer = Command::new(fake_child()).arg(script).spawn().unwrap();
     let traced = format!("TracerPid:\t{}\n", tracer.id());
     let status = format!("/proc/{member}/status");
-    wait_until("tracer", || std::fs::read_to_string(&status).unwrap().contains(&traced));
+    wait_until("the tracer", || std::fs::read_to_string(&status).unwrap().contains(&traced));
     let stopped = supervisor.stop(&mut tree, StopLadder::polite(MOMENT)).unwrap();
     assert_eq!(stopped.ended.exit, ProcessExit::Unknown);
     tracer.kill().unwrap();

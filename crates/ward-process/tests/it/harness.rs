@@ -1,5 +1,5 @@
-//! What the tests share: the doubles, the supervisors of this host, and an independent look at what
-//! is left.
+//! Shared helpers of the tests: the test doubles, the supervisors of this host, and a check for surviving
+//! processes that doesn't use the crate under test.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -11,11 +11,12 @@ use ward_process::{
     Containment, EscapeePolicy, ProcessIdentity, ProcessSpec, ProcessTree, Supervisor, TreeId, TreeRecord,
 };
 
-/// Long enough for the slowest machine; nothing waits that long unless it has failed.
+/// Time limit of every wait. It is long enough for the slowest machine, and reached only if a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn test_binary(name: &str, built: &str) -> PathBuf {
-    // An archive of test binaries is run in another place than it was built in.
+    // Archived test binaries run in another folder than they were built in, so nextest passes the path at run
+    // time.
     std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
 }
 
@@ -31,22 +32,22 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The containments that must be there for whoever runs the tests.
+/// Returns the available containments, and fails if one is missing that the current user must have.
 pub(crate) fn containments() -> Vec<Containment> {
     let probe = ward_process::probe();
     let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
-    for offer in &probe.offers {
-        let missing = offer.missing.as_deref().unwrap_or_default();
+    for status in &probe.offers {
+        let missing = status.missing.as_deref().unwrap_or_default();
         assert!(
-            missing.is_empty() || !required.contains(&offer.containment),
+            missing.is_empty() || !required.contains(&status.containment),
             "{}: {missing}",
-            offer.containment
+            status.containment
         );
     }
     probe.available().collect()
 }
 
-/// Those that hold what tries to get away.
+/// Returns the containments that hold a program that starts its own session or process group.
 pub(crate) fn holding_containments() -> Vec<Containment> {
     containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
 }
@@ -55,7 +56,7 @@ pub(crate) fn supervisor(containment: Containment) -> Supervisor {
     Supervisor::with_containment(containment).unwrap()
 }
 
-/// One run of the double, recognisable by an endless sleep that no other run has.
+/// A run of `fake-child`, recognisable by a sleep time on its command line that no other run has.
 pub(crate) struct TestRun {
     token: String,
     pub(crate) id: TreeId,
@@ -72,20 +73,20 @@ impl TestRun {
         }
     }
 
-    /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
+    /// Replaces `FOREVER` in a script by `arrive` and the sleep of this run.
     pub(crate) fn script(&self, script: &str) -> String {
         script.replace("FOREVER", &format!("arrive; sleep {}", self.token))
     }
 
-    pub(crate) fn order(&self, script: &str) -> ProcessSpec {
+    pub(crate) fn spec(&self, script: &str) -> ProcessSpec {
         ProcessSpec::new(fake_child()).args([self.script(script)])
     }
 
     pub(crate) fn spawn(&self, supervisor: &Supervisor, script: &str) -> ProcessTree {
-        supervisor.spawn(self.id.clone(), self.order(script)).unwrap()
+        supervisor.spawn(self.id.clone(), self.spec(script)).unwrap()
     }
 
-    /// Living processes of this run, found by their command line and nothing of ours.
+    /// Returns the living processes of this run, found by their command line without the crate under test.
     pub(crate) fn survivors(&self) -> Vec<i32> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -97,22 +98,21 @@ impl TestRun {
         let command = String::from_utf8_lossy(&read("cmdline")).into_owned();
         let stat = String::from_utf8_lossy(&read("stat")).into_owned();
         let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-        // The double's own command line, not that of a test runner that quotes it.
         command.contains(&self.token) && !matches!(state, None | Some('Z' | 'X'))
     }
 
-    /// Living processes of this run that have come to the end of their script.
+    /// Returns the number of living processes of this run that have reached an `arrive` in their script.
     pub(crate) fn count_sleeping(&self) -> usize {
         let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         self.survivors().into_iter().filter(|pid| name(*pid).ends_with("!\n")).count()
     }
 
-    /// Waits until so many have arrived.
+    /// Waits until `count` processes have arrived.
     pub(crate) fn wait_until_sleeping(&self, count: usize) {
         wait_until(&format!("{count} arrivals"), || self.count_sleeping() >= count);
     }
 
-    /// The directory of its cgroup, if there is one.
+    /// Returns the directory of the tree's cgroup, which exists only if the tree has one.
     pub(crate) fn group(&self) -> PathBuf {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
@@ -124,20 +124,21 @@ impl TestRun {
     }
 
     pub(crate) fn assert_none_left(&self) {
-        // A kill is verified by the supervisor, so not even a moment is granted here.
+        // The supervisor returns only when no member is left, so this check doesn't wait.
         assert_eq!(self.survivors(), Vec::<i32>::new());
     }
 }
 
 impl Drop for TestRun {
-    /// A failed test must not leave its processes behind, and one that succeeds no zombie and no group.
+    /// Kills the processes of a failed test, and checks that a successful test leaves neither zombies nor a
+    /// cgroup.
     fn drop(&mut self) {
         for pid in self.survivors() {
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
         }
         if !std::thread::panicking() {
             let supervisor = supervisor(Containment::ProcessGroup);
-            wait_until("end without zombies and groups", || {
+            wait_until("the removal of zombies and cgroups", || {
                 supervisor.clean_up();
                 zombies().is_empty() && !self.group().exists()
             });
@@ -145,7 +146,7 @@ impl Drop for TestRun {
     }
 }
 
-/// Children of this process that nobody has waited for.
+/// Returns the pids of this process's zombie children.
 pub(crate) fn zombies() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let children =
@@ -157,14 +158,14 @@ pub(crate) fn zombies() -> Vec<String> {
     children.collect::<String>().split_whitespace().map(str::to_owned).filter(is_zombie).collect()
 }
 
-/// Voluntary ones of this thread: each is a sleep that something ended.
+/// Returns the number of voluntary context switches of this thread, one for each time it has slept.
 pub(crate) fn context_switches() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
-/// Starts a supervisor in a process of its own and returns the line that it prints.
+/// Starts `fake-supervisor` and returns its process and the line that it prints.
 pub(crate) fn start_supervisor_process(
     run: &TestRun,
     containment: Containment,
@@ -183,7 +184,7 @@ pub(crate) fn start_supervisor_process(
     (process, line)
 }
 
-/// Starts a supervisor in a process of its own, with the tree of `run`.
+/// Starts `fake-supervisor` with the tree of `run`, and returns its process and the tree's record.
 pub(crate) fn start_tree(
     run: &TestRun,
     containment: Containment,
@@ -214,7 +215,7 @@ pub(crate) fn kill(mut process: Child) {
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < deadline, "still no {what} after {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "timeout after {PATIENCE:?} while waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting, exits, ladders, and what becomes of a tree without its supervisor.
+//! The life of a tree: waiting, exits, the stop ladder, dropped handles, freezing and cleanup.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn run_to_exit(supervisor: &Supervisor, script: &str) -> ProcessExit {
 }
 
 #[test]
-fn exit_codes_and_signals_are_told_in_every_containment() {
+fn exit_codes_and_signals_are_reported_in_every_containment() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         assert_eq!(run_to_exit(&supervisor, "exit 0"), ProcessExit::Code(0), "{containment}");
@@ -44,22 +44,22 @@ fn a_tree_ends_with_its_last_member_and_not_with_its_first() {
         let release = directory.path().join("release");
         let script = format!("fork 1 [ setsid; await {} ]; exit 7", release.display());
         let mut tree = run.spawn(&supervisor(containment), &script);
-        // Where somebody tells of it, it can be waited for.
-        if let Some(news) = tree.program_exit_fd() {
-            let mut news = [rustix::event::PollFd::from_borrowed_fd(news, rustix::event::PollFlags::IN)];
-            let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
-            assert_eq!(rustix::event::poll(&mut news, Some(&patience)).unwrap(), 1, "{containment}");
+        // A tree with a keeper has a descriptor that becomes readable at the exit of the program.
+        if let Some(exit_fd) = tree.program_exit_fd() {
+            let mut fds = [rustix::event::PollFd::from_borrowed_fd(exit_fd, rustix::event::PollFlags::IN)];
+            let timeout = rustix::event::Timespec::try_from(PATIENCE).unwrap();
+            assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)).unwrap(), 1, "{containment}");
         }
-        wait_until("exit of the program", || tree.program_exit().unwrap().is_some());
+        wait_until("the exit of the program", || tree.program_exit().unwrap().is_some());
         assert_eq!(tree.program_exit().unwrap(), Some(ProcessExit::Code(7)));
-        assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: its child still lives");
+        assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: a child is still alive");
         std::fs::write(&release, "").unwrap();
         assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(7));
     }
 }
 
 #[test]
-fn in_a_process_group_the_rest_goes_with_the_leader() {
+fn in_a_process_group_the_other_members_end_with_the_leader() {
     let run = TestRun::new();
     let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), "fork 2 [ FOREVER ]; sleep 200; exit 3");
     run.wait_until_sleeping(2);
@@ -79,7 +79,7 @@ fn no_zombie_is_left() {
 }
 
 #[test]
-fn members_that_call_themselves_our_children_are_reaped_with_their_tree() {
+fn members_created_with_clone_parent_are_reaped_with_their_tree() {
     for containment in containments() {
         let run = TestRun::new();
         let mut tree = run.spawn(&supervisor(containment), "stray 50; exit 0");
@@ -94,8 +94,8 @@ fn a_dropped_tree_leaves_neither_a_zombie_nor_a_group_for_long() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         drop(run.spawn(&supervisor, "sleep 50; exit 0"));
-        // Spawning looks after what was dropped, without being asked.
-        wait_until("reaping", || {
+        // Every spawn reaps and removes what dropped handles left behind.
+        wait_until("the removal of zombies and cgroups", || {
             run_to_exit(&supervisor, "exit 0");
             zombies().is_empty() && !run.group().exists()
         });
@@ -117,7 +117,7 @@ fn a_name_is_free_again_when_its_tree_has_ended() {
 }
 
 #[test]
-fn the_ladder_tells_which_rung_worked() {
+fn the_stop_report_says_which_rung_worked() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let directory = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn the_ladder_tells_which_rung_worked() {
             args: vec![format!("touch {}", release.display()).into()],
             env: vec![],
         };
-        // The same tree name twice, as long as a name may be: the command must run each time.
+        // The longest valid tree name, used twice: the stop command must run each time.
         let mut run = TestRun::new();
         run.id = format!("{:x<100}", run.id.as_str()).parse().unwrap();
         for _ in 0..2 {
@@ -146,15 +146,15 @@ fn the_ladder_tells_which_rung_worked() {
                 panic!("{containment}: {:?}", stopped.rungs);
             };
             assert!(reason.contains("/nonexistent/quit"), "{reason}");
-            assert!(stopped.elapsed >= Duration::from_millis(50), "the signal had its patience");
-            assert_eq!(zombies(), Vec::<String>::new(), "{containment}: the command was waited for");
+            assert!(stopped.elapsed >= Duration::from_millis(50), "the signal rung was cut short");
+            assert_eq!(zombies(), Vec::<String>::new(), "{containment}: the command was not reaped");
             std::fs::remove_file(&release).unwrap();
         }
     }
 }
 
 #[test]
-fn what_no_rung_impresses_is_killed_and_so_is_a_command_that_hangs() {
+fn a_tree_that_ignores_every_rung_is_killed_and_so_is_a_hanging_stop_command() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let hanging = TestRun::new();
@@ -169,7 +169,7 @@ fn what_no_rung_impresses_is_killed_and_so_is_a_command_that_hangs() {
         assert_eq!(stopped.ended_by, EndedBy::Kill);
         assert_eq!(stopped.rungs, [RungOutcome::NoEffect, RungOutcome::NoEffect]);
         assert_eq!(stopped.ended.exit, ProcessExit::Signal(9));
-        assert!(stopped.elapsed >= Duration::from_millis(250), "each rung had its patience");
+        assert!(stopped.elapsed >= Duration::from_millis(250), "a rung was cut short");
         hanging.assert_none_left();
         assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
     }
@@ -177,7 +177,7 @@ fn what_no_rung_impresses_is_killed_and_so_is_a_command_that_hangs() {
 
 #[test]
 fn a_stop_command_has_no_more_rights_than_its_tree() {
-    // Nobody but root can give rights away.
+    // Only root can start programs as another user.
     for containment in containments().into_iter().filter(|_| is_root()) {
         let directory = tempfile::tempdir().unwrap();
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -187,10 +187,10 @@ fn a_stop_command_has_no_more_rights_than_its_tree() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let script = format!("until [ -e {} ]; do sleep 0.02; done", proof.display());
-        let order = ProcessSpec::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
-        let order = order.identity(UserIdentity::new(65_534, 65_534, &[]));
-        let tree = supervisor.spawn(run.id.clone(), order).unwrap();
-        // Also after a restart, of which the record knows.
+        let spec = ProcessSpec::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
+        let spec = spec.identity(UserIdentity::new(65_534, 65_534, &[]));
+        let tree = supervisor.spawn(run.id.clone(), spec).unwrap();
+        // The same holds after a restart, because the record contains the user.
         let mut tree = supervisor.reattach(&tree.record()).unwrap();
         let stopped = supervisor.stop(&mut tree, StopLadder::force().after_command(ask, PATIENCE)).unwrap();
         assert_eq!(stopped.ended_by, EndedBy::Rung(0), "{containment}");
@@ -199,7 +199,7 @@ fn a_stop_command_has_no_more_rights_than_its_tree() {
 }
 
 #[test]
-fn stopping_what_has_ended_by_itself_credits_nobody() {
+fn stopping_a_tree_that_has_ended_reports_that_it_ended_by_itself() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -211,7 +211,7 @@ fn stopping_what_has_ended_by_itself_credits_nobody() {
 }
 
 #[test]
-fn heavy_waiting_wakes_nobody() {
+fn heavy_waiting_causes_no_wake_ups() {
     for containment in containments() {
         let run = TestRun::new();
         let mut tree = run.spawn(&supervisor(containment), "FOREVER");
@@ -222,22 +222,22 @@ fn heavy_waiting_wakes_nobody() {
             context_switches() - before
         });
         let switches = waiter.join().unwrap();
-        // One to fall asleep, one for the end of the wait; the rest is somebody else's turn.
+        // One switch to fall asleep and one at the end of the wait; the rest is tolerance for a busy machine.
         assert!(switches <= 3, "{containment}: {switches} switches in 1.5 s");
     }
 }
 
 #[test]
-fn a_drop_ends_what_was_to_die_with_us_and_nothing_else() {
+fn dropping_a_handle_kills_only_a_tree_that_dies_with_its_supervisor() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
         let mortal = TestRun::new();
-        let order = mortal.order("fork 2 [ setsid; ignore term; FOREVER ]; FOREVER");
+        let spec = mortal.spec("fork 2 [ setsid; ignore term; FOREVER ]; FOREVER");
         let tree =
-            supervisor.spawn(mortal.id.clone(), order.lifetime(TreeLifetime::DiesWithSupervisor)).unwrap();
+            supervisor.spawn(mortal.id.clone(), spec.lifetime(TreeLifetime::DiesWithSupervisor)).unwrap();
         mortal.wait_until_sleeping(3);
         drop(tree);
-        wait_until("end with its handle", || mortal.survivors().is_empty());
+        wait_until("the end of all members", || mortal.survivors().is_empty());
 
         let independent = TestRun::new();
         let tree = independent.spawn(&supervisor, "FOREVER");
@@ -251,15 +251,15 @@ fn a_drop_ends_what_was_to_die_with_us_and_nothing_else() {
 }
 
 #[test]
-fn a_process_group_makes_no_promise_to_die_with_us() {
+fn a_process_group_can_not_be_made_to_die_with_its_supervisor() {
     let run = TestRun::new();
-    let order = run.order("FOREVER").lifetime(TreeLifetime::DiesWithSupervisor);
-    let error = supervisor(Containment::ProcessGroup).spawn(run.id.clone(), order).unwrap_err();
+    let spec = run.spec("FOREVER").lifetime(TreeLifetime::DiesWithSupervisor);
+    let error = supervisor(Containment::ProcessGroup).spawn(run.id.clone(), spec).unwrap_err();
     assert!(matches!(error, SpawnError::CannotDieWithSupervisor(Containment::ProcessGroup)));
 }
 
 #[test]
-fn only_a_cgroup_can_be_frozen_and_the_others_say_so() {
+fn only_a_cgroup_can_be_frozen_and_other_containments_return_an_error() {
     for containment in containments() {
         let run = TestRun::new();
         let supervisor = supervisor(containment);
@@ -271,27 +271,27 @@ fn only_a_cgroup_can_be_frozen_and_the_others_say_so() {
         if containment == Containment::Cgroup {
             tree.freeze().unwrap();
             let events = run.group().join("cgroup.events");
-            wait_until("frozen", || std::fs::read_to_string(&events).unwrap().contains("frozen 1"));
+            wait_until("the frozen state", || std::fs::read_to_string(&events).unwrap().contains("frozen 1"));
             std::fs::write(&release, "").unwrap();
             let before = processor_time();
             assert_eq!(tree.wait(Some(Duration::from_millis(600))).unwrap(), None);
             let used = processor_time() - before;
             assert!(used < Duration::from_millis(200), "waiting for a frozen tree spins: {used:?}");
-            assert!(!proof.exists(), "nothing moves");
+            assert!(!proof.exists(), "a frozen program ran");
             tree.thaw().unwrap();
-            wait_until("moved", || proof.exists());
+            wait_until("the thawed program", || proof.exists());
             tree.freeze().unwrap();
         } else {
             assert_eq!(tree.freeze().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
             assert_eq!(tree.thaw().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
         }
-        // Frozen or not, it can be killed.
+        // A frozen tree can be killed too.
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     }
 }
 
 #[test]
-fn heavy_stop_one_and_start_the_next_and_none_is_mixed_up() {
+fn heavy_trees_that_start_and_stop_in_turn_are_not_mixed_up() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         for round in 0..100 {
@@ -309,13 +309,13 @@ fn heavy_stop_one_and_start_the_next_and_none_is_mixed_up() {
 }
 
 #[test]
-fn two_trees_of_one_name_are_refused_where_the_name_holds_them() {
+fn a_second_tree_of_the_same_name_is_refused_only_with_cgroups() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "FOREVER");
         run.wait_until_sleeping(1);
-        let second = supervisor.spawn(run.id.clone(), run.order("FOREVER"));
+        let second = supervisor.spawn(run.id.clone(), run.spec("FOREVER"));
         match second {
             Err(error) => {
                 assert!(matches!(error, SpawnError::Cgroup { .. }), "{containment}: {error}");
@@ -326,23 +326,23 @@ fn two_trees_of_one_name_are_refused_where_the_name_holds_them() {
                 supervisor.stop(&mut second, StopLadder::force()).unwrap();
             }
         }
-        assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: the first goes on");
+        assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: the first tree ended");
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     }
 }
 
-/// Of this thread.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().unwrap()
 }
 
 #[test]
-fn a_wait_ends_on_time_when_the_tree_does_not() {
+fn a_wait_returns_at_its_limit_while_the_tree_runs() {
     let run = TestRun::new();
     let supervisor = Supervisor::new().unwrap();
     let mut tree = supervisor
-        .spawn(run.id.clone(), run.order("FOREVER").stdout(OutputTarget::Capture { limit: 10 }))
+        .spawn(run.id.clone(), run.spec("FOREVER").stdout(OutputTarget::Capture { limit: 10 }))
         .unwrap();
     let start = Instant::now();
     assert_eq!(tree.wait(Some(Duration::from_millis(100))).unwrap(), None);

@@ -1,4 +1,4 @@
-//! Process trees that try to get away, in every containment this host gives.
+//! Integration tests of `ward-process`, run in every containment that this host offers.
 
 #[cfg(test)]
 mod escape;
@@ -10,6 +10,8 @@ mod harness;
 mod lifecycle;
 #[cfg(test)]
 mod member_snapshot;
+#[cfg(test)]
+mod membership;
 #[cfg(test)]
 mod output;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Trees whose supervisor was killed are found again beyond doubt, or said to be gone (S5.2, S9.1).
+//! Trees whose supervisor was killed are taken back reliably, or reported as gone (S5.2, S9.1).
 
 use std::os::unix::process::CommandExt;
 use std::process::Child;
@@ -22,21 +22,21 @@ fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
         run.wait_until_sleeping(4);
         kill(process);
         assert_eq!(run.count_sleeping(), 4, "{containment}");
-        let kept = serde_json::to_string(&record).unwrap();
-        let record: TreeRecord = serde_json::from_str(&kept).unwrap();
+        let json = serde_json::to_string(&record).unwrap();
+        let record: TreeRecord = serde_json::from_str(&json).unwrap();
         let supervisor = supervisor(containment);
         let mut tree = supervisor.reattach(&record).unwrap();
         assert_eq!(tree.record(), record);
         assert_eq!(tree.wait(Some(Duration::from_millis(50))).unwrap(), None);
         let stopped = supervisor.stop(&mut tree, StopLadder::polite(Duration::from_millis(100))).unwrap();
-        assert_eq!(stopped.ended.exit, ProcessExit::Unknown, "only a parent is told");
+        assert_eq!(stopped.ended.exit, ProcessExit::Unknown, "only the parent gets the status");
         run.assert_none_left();
         assert!(matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_))), "{containment}");
     }
 }
 
 #[test]
-fn a_tree_that_ended_alone_is_gone_and_its_end_is_noticed() {
+fn the_end_of_a_tree_without_supervisor_is_noticed() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -51,7 +51,7 @@ fn a_tree_that_ended_alone_is_gone_and_its_end_is_noticed() {
 }
 
 #[test]
-fn another_process_with_the_same_number_is_never_taken_for_ours() {
+fn another_process_with_the_same_pid_is_not_taken_for_the_root() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -60,7 +60,7 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
         let real = other.record();
         let root = real.root.unwrap();
         let earlier = ProcessIdentity { start_time: root.start_time - 1, ..root };
-        // A number that was given again, an earlier boot, a group that was made again.
+        // Records with a reused pid, of an earlier boot, and with a group that was created again.
         let mut forgeries = vec![
             TreeRecord { root: Some(earlier), id: run.id.clone(), ..real.clone() },
             TreeRecord { boot: "another".into(), ..real.clone() },
@@ -73,13 +73,13 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
             assert!(matches!(result, Err(ReattachError::Gone(_))), "{containment}: {result:?}");
         }
         bystander.wait_until_sleeping(1);
-        assert_eq!(bystander.count_sleeping(), 1, "{containment}: nobody was touched");
+        assert_eq!(bystander.count_sleeping(), 1, "{containment}: the bystander was killed");
         supervisor.stop(&mut other, StopLadder::force()).unwrap();
     }
 }
 
 #[test]
-fn a_tree_known_only_by_its_name_is_found_where_no_program_can_take_the_name() {
+fn a_tree_known_only_by_its_name_is_found_by_its_cgroup() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
@@ -101,44 +101,44 @@ fn a_tree_known_only_by_its_name_is_found_where_no_program_can_take_the_name() {
 }
 
 #[test]
-fn what_is_written_down_first_is_all_that_is_needed_to_take_it_back() {
+fn the_record_stored_before_the_start_is_enough_to_reattach() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
-        let mut written = None;
+        let mut stored = None;
         let tree = supervisor
-            .spawn_recorded(run.id.clone(), run.order("fork 2 [ FOREVER ]; FOREVER"), |record| {
-                assert_eq!(run.survivors(), Vec::<i32>::new(), "{containment}: too early");
-                written = Some(record.clone());
+            .spawn_recorded(run.id.clone(), run.spec("fork 2 [ FOREVER ]; FOREVER"), |record| {
+                assert_eq!(run.survivors(), Vec::<i32>::new(), "{containment}: the program runs already");
+                stored = Some(record.clone());
                 Ok(())
             })
             .unwrap();
         run.wait_until_sleeping(3);
-        let written = written.unwrap();
-        let root = written.root.or(tree.record().root);
-        assert_eq!(TreeRecord { root, ..written.clone() }, tree.record(), "{containment}");
+        let stored = stored.unwrap();
+        let root = stored.root.or(tree.record().root);
+        assert_eq!(TreeRecord { root, ..stored.clone() }, tree.record(), "{containment}");
         drop(tree);
-        let mut tree = supervisor.reattach(&written).unwrap();
+        let mut tree = supervisor.reattach(&stored).unwrap();
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         run.assert_none_left();
     }
 }
 
 #[test]
-fn what_could_not_be_written_down_never_runs() {
+fn a_program_whose_record_could_not_be_stored_never_runs() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
         let proof = tempfile::tempdir().unwrap();
         let script = format!("touch {}/ran", proof.path().display());
         let result = supervisor
-            .spawn_recorded(run.id.clone(), run.order(&script), |_| Err(std::io::Error::other("disk full")));
+            .spawn_recorded(run.id.clone(), run.spec(&script), |_| Err(std::io::Error::other("disk full")));
         assert!(matches!(result, Err(SpawnError::NotRecorded(_))), "{containment}: {result:?}");
-        // Or because we died before it was.
+        // The same holds if the supervisor dies before the record is stored.
         if containment != Containment::Cgroup {
             let (process, record) = start_tree(&run, containment, "hesitate", &script);
             kill(process);
-            wait_until("end at the gate", || {
+            wait_until("the end at the start barrier", || {
                 matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_)))
             });
         }
@@ -147,23 +147,23 @@ fn what_could_not_be_written_down_never_runs() {
 }
 
 #[test]
-fn what_was_to_die_with_its_supervisor_does_so_even_after_kill_9() {
+fn a_tree_that_dies_with_its_supervisor_ends_even_after_kill_9() {
     for containment in holding_containments() {
         let run = TestRun::new();
         let script = "ignore term; fork 2 [ daemon [ FOREVER ] ]; FOREVER";
         let (process, record) = start_tree(&run, containment, "dies", script);
         run.wait_until_sleeping(3);
         kill(process);
-        wait_until("end without the supervisor", || run.survivors().is_empty());
-        // Whoever comes next finds it gone, and removes the empty group.
-        wait_until("nothing left", || {
+        wait_until("the end of all members", || run.survivors().is_empty());
+        // The next supervisor finds the tree gone and removes the empty group.
+        wait_until("the end of the tree", || {
             matches!(supervisor(containment).reattach(&record), Err(ReattachError::Gone(_)))
         });
     }
 }
 
 #[test]
-fn a_tree_is_not_taken_back_by_a_supervisor_of_another_kind() {
+fn a_supervisor_with_another_containment_can_not_reattach() {
     let run = TestRun::new();
     let all = containments();
     let mut tree = run.spawn(&supervisor(all[0]), "FOREVER");
@@ -173,22 +173,22 @@ fn a_tree_is_not_taken_back_by_a_supervisor_of_another_kind() {
 }
 
 #[test]
-fn a_number_that_was_given_to_somebody_else_is_not_signalled() {
+fn a_process_with_a_reused_pid_is_not_signalled() {
     let supervisor = supervisor(Containment::ProcessGroup);
     let run = TestRun::new();
     let release = tempfile::tempdir().unwrap();
     let mut tree = run.spawn(&supervisor, &format!("await {}/release", release.path().display()));
     let record = tree.record();
-    let number = record.root.unwrap().pid;
-    // Two handles: the one of an earlier process, which reaps, and the one that was taken back.
-    let mut again = supervisor.reattach(&record).unwrap();
+    let pid = record.root.unwrap().pid;
+    // Two handles: the original one, which reaps the root, and a reattached one.
+    let mut reattached = supervisor.reattach(&record).unwrap();
     std::fs::write(release.path().join("release"), "").unwrap();
     tree.wait(Some(PATIENCE)).unwrap().unwrap();
-    let mut other = is_root().then(|| process_with_number(number));
-    again.kill();
-    again.signal(ward_process::StopSignal::Terminate);
-    assert_eq!(again.processes(), Vec::<i32>::new());
-    assert!(again.poll_ended().unwrap().is_some());
+    let mut other = is_root().then(|| process_with_pid(pid));
+    reattached.kill();
+    reattached.signal(ward_process::StopSignal::Terminate);
+    assert_eq!(reattached.processes(), Vec::<i32>::new());
+    assert!(reattached.poll_ended().unwrap().is_some());
     if let Some(other) = &mut other {
         assert_eq!(other.try_wait().unwrap(), None, "a bystander was signalled");
         other.kill().unwrap();
@@ -196,49 +196,50 @@ fn a_number_that_was_given_to_somebody_else_is_not_signalled() {
     }
 }
 
-/// Leads a group of its own. Only root can ask for a number.
-fn process_with_number(number: i32) -> Child {
+/// Starts a process with this pid in a process group of its own. Only root can choose a pid.
+fn process_with_pid(pid: i32) -> Child {
     for _ in 0..5_000 {
-        std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).unwrap();
         let mut child = std::process::Command::new("/bin/sleep").arg("60").process_group(0).spawn().unwrap();
-        if child.id().cast_signed() == number {
+        if child.id().cast_signed() == pid {
             return child;
         }
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    panic!("{number} was never given again");
+    panic!("could not get the pid {pid} again");
 }
 
 #[test]
-fn the_temporary_folder_of_a_sandbox_goes_with_its_tree_and_not_with_a_handle() {
+fn a_temporary_folder_is_removed_with_its_tree_and_not_with_its_handle() {
     let sandbox = Sandbox { strictness: SandboxStrictness::BestEffort, ..Sandbox::system_read_only() };
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
-        let order = ProcessSpec::new("/bin/sleep").args(["600"]).sandbox(sandbox.clone());
-        let tree = supervisor.spawn(run.id.clone(), order).unwrap();
+        let spec = ProcessSpec::new("/bin/sleep").args(["600"]).sandbox(sandbox.clone());
+        let tree = supervisor.spawn(run.id.clone(), spec).unwrap();
         let record = tree.record();
         let folder = record.private_folder.clone().unwrap();
         drop(tree);
-        assert!(folder.exists(), "{containment}: the program goes on");
+        assert!(folder.exists(), "{containment}: the program still runs");
         let mut tree = supervisor.reattach(&record).unwrap();
         assert_eq!(tree.record(), record, "{containment}");
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         assert!(!folder.exists(), "{containment}");
 
-        // One that ended while nobody looked; one that was never started.
+        // The folders of a tree that ended without a handle and of a program that never started are removed
+        // too.
         std::fs::create_dir(&folder).unwrap();
         assert!(matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_))));
         assert!(!folder.exists(), "{containment}");
-        let order = ProcessSpec::new("/nonexistent/program").sandbox(sandbox.clone());
+        let spec = ProcessSpec::new("/nonexistent/program").sandbox(sandbox.clone());
         let before = private_folders();
-        assert!(supervisor.spawn(run.id.clone(), order).is_err());
+        assert!(supervisor.spawn(run.id.clone(), spec).is_err());
         assert_eq!(private_folders(), before, "{containment}");
     }
 }
 
-/// Those that this process has made.
+/// Returns the names of the private folders that this process has created.
 fn private_folders() -> Vec<std::ffi::OsString> {
     let prefix = format!("ward-{}-", std::process::id());
     let names = std::fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());

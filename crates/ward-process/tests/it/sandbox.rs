@@ -1,10 +1,11 @@
-//! The sandbox, tried by a hostile program and by everyday tools.
+//! The sandbox, tested with a hostile program and with everyday tools.
 
 mod attacks;
 mod closed_paths;
 mod everyday;
 mod links;
 mod setup;
+mod temporary_folder;
 
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -20,26 +21,26 @@ use ward_process::{
     Containment, OutputTarget, ProcessExit, ProcessSpec, ProcessTree, Supervisor, UserIdentity,
 };
 
-/// Generous, because the machine is shared; nothing here takes a second by itself.
+/// Time limit for a program. It is generous because the machine is shared; no program needs a second.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(60);
 
 const OUTPUT_BYTES: usize = 64 * 1024;
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A user number that nobody has here.
-const SOMEBODY: u32 = 60_577;
+/// A user and group id without an account on this machine.
+const UNNAMED_UID: u32 = 60_577;
 
-/// Who runs the programs of a site.
+/// The user that runs the programs of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TestUser {
     CurrentUser,
-    /// A user without a name. Only root can start programs for others.
+    /// The user with [`UNNAMED_UID`]. Only root can start programs as another user.
     UnnamedUser,
 }
 
 impl TestUser {
-    /// All that whoever runs the tests can try.
+    /// Returns the users that the tests can run programs as.
     fn all() -> &'static [Self] {
         if is_root() { &[Self::CurrentUser, Self::UnnamedUser] } else { &[Self::CurrentUser] }
     }
@@ -48,23 +49,24 @@ impl TestUser {
         self == Self::CurrentUser && is_root()
     }
 
-    /// Without a sandbox.
+    /// Returns a command that runs a program as this user, without a sandbox.
     fn command(self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         if self == Self::UnnamedUser {
-            command.uid(SOMEBODY).gid(SOMEBODY);
+            command.uid(UNNAMED_UID).gid(UNNAMED_UID);
         }
         command
     }
 
     fn give_ownership(self, path: &Path) {
         if self == Self::UnnamedUser {
-            chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+            chown(path, Some(UNNAMED_UID), Some(UNNAMED_UID)).unwrap();
         }
     }
 }
 
-/// A folder that a sandbox may write, one that it may not know of, and the hostile program.
+/// A folder with `workspace`, which the sandbox can write to, `outside` with a secret, which it can't reach,
+/// and a copy of the hostile program.
 struct SandboxFixture {
     folder: TempDir,
     actor: TestUser,
@@ -75,21 +77,21 @@ impl SandboxFixture {
         Self::for_user(TestUser::CurrentUser)
     }
 
-    /// All files belong to the actor, so that only a sandbox can keep them from it.
+    /// Creates the files as the property of `actor`, so that only the sandbox protects them.
     fn for_user(actor: TestUser) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Other users must get through to what is theirs.
+        // Other users must be able to reach their files inside.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         actor.give_ownership(folder.path());
-        let site = Self { folder, actor };
-        for inner in [site.workspace(), site.outside()] {
+        let fixture = Self { folder, actor };
+        for inner in [fixture.workspace(), fixture.outside()] {
             std::fs::create_dir(&inner).unwrap();
             actor.give_ownership(&inner);
         }
-        site.write("outside/secret", "secret\n");
-        std::fs::copy(hostile_program(), site.hostile()).unwrap();
-        actor.give_ownership(&site.hostile());
-        site
+        fixture.write("outside/secret", "secret\n");
+        std::fs::copy(hostile_program(), fixture.hostile()).unwrap();
+        actor.give_ownership(&fixture.hostile());
+        fixture
     }
 
     fn write(&self, name: &str, content: &str) {
@@ -117,7 +119,7 @@ impl SandboxFixture {
         self.path("fake-hostile")
     }
 
-    /// The system readable, the workspace writable, programs in it executable.
+    /// Returns a sandbox with a readable system and a writable workspace whose programs can be executed.
     fn sandbox(&self) -> Sandbox {
         let mut sandbox = Sandbox::system_read_only();
         sandbox.write.push(self.workspace());
@@ -125,15 +127,14 @@ impl SandboxFixture {
         sandbox
     }
 
-    fn order(&self, program: impl Into<PathBuf>) -> ProcessSpec {
-        let order = match self.actor {
+    fn spec(&self, program: impl Into<PathBuf>) -> ProcessSpec {
+        let spec = match self.actor {
             TestUser::CurrentUser => ProcessSpec::new(program),
             TestUser::UnnamedUser => {
-                ProcessSpec::new(program).identity(UserIdentity::new(SOMEBODY, SOMEBODY, &[]))
+                ProcessSpec::new(program).identity(UserIdentity::new(UNNAMED_UID, UNNAMED_UID, &[]))
             }
         };
-        order
-            .env("PATH", PATH)
+        spec.env("PATH", PATH)
             .env("HOME", "/root")
             .env("LC_ALL", "C")
             .directory(self.workspace())
@@ -142,15 +143,15 @@ impl SandboxFixture {
     }
 
     fn attack(&self, words: &[String]) -> ProcessSpec {
-        self.order(self.hostile()).args(words).sandbox(self.sandbox())
+        self.spec(self.hostile()).args(words).sandbox(self.sandbox())
     }
 
     fn shell(&self, script: &str) -> ProcessSpec {
-        self.order("/bin/sh").args(["-c", script]).sandbox(self.sandbox())
+        self.spec("/bin/sh").args(["-c", script]).sandbox(self.sandbox())
     }
 }
 
-/// How a program ended and what it said.
+/// The exit and the output of a program.
 #[derive(Debug, PartialEq, Eq)]
 struct ProgramOutput {
     exit: ProcessExit,
@@ -158,16 +159,16 @@ struct ProgramOutput {
     stderr: String,
 }
 
-/// Runs an order in the weakest containment, so that what holds is the sandbox.
-fn run(order: ProcessSpec) -> ProgramOutput {
-    wait_for_output(spawn(Containment::ProcessGroup, order))
+/// Runs a program in the weakest containment, so that only the sandbox restricts it.
+fn run(spec: ProcessSpec) -> ProgramOutput {
+    wait_for_output(spawn(Containment::ProcessGroup, spec))
 }
 
-fn spawn(containment: Containment, order: ProcessSpec) -> ProcessTree {
+fn spawn(containment: Containment, spec: ProcessSpec) -> ProcessTree {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let id = format!("sandbox-{}-{number}", std::process::id()).parse().unwrap();
-    Supervisor::with_containment(containment).unwrap().spawn(id, order).unwrap()
+    Supervisor::with_containment(containment).unwrap().spawn(id, spec).unwrap()
 }
 
 fn wait_for_output(mut tree: ProcessTree) -> ProgramOutput {
@@ -177,13 +178,14 @@ fn wait_for_output(mut tree: ProcessTree) -> ProgramOutput {
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     ProgramOutput {
-        exit: ended.expect("it ends in time").exit,
+        exit: ended.expect("the program ends in time").exit,
         stdout: text(tree.stdout().unwrap().bytes()),
         stderr: text(tree.stderr().unwrap().bytes()),
     }
 }
 
-/// Found at run time first, because an archive of these tests is unpacked elsewhere.
+/// Returns the path of the hostile program. Archived tests run in another folder than they were built in, so
+/// nextest passes the path at run time.
 fn hostile_program() -> OsString {
     std::env::var_os("NEXTEST_BIN_EXE_fake-hostile")
         .or_else(|| std::env::var_os("NEXTEST_BIN_EXE_fake_hostile"))

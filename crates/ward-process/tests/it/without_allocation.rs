@@ -1,5 +1,5 @@
-//! A starved machine must not keep a kill from happening: it needs no memory.
-#![expect(unsafe_code, reason = "an allocator that counts is how absence is shown")]
+//! Killing a tree allocates no memory, so it works on a machine that has run out of memory.
+#![expect(unsafe_code, reason = "a counting allocator shows that nothing is allocated")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,16 +14,16 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the conditions of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller guarantees the conditions of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -41,9 +41,9 @@ fn a_kill_allocates_nothing_in_any_containment() {
         let before = ALLOCATIONS.with(Cell::get);
         tree.kill();
         assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{containment}");
-        wait_until("end after the kill", || run.survivors().is_empty());
+        wait_until("the end of all members", || run.survivors().is_empty());
         supervisor.stop(&mut tree, StopLadder::force()).unwrap();
-        // The counter counts, or the test above could not fail.
+        // Shows that the counter works and the assertion above could fail.
         let before = ALLOCATIONS.with(Cell::get);
         drop(std::hint::black_box(Box::new(1)));
         assert_eq!(ALLOCATIONS.with(Cell::get) - before, 1);

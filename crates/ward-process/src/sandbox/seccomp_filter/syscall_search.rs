@@ -1,27 +1,27 @@
-//! The search for a call's number among those that are not simply allowed.
+//! Generates the binary search for a call's number among the calls that are not always allowed.
 //!
-//! The kernel runs a filter once for each call there is when it is installed, so that every step on
-//! the way to an "allowed" is felt at each start of a program.
+//! When a filter is installed, the kernel runs it once for every existing call to cache which calls are
+//! always allowed. Every step of the search therefore adds to the start time of each program.
 
 use seccompiler::{BpfProgram, sock_filter};
 
-/// What the search ends in; numbers that are not in the table are allowed.
+/// The result of the search. Numbers that are not in the table are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyscallAction {
     Errno(libc::c_int),
-    /// The arguments matter: go on behind the search.
+    /// The arguments decide; the program continues after the search.
     CheckArguments,
 }
 
-/// Numbers compared one after the other at the end of a search.
+/// Largest number of entries that are compared one after the other instead of being split further.
 const LINEAR_SEARCH_LENGTH: usize = 8;
 
-/// Searches by halves. `table` is sorted; the number is in the accumulator.
+/// Builds a binary search over a sorted table. At run time the call's number is in the accumulator.
 pub(super) fn build_search(table: &[(u32, SyscallAction)]) -> BpfProgram {
     subtree(table, 0)
 }
 
-/// Behind it come `after` instructions of the same search.
+/// Builds the search over a part of the table; `after` instructions of the same search follow it.
 fn subtree(table: &[(u32, SyscallAction)], after: usize) -> BpfProgram {
     let (left, right) = table.split_at(table.len() / 2);
     let Some((middle, _)) = right.first().filter(|_| table.len() > LINEAR_SEARCH_LENGTH) else {
@@ -37,31 +37,31 @@ fn subtree(table: &[(u32, SyscallAction)], after: usize) -> BpfProgram {
 
 fn linear_search(table: &[(u32, SyscallAction)], after: usize) -> BpfProgram {
     let mut program = BpfProgram::with_capacity(2 * table.len() + 1);
-    for (index, (number, answer)) in table.iter().enumerate() {
-        let behind = 2 * (table.len() - index - 1) + 1;
+    for (index, (number, action)) in table.iter().enumerate() {
+        let rest = 2 * (table.len() - index - 1) + 1;
         program.push(skip_unless(libc::BPF_JEQ, *number));
-        program.push(match answer {
+        program.push(match action {
             SyscallAction::Errno(errno) => refuse(*errno),
-            SyscallAction::CheckArguments => jump_over(behind + after),
+            SyscallAction::CheckArguments => jump_over(rest + after),
         });
     }
     program.push(allow());
     program
 }
 
-/// Passes over the next instruction unless the comparison holds.
+/// Skips the next instruction unless the comparison is true.
 pub(super) fn skip_unless(comparison: u32, number: u32) -> sock_filter {
     let code = opcode(libc::BPF_JMP | comparison | libc::BPF_K);
     sock_filter { code, jt: 0, jf: 1, k: number }
 }
 
-/// Passes over so many instructions.
+/// Skips a number of instructions.
 pub(super) fn jump_over(instructions: usize) -> sock_filter {
-    // A filter has at most 4096 instructions.
+    // The number always fits: a filter has at most 4096 instructions.
     statement(libc::BPF_JMP | libc::BPF_JA, u32::try_from(instructions).unwrap_or(u32::MAX))
 }
 
-/// Takes 32 bits of `struct seccomp_data` into the accumulator.
+/// Loads 32 bits of `struct seccomp_data` into the accumulator.
 pub(super) fn load(offset: u32) -> sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset)
 }

@@ -1,4 +1,4 @@
-//! The filter is run by a small interpreter of the few operations that it may consist of.
+//! Runs the compiled filter in a small interpreter of the BPF operations that the filter uses.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ fn call(number: libc::c_long, arguments: &[u64]) -> SimulatedCall {
     SimulatedCall { architecture: ARCHITECTURE, number: u32::try_from(number).unwrap(), arguments: all }
 }
 
-/// The 32 bits of `struct seccomp_data` at an offset (little endian).
+/// Returns the 32 bits of `struct seccomp_data` at an offset (little endian).
 fn load(call: SimulatedCall, offset: u32) -> u32 {
     match offset {
         0 => call.number,
@@ -48,7 +48,7 @@ fn interpret(program: &[sock_filter], call: SimulatedCall) -> FilterVerdict {
     interpret_counting_steps(program, call).0
 }
 
-/// The verdict and the number of steps to it.
+/// Returns the verdict and the number of executed instructions.
 fn interpret_counting_steps(program: &[sock_filter], call: SimulatedCall) -> (FilterVerdict, usize) {
     let (mut at, mut accumulator) = (0, 0);
     for steps in 1.. {
@@ -74,7 +74,7 @@ fn interpret_counting_steps(program: &[sock_filter], call: SimulatedCall) -> (Fi
             other => panic!("unexpected operation {other:#x}"),
         }
     }
-    unreachable!("it has an end")
+    unreachable!("every program ends in a return instruction")
 }
 
 fn check(call: SimulatedCall, expected: &FilterVerdict) {
@@ -132,7 +132,7 @@ fn no_call_is_in_two_groups() {
 }
 
 #[test]
-fn calls_of_another_architecture_kill() {
+fn calls_of_another_architecture_kill_the_process() {
     for number in 0..500 {
         check(SimulatedCall { architecture: FOREIGN, ..call(number, &[]) }, &FilterVerdict::Killed);
     }
@@ -141,12 +141,12 @@ fn calls_of_another_architecture_kill() {
 #[test]
 fn calls_in_no_table_are_allowed_within_a_few_steps() {
     let program = compile(SandboxNetwork::Off).unwrap();
-    let looks: Vec<_> = [conditional_rules().unwrap(), socket_rules(SandboxNetwork::Off).unwrap()]
+    let conditional: Vec<_> = [conditional_rules().unwrap(), socket_rules(SandboxNetwork::Off).unwrap()]
         .iter()
         .flat_map(SyscallRules::keys)
         .copied()
         .collect();
-    let tables = [EPERM_CALLS, ENOSYS_CALLS, &looks].concat();
+    let tables = [EPERM_CALLS, ENOSYS_CALLS, &conditional].concat();
     for number in (0..=i64::from(NEWEST_KNOWN)).filter(|number| !tables.contains(number)) {
         let (verdict, steps) = interpret_counting_steps(&program, call(number, &[u64::MAX; 6]));
         assert_eq!(verdict, FilterVerdict::Allowed, "{number}");
@@ -155,7 +155,7 @@ fn calls_in_no_table_are_allowed_within_a_few_steps() {
 }
 
 #[test]
-fn x32_names_and_calls_of_the_future_do_not_exist() {
+fn x32_calls_and_unknown_newer_calls_fail_with_enosys() {
     for number in
         [0x4000_0000, 0x4000_0000 | libc::SYS_ptrace, 0x4000_0000 + 521, 463, 467, 1_000, 0xFFFF_FFFF]
     {
@@ -178,7 +178,7 @@ fn threads_and_forks_are_allowed_and_namespaces_and_siblings_are_not() {
 }
 
 #[test]
-fn typing_on_the_terminal_is_refused_whatever_the_upper_half_says() {
+fn terminal_input_requests_are_refused_whatever_the_upper_bits() {
     check(call(libc::SYS_ioctl, &[0, libc::TCGETS]), &FilterVerdict::Allowed);
     for request in TERMINAL_REQUESTS {
         check(call(libc::SYS_ioctl, &[0, *request]), &FilterVerdict::Refused(libc::EPERM));
@@ -187,7 +187,7 @@ fn typing_on_the_terminal_is_refused_whatever_the_upper_half_says() {
 }
 
 #[test]
-fn limits_and_priorities_are_only_for_oneself() {
+fn limits_and_priorities_can_be_changed_only_for_the_caller() {
     for number in OWN_PROCESS_ONLY {
         check(call(*number, &[0, 7]), &FilterVerdict::Allowed);
         check(call(*number, &[1234, 7]), &FilterVerdict::Refused(libc::EPERM));
@@ -201,11 +201,11 @@ fn limits_and_priorities_are_only_for_oneself() {
 }
 
 #[test]
-fn no_file_gets_the_right_to_run_as_somebody_else() {
+fn setting_the_setuid_or_setgid_bit_is_refused() {
     let refused = FilterVerdict::Refused(libc::EPERM);
-    let with = |place: u8, value: u64| {
+    let with = |index: u8, value: u64| {
         let mut arguments = [0; 6];
-        arguments[usize::from(place)] = value;
+        arguments[usize::from(index)] = value;
         arguments
     };
     for (number, mode) in MODE_SETTING_CALLS {
@@ -230,18 +230,19 @@ fn no_file_gets_the_right_to_run_as_somebody_else() {
 }
 
 #[test]
-fn personality_can_be_asked_and_not_changed() {
+fn personality_can_be_queried_but_not_changed() {
     check(call(libc::SYS_personality, &[0xFFFF_FFFF]), &FilterVerdict::Allowed);
     check(call(libc::SYS_personality, &[0]), &FilterVerdict::Allowed);
     check(call(libc::SYS_personality, &[0x0004_0000]), &FilterVerdict::Refused(libc::EPERM));
 }
 
 #[test]
-fn only_pairs_that_stay_connected_can_be_made() {
+fn only_socket_pairs_that_stay_connected_are_allowed() {
     let flags = u64::from((libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK).cast_unsigned());
     for kind in 0..16 {
-        let stays = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
-        let expected = if stays { FilterVerdict::Allowed } else { FilterVerdict::Refused(libc::EACCES) };
+        let stays_connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
+        let expected =
+            if stays_connected { FilterVerdict::Allowed } else { FilterVerdict::Refused(libc::EACCES) };
         let kind = u64::from(kind.cast_unsigned());
         for kind in [kind, kind | flags, kind | 1 << 32] {
             check(call(libc::SYS_socketpair, &[1, kind]), &expected);
@@ -255,7 +256,7 @@ fn only_pairs_that_stay_connected_can_be_made() {
 }
 
 #[test]
-fn sockets_follow_the_network() {
+fn socket_families_depend_on_the_network_setting() {
     let socket =
         |family: i32, protocol| call(libc::SYS_socket, &[u64::from(family.cast_unsigned()), 1, protocol]);
     let refused = FilterVerdict::Refused(libc::EACCES);

@@ -1,8 +1,9 @@
-//! Folders of supervisors that were killed before they could clean up.
+//! Removes folders of supervisors that were killed before they could clean up.
 //!
-//! Only those of programs that die with their supervisor are swept away; others may outlive it, and their records tell
-//! of their folders. Whoever uses such a folder holds a lock on it, and is alive: both are looked at, because a lock is
-//! gone with its handle, and a process in another namespace has no number here.
+//! Only folders of programs that die with their supervisor are removed. Other programs may outlive the
+//! supervisor, and their tree records name their folders. The supervisor that uses a folder is alive and
+//! holds a lock on the folder. Both facts are checked: a lock vanishes when its handle is closed, and the pid
+//! of a process in another PID namespace says nothing here.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,28 +14,29 @@ use rustix::process::Pid;
 
 use super::{PrivateFolder, RemovalBudget, open_for_removal};
 
-/// What the names of these folders begin with; then the number of the process that made it, and a dash.
+/// Prefix of the names of these folders. The pid of the creator and a dash follow.
 pub(in super::super) const PREFIX: &str = "ward-run-";
 
-/// Names looked at in one sweep. A crowded folder is swept bit by bit.
-const NAMES: usize = 10_000;
+/// Number of names to check in one call. The rest of a crowded folder is left to later calls.
+const MAX_NAMES: usize = 10_000;
 
-/// Entries and time of one sweep: a first start waits for it.
-const ENTRIES: u32 = 100_000;
-const TIME: Duration = Duration::from_secs(1);
+/// Limits of one call on removed entries and time, because the first start of a program waits for it.
+const MAX_ENTRIES: u32 = 100_000;
+const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Takes the lock of a new folder. Whether it is ours: a sweep may have been faster than its maker.
+/// Locks a new folder. Returns false if the folder can't be used because another process has locked or
+/// removed it as an abandoned one, between its creation and this call.
 pub(super) fn lock_new_folder(folder: &impl std::os::fd::AsFd) -> Result<bool, Errno> {
-    // Where there are no locks nothing is swept, either.
+    // A file system without locks is no error: abandoned folders are never removed there.
     let taken = flock(folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     Ok(!taken && rustix::fs::fstat(folder)?.st_nlink > 0)
 }
 
-/// Removes what was left in a folder, as far as that is done soon. What can't be removed stays.
+/// Removes the abandoned folders in `parent` within the limits above. Folders that can't be removed stay.
 pub(in super::super) fn remove_abandoned(parent: &Path) {
-    let mut budget = RemovalBudget::new(ENTRIES, TIME);
-    let deadline = Instant::now() + TIME;
-    for entry in std::fs::read_dir(parent).into_iter().flatten().take(NAMES).flatten() {
+    let mut budget = RemovalBudget::new(MAX_ENTRIES, MAX_TIME);
+    let deadline = Instant::now() + MAX_TIME;
+    for entry in std::fs::read_dir(parent).into_iter().flatten().take(MAX_NAMES).flatten() {
         if Instant::now() > deadline {
             break;
         }
@@ -48,18 +50,19 @@ pub(in super::super) fn remove_abandoned(parent: &Path) {
 
 fn creator_has_exited(name: &str) -> bool {
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).map(|(number, _)| number);
-    let maker = number.and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
-    maker.is_some_and(|maker| rustix::process::test_kill_process(maker) == Err(Errno::SRCH))
+    let creator = number.and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
+    creator.is_some_and(|creator| rustix::process::test_kill_process(creator) == Err(Errno::SRCH))
 }
 
-/// A folder of our user that nobody holds. While the handle lives nobody else sweeps it.
+/// Opens and locks a folder of our own user that no process has locked. As long as the handle lives, no other
+/// process removes the folder.
 fn open_abandoned(path: &Path) -> Option<PrivateFolder> {
-    let us = rustix::process::geteuid().as_raw();
-    if rustix::fs::lstat(path).ok()?.st_uid != us {
+    let own_user = rustix::process::geteuid().as_raw();
+    if rustix::fs::lstat(path).ok()?.st_uid != own_user {
         return None;
     }
     let handle = open_for_removal(rustix::fs::CWD, path).ok()?;
-    let ours = rustix::fs::fstat(&handle).ok()?.st_uid == us;
-    let free = ours && flock(&handle, FlockOperation::NonBlockingLockExclusive).is_ok();
-    free.then(|| PrivateFolder { path: path.to_owned(), handle })
+    let is_ours = rustix::fs::fstat(&handle).ok()?.st_uid == own_user;
+    let is_locked = is_ours && flock(&handle, FlockOperation::NonBlockingLockExclusive).is_ok();
+    is_locked.then(|| PrivateFolder { path: path.to_owned(), handle })
 }

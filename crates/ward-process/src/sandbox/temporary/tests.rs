@@ -18,7 +18,7 @@ fn folder() -> (tempfile::TempDir, PrivateFolder) {
     (parent, folder)
 }
 
-/// With more patience than usual, because the disk is shared.
+/// Removes a folder with six times the usual time, because the disk is shared with other tests.
 fn remove(folder: &PrivateFolder) -> bool {
     folder.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, TIME_TO_REMOVE * 6))
 }
@@ -28,7 +28,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn it_is_private_and_stays_until_it_is_removed() {
+fn the_folder_is_private_and_stays_until_it_is_removed() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
@@ -41,7 +41,7 @@ fn it_is_private_and_stays_until_it_is_removed() {
 }
 
 #[test]
-fn a_link_in_its_place_is_not_followed() {
+fn a_symlink_in_place_of_the_folder_is_not_followed() {
     let (parent, folder) = folder();
     let (path, moved) = (folder.path().to_owned(), parent.path().join("moved"));
     fs::write(path.join("file"), "kept").unwrap();
@@ -53,7 +53,7 @@ fn a_link_in_its_place_is_not_followed() {
 }
 
 #[test]
-fn a_folder_of_another_name_is_not_removed() {
+fn a_folder_without_the_prefix_is_not_removed() {
     let parent = tempfile::tempdir().unwrap();
     fs::write(parent.path().join("file"), "kept").unwrap();
     for path in [parent.path().to_owned(), parent.path().join("."), "/".into(), PathBuf::new()] {
@@ -63,7 +63,7 @@ fn a_folder_of_another_name_is_not_removed() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_not_used() {
+fn two_folders_get_different_names() {
     let parent = tempfile::tempdir().unwrap();
     let first = create_in(parent.path());
     let second = create_in(parent.path());
@@ -71,7 +71,7 @@ fn a_name_that_is_taken_is_not_used() {
 }
 
 #[test]
-fn removal_does_not_follow_links() {
+fn removal_does_not_follow_symlinks() {
     let (parent, folder) = folder();
     let precious = parent.path().join("precious");
     fs::create_dir(&precious).unwrap();
@@ -89,7 +89,7 @@ fn removal_does_not_follow_links() {
 }
 
 #[test]
-fn removal_copes_with_folders_nobody_may_touch() {
+fn removal_copes_with_folders_without_permissions() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     fs::create_dir_all(path.join("a/b/c")).unwrap();
@@ -116,7 +116,7 @@ fn removal_copes_with_a_tree_deeper_than_any_path_or_descriptor_limit() {
 }
 
 #[test]
-fn removal_copes_with_names_it_would_choose_itself() {
+fn removal_copes_with_folders_named_like_its_own_moved_ones() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     fs::create_dir(path.join(".removed-1")).unwrap();
@@ -127,7 +127,7 @@ fn removal_copes_with_names_it_would_choose_itself() {
 }
 
 #[test]
-fn removal_copes_with_more_folders_than_it_holds_names_of() {
+fn removal_copes_with_more_folders_than_it_keeps_in_memory() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     for number in 0..FOLDERS_AT_ONCE + 10 {
@@ -138,7 +138,7 @@ fn removal_copes_with_more_folders_than_it_holds_names_of() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_gone_and_a_link_to_one_stays() {
+fn remove_folder_accepts_a_missing_folder_and_keeps_the_target_of_a_symlink() {
     let parent = tempfile::tempdir().unwrap();
     let (precious, link) = (parent.path().join("precious"), parent.path().join("link"));
     fs::create_dir(&precious).unwrap();
@@ -162,7 +162,7 @@ fn removal_copes_with_many_files() {
 }
 
 #[test]
-fn removal_gives_up_when_it_has_done_enough() {
+fn removal_gives_up_when_its_budget_is_used_up() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     for number in 0..20 {
@@ -186,7 +186,7 @@ fn removal_gives_up_on_a_folder_that_is_being_filled() {
                     if done.load(std::sync::atomic::Ordering::Relaxed) {
                         break;
                     }
-                    // It fails once the folder itself is gone.
+                    // Fails once the folder itself has been removed.
                     let _ = rustix::fs::mkdirat(folder, format!("{thread}-{number}"), Mode::RWXU);
                 }
             });
@@ -199,14 +199,14 @@ fn removal_gives_up_on_a_folder_that_is_being_filled() {
     assert!(remove(&folder));
 }
 
-/// A process that has ended, and its number.
+/// Returns the pid of a process that has ended.
 fn exited_process_id() -> u32 {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
 }
 
-/// As if another process had made it.
+/// Renames a folder as if another process had created it, and puts a file into it.
 fn rename_as_created_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
     let name = folder.path.file_name().unwrap().to_str().unwrap();
     let name = name.replace(&std::process::id().to_string(), &process.to_string());
@@ -218,14 +218,14 @@ fn rename_as_created_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
 }
 
 #[test]
-fn what_died_with_its_supervisor_is_swept_away() {
+fn an_abandoned_folder_is_removed_once_its_lock_is_gone() {
     let parent = tempfile::tempdir().unwrap();
     let folder = rename_as_created_by(
         exited_process_id(),
         create_for(parent.path(), TreeLifetime::DiesWithSupervisor),
     );
     abandoned::remove_abandoned(parent.path());
-    assert!(folder.path.exists(), "somebody still has it open");
+    assert!(folder.path.exists(), "the folder is still locked");
     let path = folder.path().to_owned();
     set_mode(&path, 0o000);
     drop(folder);
@@ -234,18 +234,18 @@ fn what_died_with_its_supervisor_is_swept_away() {
 }
 
 #[test]
-fn what_may_still_be_in_use_is_not_swept_away() {
+fn folders_that_may_be_in_use_are_not_removed() {
     let parent = tempfile::tempdir().unwrap();
     let precious = parent.path().join("precious");
     fs::create_dir(&precious).unwrap();
     let link = parent.path().join(format!("{}{}-1", abandoned::PREFIX, exited_process_id()));
     symlink(&precious, &link).unwrap();
     let mut kept = vec![precious, link];
-    // A program that outlives its supervisor uses it, perhaps.
+    // A program that outlives its supervisor may still use this one.
     kept.push(
         rename_as_created_by(exited_process_id(), create_for(parent.path(), TreeLifetime::Independent)).path,
     );
-    // Our own, and one of a process that lives.
+    // A folder of this process, and one of a process that is alive.
     kept.push(create_for(parent.path(), TreeLifetime::DiesWithSupervisor).path);
     kept.push(rename_as_created_by(1, create_for(parent.path(), TreeLifetime::DiesWithSupervisor)).path);
     for name in ["ward-run-", "ward-run-x-1", "ward-run-1"] {

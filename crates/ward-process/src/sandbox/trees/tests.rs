@@ -3,7 +3,8 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A workspace with a folder, beside something precious.
+/// Makes a folder with `workspace/a/out`, which a program may change, and `precious/out`, which it must not
+/// reach.
 fn workspace() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.path().join("workspace/a/out")).unwrap();
@@ -11,7 +12,8 @@ fn workspace() -> tempfile::TempDir {
     place
 }
 
-/// Where the tree `path` is found if `writable` can be written; both are relative to the place.
+/// Opens the tree `path` with the writable trees `writable` and returns where it really is. All paths are
+/// relative to `place`.
 fn resolved_path(place: &tempfile::TempDir, writable: &[&str], path: &str) -> Result<PathBuf, SandboxError> {
     let write: Vec<_> = writable.iter().map(|tree| place.path().join(tree)).collect();
     let tree = WritableRoots::resolve(&write)?.open(&place.path().join(path))?;
@@ -46,7 +48,7 @@ fn folders_in_a_writable_tree_are_found() {
 }
 
 #[test]
-fn links_in_a_writable_tree_lead_nowhere() {
+fn symlinks_in_a_writable_tree_are_refused() {
     let place = workspace();
     fs::rename(place.path().join("workspace/a"), place.path().join("workspace/b")).unwrap();
     symlink(place.path().join("precious"), place.path().join("workspace/a")).unwrap();
@@ -61,7 +63,7 @@ fn links_in_a_writable_tree_lead_nowhere() {
 }
 
 #[test]
-fn no_detour_hides_a_writable_tree() {
+fn a_detour_does_not_hide_that_a_tree_is_writable() {
     let place = workspace();
     symlink("workspace", place.path().join("detour")).unwrap();
     symlink("../precious", place.path().join("workspace/link")).unwrap();
@@ -72,12 +74,12 @@ fn no_detour_hides_a_writable_tree() {
         check_refused(&place, &["workspace"], path, "workspace");
         check_refused(&place, &["detour"], path, "detour");
     }
-    // What is one folder up depends on where the program moves this one meanwhile.
+    // The program could move `a` at the same time, and `..` would then lead elsewhere.
     check_refused(&place, &["workspace"], "workspace/a/../a/out", "workspace");
 }
 
 #[test]
-fn links_of_links_end_somewhere() {
+fn a_loop_of_symlinks_is_an_error() {
     let place = workspace();
     symlink("second", place.path().join("first")).unwrap();
     symlink("first", place.path().join("second")).unwrap();

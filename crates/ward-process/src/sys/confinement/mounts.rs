@@ -1,7 +1,8 @@
-//! Every mount read-only but the trees that can be written, in a mount namespace of the child's own.
+//! Makes every mount read-only except the writable trees, in the child's own mount namespace.
 //!
-//! Landlock has no right for `chmod`, `chown`, `touch` or extended attributes, so that a program
-//! could lay open or lock away any file of its user. A read-only mount refuses them all.
+//! Landlock doesn't restrict `chmod`, `chown`, `utimensat` or extended attributes, so a program could make
+//! any file of its user public or inaccessible. A read-only mount refuses all of these. See
+//! `mount_setattr(2)`.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -13,33 +14,37 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 
-/// The trees that stay writable.
+/// A plan of mounts for a mount namespace in which everything but the writable trees is read-only.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyMounts {
     writable: Vec<MountTree>,
-    /// Folders in them that stay where they are, because of what they hold, the outer ones first.
+    /// Folders between a writable tree and a read-only or closed tree inside of it, the outer ones first.
+    /// They must not be renamed, or the program could move the inner tree away and replace it.
     fixed: Vec<MountTree>,
-    /// What lies in them and is read-only all the same.
+    /// Trees inside of writable trees that stay read-only.
     read_only: Vec<MountTree>,
-    /// What lies in other trees and is covered with something empty.
+    /// Trees that are covered with an empty folder or file.
     closed: Vec<MountTree>,
 }
 
-/// A folder or a regular file that the parent has opened. The child can't use that handle, which
-/// belongs to the parent's mounts; it opens the path and makes sure that it leads to the same.
+/// A folder or a regular file that the parent has opened. The child can't mount over the parent's handle,
+/// which belongs to the parent's mount namespace. It opens the path again and checks that it reaches the same
+/// file.
 #[derive(Debug)]
 struct MountTree {
     path: CString,
     status: Stat,
-    /// Keeps the number of the file from being given to another one.
+    /// Keeps the inode number from being reused by another file.
     _pinned: OwnedFd,
-    /// The child, which can't allocate, keeps its handles here: on the tree and on a copy of it.
+    /// The child's handles on the tree and on the clone of its mount, stored here because the child can't
+    /// allocate.
     target_fd: AtomicI32,
     clone_fd: AtomicI32,
 }
 
 impl ReadOnlyMounts {
-    /// Devices need no exception: what is written to them does not reach the mount.
+    /// Plans read-only mounts everywhere except in these trees. Devices need no exception, because a
+    /// read-only mount doesn't prevent writing to them.
     pub(crate) fn all_but(trees: Vec<OwnedFd>) -> Result<Self, Errno> {
         Ok(Self {
             writable: outermost_trees(trees)?,
@@ -49,12 +54,12 @@ impl ReadOnlyMounts {
         })
     }
 
-    /// These stay as they are, wherever they lie.
+    /// Adds trees that stay read-only, even inside of writable trees.
     pub(crate) fn with_read_only(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
         Self { read_only: outermost_trees(trees)?, ..self }.with_fixed_parents()
     }
 
-    /// The folders between a writable tree and something in it.
+    /// Returns the folders between a writable tree and a tree inside of it.
     fn folders_around(&self, tree: &MountTree) -> Vec<PathBuf> {
         let path = tree.path();
         let root = self.writable.iter().map(MountTree::path).find(|root| path.starts_with(root));
@@ -62,22 +67,22 @@ impl ReadOnlyMounts {
         path.ancestors().skip(1).take_while(inside).map(Path::to_owned).collect()
     }
 
-    /// These stay out of reach, wherever they lie.
+    /// Adds trees that are closed, even inside of readable or writable trees.
     pub(crate) fn with_closed(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
         Self { closed: outermost_trees(trees)?, ..self }.with_fixed_parents()
     }
 
     fn with_fixed_parents(self) -> Result<Self, Errno> {
-        let held = self.read_only.iter().chain(&self.closed);
-        let mut around: Vec<PathBuf> = held.flat_map(|tree| self.folders_around(tree)).collect();
+        let inner_trees = self.read_only.iter().chain(&self.closed);
+        let mut around: Vec<PathBuf> = inner_trees.flat_map(|tree| self.folders_around(tree)).collect();
         around.sort();
         around.dedup();
         let fixed = around.iter().map(|folder| MountTree::open_path(folder)).collect::<Result<_, _>>()?;
         Ok(Self { fixed, ..self })
     }
 
-    /// To be called by a child in a mount namespace of its own, while it still has the privileges
-    /// over it and before it enters its working directory. Async-signal-safe.
+    /// Applies the plan. To be called by a child in a mount namespace of its own, while it still has
+    /// privileges over the namespace and before it changes to its working directory. Async-signal-safe.
     pub(crate) fn enter(&self) -> Result<(), Errno> {
         let root = c"/";
         set_attributes(
@@ -89,7 +94,7 @@ impl ReadOnlyMounts {
             set_attributes(root, &MountAttributes { set: MOUNT_ATTR_RDONLY, ..MountAttributes::default() })?;
             self.writable.iter().try_for_each(MountTree::mount_clone)?;
         }
-        // Over itself: nobody can rename or remove what something is mounted on.
+        // A folder that is mounted over itself is a mount point, which can't be renamed or removed (`EBUSY`).
         self.fixed.iter().try_for_each(|tree| tree.bind_over_itself(&MountAttributes::default()))?;
         let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY, ..MountAttributes::default() };
         self.read_only.iter().try_for_each(|tree| tree.bind_over_itself(&read_only))?;
@@ -100,11 +105,11 @@ impl ReadOnlyMounts {
 impl MountTree {
     fn new(path: &Path, status: Stat, pinned: OwnedFd) -> Result<Self, Errno> {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
-        let [place, copy] = [-1, -1].map(AtomicI32::new);
-        Ok(Self { path, status, _pinned: pinned, target_fd: place, clone_fd: copy })
+        let [target_fd, clone_fd] = [-1, -1].map(AtomicI32::new);
+        Ok(Self { path, status, _pinned: pinned, target_fd, clone_fd })
     }
 
-    /// What is at a path without a link at its end.
+    /// Opens the file at a path, without following a symlink in the last component.
     fn open_path(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::open(path, flags, Mode::empty())?;
@@ -115,51 +120,52 @@ impl MountTree {
         Path::new(OsStr::from_bytes(self.path.as_bytes()))
     }
 
-    /// The same in the mounts of the child.
+    /// Opens the same file in the child's mount namespace. Fails with `ESTALE` if the path now leads to
+    /// another file.
     fn open_in_child(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let place = rustix::fs::open(&self.path, flags, Mode::empty())?;
-        let status = rustix::fs::fstat(&place)?;
+        let target = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&target)?;
         if (status.st_dev, status.st_ino) != (self.status.st_dev, self.status.st_ino) {
             return Err(Errno::STALE);
         }
-        Ok(place)
+        Ok(target)
     }
 
-    /// Puts something empty over it.
+    /// Mounts an empty folder or file over the tree.
     fn mount_empty_over(&self) -> Result<(), Errno> {
-        let place = self.open_in_child()?;
+        let target = self.open_in_child()?;
         let cover = if FileType::from_raw_mode(self.status.st_mode) == FileType::Directory {
             empty_tmpfs()?
         } else {
             let null = rustix::fs::open(c"/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
             clone_mount_tree(null.as_fd())?
         };
-        move_mount_over(&cover, &place)
+        move_mount_over(&cover, &target)
     }
 
     fn bind_over_itself(&self, attributes: &MountAttributes) -> Result<(), Errno> {
-        let place = self.open_in_child()?;
-        let copy = clone_mount_tree(place.as_fd())?;
-        set_attributes_at(copy.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)?;
-        move_mount_over(&copy, &place)
+        let target = self.open_in_child()?;
+        let clone = clone_mount_tree(target.as_fd())?;
+        set_attributes_at(clone.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)?;
+        move_mount_over(&clone, &target)
     }
 
     fn clone_mount(&self) -> Result<(), Errno> {
-        let place = self.open_in_child()?;
-        self.clone_fd.store(clone_mount_tree(place.as_fd())?.into_raw_fd(), Ordering::Relaxed);
-        self.target_fd.store(place.into_raw_fd(), Ordering::Relaxed);
+        let target = self.open_in_child()?;
+        self.clone_fd.store(clone_mount_tree(target.as_fd())?.into_raw_fd(), Ordering::Relaxed);
+        self.target_fd.store(target.into_raw_fd(), Ordering::Relaxed);
         Ok(())
     }
 
     fn mount_clone(&self) -> Result<(), Errno> {
-        // SAFETY: `clone_mount` opened both in this child, and nothing else here knows them.
-        let [copy, place] = unsafe { [take_fd(&self.clone_fd), take_fd(&self.target_fd)] };
-        move_mount_over(&copy, &place)
+        // SAFETY: `clone_mount` opened both descriptors in this child, and no other code owns them.
+        let [clone, target] = unsafe { [take_fd(&self.clone_fd), take_fd(&self.target_fd)] };
+        move_mount_over(&clone, &target)
     }
 }
 
-/// Those that lie in no other of them, which is where they are dealt with.
+/// Returns the trees that are not inside of another tree of the list; an outer tree covers its inner ones.
 fn outermost_trees(trees: Vec<OwnedFd>) -> Result<Vec<MountTree>, Errno> {
     let mut found: Vec<(PathBuf, Stat, OwnedFd)> = Vec::with_capacity(trees.len());
     for handle in trees {
@@ -169,17 +175,17 @@ fn outermost_trees(trees: Vec<OwnedFd>) -> Result<Vec<MountTree>, Errno> {
             found.push((path_of(handle.as_fd())?, status, handle));
         }
     }
-    found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    found.sort_by(|(left, ..), (right, ..)| left.cmp(right));
     found.dedup_by(|(inner, ..), (outer, ..)| inner.starts_with(outer));
     found.into_iter().map(|(path, status, handle)| MountTree::new(&path, status, handle)).collect()
 }
 
-fn move_mount_over(mount: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+fn move_mount_over(mount: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    rustix::mount::move_mount(mount, c"", place, c"", flags)
+    rustix::mount::move_mount(mount, c"", target, c"", flags)
 }
 
-/// A file system of its own without a file in it.
+/// Creates an empty, read-only tmpfs that isn't mounted anywhere yet.
 fn empty_tmpfs() -> Result<OwnedFd, Errno> {
     let context = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(context.as_fd())?;
@@ -190,23 +196,25 @@ fn empty_tmpfs() -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-fn clone_mount_tree(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+fn clone_mount_tree(tree: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_RECURSIVE;
-    rustix::mount::open_tree(place, c"", flags)
+    rustix::mount::open_tree(tree, c"", flags)
 }
 
+/// Takes ownership of a stored descriptor.
+///
 /// # Safety
-/// The number must be that of an open descriptor which nobody else owns.
+/// The number must be that of an open descriptor that no other code owns.
 unsafe fn take_fd(number: &AtomicI32) -> OwnedFd {
     let number: RawFd = number.swap(-1, Ordering::Relaxed);
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that the descriptor is open and owned by nobody else.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
-/// Where the handle really leads, without a link.
+/// Returns the path of an open file, with all symlinks resolved.
 fn path_of(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
     let text = rustix::fs::readlinkat(CWD, link, Vec::new())?;
@@ -215,7 +223,7 @@ fn path_of(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
 
 const MOUNT_ATTR_RDONLY: u64 = 1;
 
-/// `struct mount_attr`.
+/// The kernel's `struct mount_attr`.
 #[repr(C)]
 #[derive(Default)]
 struct MountAttributes {
@@ -235,7 +243,7 @@ fn set_attributes_at(
     flags: libc::c_int,
     attributes: &MountAttributes,
 ) -> Result<(), Errno> {
-    // SAFETY: the path is NUL-terminated, and the structure has the size that is given.
+    // SAFETY: the path is NUL-terminated, and the structure has the given size.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -1,4 +1,5 @@
-//! Each attack is refused in the sandbox, and succeeds without it, so that the test could fail.
+//! Each attack is refused inside of the sandbox. It is also tried without a sandbox, where it succeeds, which
+//! shows that the test could fail.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -10,44 +11,49 @@ use std::process::Child;
 use ward_process::ProcessExit;
 use ward_process::sandbox::{Sandbox, SandboxNetwork};
 
-use super::{SOMEBODY, SandboxFixture, TestUser, run, text};
+use super::{SandboxFixture, TestUser, UNNAMED_UID, run, text};
 
-/// What becomes of an attack without a sandbox.
+/// The expected outcome of an attack without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnsandboxedOutcome {
     Succeeds,
     SucceedsForRoot,
-    /// Kernels and containers differ (Yama, switched-off subsystems), but the attack gets an answer.
+    /// Succeeds or is refused, depending on the kernel and the container (Yama, disabled subsystems).
     DependsOnHost,
 }
 
-/// What the double's exit codes say; any other one means that the attack itself is broken.
+/// Exit codes of `fake-hostile`. Any other code means that the attack itself is broken.
 const SUCCEEDED: i32 = 0;
 const REFUSED: i32 = 10;
 const UNSUPPORTED: i32 = 11;
 
-fn check(site: &SandboxFixture, attack: &[&str], freely: UnsandboxedOutcome) {
+fn check(fixture: &SandboxFixture, attack: &[&str], unsandboxed: UnsandboxedOutcome) {
     let words: Vec<String> = attack.iter().map(ToString::to_string).collect();
-    let who = site.actor;
-    let outcome = run(site.attack(&words));
-    assert_eq!(outcome.exit, ProcessExit::Code(REFUSED), "{attack:?} in the sandbox by {who:?}: {outcome:?}");
-    let free = who.command(site.hostile()).args(&words).current_dir(site.workspace()).output().unwrap();
-    let expected: &[i32] = match freely {
+    let actor = fixture.actor;
+    let outcome = run(fixture.attack(&words));
+    assert_eq!(
+        outcome.exit,
+        ProcessExit::Code(REFUSED),
+        "{attack:?} in the sandbox by {actor:?}: {outcome:?}"
+    );
+    let free =
+        actor.command(fixture.hostile()).args(&words).current_dir(fixture.workspace()).output().unwrap();
+    let expected: &[i32] = match unsandboxed {
         UnsandboxedOutcome::Succeeds => &[SUCCEEDED],
-        UnsandboxedOutcome::SucceedsForRoot if who.is_root() => &[SUCCEEDED],
+        UnsandboxedOutcome::SucceedsForRoot if actor.is_root() => &[SUCCEEDED],
         UnsandboxedOutcome::SucceedsForRoot => &[REFUSED],
         UnsandboxedOutcome::DependsOnHost => &[SUCCEEDED, REFUSED, UNSUPPORTED],
     };
     let code = free.status.code().unwrap();
-    assert!(expected.contains(&code), "{attack:?} without a sandbox by {who:?}: {free:?}");
+    assert!(expected.contains(&code), "{attack:?} without a sandbox by {actor:?}: {free:?}");
 }
 
-/// Every attack is tried by whoever runs the tests and, if that is root, by somebody else too.
-fn sites() -> impl Iterator<Item = SandboxFixture> {
+/// Returns a fixture for the current user and, if that is root, one for an ordinary user too.
+fn fixtures() -> impl Iterator<Item = SandboxFixture> {
     TestUser::all().iter().map(|actor| SandboxFixture::for_user(*actor))
 }
 
-/// A process outside, of the same user, with something in its environment.
+/// A process of the same user outside of the sandbox, with a secret in its environment.
 struct TargetProcess(Child);
 
 impl TargetProcess {
@@ -69,154 +75,155 @@ impl Drop for TargetProcess {
 
 #[test]
 fn files_outside_can_be_neither_read_nor_listed() {
-    for site in sites() {
-        let secret = text(&site.secret());
-        symlink(site.secret(), site.path("workspace/link")).unwrap();
-        symlink(site.outside(), site.path("workspace/folder")).unwrap();
+    for fixture in fixtures() {
+        let secret = text(&fixture.secret());
+        symlink(fixture.secret(), fixture.path("workspace/link")).unwrap();
+        symlink(fixture.outside(), fixture.path("workspace/folder")).unwrap();
         for path in
             [&secret, "link", "folder/secret", "../outside/secret", &format!("/proc/self/root{secret}")]
         {
-            check(&site, &["read", path], UnsandboxedOutcome::Succeeds);
+            check(&fixture, &["read", path], UnsandboxedOutcome::Succeeds);
         }
-        check(&site, &["list", &text(&site.outside())], UnsandboxedOutcome::Succeeds);
-        check(&site, &["list", "folder"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["list", "/"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["read", "/etc/shadow"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["list", "/root"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["list", "/home"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["list", "/tmp"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["file-handle", &secret], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["list", &text(&fixture.outside())], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["list", "folder"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["list", "/"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["read", "/etc/shadow"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["list", "/root"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["list", "/home"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["list", "/tmp"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["file-handle", &secret], UnsandboxedOutcome::SucceedsForRoot);
     }
 }
 
 #[test]
 fn files_outside_can_not_be_changed() {
-    for site in sites() {
-        let secret = text(&site.secret());
-        symlink(site.secret(), site.path("workspace/link")).unwrap();
-        check(&site, &["write", &secret], UnsandboxedOutcome::Succeeds);
-        check(&site, &["write", "link"], UnsandboxedOutcome::Succeeds);
-        site.write("outside/long", "long");
-        check(&site, &["truncate", &text(&site.path("outside/long"))], UnsandboxedOutcome::Succeeds);
-        check(&site, &["create", "../outside/new"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["create", &text(&site.path("new"))], UnsandboxedOutcome::Succeeds);
-        let shared = format!("/dev/shm/ward-hostile-{}-{:?}", std::process::id(), site.actor);
-        check(&site, &["create", &shared], UnsandboxedOutcome::DependsOnHost);
-        // Only the free attack made it, where there is such a folder.
+    for fixture in fixtures() {
+        let secret = text(&fixture.secret());
+        symlink(fixture.secret(), fixture.path("workspace/link")).unwrap();
+        check(&fixture, &["write", &secret], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["write", "link"], UnsandboxedOutcome::Succeeds);
+        fixture.write("outside/long", "long");
+        check(&fixture, &["truncate", &text(&fixture.path("outside/long"))], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["create", "../outside/new"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["create", &text(&fixture.path("new"))], UnsandboxedOutcome::Succeeds);
+        let shared = format!("/dev/shm/ward-hostile-{}-{:?}", std::process::id(), fixture.actor);
+        check(&fixture, &["create", &shared], UnsandboxedOutcome::DependsOnHost);
+        // The attack without a sandbox has created the file, if the folder exists.
         let _ = fs::remove_file(&shared);
         check(
-            &site,
-            &["write-through-link", &text(&site.path("outside/through")), "way-out"],
+            &fixture,
+            &["write-through-link", &text(&fixture.path("outside/through")), "way-out"],
             UnsandboxedOutcome::Succeeds,
         );
-        site.write("outside/doomed", "");
-        check(&site, &["remove", "../outside/doomed"], UnsandboxedOutcome::Succeeds);
+        fixture.write("outside/doomed", "");
+        check(&fixture, &["remove", "../outside/doomed"], UnsandboxedOutcome::Succeeds);
         assert_eq!(
-            fs::read_to_string(site.secret()).unwrap(),
+            fs::read_to_string(fixture.secret()).unwrap(),
             "secret\nhostile\nhostile\n",
-            "only the free attacks"
+            "only the attacks without a sandbox may write"
         );
     }
 }
 
 #[test]
-fn files_can_be_moved_or_linked_neither_in_nor_out() {
-    for site in sites() {
-        site.write("workspace/mine", "");
-        check(&site, &["hard-link", "../outside/secret", "linked"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["hard-link", "mine", "../outside/linked"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["rename", "mine", "../outside/moved"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["rename", "../outside/secret", "moved"], UnsandboxedOutcome::Succeeds);
+fn files_can_not_be_moved_or_linked_into_or_out_of_the_workspace() {
+    for fixture in fixtures() {
+        fixture.write("workspace/mine", "");
+        check(&fixture, &["hard-link", "../outside/secret", "linked"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["hard-link", "mine", "../outside/linked"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["rename", "mine", "../outside/moved"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["rename", "../outside/secret", "moved"], UnsandboxedOutcome::Succeeds);
     }
 }
 
 #[test]
-fn metadata_of_files_outside_stays_as_it_is() {
-    for site in sites() {
-        let secret = text(&site.secret());
-        check(&site, &["change-mode", &secret], UnsandboxedOutcome::Succeeds);
-        check(&site, &["change-times", &secret], UnsandboxedOutcome::Succeeds);
-        check(&site, &["change-attribute", &secret], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["change-mode", &text(&site.hostile())], UnsandboxedOutcome::Succeeds);
+fn metadata_of_files_outside_can_not_be_changed() {
+    for fixture in fixtures() {
+        let secret = text(&fixture.secret());
+        check(&fixture, &["change-mode", &secret], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["change-times", &secret], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["change-attribute", &secret], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["change-mode", &text(&fixture.hostile())], UnsandboxedOutcome::Succeeds);
     }
 }
 
 #[test]
-fn neither_devices_nor_sockets_can_be_made() {
-    for site in sites() {
-        check(&site, &["block-device", "disk"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["socket-file", "socket"], UnsandboxedOutcome::Succeeds);
+fn neither_devices_nor_sockets_can_be_created() {
+    for fixture in fixtures() {
+        check(&fixture, &["block-device", "disk"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["socket-file", "socket"], UnsandboxedOutcome::Succeeds);
     }
 }
 
 #[test]
 fn only_listed_trees_can_be_executed() {
-    for site in sites() {
-        let program = site.path("workspace/program");
+    for fixture in fixtures() {
+        let program = fixture.path("workspace/program");
         fs::copy("/bin/true", &program).unwrap();
         let attack = |sandbox: Sandbox| {
-            let order = site.order(site.hostile()).args(["execute".to_owned(), text(&program)]);
-            run(order.sandbox(sandbox)).exit
+            let spec = fixture.spec(fixture.hostile()).args(["execute".to_owned(), text(&program)]);
+            run(spec.sandbox(sandbox)).exit
         };
-        let listed = site.sandbox();
+        let listed = fixture.sandbox();
         let mut unlisted = listed.clone();
-        unlisted.execute.retain(|tree| *tree != site.workspace());
+        unlisted.execute.retain(|tree| *tree != fixture.workspace());
         assert_eq!(attack(unlisted), ProcessExit::Code(REFUSED));
         assert_eq!(attack(listed), ProcessExit::Code(SUCCEEDED));
-        check(&site, &["execute-memory"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["execute-memory"], UnsandboxedOutcome::Succeeds);
     }
 }
 
 #[test]
-fn no_file_lends_the_rights_of_its_owner() {
-    for site in sites() {
-        fs::copy(site.hostile(), site.path("workspace/own")).unwrap();
-        site.actor.give_ownership(&site.path("workspace/own"));
-        check(&site, &["make-privileged", "own"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["create-privileged", "new"], UnsandboxedOutcome::Succeeds);
-        // It belongs to whoever runs the tests and only the actor can execute it: root's rights for
-        // somebody else, unless the file system or the container forbids.
-        let foreign = site.path("workspace/foreign");
-        fs::copy(site.hostile(), &foreign).unwrap();
-        if site.actor == TestUser::UnnamedUser {
-            chown(&foreign, None, Some(SOMEBODY)).unwrap();
+fn setuid_files_can_not_be_created_and_have_no_effect() {
+    for fixture in fixtures() {
+        fs::copy(fixture.hostile(), fixture.path("workspace/own")).unwrap();
+        fixture.actor.give_ownership(&fixture.path("workspace/own"));
+        check(&fixture, &["make-privileged", "own"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["create-privileged", "new"], UnsandboxedOutcome::Succeeds);
+        // This file belongs to the user that runs the tests, and only the actor's group can execute it. Run
+        // as root, it gives root's privileges to another user, unless the file system or the container
+        // forbids that.
+        let foreign = fixture.path("workspace/foreign");
+        fs::copy(fixture.hostile(), &foreign).unwrap();
+        if fixture.actor == TestUser::UnnamedUser {
+            chown(&foreign, None, Some(UNNAMED_UID)).unwrap();
         }
         fs::set_permissions(&foreign, PermissionsExt::from_mode(0o4750)).unwrap();
-        check(&site, &["execute-privileged", "./foreign"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["execute-privileged", "./foreign"], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
 #[test]
 fn no_socket_leaves_the_sandbox() {
-    for site in sites() {
+    for fixture in fixtures() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let path = site.path("workspace/service");
+        let path = fixture.path("workspace/service");
         let _service = UnixListener::bind(&path).unwrap();
-        site.actor.give_ownership(&path);
-        let name = format!("ward-hostile-{}-{:?}", std::process::id(), site.actor);
+        fixture.actor.give_ownership(&path);
+        let name = format!("ward-hostile-{}-{:?}", std::process::id(), fixture.actor);
         let _hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        check(&site, &["tcp", &tcp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
-        check(&site, &["udp", &udp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
-        check(&site, &["unix", "service"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["abstract", &name], UnsandboxedOutcome::Succeeds);
-        check(&site, &["netlink"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["packet"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["tcp", &tcp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["udp", &udp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["unix", "service"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["abstract", &name], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["netlink"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["packet"], UnsandboxedOutcome::SucceedsForRoot);
     }
 }
 
 #[test]
 fn with_the_network_on_services_of_this_machine_stay_closed() {
-    for site in sites() {
+    for fixture in fixtures() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let path = site.path("workspace/service");
+        let path = fixture.path("workspace/service");
         let _service = UnixListener::bind(&path).unwrap();
-        site.actor.give_ownership(&path);
+        fixture.actor.give_ownership(&path);
         let attack = |words: &[&str]| {
-            let mut sandbox = site.sandbox();
+            let mut sandbox = fixture.sandbox();
             sandbox.network = SandboxNetwork::On;
-            run(site.order(site.hostile()).args(words.iter().copied()).sandbox(sandbox)).exit
+            run(fixture.spec(fixture.hostile()).args(words.iter().copied()).sandbox(sandbox)).exit
         };
         assert_eq!(attack(&["tcp", &tcp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
         assert_eq!(attack(&["udp", &udp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
@@ -227,93 +234,93 @@ fn with_the_network_on_services_of_this_machine_stay_closed() {
 }
 
 #[test]
-fn no_pair_of_sockets_can_be_turned_to_a_service() {
-    for site in sites() {
-        let path = site.path("workspace/service");
+fn socket_pairs_can_not_be_connected_to_a_service() {
+    for fixture in fixtures() {
+        let path = fixture.path("workspace/service");
         let service = UnixDatagram::bind(&path).unwrap();
         service.set_nonblocking(true).unwrap();
-        site.actor.give_ownership(&path);
+        fixture.actor.give_ownership(&path);
         let mut received = [0; 64];
         for kind in ["datagram", "raw"] {
-            check(&site, &["connect-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
+            check(&fixture, &["connect-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
             for network in [SandboxNetwork::Off, SandboxNetwork::On] {
-                let sandbox = Sandbox { network, ..site.sandbox() };
-                let order = site.order(site.hostile()).args(["send-from-pair", kind, "service"]);
-                assert_eq!(
-                    run(order.sandbox(sandbox)).exit,
-                    ProcessExit::Code(REFUSED),
-                    "{kind} {network:?}"
-                );
+                let sandbox = Sandbox { network, ..fixture.sandbox() };
+                let spec = fixture.spec(fixture.hostile()).args(["send-from-pair", kind, "service"]);
+                assert_eq!(run(spec.sandbox(sandbox)).exit, ProcessExit::Code(REFUSED), "{kind} {network:?}");
             }
-            check(&site, &["send-from-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
-            assert_eq!(service.recv(&mut received).unwrap(), 7, "only the free attack");
+            check(&fixture, &["send-from-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
+            assert_eq!(
+                service.recv(&mut received).unwrap(),
+                7,
+                "only the attack without a sandbox may arrive"
+            );
             assert!(service.recv(&mut received).is_err());
         }
-        // These are allowed, because they go nowhere but to each other.
-        let sandbox = Sandbox { network: SandboxNetwork::On, ..site.sandbox() };
+        // These pairs are allowed, because they stay connected to each other.
+        let sandbox = Sandbox { network: SandboxNetwork::On, ..fixture.sandbox() };
         let attack = |words: &[&str]| {
-            run(site.order(site.hostile()).args(words.iter().copied()).sandbox(sandbox.clone())).exit
+            run(fixture.spec(fixture.hostile()).args(words.iter().copied()).sandbox(sandbox.clone())).exit
         };
-        let _listener = UnixListener::bind(site.path("workspace/listener")).unwrap();
-        site.actor.give_ownership(&site.path("workspace/listener"));
+        let _listener = UnixListener::bind(fixture.path("workspace/listener")).unwrap();
+        fixture.actor.give_ownership(&fixture.path("workspace/listener"));
         assert_eq!(attack(&["connect-pair", "stream", "listener"]), ProcessExit::Code(REFUSED));
         for kind in ["stream", "packets"] {
             attack(&["send-from-pair", kind, "service"]);
         }
         assert_eq!(attack(&["send-from-internet", "service"]), ProcessExit::Code(REFUSED));
-        assert!(service.recv(&mut received).is_err(), "nothing arrived");
+        assert!(service.recv(&mut received).is_err(), "a message arrived");
     }
 }
 
 #[test]
-fn names_in_closed_folders_are_told_to_nobody() {
-    for site in sites() {
-        check(&site, &["watch-folder", &text(&site.outside())], UnsandboxedOutcome::Succeeds);
-        check(&site, &["watch-files"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["list-mounts"], UnsandboxedOutcome::DependsOnHost);
+fn closed_folders_can_not_be_watched() {
+    for fixture in fixtures() {
+        check(&fixture, &["watch-folder", &text(&fixture.outside())], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["watch-files"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["list-mounts"], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
 #[test]
-fn processes_outside_are_out_of_reach() {
-    for site in sites() {
-        let victim = TargetProcess::start_as(site.actor);
-        let pid = victim.pid();
-        check(&site, &["signal", &pid], UnsandboxedOutcome::Succeeds);
-        // The double sends SIGCONT, which anybody may send within a session.
-        check(&site, &["signal", &std::process::id().to_string()], UnsandboxedOutcome::Succeeds);
-        check(&site, &["limit", &pid], UnsandboxedOutcome::Succeeds);
-        check(&site, &["renice", &pid], UnsandboxedOutcome::Succeeds);
-        check(&site, &["schedule", &pid], UnsandboxedOutcome::Succeeds);
-        check(&site, &["read", &format!("/proc/{pid}/environ")], UnsandboxedOutcome::Succeeds);
-        check(&site, &["read", &format!("/proc/{pid}/cmdline")], UnsandboxedOutcome::Succeeds);
+fn processes_outside_can_not_be_read_signalled_or_changed() {
+    for fixture in fixtures() {
+        let target = TargetProcess::start_as(fixture.actor);
+        let pid = target.pid();
+        check(&fixture, &["signal", &pid], UnsandboxedOutcome::Succeeds);
+        // The attack sends SIGCONT, which every process may send within its session.
+        check(&fixture, &["signal", &std::process::id().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["limit", &pid], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["renice", &pid], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["schedule", &pid], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["read", &format!("/proc/{pid}/environ")], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["read", &format!("/proc/{pid}/cmdline")], UnsandboxedOutcome::Succeeds);
         check(
-            &site,
-            &["read", &format!("/proc/{pid}/root{}", text(&site.secret()))],
+            &fixture,
+            &["read", &format!("/proc/{pid}/root{}", text(&fixture.secret()))],
             UnsandboxedOutcome::Succeeds,
         );
-        check(&site, &["enter-namespace", &pid], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["read-memory", &pid], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["ptrace", &pid], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["enter-namespace", &pid], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["read-memory", &pid], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["ptrace", &pid], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
 #[test]
-fn the_kernel_offers_only_what_tools_need() {
-    for site in sites() {
-        fs::create_dir(site.path("workspace/mount")).unwrap();
-        site.actor.give_ownership(&site.path("workspace/mount"));
-        check(&site, &["mount", "mount"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["unshare"], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["clone-namespace"], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["keyring"], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["bpf"], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["io-uring"], UnsandboxedOutcome::DependsOnHost);
-        check(&site, &["shared-memory"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["personality"], UnsandboxedOutcome::Succeeds);
-        check(&site, &["kernel-log"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["host-name"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["capabilities"], UnsandboxedOutcome::SucceedsForRoot);
-        check(&site, &["type-on-terminal"], UnsandboxedOutcome::Succeeds);
+fn dangerous_system_calls_are_refused() {
+    for fixture in fixtures() {
+        fs::create_dir(fixture.path("workspace/mount")).unwrap();
+        fixture.actor.give_ownership(&fixture.path("workspace/mount"));
+        check(&fixture, &["mount", "mount"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["unshare"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["clone-namespace"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["keyring"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["bpf"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["io-uring"], UnsandboxedOutcome::DependsOnHost);
+        check(&fixture, &["shared-memory"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["personality"], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["kernel-log"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["host-name"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["capabilities"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&fixture, &["type-on-terminal"], UnsandboxedOutcome::Succeeds);
     }
 }
