@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: global options and subcommands.
 
 use std::path::PathBuf;
 
@@ -7,43 +7,43 @@ use shepherd_util::ProfileId;
 
 use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, up, usage, week};
 
-/// Each is parsed by a test, so that none is wrong.
+/// A test parses every example.
 const EXAMPLES: &str = "\
 Examples:
-  shepherd                               try it: a daemon of your own, live, in a minute
-  shepherd up                            run the daemon here, with a starter policy if there is none
-  shepherd watch                         the live view
-  shepherd list --at \"sat 10:00\"         what could be launched then
-  shepherd why tuxmath --at 18:00        every rule about it, and how it comes out
-  shepherd week tuxmath                  when it could be launched, drawn
-  shepherd launch tuxmath --wait         start it and wait until it ends
+  shepherd                               try Shepherd with a temporary daemon
+  shepherd up                            run the daemon here, with a starter policy if you have none
+  shepherd watch                         open the live view
+  shepherd list --at \"sat 10:00\"         show what could be launched on Saturday at 10:00
+  shepherd why tuxmath --at 18:00        show every rule for an entry and its result
+  shepherd week tuxmath                  show when an entry can be launched this week
+  shepherd launch tuxmath --wait         start an entry and wait until it ends
   shepherd grant 30m --entry tuxmath --for anna --why \"tidied up\"
   shepherd request tuxmath 15m --note \"nearly done\"
-  shepherd usage --week                  what was used, as bars
-  shepherd policy check policy.toml      is it valid, and if not, what would be right?
-  shepherd audit verify                  has the log been tampered with?
+  shepherd usage --week                  show the time used in the last seven days
+  shepherd policy check policy.toml      check a policy and show how to fix mistakes
+  shepherd audit verify                  check that nobody has changed the log
 
-TIME is `18:30`, `sat 10:00`, `tomorrow 9:00`, `2026-12-24 10:00` or RFC 3339.
-Exit codes: 0 done, 1 the answer is no, 2 the command line is wrong, 3 something outside failed.";
+TIME is `18:30`, `sat 10:00`, `tomorrow 9:00`, `2026-12-24 10:00` or an RFC 3339 timestamp.
+Exit codes: 0 success, 1 the answer is no, 2 mistake in the command line, 3 failure elsewhere.";
 
 #[derive(Parser)]
 #[command(
     name = "shepherd",
     version,
-    about = "One authority over what runs on this machine, when and for how long",
+    about = "Decide what may run on this computer, when and for how long",
     after_help = EXAMPLES
 )]
 pub(crate) struct ShepherdArgs {
-    /// How to answer.
+    /// Output format: text for people, json for scripts
     #[arg(long, value_enum, default_value_t, global = true)]
     pub(crate) output: OutputFormat,
-    /// Where the daemon listens. Default: SHEPHERD_SOCKET, else the daemon of this user, else that of the machine.
+    /// Path of the daemon's socket [default: SHEPHERD_SOCKET, else the machine's daemon, else your own]
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) socket: Option<PathBuf>,
-    /// Whose time it is about. Default: whoever asks.
+    /// Profile to use [default: your own]
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) profile: Option<ProfileId>,
-    /// A file with the administrator's PIN. Without it, the PIN is asked for at a terminal when it is needed.
+    /// File with the administrator's PIN [default: ask in the terminal when the PIN is needed]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) pin_file: Option<PathBuf>,
     #[command(subcommand)]
@@ -51,7 +51,7 @@ pub(crate) struct ShepherdArgs {
 }
 
 impl ShepherdArgs {
-    /// Whether what is asked for is something to look at, and no answer.
+    /// Returns true for commands that run in the terminal and print no result for scripts.
     pub(crate) fn is_interactive(&self) -> bool {
         matches!(
             self.command,
@@ -67,76 +67,74 @@ impl ShepherdArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum ShepherdCommand {
-    /// Runs the daemon here, in the foreground. Writes a starter policy if there is none.
+    /// Run the daemon in the foreground; write a starter policy if there is none
     Up(up::UpArgs),
-    /// Tries everything out with a daemon of its own, and leaves nothing running. The default.
+    /// Try Shepherd with a temporary daemon that leaves nothing behind (default)
     Demo,
-    /// Shows the ground under both products at work, without a daemon.
+    /// Show how programs are stopped, sandboxed and logged, without a daemon
     Tour,
-    /// The live view: what runs, what could, what happens; launch and stop with keys.
+    /// Open the live view; launch and stop entries with keys
     Watch,
-    /// What is running.
+    /// Show what is running
     Status,
-    /// What could be launched, and why not.
+    /// List entries that can be launched now, and why others can't
     List(entries::ListArgs),
-    /// Every rule about an entry, what it looked at and how it came out.
+    /// Show every rule for an entry and its result
     Why(entries::WhyArgs),
-    /// When entries could be launched, drawn: the coming seven days.
+    /// Show when entries can be launched in the next seven days
     Week(week::WeekArgs),
-    /// Starts an entry.
+    /// Start an entry
     Launch(session::LaunchArgs),
-    /// Ends what is running.
+    /// Stop the running entry
     Stop(session::StopArgs),
-    /// Gives what is running more time.
+    /// Give the running entry more time
     Extend(session::ExtendArgs),
-    /// Gives time, or a longer window, that the policy does not give by itself.
+    /// Grant extra time or longer hours
     Grant(grants::GrantArgs),
-    /// All grants that hold or will hold.
+    /// List current and future grants
     Grants,
-    /// Takes a grant back.
+    /// Revoke a grant
     Revoke(grants::RevokeArgs),
-    /// Asks the parents for time.
+    /// Ask a parent for more time
     Request(requests::RequestArgs),
-    /// What was asked for.
+    /// List requests for more time
     Requests,
-    /// Answers a request.
+    /// Answer a request for more time
     Decide(requests::DecideArgs),
-    /// Says or switches the household's mode.
+    /// Show or switch the household's mode
     Mode(household::ModeArgs),
-    /// Looks after the clock.
+    /// Confirm the clock after it was set back
     #[command(subcommand)]
     Clock(household::ClockCommand),
-    /// Makes the daemon read its policy again.
+    /// Make the daemon read its policy again
     Reload,
-    /// How much was used, as bars.
+    /// Show the time used, as bars
     Usage(usage::UsageArgs),
-    /// Reads, writes and replaces policies.
+    /// Check, show, create and replace policies
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Reads and checks the tamper-evident log.
+    /// Show and verify the tamper-evident log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
-    /// Sets or removes the administrator's PIN.
+    /// Set or remove the administrator's PIN
     #[command(subcommand)]
     Pin(pin::PinCommand),
-    /// Whether the daemon is well. Exit code 1 if it is not.
+    /// Check whether the daemon is healthy; exit code 1 if it is not
     Health,
-    /// What the daemon counts, in the text format of Prometheus.
+    /// Print the daemon's metrics in the Prometheus text format
     Metrics,
-    /// What this machine can enforce, what it can't, and what would help.
+    /// Show what this machine can enforce and what would help
     Doctor,
-    /// Prints completions for a shell.
+    /// Print completions for a shell
     Completions(generate::CompletionsArgs),
-    /// Prints the manual page, or writes one for every command.
+    /// Print the manual page, or write one for every command
     Man(generate::ManArgs),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
     #[default]
     Text,
-    /// For scripts: one JSON value.
     Json,
 }
 
@@ -147,21 +145,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_holds_together() {
+    fn the_command_line_definition_is_consistent() {
         ShepherdArgs::command().debug_assert();
     }
 
     #[test]
-    fn every_example_in_every_help_can_be_said() {
+    fn every_example_in_every_help_parses() {
         let mut seen = 0;
         let mut open = vec![ShepherdArgs::command()];
         while let Some(command) = open.pop() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in help.lines().filter(|line| line.starts_with("  shepherd")) {
-                let said = line.trim().split("   ").next().unwrap();
-                let words = crate::text::split_shell_words(said);
+                let example = line.trim().split("   ").next().unwrap();
+                let words = crate::text::split_shell_words(example);
                 if let Err(error) = ShepherdArgs::try_parse_from(&words) {
-                    panic!("{said}: {error}");
+                    panic!("{example}: {error}");
                 }
                 seen += 1;
             }
@@ -171,17 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn every_example_in_the_document_can_be_said() {
+    fn every_example_in_the_document_parses() {
         let document = include_str!("../../../docs/cli.md");
         let examples = document.lines().filter_map(|line| line.trim().strip_prefix("$ "));
         let mut seen = 0;
         for line in examples.filter(|line| line.starts_with("shepherd")) {
-            let said = line.split(" | ").next().unwrap().split(" #").next().unwrap();
-            // To ask for help is an error of its own, with exit code 0.
-            if let Err(error) = ShepherdArgs::try_parse_from(crate::text::split_shell_words(said))
+            let example = line.split(" | ").next().unwrap().split(" #").next().unwrap();
+            // clap reports `--help` as an error with exit code 0.
+            if let Err(error) = ShepherdArgs::try_parse_from(crate::text::split_shell_words(example))
                 && error.exit_code() != 0
             {
-                panic!("{said}: {error}");
+                panic!("{example}: {error}");
             }
             seen += 1;
         }

@@ -1,4 +1,4 @@
-//! The tamper-evident log: read through the daemon, checked from outside (S8.3).
+//! `shepherd audit`: lists and exports the log through the daemon, and verifies the file itself (S8.3).
 
 mod pages;
 mod record_text;
@@ -15,43 +15,43 @@ use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::output::ConsoleOutput;
 
-/// The hash field of Shepherd's own log; CollieClaw's receipts have another.
+/// The hash field of Shepherd's log. CollieClaw's receipts use another name.
 pub(crate) const EVENT_HASH: &str = "event_hash";
 
-/// The log's name in the daemon's data folder.
+/// File name of the log in the daemon's data folder.
 const LOG_NAME: &str = "audit.log";
 
 #[derive(Subcommand)]
 pub(crate) enum AuditCommand {
-    /// The last lines of the log.
+    /// List the last records of the log
     #[command(after_help = "Examples:\n  shepherd audit list\n  shepherd audit list --last 100 --follow")]
     List {
-        /// So many.
+        /// Number of records
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: u32,
-        /// And what comes, as it comes.
+        /// Keep running and show new records
         #[arg(long)]
         follow: bool,
     },
-    /// Replays a log and names the first broken link. Exit code 1 when there is one.
+    /// Verify a log and name the first changed or missing record; exit code 1 if there is one
     #[command(
         after_help = "Examples:\n  shepherd audit verify\n  shepherd audit verify /var/lib/shepherd/audit.log\n  \
                             shepherd audit verify receipts.log --hash-field receipt_hash --key receipts.key"
     )]
     Verify {
-        /// The log; that of the daemon which answers here if absent, or which this user would start if none does.
+        /// Log file [default: the log of the running daemon, else of a daemon that you would start]
         log: Option<PathBuf>,
-        /// The key it was signed with.
+        /// Key that signed the log
         #[arg(long)]
         key: Option<PathBuf>,
-        /// The field that carries a record's hash (`receipt_hash` in an agent's receipts).
+        /// Field with the hash of a record (`receipt_hash` in CollieClaw's receipts)
         #[arg(long, default_value = EVENT_HASH, value_parser = |name: &str| LedgerFormat::new(name))]
         hash_field: LedgerFormat,
     },
-    /// The whole log, for other programs.
+    /// Export the whole log for other programs
     #[command(after_help = "Examples:\n  shepherd audit export\n  shepherd audit export --format csv")]
     Export {
-        /// In which format.
+        /// Format of the export
         #[arg(long, value_enum, default_value_t)]
         format: AuditExportFormat,
     },
@@ -59,35 +59,35 @@ pub(crate) enum AuditCommand {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AuditExportFormat {
-    /// One JSON object a line.
+    /// JSON objects, one per line
     #[default]
     Jsonl,
-    /// For spreadsheets: number, time, who, what, and the rest as JSON.
+    /// For spreadsheets: number, time, actor, event, and details as JSON
     Csv,
 }
 
 pub(crate) fn run(
     command: &AuditCommand,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     match command {
-        AuditCommand::List { last, follow } => list(*last, *follow, context, screen),
+        AuditCommand::List { last, follow } => list(*last, *follow, context, output),
         AuditCommand::Verify { log, key, hash_field } => {
             let log = match log {
                 Some(log) => log.clone(),
-                None => daemon_log_path(context, screen)?,
+                None => daemon_log_path(context, output)?,
             };
-            verify(&log, key.as_deref(), hash_field, screen)
+            verify(&log, key.as_deref(), hash_field, output)
         }
-        AuditCommand::Export { format } => export(*format, context, screen),
+        AuditCommand::Export { format } => export(*format, context, output),
     }
 }
 
-/// The log of whoever the other commands talk to.
+/// Returns the log of the daemon that the other commands talk to.
 fn daemon_log_path(
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<PathBuf, ShepherdCliError> {
     let log = match daemon::send_command(context, Order::Health {}) {
         Ok(CommandReply::Health { health }) => {
@@ -101,7 +101,7 @@ fn daemon_log_path(
         }
         Err(failure) => return Err(failure),
     };
-    screen.print_note(&format!("Checking {}.", log.display()));
+    output.print_note(&format!("Checking {}.", log.display()));
     Ok(log)
 }
 
@@ -109,12 +109,12 @@ fn verify(
     log: &Path,
     key: Option<&Path>,
     hash_field: &LedgerFormat,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let key = key.map(LedgerKey::load).transpose()?;
     let report = ward_ledger::verify(log, hash_field, key.as_ref())
         .map_err(|source| ShepherdCliError::Verify { log: log.to_owned(), source })?;
-    screen.print_result(&report, |screen| screen.print_line(&report.to_string()));
+    output.print_result(&report, |output| output.print_line(&report.to_string()));
     if report.is_sound() { Ok(()) } else { Err(ShepherdCliError::LogNotSound) }
 }
 
@@ -122,50 +122,50 @@ fn list(
     last: u32,
     follow: bool,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
     let records = pages::last_records(&mut daemon, last)?;
     if !follow {
-        screen.print_result(&records, |screen| {
+        output.print_result(&records, |output| {
             for record in &records {
-                screen.print_line(&record_text::format_line(record, &context.display));
+                output.print_line(&record_text::format_line(record, &context.display));
             }
         });
         return Ok(());
     }
     let mut shown = records.first().map(|record| record.sequence - 1);
     daemon.client().subscribe()?;
-    // From what was shown to the subscription there may be more; after it, everything comes by itself.
-    print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
-    while screen.is_open() {
+    // Records may have been added before the subscription. Later ones are announced by events.
+    print_new_records(&mut daemon, &mut shown, &context.display, output)?;
+    while output.is_open() {
         match daemon.client().next_push(None)? {
             ServerPush::Event(event) => {
                 if matches!(event.kind, EventKind::AuditAppended { .. }) {
-                    print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
+                    print_new_records(&mut daemon, &mut shown, &context.display, output)?;
                 }
             }
             ServerPush::FellBehind { .. } => {
-                print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
+                print_new_records(&mut daemon, &mut shown, &context.display, output)?;
             }
         }
     }
     Ok(())
 }
 
-/// Shows whatever came after what was shown.
+/// Prints the records after the last one shown.
 fn print_new_records(
     daemon: &mut DaemonConnection<'_>,
     shown: &mut Option<u64>,
-    look: &DisplaySettings,
-    screen: &mut ConsoleOutput,
+    display: &DisplaySettings,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    while screen.is_open()
+    while output.is_open()
         && let Some(page) = pages::page_after(daemon, *shown)?
     {
         for record in &page {
-            screen.print_stream_item(record, |screen| {
-                screen.print_line(&record_text::format_line(record, look));
+            output.print_stream_item(record, |output| {
+                output.print_line(&record_text::format_line(record, display));
             });
             *shown = Some(record.sequence);
         }
@@ -176,19 +176,19 @@ fn print_new_records(
 fn export(
     format: AuditExportFormat,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
     if format == AuditExportFormat::Csv {
-        screen.write_bytes(record_text::CSV_HEADER.as_bytes());
+        output.write_bytes(record_text::CSV_HEADER.as_bytes());
     }
     let mut after = None;
-    while screen.is_open()
+    while output.is_open()
         && let Some(page) = pages::page_after(&mut daemon, after)?
     {
         after = page.last().map(|record| record.sequence);
         let text: String = page.iter().map(|record| export_record(record, format)).collect();
-        screen.write_bytes(text.as_bytes());
+        output.write_bytes(text.as_bytes());
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! What every command knows: where the daemon is, whose time it is about, and how to show it.
+//! Settings shared by all commands: the daemon's socket, the profile, and how to display results.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -7,7 +8,8 @@ use jiff::tz::TimeZone;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
-use shepherd_util::{EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
+use shepherd_api::EntryView;
+use shepherd_util::{EntryId, EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
 
 use crate::arguments::ShepherdArgs;
 use crate::error::ShepherdCliError;
@@ -21,12 +23,49 @@ pub(crate) struct CommandContext {
     pub(crate) display: DisplaySettings,
 }
 
-/// How things are shown: to whom the moment is, in which zone, and on how wide a screen.
+/// The reader's time, time zone and terminal width, and the labels that name entries as the family does.
 #[derive(Clone)]
 pub(crate) struct DisplaySettings {
     pub(crate) now: Timestamp,
     pub(crate) zone: TimeZone,
     pub(crate) width: usize,
+    pub(crate) labels: EntryLabels,
+}
+
+impl DisplaySettings {
+    pub(crate) fn new(now: Timestamp, zone: TimeZone, width: usize) -> Self {
+        Self { now, zone, width, labels: EntryLabels::default() }
+    }
+
+    pub(crate) fn with_labels(&self, labels: EntryLabels) -> Self {
+        Self { labels, ..self.clone() }
+    }
+
+    /// Returns the name of the reader's time zone, or its offset from UTC at this time.
+    pub(crate) fn zone_name(&self, at: Timestamp) -> String {
+        match self.zone.iana_name() {
+            Some(name) => name.to_owned(),
+            None => at.to_zoned(self.zone.clone()).strftime("UTC%:z").to_string(),
+        }
+    }
+}
+
+/// Labels of entries by id, as far as they are known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EntryLabels(BTreeMap<EntryId, String>);
+
+impl EntryLabels {
+    pub(crate) fn from_entries(entries: &[EntryView]) -> Self {
+        Self(entries.iter().map(|entry| (entry.entry_id.clone(), entry.label.clone())).collect())
+    }
+
+    pub(crate) fn insert(&mut self, entry_id: EntryId, label: String) {
+        self.0.insert(entry_id, label);
+    }
+
+    pub(crate) fn get(&self, entry_id: &EntryId) -> Option<&str> {
+        self.0.get(entry_id).map(String::as_str)
+    }
 }
 
 impl CommandContext {
@@ -38,11 +77,11 @@ impl CommandContext {
             environment: environment.collect(),
             profile: arguments.profile.clone(),
             pin_file: arguments.pin_file.clone(),
-            display: DisplaySettings { now: Timestamp::now(), zone: TimeZone::system(), width },
+            display: DisplaySettings::new(Timestamp::now(), TimeZone::system(), width),
         }
     }
 
-    /// The places of a daemon that this user would start.
+    /// Returns the paths of a daemon that this user would start.
     pub(crate) fn paths(&self) -> Result<ShepherdPaths, PathError> {
         if geteuid().is_root() {
             ShepherdPaths::system(&self.environment)
@@ -51,15 +90,15 @@ impl CommandContext {
         }
     }
 
-    /// When a moment is that was given, if one was.
+    /// Resolves a time given on the command line.
     pub(crate) fn resolve_time(
         &self,
-        moment: Option<TimeArgument>,
+        time: Option<TimeArgument>,
     ) -> Result<Option<Timestamp>, ShepherdCliError> {
-        moment.map(|moment| moment.resolve(&self.display).ok_or(ShepherdCliError::InvalidTime)).transpose()
+        time.map(|time| time.resolve(&self.display).ok_or(ShepherdCliError::InvalidTime)).transpose()
     }
 
-    /// The socket as it was given, for whoever makes its own choice otherwise.
+    /// Returns the socket given with `--socket`.
     pub(crate) fn socket_override(&self) -> Option<&PathBuf> {
         self.socket.as_ref()
     }
@@ -68,7 +107,7 @@ impl CommandContext {
         &self.environment
     }
 
-    /// Where the daemon listens: where we were told, else the machine's daemon, else this user's.
+    /// Returns the daemon's socket: `--socket` if given, else the machine's daemon, else this user's daemon.
     pub(crate) fn socket(&self) -> Result<PathBuf, ShepherdCliError> {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
@@ -79,18 +118,18 @@ impl CommandContext {
     }
 }
 
-/// The machine's if somebody is behind it: the other may be a trap of whoever shares the login. If nobody is behind
-/// either, our own.
+/// Prefers the machine's daemon if it is listening, because another user of the same login could have put a fake daemon
+/// at this user's socket. If neither daemon is listening, returns this user's socket.
 fn choose_socket(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<PathBuf, PathError> {
     let candidates = system.iter().chain(own.as_ref().ok());
     match candidates.into_iter().find(|socket| has_listener(socket)) {
-        Some(served) => Ok(served.clone()),
+        Some(socket) => Ok(socket.clone()),
         None => own.or_else(|error| system.ok_or(error)),
     }
 }
 
-/// Whether somebody is behind a socket, be it one who does not let us in or has no time. A daemon that was killed
-/// leaves the file.
+/// Returns true if a process listens on a socket, even if it is busy or refuses this user. The file alone proves
+/// nothing: a killed daemon leaves it behind.
 fn has_listener(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connected = SocketAddrUnix::new(path).and_then(|address| {
@@ -107,18 +146,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_that_nobody_is_behind_hides_no_daemon() {
+    fn a_socket_file_without_a_listener_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let (own, system) = (folder.path().join("own"), folder.path().join("system"));
         let chosen = || choose_socket(Ok(own.clone()), Some(system.clone())).unwrap();
-        assert_eq!(chosen(), own, "where one would be expected");
-        let _trap = UnixListener::bind(&own).unwrap();
+        assert_eq!(chosen(), own, "no daemon runs");
+        let _fake = UnixListener::bind(&own).unwrap();
         assert_eq!(chosen(), own);
         let machine = UnixListener::bind(&system).unwrap();
         assert_eq!(chosen(), system);
         drop(machine);
         assert!(system.exists());
-        assert_eq!(chosen(), own, "the file of one that was killed");
+        assert_eq!(chosen(), own, "a killed daemon leaves its socket file");
         assert_eq!(choose_socket(Err(PathError::NoHome), None), Err(PathError::NoHome));
     }
 }

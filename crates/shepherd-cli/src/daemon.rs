@@ -1,16 +1,16 @@
-//! One conversation with the daemon, with the administrator's PIN where it needs one.
+//! The connection to the daemon. Sends commands, and the administrator's PIN where a command needs it.
 
 use std::io::IsTerminal;
 
-use shepherd_api::{Command, CommandReply, ErrorCode};
+use shepherd_api::{Command, CommandReply, ErrorCode, ReasonCode};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
 
-use crate::context::CommandContext;
+use crate::context::{CommandContext, DisplaySettings, EntryLabels};
 use crate::error::ShepherdCliError;
 use crate::pin;
 use crate::pin_recipient;
 
-/// What we call ourselves in the daemon's log.
+/// The client's name in the daemon's log.
 const CLIENT_NAME: &str = "shepherd";
 
 pub(crate) struct DaemonConnection<'c> {
@@ -28,7 +28,7 @@ impl<'c> DaemonConnection<'c> {
         Ok(Self { client, context })
     }
 
-    /// Gives a command. If only an administrator may, and we could become one with the PIN, it is asked for.
+    /// Sends a command. If the daemon asks for the PIN, obtains the PIN and sends the command again.
     pub(crate) fn send_command(&mut self, command: Command) -> Result<CommandReply, ShepherdCliError> {
         if matches!(command, Command::SetPin { pin: Some(_) }) {
             pin_recipient::check_pin_recipient(&self.client)?;
@@ -48,29 +48,66 @@ impl<'c> DaemonConnection<'c> {
         &mut self.client
     }
 
+    /// Asks the daemon for the labels of entries: all entries of the profile, and the entry that is running. Returns the
+    /// labels that could be fetched; without them, entries are named by their id.
+    pub(crate) fn fetch_labels(&mut self) -> EntryLabels {
+        let profile = self.context.profile.clone();
+        let mut labels = match self.call(Command::ListEntries { at_time: None, profile }) {
+            Ok(CommandReply::Entries { entries, .. }) => EntryLabels::from_entries(&entries),
+            _ => EntryLabels::default(),
+        };
+        // An entry of another profile may be running.
+        if let Ok(CommandReply::State { snapshot }) = self.call(Command::GetState {})
+            && let Some(session) = snapshot.session
+        {
+            labels.insert(session.entry_id, session.label);
+        }
+        labels
+    }
+
+    /// Returns the display settings with the labels of entries.
+    pub(crate) fn display_with_labels(&mut self) -> DisplaySettings {
+        let labels = self.fetch_labels();
+        self.context.display.with_labels(labels)
+    }
+
     fn call(&mut self, command: Command) -> Result<CommandReply, ShepherdCliError> {
         Ok(self.client.call(command)?)
     }
 
     fn obtain_pin(&self) -> Result<Option<shepherd_api::AdminPin>, ShepherdCliError> {
-        // Nobody types it for the wrong one.
+        // Checked before the prompt, so that nobody types the PIN for a fake daemon.
         pin_recipient::check_pin_recipient(&self.client)?;
         if let Some(file) = &self.context.pin_file {
             return pin::read_file(file).map(Some);
         }
-        let at_a_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        if at_a_terminal {
-            pin::prompt_pin("This is for an administrator. PIN, or Enter to give up: ")
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        if is_terminal {
+            pin::prompt_pin("Only an administrator can do this. PIN, or Enter to give up: ")
         } else {
             Ok(None)
         }
     }
 }
 
-/// One question, one answer.
+/// Sends one command on a connection of its own.
 pub(crate) fn send_command(
     context: &CommandContext,
     command: Command,
 ) -> Result<CommandReply, ShepherdCliError> {
     DaemonConnection::connect(context)?.send_command(command)
+}
+
+/// Returns the display settings for an error, with the labels of entries if a reason of the error names an entry.
+pub(crate) fn display_for_error(failure: &ShepherdCliError, context: &CommandContext) -> DisplaySettings {
+    let names_entry = |reason: &ReasonCode| {
+        matches!(reason, ReasonCode::SessionActive { .. } | ReasonCode::NotUnlocked { .. })
+    };
+    match failure {
+        ShepherdCliError::Refused(error) if error.reasons.iter().any(names_entry) => {
+            DaemonConnection::connect(context)
+                .map_or_else(|_| context.display.clone(), |mut daemon| daemon.display_with_labels())
+        }
+        _ => context.display.clone(),
+    }
 }

@@ -1,5 +1,5 @@
-//! The real thing in a minute: a daemon of its own with the starter policy, and the live view of it; without a
-//! terminal, the same story as text. Nothing is installed, and nothing is left running.
+//! `shepherd demo`: starts a temporary daemon with the starter policy and shows it in the live view, or as text without a
+//! terminal. The demonstration installs nothing and leaves nothing running.
 
 mod demo_daemon;
 mod text_demo;
@@ -14,41 +14,41 @@ use demo_daemon::DemoDaemon;
 
 pub(crate) fn run(
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
-    let household = DemoDaemon::start()?;
-    let left = if watch::is_terminal() {
-        let left = watch::run_live_view(live_view_options(&household, context));
-        screen.print_line("Ending what runs, and the daemon …");
-        left
+    let daemon = DemoDaemon::start()?;
+    let exit = if watch::is_terminal() {
+        let exit = watch::run_live_view(live_view_options(&daemon, context));
+        output.print_line("Stopping the daemon and its programs …");
+        exit
     } else {
-        text_demo::run_text_demo(&household, &context.display, screen).map(|()| LiveViewExit::Quit)
+        text_demo::run_text_demo(&daemon, &context.display, output).map(|()| LiveViewExit::Quit)
     };
-    // Whatever happened: first everything is ended.
-    let ended = household.stop_and_check();
-    if let LiveViewExit::Signal(signal) = left? {
+    // The daemon is stopped first, also after an error.
+    let ended = daemon.stop_and_check();
+    if let LiveViewExit::Signal(signal) = exit? {
         watch::exit_by_signal(signal)?;
     }
     let took = ended?.as_millis();
-    screen.print_marked(
+    output.print_marked(
         TextTone::Good,
         "✓",
-        &format!("the daemon has ended in {took} ms, and nothing that it started is left"),
+        &format!("the daemon stopped within {took} ms, and no program it started is left"),
     );
-    screen.print_line("\n  shepherd up        the same for good: a policy and a daemon of your own");
-    screen.print_line("  shepherd doctor    what this machine can enforce, and how to get more");
-    screen.print_line("  shepherd --help    everything else");
+    output.print_line("\n  shepherd up        run a daemon with your own policy");
+    output.print_line("  shepherd doctor    see what this machine can enforce");
+    output.print_line("  shepherd --help    see all commands");
     Ok(ExitCode::SUCCESS)
 }
 
-fn live_view_options(household: &DemoDaemon, context: &CommandContext) -> LiveViewOptions {
+fn live_view_options(daemon: &DemoDaemon, context: &CommandContext) -> LiveViewOptions {
     let greeting = [
-        "Welcome. This is a daemon of your own; it goes when you leave.",
-        "Press Enter on an entry: you are warned, and then it ends.",
-        "Try one that does not want to. Press w on one with ✗ to see why.",
+        "Welcome. This daemon is temporary: it stops when you quit.",
+        "Press Enter to launch an entry: it warns you, then it is stopped.",
+        "Try the one that refuses to stop. Press w on one with ✗ to see why.",
     ];
     LiveViewOptions {
-        options: household.client_options(),
+        options: daemon.client_options(),
         profile: None,
         display: context.display.clone(),
         greeting: greeting.map(str::to_owned).to_vec(),

@@ -1,4 +1,4 @@
-//! What this machine can enforce, what it can't, and what would help.
+//! `shepherd doctor`: shows what this machine can enforce, what it can't, and what would help.
 
 use std::path::PathBuf;
 
@@ -17,27 +17,27 @@ use crate::text::escape_unsafe;
 
 #[derive(Serialize)]
 struct DoctorReport {
-    /// What a daemon of the user who asks would use. `daemon.health` says what the one that runs does.
+    /// The containment that a daemon of this user would use. `daemon.health` has that of the running daemon.
     containment: Containment,
     containments: ContainmentReport,
     sandbox: SandboxReport,
     daemon: DaemonFindings,
 }
 
-/// What can be told of the daemon from here.
+/// Facts about the daemon, as seen by this user.
 #[derive(Serialize)]
 struct DaemonFindings {
     socket: PathBuf,
-    /// Why it can't be reached, if so.
+    /// The error, if the daemon can't be reached.
     unreachable: Option<String>,
-    /// What this user may do.
+    /// The role of this user at the daemon.
     role: Option<ClientRole>,
     health: Option<HealthView>,
-    /// Whether it runs as the user who asks: then that user could end it, or change what it keeps.
+    /// True if the daemon runs as this user, who could then stop it or change its files.
     same_user: Option<bool>,
 }
 
-pub(crate) fn run(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let containments = ward_process::probe();
     let findings = DoctorReport {
         containment: containments.strongest(),
@@ -45,10 +45,10 @@ pub(crate) fn run(context: &CommandContext, screen: &mut ConsoleOutput) -> Resul
         sandbox: sandbox::probe(),
         daemon: inspect_daemon(context.socket()?),
     };
-    screen.print_result(&findings, |screen| {
-        show_daemon(screen, &findings.daemon);
-        show_containments(screen, &findings.containments, ContainmentScope::NewDaemon);
-        show_sandbox(screen, &findings.sandbox);
+    output.print_result(&findings, |output| {
+        show_daemon(output, &findings.daemon);
+        show_containments(output, &findings.containments, ContainmentScope::NewDaemon);
+        show_sandbox(output, &findings.sandbox);
     });
     Ok(())
 }
@@ -71,12 +71,12 @@ fn inspect_daemon(socket: PathBuf) -> DaemonFindings {
     findings
 }
 
-fn show_daemon(screen: &mut ConsoleOutput, daemon: &DaemonFindings) {
-    screen.print_heading("The daemon");
+fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
+    output.print_heading("The daemon");
     let socket = daemon.socket.display();
     if let Some(why) = &daemon.unreachable {
-        screen.print_marked(TextTone::Bad, "✗", &escape_unsafe(why));
-        screen.print_marked(
+        output.print_marked(TextTone::Bad, "✗", &escape_unsafe(why));
+        output.print_marked(
             TextTone::Faint,
             "→",
             "start it with `shepherd up`, or as a service with `systemctl start shepherdd`",
@@ -86,78 +86,77 @@ fn show_daemon(screen: &mut ConsoleOutput, daemon: &DaemonFindings) {
     if let Some(role) = daemon.role {
         let (tone, may) = match role {
             ClientRole::Admin => (TextTone::Good, "are an administrator"),
-            ClientRole::Shell => (TextTone::Good, "may launch, and stop what you launched"),
-            ClientRole::Observer => (TextTone::Warn, "may look"),
+            ClientRole::Shell => (TextTone::Good, "may launch entries, and stop what you launched"),
+            ClientRole::Observer => (TextTone::Warn, "may only watch"),
         };
-        screen.print_marked(tone, "●", &format!("{socket}: you {may}"));
+        output.print_marked(tone, "●", &format!("{socket}: you {may}"));
     }
     if daemon.same_user == Some(true) && !geteuid().is_root() {
-        screen.print_marked(
+        output.print_marked(
             TextTone::Warn,
             "!",
-            "it runs as you: whoever has this login can end it or change its files. Run it as a service of its own \
-             for a child's machine; where parent and child share a login, set a PIN with `shepherd pin set`",
+            "it runs as you, so anybody with this login can stop it or change its files. On a child's computer, run it \
+             as a service; if parent and child share a login, also set a PIN with `shepherd pin set`",
         );
     }
     let Some(health) = &daemon.health else { return };
     for check in &health.checks {
         let (tone, mark) = if check.passed { (TextTone::Good, "●") } else { (TextTone::Bad, "✗") };
-        screen.print_marked(
+        output.print_marked(
             tone,
             mark,
             &format!("{}: {}", escape_unsafe(&check.name), escape_unsafe(&check.detail)),
         );
     }
-    if let Some(held) = humanize::containment(health) {
-        screen.print_marked(TextTone::Good, "●", &held);
+    if let Some(containment) = humanize::containment(health) {
+        output.print_marked(TextTone::Good, "●", &containment);
     }
     for limitation in &health.limitations {
-        screen.print_marked(TextTone::Warn, "–", &escape_unsafe(limitation));
+        output.print_marked(TextTone::Warn, "–", &escape_unsafe(limitation));
     }
 }
 
-/// Whose programs it is about.
+/// The programs that a containment report is about.
 #[derive(Clone, Copy)]
 pub(crate) enum ContainmentScope {
-    /// Those that this process starts.
+    /// Programs that this process starts.
     ThisProcess,
-    /// Those of a daemon that the user who asks would start. One that another user started may hold its own otherwise.
+    /// Programs of a daemon that this user would start. A daemon of another user may use another containment.
     NewDaemon,
 }
 
 pub(crate) fn show_containments(
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
     probe: &ContainmentReport,
-    held: ContainmentScope,
+    scope: ContainmentScope,
 ) {
-    let (heading, best) = match held {
-        ContainmentScope::ThisProcess => ("What holds a program and all its children together", "in use"),
-        ContainmentScope::NewDaemon => (
-            "What would hold a program and all its children together under a daemon that you start",
-            "would be used",
-        ),
+    let (heading, best) = match scope {
+        ContainmentScope::ThisProcess => ("How a program and all its children are contained", "in use"),
+        ContainmentScope::NewDaemon => {
+            ("How a daemon that you start would contain a program and all its children", "would be used")
+        }
     };
-    screen.print_heading(heading);
+    output.print_heading(heading);
     for offer in &probe.offers {
         let name = offer.containment;
         match &offer.missing {
             None if name == probe.strongest() => {
-                screen.print_marked(TextTone::Good, "●", &format!("{name}: {best}"));
+                output.print_marked(TextTone::Good, "●", &format!("{name}: {best}"));
             }
-            None => screen.print_marked(TextTone::Faint, "○", &format!("{name}: could be used")),
-            Some(reason) => screen.print_marked(TextTone::Bad, "✗", &format!("{name}: {reason}")),
+            None => output.print_marked(TextTone::Faint, "○", &format!("{name}: available")),
+            Some(reason) => output.print_marked(TextTone::Bad, "✗", &format!("{name}: {reason}")),
         }
     }
 }
 
-fn show_sandbox(screen: &mut ConsoleOutput, report: &SandboxReport) {
-    screen.print_heading("What a sandboxed command can be kept from");
+fn show_sandbox(output: &mut ConsoleOutput, report: &SandboxReport) {
+    output.print_heading("What a sandbox can restrict");
     for (name, part) in report.parts() {
         let (tone, mark) = match part {
             SandboxPartStatus::InForce { .. } => (TextTone::Good, "●"),
             SandboxPartStatus::NotAsked => (TextTone::Faint, "○"),
             SandboxPartStatus::Partial { .. } | SandboxPartStatus::Missing { .. } => (TextTone::Bad, "✗"),
         };
-        screen.print_marked(tone, mark, &format!("{name}: {part}"));
+        output.print_marked(tone, mark, &format!("{name}: {part}"));
     }
 }

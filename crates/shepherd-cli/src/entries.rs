@@ -1,11 +1,14 @@
-//! What could be launched, and every rule about it (S3.2, S3.10).
+//! `shepherd list` and `shepherd why`: the entries with their availability, and every rule for one entry (S3.2, S3.10).
 
 use clap::Args;
-use shepherd_api::{Command, CommandReply, EntryView, ExplanationView, ReasonCode, RuleOutcomeView};
+use jiff::Timestamp;
+use shepherd_api::{
+    Command, CommandReply, EntryView, ExplanationView, ReasonCode, RuleOutcomeView, RuleView,
+};
 use shepherd_util::EntryId;
 
-use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon;
+use crate::context::{CommandContext, DisplaySettings, EntryLabels};
+use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::{ConsoleOutput, TextTone, paint};
@@ -13,10 +16,13 @@ use crate::table::{ConsoleTable, TableCell};
 use crate::text::{escape_unsafe, wrap};
 use crate::time_argument::TimeArgument;
 
+/// Columns before the text of a rule.
+const RULE_INDENT: usize = 4;
+
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd list\n  shepherd list --at \"sat 10:00\" --profile anna")]
 pub(crate) struct ListArgs {
-    /// At which moment, instead of now.
+    /// Show the state at this time instead of now
     #[arg(long, value_name = "TIME")]
     at: Option<TimeArgument>,
 }
@@ -24,9 +30,9 @@ pub(crate) struct ListArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd why tuxmath\n  shepherd why tuxmath --at \"tomorrow 9:00\"")]
 pub(crate) struct WhyArgs {
-    /// Which entry.
+    /// Id of the entry, as shown by `shepherd list`
     entry: EntryId,
-    /// At which moment, instead of now.
+    /// Show the state at this time instead of now
     #[arg(long, value_name = "TIME")]
     at: Option<TimeArgument>,
 }
@@ -34,7 +40,7 @@ pub(crate) struct WhyArgs {
 pub(crate) fn list(
     list: &ListArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let at_time = context.resolve_time(list.at)?;
     let reply =
@@ -42,26 +48,29 @@ pub(crate) fn list(
     let CommandReply::Entries { at, profile, entries } = &reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         if at_time.is_some() {
-            let then = at.to_zoned(context.display.zone.clone()).strftime("%a %Y-%m-%d %H:%M");
-            screen.print_line(&format!("For {profile}, {then}, with what was used until now:"));
+            let time = full_time(*at, &context.display);
+            output.print_line(&format!("For {profile} on {time}, counting the time used so far:"));
         }
         if entries.is_empty() {
-            screen.print_line("The policy has no entries. `shepherd policy init` writes one to begin with.");
+            output.print_line(
+                "The policy has no entries. `shepherd policy init FILE` writes a policy with examples.",
+            );
         }
-        for line in list_lines(entries, &context.display) {
-            screen.print_line(&line);
+        let display = context.display.with_labels(EntryLabels::from_entries(entries));
+        for line in list_lines(entries, &display) {
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-pub(crate) fn list_lines(entries: &[EntryView], look: &DisplaySettings) -> Vec<String> {
+pub(crate) fn list_lines(entries: &[EntryView], display: &DisplaySettings) -> Vec<String> {
     if entries.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["", "Entry~", "Id", "How it stands"]);
+    let mut table = ConsoleTable::new(&["", "Entry~", "Id", "Status"]);
     for entry in entries {
         let (tone, mark) = entry_mark(entry);
         let mark = TableCell::with_tone(tone, mark);
@@ -71,13 +80,13 @@ pub(crate) fn list_lines(entries: &[EntryView], look: &DisplaySettings) -> Vec<S
             mark,
             TableCell::with_tone(tone, &entry.label),
             TableCell::new(id),
-            TableCell::new(describe_availability(entry, look)),
+            TableCell::new(describe_availability(entry, display)),
         ]);
     }
-    table.render_lines(look.width)
+    table.render_lines(display.width)
 }
 
-/// How it stands with an entry, in a sign.
+/// Returns the mark for an entry: running, available or not available.
 pub(crate) fn entry_mark(entry: &EntryView) -> (TextTone, &'static str) {
     match entry.enabled {
         _ if is_running(entry) => (TextTone::Good, "▶"),
@@ -86,72 +95,79 @@ pub(crate) fn entry_mark(entry: &EntryView) -> (TextTone, &'static str) {
     }
 }
 
-/// Whether it is this entry that runs.
+/// Returns true if this entry is running.
 pub(crate) fn is_running(entry: &EntryView) -> bool {
     let active = |reason: &ReasonCode| matches!(reason, ReasonCode::SessionActive { entry_id, .. } if *entry_id == entry.entry_id);
     entry.reasons.iter().any(active)
 }
 
-/// How it stands with an entry, in a line: how long it could run, or the first reason why not. That something else
-/// runs is the last thing to say: it is in plain sight, and passes.
-pub(crate) fn describe_availability(entry: &EntryView, look: &DisplaySettings) -> String {
+/// Describes in one line how long an entry could run, or the first reason why it can't be launched. A running session
+/// of another entry is named only if there is no other reason, because it passes soon.
+pub(crate) fn describe_availability(entry: &EntryView, display: &DisplaySettings) -> String {
     if is_running(entry) {
-        return "is running".to_owned();
+        return "running".to_owned();
     }
     let lasting = |reason: &&ReasonCode| !matches!(reason, ReasonCode::SessionActive { .. });
     let more = entry.reasons.iter().filter(lasting).count().saturating_sub(1);
     let first = entry.reasons.iter().find(lasting).or(entry.reasons.first());
-    let mut told = match first.filter(|_| !entry.enabled) {
-        Some(ReasonCode::SessionActive { entry_id, .. }) => format!("when `{entry_id}` has ended"),
-        Some(first) => humanize::reason(first, look),
+    let mut text = match first.filter(|_| !entry.enabled) {
+        Some(ReasonCode::SessionActive { entry_id, .. }) => {
+            format!("when {} has ended", humanize::entry_name(entry_id, display))
+        }
+        Some(first) => humanize::reason(first, display),
         None => match entry.max_run_if_started_now {
             Some(most) => format!("up to {}", humanize::duration(most)),
-            None => "without end".to_owned(),
+            None => "no time limit".to_owned(),
         },
     };
     let next = entry
         .next_available
         .filter(|next| !entry.enabled && first.and_then(ReasonCode::until) != Some(*next));
     if let Some(next) = next {
-        told.push_str(&format!(" Next {}.", humanize::time(next, look)));
+        text.push_str(&format!(" Available {}.", humanize::time(next, display)));
     }
     match more {
         0 => {}
-        1 => told.push_str(" (and one more reason)"),
-        more => told.push_str(&format!(" (and {more} more reasons)")),
+        1 => text.push_str(" (and 1 more reason)"),
+        more => text.push_str(&format!(" (and {more} more reasons)")),
     }
-    told
+    text
+}
+
+/// Formats a time with its date and time zone, for headings.
+pub(crate) fn full_time(at: Timestamp, display: &DisplaySettings) -> String {
+    let local = at.to_zoned(display.zone.clone()).strftime("%a %Y-%m-%d %H:%M");
+    format!("{local} ({})", display.zone_name(at))
 }
 
 pub(crate) fn why(
     why: &WhyArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let at = context.resolve_time(why.at)?;
     let entry_id = why.entry.clone();
-    let reply =
-        daemon::send_command(context, Command::Why { entry_id, at, profile: context.profile.clone() })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(Command::Why { entry_id, at, profile: context.profile.clone() })?;
     let CommandReply::Why { why } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
-        for line in why_lines(why, &context.display) {
-            screen.print_line(&line);
+    output.print_result(&reply, |output| {
+        for line in why_lines(why, &daemon.display_with_labels()) {
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-pub(crate) fn why_lines(why: &ExplanationView, look: &DisplaySettings) -> Vec<String> {
+pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec<String> {
     let (tone, mark, answer) = if why.entry.enabled {
-        (TextTone::Good, "✓", format!("yes, {}", describe_availability(&why.entry, look)))
+        (TextTone::Good, "✓", format!("available, {}", describe_availability(&why.entry, display)))
     } else {
-        let next = why.entry.next_available.map(|next| format!(", next {}", humanize::time(next, look)));
-        (TextTone::Bad, "✗", format!("no{}", next.unwrap_or_default()))
+        let next = why.entry.next_available.map(|next| format!(" until {}", humanize::time(next, display)));
+        (TextTone::Bad, "✗", format!("not available{}", next.unwrap_or_default()))
     };
     let label = paint(TextTone::Strong, &escape_unsafe(&why.entry.label));
-    let then = why.at.to_zoned(look.zone.clone()).strftime("%a %Y-%m-%d %H:%M");
-    let mut lines = vec![format!("{} {label} for {}, {then}: {answer}", paint(tone, mark), why.profile)];
-    let column = why.rules.iter().map(|rule| rule.rule.len()).max().unwrap_or(0);
+    let time = full_time(why.at, display);
+    let mut lines = vec![format!("{} {label} for {} on {time}: {answer}", paint(tone, mark), why.profile)];
     for rule in &why.rules {
         let (tone, mark, outcome) = match &rule.outcome {
             RuleOutcomeView::Passes => (TextTone::Good, "✓", None),
@@ -159,19 +175,25 @@ pub(crate) fn why_lines(why: &ExplanationView, look: &DisplaySettings) -> Vec<St
                 (TextTone::Warn, "≤", Some(format!("at most {}", humanize::duration(*at_most))))
             }
             RuleOutcomeView::LimitsUntil { until } => {
-                (TextTone::Warn, "≤", Some(format!("until {}", humanize::time(*until, look))))
+                (TextTone::Warn, "≤", Some(format!("until {}", humanize::time(*until, display))))
             }
-            RuleOutcomeView::Refuses { reason } => (TextTone::Bad, "✗", Some(humanize::reason(reason, look))),
+            RuleOutcomeView::Refuses { reason } => {
+                (TextTone::Bad, "✗", Some(humanize::reason(reason, display)))
+            }
         };
-        let name = crate::text::pad_or_truncate(&escape_unsafe(&rule.rule), column);
-        let indent = column + 6;
-        let mut begin = format!("  {} {name}  ", paint(tone, mark));
-        for part in wrap(&escape_unsafe(&rule.looked_at), look.width.saturating_sub(indent)) {
-            lines.push(format!("{begin}{}", paint(TextTone::Faint, &part)));
-            begin = " ".repeat(indent);
+        let indent = " ".repeat(RULE_INDENT);
+        let mut start = format!("  {} ", paint(tone, mark));
+        let remark = RuleView::policy_zone_remark(&display.zone_name(why.at));
+        let facts = rule.looked_at.strip_suffix(&remark).unwrap_or(&rule.looked_at);
+        for part in wrap(&escape_unsafe(facts), display.width.saturating_sub(RULE_INDENT)) {
+            lines.push(format!("{start}{part}"));
+            start.clone_from(&indent);
         }
-        for part in outcome.iter().flat_map(|outcome| wrap(outcome, look.width.saturating_sub(indent + 2))) {
-            lines.push(format!("{}{} {part}", " ".repeat(indent), paint(tone, "→")));
+        let mut start = format!("{indent}{} ", paint(tone, "→"));
+        let width = display.width.saturating_sub(RULE_INDENT + 2);
+        for part in outcome.iter().flat_map(|outcome| wrap(outcome, width)) {
+            lines.push(format!("{start}{part}"));
+            start = format!("{indent}  ");
         }
     }
     lines

@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and the exit code for it.
+//! Errors of the command line, with their help text and exit code.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,59 +13,59 @@ use ward_process::{SetupError, SpawnError, StopError};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShepherdCliError {
-    #[error("the log is not sound")]
+    #[error("the log failed verification")]
     LogNotSound,
     #[error("the policy is not valid: {count} fault{}", if *count == 1 { "" } else { "s" })]
     PolicyNotValid { count: usize },
     #[error("could not read {}", file.display())]
     Policy { file: PathBuf, source: io::Error },
-    #[error("{} is there already; take it away first, or choose another place", file.display())]
+    #[error("{} already exists", file.display())]
     PolicyExists { file: PathBuf },
     #[error("{} is longer than the {limit} bytes that can be sent to the daemon", file.display())]
     PolicyTooLong { file: PathBuf, limit: usize },
     #[error("{0}")]
     DemoCheckFailed(String),
-    #[error("the daemon is not ready to work")]
+    #[error("the daemon is not ready")]
     NotReady,
-    #[error("it could not be started: {0}")]
+    #[error("could not start the program: {0}")]
     LaunchFailed(String),
-    #[error("can't reach the daemon")]
+    #[error("could not reach the daemon")]
     Connect(#[from] ConnectError),
     #[error("{}", .0.sentence)]
     Refused(ApiError),
-    #[error("the conversation with the daemon failed")]
+    #[error("the connection to the daemon failed")]
     Call(#[source] CallError),
-    #[error("the daemon answered with something else than was asked for; is it newer than this program?")]
+    #[error("unexpected reply from the daemon")]
     UnexpectedReply,
-    #[error("there is no {what} `{given}`; `shepherd {list}` lists them")]
+    #[error("no such {what} `{given}`; `shepherd {list}` shows all of them")]
     NoMatch { what: &'static str, given: String, list: &'static str },
-    #[error("`{given}` could be several {what}s; give more of it")]
+    #[error("`{given}` matches several {what}s; type more of the id")]
     AmbiguousId { what: &'static str, given: String },
-    #[error("can't tell where the daemon's things are")]
+    #[error("could not find the daemon's folders")]
     Paths(#[source] PathError),
-    #[error("can't tell where the daemon's things are")]
+    #[error("could not find the daemon's folders")]
     Options(#[from] shepherdd::DaemonOptionsError),
-    #[error("the daemon did not come up; it said:\n{said}")]
-    DaemonEnded { said: String },
-    #[error("the calendar has no such time")]
+    #[error("the daemon did not start:\n{log}")]
+    DaemonEnded { log: String },
+    #[error("there is no such time")]
     InvalidTime,
-    #[error("the note can't be used")]
+    #[error("invalid note")]
     Note(#[from] NoteError),
-    #[error("this can't be the PIN")]
+    #[error("invalid PIN")]
     Pin(#[from] PinFormatError),
-    #[error("user {user} listens there, who is not to hear the PIN")]
+    #[error("the PIN is not sent to a daemon that runs as user {user}")]
     UntrustedPinRecipient { user: u32 },
-    #[error("the two PINs are not the same")]
+    #[error("the two PINs differ")]
     PinsDiffer,
-    #[error("the live view needs a terminal; `shepherd status` and `shepherd list` do not")]
+    #[error("the live view needs a terminal")]
     NotATerminal,
-    #[error("there is no terminal to ask for the PIN at; give it in a file, with `--from FILE`")]
+    #[error("could not ask for the PIN: no terminal")]
     NoTerminalForPin,
     #[error("could not check {}", log.display())]
     Verify { log: PathBuf, source: LedgerVerifyError },
     #[error("could not use the key")]
     Key(#[from] LedgerKeyError),
-    #[error("the hash field's name can't be used")]
+    #[error("invalid name of the hash field")]
     Format(#[from] LedgerFormatError),
     #[error("could not open the tour's log")]
     Open(#[from] LedgerOpenError),
@@ -75,11 +75,11 @@ pub(crate) enum ShepherdCliError {
     Setup(#[from] SetupError),
     #[error("could not start a program")]
     Spawn(#[from] SpawnError),
-    #[error("could not end a program")]
+    #[error("could not stop a program")]
     Stop(#[from] StopError),
     #[error("could not {what}")]
     Io { what: &'static str, source: io::Error },
-    #[error("could not use {}", path.display())]
+    #[error("could not access {}", path.display())]
     File { path: PathBuf, source: io::Error },
 }
 
@@ -102,28 +102,33 @@ impl ShepherdCliError {
         move |source| Self::File { path, source }
     }
 
-    /// What to do about it, where that can be said.
+    /// Returns the advice for the `help:` line.
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
             Self::Connect(ConnectError::NoDaemon { .. }) => Some(
                 "start it with `shepherd up`, or as a service with `systemctl start shepherdd`; \
-                 `--socket` says where it listens",
+                 if it listens elsewhere, use `--socket`",
             ),
             Self::Connect(ConnectError::PermissionDenied { .. }) => {
-                Some("ask whoever administers this machine to name you in `access` of the policy")
+                Some("ask an administrator of this machine to add you under `access` in the policy")
             }
-            Self::Connect(ConnectError::TimedOut { .. }) => {
-                Some("it hangs, or the machine is very busy; `systemctl restart shepherdd` loses no session")
-            }
+            Self::Connect(ConnectError::TimedOut { .. }) => Some(
+                "the daemon is stuck or the machine very busy; `systemctl restart shepherdd` keeps running sessions",
+            ),
             Self::Connect(ConnectError::NotShepherd { .. }) => {
-                Some("give the daemon's own socket with `--socket`")
+                Some("choose the daemon's socket with `--socket`")
             }
             Self::PolicyTooLong { .. } => Some(
-                "copy it over the daemon's own file, which `shepherd health` names, and have it read with `shepherd reload`",
+                "copy it over the daemon's policy file, shown by `shepherd health`, then run `shepherd reload`",
             ),
             Self::UntrustedPinRecipient { .. } => Some(
-                "the daemon of this machine is root's; end whatever listens there, or name its socket with `--socket`",
+                "this machine's daemon runs as root; stop the program that listens on the socket, or choose the \
+                 daemon's socket with `--socket`",
             ),
+            Self::PolicyExists { .. } => Some("remove it first, or choose another file"),
+            Self::UnexpectedReply => Some("install `shepherd` and `shepherdd` in the same version"),
+            Self::NotATerminal => Some("use `shepherd status` or `shepherd list` instead"),
+            Self::NoTerminalForPin => Some("give the PIN in a file, with `--from FILE`"),
             Self::Refused(error)
                 if error.reasons.iter().any(|reason| matches!(reason, ReasonCode::UnknownEntry { .. })) =>
             {
@@ -153,7 +158,12 @@ impl ShepherdCliError {
     }
 }
 
-/// Whether the daemon said "I can't" rather than "no".
+/// Fails with a message if a claim of the demonstration or the tour does not hold.
+pub(crate) fn ensure(holds: bool, otherwise: &str) -> Result<(), ShepherdCliError> {
+    if holds { Ok(()) } else { Err(ShepherdCliError::DemoCheckFailed(otherwise.to_owned())) }
+}
+
+/// Returns true if the daemon failed to carry out a command, and false if it refused the command.
 fn is_daemon_failure(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -174,19 +184,23 @@ fn is_daemon_failure(code: ErrorCode) -> bool {
 
 fn refusal_help(code: ErrorCode) -> Option<&'static str> {
     match code {
-        ErrorCode::UnknownEntry => Some("`shepherd list` shows what there is"),
-        ErrorCode::UnknownProfile => Some("say whose time it is with `--profile NAME`"),
-        ErrorCode::NotPermitted => Some("an administrator may; `access` in the policy names them"),
-        ErrorCode::PinRequired => Some("give the PIN with `--pin-file`, or at a terminal"),
-        ErrorCode::Denied => {
-            Some("`shepherd why ENTRY` tells every rule; `shepherd request ENTRY 15m` asks for time")
+        ErrorCode::UnknownEntry => Some("`shepherd list` shows all entries"),
+        ErrorCode::UnknownProfile => Some("choose a profile with `--profile NAME`"),
+        ErrorCode::NotPermitted => {
+            Some("ask an administrator; `access` in the policy names the administrators")
         }
-        ErrorCode::NoSession => Some("`shepherd list` shows what could be launched"),
+        ErrorCode::PinRequired => {
+            Some("give the PIN with `--pin-file FILE`, or run the command in a terminal")
+        }
+        ErrorCode::Denied => {
+            Some("`shepherd why ENTRY` shows every rule; `shepherd request ENTRY 15m` asks a parent for time")
+        }
+        ErrorCode::NoSession => Some("`shepherd list` shows what can be launched"),
         ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
-            Some("`shepherd` and `shepherdd` should be of the same version")
+            Some("install `shepherd` and `shepherdd` in the same version")
         }
         ErrorCode::RateLimited => Some("wait a moment and try again"),
-        ErrorCode::StoreUnavailable => Some("`shepherd health` says what is wrong"),
+        ErrorCode::StoreUnavailable => Some("`shepherd health` shows what is wrong"),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What happens, in a line for people: the same words wherever events are shown.
+//! Turns events into lines for people, for the live view, `launch --wait` and the demonstration.
 
 use jiff::Timestamp;
 use shepherd_api::{Event, EventKind, Millis, SessionView, TimeRequestState, WarningSeverity};
@@ -8,7 +8,7 @@ use crate::humanize;
 use crate::output::TextTone;
 use crate::text::escape_unsafe;
 
-/// One thing that happened.
+/// A line that describes an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventLine {
     pub(crate) at: Timestamp,
@@ -17,7 +17,7 @@ pub(crate) struct EventLine {
     pub(crate) text: String,
 }
 
-/// Tells events one after the other, and remembers what the later ones leave out.
+/// Describes a sequence of events, and remembers the facts that later events leave out.
 #[derive(Default)]
 pub(crate) struct EventFormatter {
     label: Option<String>,
@@ -25,46 +25,49 @@ pub(crate) struct EventFormatter {
 }
 
 impl EventFormatter {
-    /// The line, if the event is worth one.
-    pub(crate) fn format_event(&mut self, event: &Event, look: &DisplaySettings) -> Option<EventLine> {
-        let (tone, mark, text) = self.describe_event(event, look)?;
+    /// Returns the line for an event, or `None` if people need not see the event.
+    pub(crate) fn format_event(&mut self, event: &Event, display: &DisplaySettings) -> Option<EventLine> {
+        let (tone, mark, text) = self.describe_event(event, display)?;
         Some(EventLine { at: event.at, tone, mark, text })
     }
 
     fn describe_event(
         &mut self,
         event: &Event,
-        look: &DisplaySettings,
+        display: &DisplaySettings,
     ) -> Option<(TextTone, &'static str, String)> {
         Some(match &event.kind {
             EventKind::SessionLaunching { session } => {
-                (TextTone::Faint, "▷", format!("{} is being started", self.remember_label(session)))
+                (TextTone::Faint, "▷", format!("{} is starting", self.remember_label(session)))
             }
             EventKind::SessionStarted { session } => {
                 let most = session.remaining.map_or_else(
-                    || "without end".to_owned(),
-                    // A moment has passed since the launch; people were told a round number.
-                    |Millis(left)| format!("for {}", humanize::duration(Millis(left.saturating_add(999)))),
+                    || "with no time limit".to_owned(),
+                    // Some milliseconds have passed since the launch, but people expect the round number.
+                    |Millis(left)| {
+                        format!("for up to {}", humanize::duration(Millis(left.saturating_add(999))))
+                    },
                 );
-                (TextTone::Good, "▶", format!("{} runs, {most}", self.remember_label(session)))
+                (TextTone::Good, "▶", format!("{} is running, {most}", self.remember_label(session)))
             }
             EventKind::WarningIssued { session, severity, message, .. } => {
                 self.remember_label(session);
                 (severity_tone(*severity), "!", escape_unsafe(message))
             }
             EventKind::DeadlineChanged { session } => {
-                let left = session
-                    .remaining
-                    .map_or_else(|| "no end".to_owned(), |left| format!("{} left", humanize::duration(left)));
-                (TextTone::Good, "↔", format!("{} has {left} now", self.remember_label(session)))
+                let left = session.remaining.map_or_else(
+                    || "no time limit".to_owned(),
+                    |left| format!("{} left", humanize::duration(left)),
+                );
+                (TextTone::Good, "↔", format!("{} now has {left}", self.remember_label(session)))
             }
             EventKind::SessionExpired { session, end } => {
                 self.stop_began = Some(event.at);
                 let label = self.remember_label(session);
-                (TextTone::Warn, "◼", format!("{label} is being ended: {}", humanize::end_reason(end)))
+                (TextTone::Warn, "◼", format!("{label} is stopping: {}", humanize::end_reason(end)))
             }
             EventKind::SessionEnded { end, .. } => {
-                let label = self.label.take().unwrap_or_else(|| "It".to_owned());
+                let label = self.label.take().unwrap_or_else(|| "The session".to_owned());
                 let took = self
                     .stop_began
                     .take()
@@ -72,35 +75,43 @@ impl EventFormatter {
                     .unwrap_or_default();
                 (TextTone::Strong, "■", format!("{label} has ended: {}{took}", humanize::end_reason(end)))
             }
-            EventKind::PolicyReloaded { entry_count } => {
-                (TextTone::Strong, "↻", format!("another policy applies: {entry_count} entries"))
-            }
+            EventKind::PolicyReloaded { entry_count } => (
+                TextTone::Strong,
+                "↻",
+                format!("new policy in force: {}", humanize::count(*entry_count, "entry", "entries")),
+            ),
             EventKind::ModeSwitched { mode } if mode.is_empty() => {
-                (TextTone::Strong, "↻", "no mode applies any more: the policy as it is".to_owned())
+                (TextTone::Strong, "↻", "no mode is set any more".to_owned())
             }
             EventKind::ModeSwitched { mode } => {
-                (TextTone::Strong, "↻", format!("the mode is {} now", escape_unsafe(mode)))
+                (TextTone::Strong, "↻", format!("the mode is now {}", escape_unsafe(mode)))
             }
             EventKind::ClockTrustChanged { trusted: true } => {
-                (TextTone::Good, "✓", "the clock is right again".to_owned())
+                (TextTone::Good, "✓", "the clock is trusted again".to_owned())
             }
-            EventKind::ClockTrustChanged { trusted: false } => {
-                (TextTone::Bad, "✗", "the clock went back: nothing is launched until it is right".to_owned())
-            }
+            EventKind::ClockTrustChanged { trusted: false } => (
+                TextTone::Bad,
+                "✗",
+                "the clock was set back: nothing can be launched until it is right".to_owned(),
+            ),
             EventKind::RequestChanged { request } => {
                 let (tone, state) = humanize::request_state(&request.state);
-                let wants = format!("{} of {}", humanize::duration(request.amount), request.entry_id);
+                let wants = format!(
+                    "{} of {}",
+                    humanize::duration(request.amount),
+                    humanize::entry_name(&request.entry_id, display)
+                );
                 match request.state {
                     TimeRequestState::Asked => (tone, "?", format!("{} asks for {wants}", request.profile)),
                     _ => (tone, "?", format!("{}'s request for {wants}: {state}", request.profile)),
                 }
             }
             EventKind::GrantChanged { grant } => {
-                let gift =
-                    format!("{}: {}", humanize::scope(&grant.scope), humanize::gift(&grant.gift, look));
+                let scope = humanize::scope(&grant.scope, display);
+                let gift = format!("{scope}: {}", humanize::gift(&grant.gift, display));
                 match grant.revoked_at {
                     None => (TextTone::Good, "+", format!("granted: {gift}")),
-                    Some(_) => (TextTone::Warn, "−", format!("taken back: {gift}")),
+                    Some(_) => (TextTone::Warn, "−", format!("revoked: {gift}")),
                 }
             }
             EventKind::StateChanged { .. }
@@ -125,12 +136,12 @@ pub(crate) fn severity_tone(severity: WarningSeverity) -> TextTone {
     }
 }
 
-/// How long the end took. A stubborn program takes its grace, others a moment.
+/// Describes how long a program took to stop. Most stop at once; a stubborn one uses its grace period.
 fn describe_stop_duration(began: Timestamp, ended: Timestamp) -> String {
     let millis = ended.as_millisecond().saturating_sub(began.as_millisecond()).max(0);
     match millis {
-        0..1000 => format!(", gone after {millis} ms"),
-        _ => format!(", gone after {}.{} s", millis / 1000, millis % 1000 / 100),
+        0..1000 => format!(" (stopped after {millis} ms)"),
+        _ => format!(" (stopped after {}.{} s)", millis / 1000, millis % 1000 / 100),
     }
 }
 
@@ -143,8 +154,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_told_from_its_start_to_its_end() {
-        let look = DisplaySettings { now: Timestamp::UNIX_EPOCH, zone: TimeZone::UTC, width: 80 };
+    fn a_session_is_described_from_its_start_to_its_end() {
+        let display = DisplaySettings::new(Timestamp::UNIX_EPOCH, TimeZone::UTC, 80);
         let session_id = SessionId::from_random(1);
         let session = |remaining| SessionView {
             session_id: session_id.clone(),
@@ -172,21 +183,22 @@ mod tests {
             (17_130, EventKind::SessionEnded { session_id: session_id.clone(), end: EndReason::Expired }),
             (18_000, EventKind::EntriesChanged {}),
         ];
-        let mut teller = EventFormatter::default();
-        let told: Vec<String> = events
+        let mut formatter = EventFormatter::default();
+        let lines: Vec<String> = events
             .into_iter()
             .filter_map(|(at, kind)| {
-                teller.format_event(&Event { at: Timestamp::from_millisecond(at).unwrap(), kind }, &look)
+                formatter
+                    .format_event(&Event { at: Timestamp::from_millisecond(at).unwrap(), kind }, &display)
             })
-            .map(|told| format!("{} {}", told.mark, told.text))
+            .map(|line| format!("{} {}", line.mark, line.text))
             .collect();
         let expected = [
-            "▷ Stubborn\\u{7} is being started",
-            "▶ Stubborn\\u{7} runs, for 15 seconds",
+            "▷ Stubborn\\u{7} is starting",
+            "▶ Stubborn\\u{7} is running, for up to 15 seconds",
             "! Stubborn ends now.",
-            "◼ Stubborn\\u{7} is being ended: time was up",
-            "■ Stubborn\\u{7} has ended: time was up, gone after 2.1 s",
+            "◼ Stubborn\\u{7} is stopping: time is up",
+            "■ Stubborn\\u{7} has ended: time is up (stopped after 2.1 s)",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(lines, expected);
     }
 }

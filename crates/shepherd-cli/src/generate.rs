@@ -1,4 +1,4 @@
-//! Completions and manual pages, from the same source as the command line itself.
+//! `shepherd completions` and `man`, generated from the definition of the command line.
 
 use std::path::PathBuf;
 
@@ -12,40 +12,40 @@ use crate::output::ConsoleOutput;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd completions bash\n  shepherd completions fish")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell.
+    /// Name of the shell
     shell: Shell,
 }
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd man\n  shepherd man --dir /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder, instead of printing the first.
+    /// Write a page for every command into this folder instead of printing the main page
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 pub(crate) fn completions(
     completions: &CompletionsArgs,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut script = Vec::new();
     clap_complete::generate(completions.shell, &mut ShepherdArgs::command(), "shepherd", &mut script);
-    screen.write_bytes(&script);
+    output.write_bytes(&script);
     Ok(())
 }
 
-pub(crate) fn man(man: &ManArgs, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+pub(crate) fn man(man: &ManArgs, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let mut command = ShepherdArgs::command();
     command.build();
     match &man.dir {
         None => {
-            let page = render_page(&command).map_err(ShepherdCliError::io("make the page"))?;
-            screen.write_bytes(&page);
+            let page = render_page(&command).map_err(ShepherdCliError::io("render the manual page"))?;
+            output.write_bytes(&page);
         }
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(ShepherdCliError::file(folder))?;
             clap_mangen::generate_to(command, folder).map_err(ShepherdCliError::file(folder))?;
-            screen.print_line(&format!("A page for every command is in {}.", folder.display()));
+            output.print_line(&format!("Wrote the manual pages to {}.", folder.display()));
         }
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Grants: what is given beyond the policy, as records that can be taken back (S2.7).
+//! `shepherd grant`, `grants` and `revoke`: extra time and longer hours beyond the policy (S2.7).
 
 use clap::{ArgGroup, Args};
 use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note};
 use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::{self, DaemonConnection};
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::{ConsoleOutput, TextTone, paint};
@@ -18,31 +18,31 @@ use crate::time_argument::TimeArgument;
     group = ArgGroup::new("scope").args(["entry", "budget"]),
     after_help = "Examples:\n  shepherd grant 30m --entry tuxmath --for anna --why \"tidied up\"\n  \
                   shepherd grant 1h --budget games --from \"sat 9:00\"\n  shepherd grant --open-until 20:00\n\n\
-                  Without --entry or --budget it is for everything, without --for for everybody."
+                  Without --entry or --budget the grant is for all entries, without --for it is for everybody."
 )]
 pub(crate) struct GrantArgs {
-    /// How much more time.
+    /// Extra time, such as 30m
     #[arg(value_name = "DURATION")]
     amount: Option<DurationText>,
-    /// Open until then, whatever the hours say.
+    /// Allow launches until this time, whatever the hours in the policy say
     #[arg(long, value_name = "TIME")]
     open_until: Option<TimeArgument>,
-    /// For this entry only.
+    /// Limit the grant to this entry
     #[arg(long, value_name = "ENTRY")]
     entry: Option<EntryId>,
-    /// For this budget only.
+    /// Limit the grant to this budget
     #[arg(long, value_name = "BUDGET")]
     budget: Option<BudgetId>,
-    /// For whom.
+    /// Limit the grant to this profile
     #[arg(long = "for", value_name = "NAME")]
     profile: Option<ProfileId>,
-    /// From when it holds; now if absent.
+    /// Start of the grant [default: now]
     #[arg(long, value_name = "TIME")]
     from: Option<TimeArgument>,
-    /// When it lapses; at the end of the day if absent.
+    /// End of the grant [default: the end of the day]
     #[arg(long, value_name = "TIME")]
     until: Option<TimeArgument>,
-    /// Why, for the record.
+    /// Reason, for the log
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct GrantArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd revoke grant-1f2e3d4c")]
 pub(crate) struct RevokeArgs {
-    /// Which grant: its name, or as much of the beginning as tells it from others.
+    /// Id of the grant, or the first characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -58,12 +58,12 @@ pub(crate) struct RevokeArgs {
 pub(crate) fn create(
     grant: &GrantArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let gift = match (grant.amount, context.resolve_time(grant.open_until)?) {
         (Some(DurationText(amount)), _) => GrantKind::Extra { amount: amount.into() },
         (None, Some(until)) => GrantKind::OpenUntil { until },
-        // The command line asks for one of the two.
+        // clap requires one of the two.
         (None, None) => return Err(ShepherdCliError::InvalidTime),
     };
     let scope = match (&grant.entry, &grant.budget) {
@@ -79,66 +79,71 @@ pub(crate) fn create(
         lapses_at: context.resolve_time(grant.until)?,
         why: grant.why.clone().map(Note::try_from).transpose()?,
     };
-    let reply = daemon::send_command(context, command)?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(command)?;
     let CommandReply::Grant { grant } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| screen.print_line(&describe_new_grant(grant, &context.display)));
+    output.print_result(&reply, |output| {
+        output.print_line(&describe_new_grant(grant, &daemon.display_with_labels()));
+    });
     Ok(())
 }
 
-fn describe_new_grant(grant: &GrantView, look: &DisplaySettings) -> String {
-    let whom = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
+fn describe_new_grant(grant: &GrantView, display: &DisplaySettings) -> String {
+    let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
     format!(
-        "{} {} for {whom}: {}, until {}. Take it back with `shepherd revoke {}`.",
+        "{} {} for {profile}: {}, until {}. To take it back: `shepherd revoke {}`",
         paint(TextTone::Good, "✓"),
-        humanize::scope(&grant.scope),
-        humanize::gift(&grant.gift, look),
-        humanize::time(grant.lapses_at, look),
+        humanize::scope(&grant.scope, display),
+        humanize::gift(&grant.gift, display),
+        humanize::time(grant.lapses_at, display),
         humanize::short_id(grant.grant_id.as_str()),
     )
 }
 
-pub(crate) fn list(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, Command::ListGrants {})?;
+pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(Command::ListGrants {})?;
     let CommandReply::Grants { grants } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         if grants.is_empty() {
-            screen.print_line("No grant holds or will hold.");
+            output.print_line("There are no grants.");
+            return;
         }
-        for line in list_lines(grants, &context.display) {
-            screen.print_line(&line);
+        for line in list_lines(grants, &daemon.display_with_labels()) {
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-fn list_lines(grants: &[GrantView], look: &DisplaySettings) -> Vec<String> {
+fn list_lines(grants: &[GrantView], display: &DisplaySettings) -> Vec<String> {
     if grants.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["Id", "Who~", "For", "Gives~", "Holds", "Why"]);
+    let mut table = ConsoleTable::new(&["Id", "For~", "Entry", "Gives", "Valid", "Reason"]);
     for grant in grants {
-        let whom = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
-        let holds = match grant.revoked_at {
-            Some(at) => format!("taken back {}", humanize::time(at, look)),
-            None if grant.valid_from > look.now => {
+        let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
+        let valid = match grant.revoked_at {
+            Some(at) => format!("revoked {}", humanize::time(at, display)),
+            None if grant.valid_from > display.now => {
                 let (from, to) =
-                    (humanize::time(grant.valid_from, look), humanize::time(grant.lapses_at, look));
+                    (humanize::time(grant.valid_from, display), humanize::time(grant.lapses_at, display));
                 format!("{from} to {to}")
             }
-            None => format!("until {}", humanize::time(grant.lapses_at, look)),
+            None => format!("until {}", humanize::time(grant.lapses_at, display)),
         };
         let why = grant.why.clone().unwrap_or_default();
         let id = humanize::short_id(grant.grant_id.as_str());
-        let (scope, gift) = (humanize::scope(&grant.scope), humanize::gift(&grant.gift, look));
-        table.push_row([id, &whom, &scope, &gift, &holds, &why].map(TableCell::new));
+        let (scope, gift) = (humanize::scope(&grant.scope, display), humanize::gift(&grant.gift, display));
+        table.push_row([id, &profile, &scope, &gift, &valid, &why].map(TableCell::new));
     }
-    table.render_lines(look.width)
+    table.render_lines(display.width)
 }
 
 pub(crate) fn revoke(
     revoke: &RevokeArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
     let CommandReply::Grants { grants } = daemon.send_command(Command::ListGrants {})? else {
@@ -148,14 +153,14 @@ pub(crate) fn revoke(
     let grant_id = find_by_prefix("grant", "grants", &revoke.id, ids)?;
     let reply = daemon.send_command(Command::RevokeGrant { grant_id })?;
     let CommandReply::Grant { grant } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         let id = humanize::short_id(grant.grant_id.as_str());
-        screen.print_line(&format!("{} {id} was taken back.", paint(TextTone::Good, "✓")));
+        output.print_line(&format!("{} Revoked {id}.", paint(TextTone::Good, "✓")));
     });
     Ok(())
 }
 
-/// The one id that begins so, with or without the word before its digits.
+/// Finds the only id that starts with `given`, with or without the word before its digits.
 pub(crate) fn find_by_prefix<Id: Clone + Into<String>>(
     what: &'static str,
     list: &'static str,
@@ -184,22 +189,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_found_by_its_beginning_and_never_guessed() {
+    fn an_id_is_found_by_its_prefix_and_never_guessed() {
         let ids = [GrantId::from_random(0x1a << 120), GrantId::from_random(0x1b << 120)];
         let find = |given: &str| find_by_prefix("grant", "grants", given, ids.iter().cloned());
         assert_eq!(find("1a").unwrap(), ids[0]);
         assert_eq!(find("grant-1b00").unwrap(), ids[1]);
         assert_eq!(find(ids[0].as_str()).unwrap(), ids[0]);
-        assert_eq!(find("1").unwrap_err().to_string(), "`1` could be several grants; give more of it");
+        assert_eq!(find("1").unwrap_err().to_string(), "`1` matches several grants; type more of the id");
         for given in ["", "2", "grant-1a1"] {
             assert!(matches!(find(given).unwrap_err(), ShepherdCliError::NoMatch { .. }), "{given}");
         }
     }
 
     #[test]
-    fn grants_are_listed_with_who_what_until_and_why() {
-        let look =
-            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 100 };
+    fn grants_are_listed_with_profile_scope_time_and_reason() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 100);
         let grant = GrantView {
             grant_id: GrantId::from_random(0x1a2b_3c4d << 96),
             profile: Some("anna".parse().unwrap()),
@@ -207,8 +211,8 @@ mod tests {
             gift: GrantKind::Extra { amount: Millis(1_800_000) },
             by: "uid 1000".to_owned(),
             why: Some("tidied up".to_owned()),
-            given_at: look.now,
-            valid_from: look.now,
+            given_at: display.now,
+            valid_from: display.now,
             lapses_at: "2026-11-17T00:00:00Z".parse().unwrap(),
             revoked_at: None,
         };
@@ -221,14 +225,14 @@ mod tests {
             lapses_at: "2026-11-21T20:00:00Z".parse().unwrap(),
             ..grant.clone()
         };
-        let taken = GrantView { revoked_at: Some(look.now), ..grant.clone() };
-        let lines = list_lines(&[grant.clone(), ahead, taken], &look).join("\n");
+        let taken = GrantView { revoked_at: Some(display.now), ..grant.clone() };
+        let lines = list_lines(&[grant.clone(), ahead, taken], &display).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
-        Id              Who        For         Gives                 Holds                   Why
+        Id              For        Entry       Gives                 Valid                   Reason
         grant-1a2b3c4d  anna       tuxmath     30 minutes more       until tomorrow 00:00    tidied up
         grant-1a2b3c4d  everybody  everything  open until Sat 20:00  Sat 09:00 to Sat 20:00
-        grant-1a2b3c4d  anna       tuxmath     30 minutes more       taken back 10:00:00     tidied up
+        grant-1a2b3c4d  anna       tuxmath     30 minutes more       revoked 10:00:00        tidied up
         ");
-        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &look)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. Take it back with `shepherd revoke grant-1a2b3c4d`.");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &display)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. To take it back: `shepherd revoke grant-1a2b3c4d`");
     }
 }

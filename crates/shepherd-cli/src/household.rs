@@ -1,28 +1,30 @@
-//! What concerns the whole household: its mode, its clock, its policy.
+//! `shepherd mode`, `clock` and `reload`: commands for the whole household.
 
 use clap::{Args, Subcommand};
 use shepherd_api::{Command, CommandReply};
 
 use crate::context::CommandContext;
 use crate::daemon;
+use crate::entries::full_time;
 use crate::error::ShepherdCliError;
+use crate::humanize;
 use crate::output::{ConsoleOutput, TextTone, paint};
 use crate::text::escape_unsafe;
 
-/// What is said to let the calendar decide.
+/// The mode argument that lets the calendar decide again.
 const AUTO: &str = "auto";
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd mode\n  shepherd mode holiday\n  shepherd mode auto")]
 pub(crate) struct ModeArgs {
-    /// To which mode of the policy; `auto` lets the calendar decide again. Without it, says which applies.
+    /// Mode to switch to; `auto` follows the calendar again. Without it, the current mode is shown
     #[arg(value_name = "NAME|auto")]
     mode: Option<String>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum ClockCommand {
-    /// Says that the clock is right, though it showed a later time before.
+    /// Confirm that the clock is right although it has shown a later time before
     #[command(after_help = "Examples:\n  shepherd clock confirm")]
     Confirm,
 }
@@ -30,25 +32,25 @@ pub(crate) enum ClockCommand {
 pub(crate) fn mode(
     mode: &ModeArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let Some(name) = &mode.mode else {
         let reply = daemon::send_command(context, Command::GetState {})?;
         let CommandReply::State { snapshot } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
         let reply = CommandReply::Mode { mode: snapshot.mode };
-        return print_mode(&reply, screen);
+        return print_mode(&reply, output);
     };
     let mode = (name != AUTO).then(|| name.clone());
-    print_mode(&daemon::send_command(context, Command::SwitchMode { mode })?, screen)
+    print_mode(&daemon::send_command(context, Command::SwitchMode { mode })?, output)
 }
 
-fn print_mode(reply: &CommandReply, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+fn print_mode(reply: &CommandReply, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let CommandReply::Mode { mode } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(reply, |screen| {
+    output.print_result(reply, |output| {
         if mode.is_empty() {
-            screen.print_line("No mode applies: the policy as it is.");
+            output.print_line("No mode is set.");
         } else {
-            screen.print_line(&format!("The mode is {}.", paint(TextTone::Strong, &escape_unsafe(mode))));
+            output.print_line(&format!("The mode is {}.", paint(TextTone::Strong, &escape_unsafe(mode))));
         }
     });
     Ok(())
@@ -57,34 +59,35 @@ fn print_mode(reply: &CommandReply, screen: &mut ConsoleOutput) -> Result<(), Sh
 pub(crate) fn clock(
     clock: &ClockCommand,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let ClockCommand::Confirm = clock;
     let reply = daemon::send_command(context, Command::ConfirmClock {})?;
     let CommandReply::ClockConfirmed { at } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
-        let now = at.to_zoned(context.display.zone.clone()).strftime("%a %Y-%m-%d %H:%M");
-        screen.print_line(&format!("{} From now on it is {now}.", paint(TextTone::Good, "✓")));
+    output.print_result(&reply, |output| {
+        let time = full_time(*at, &context.display);
+        output.print_line(&format!("{} The clock is confirmed: it is {time}.", paint(TextTone::Good, "✓")));
     });
     Ok(())
 }
 
-pub(crate) fn reload(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    print_policy_applied(&daemon::send_command(context, Command::ReloadConfig {})?, screen)
+pub(crate) fn reload(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    print_policy_applied(&daemon::send_command(context, Command::ReloadConfig {})?, output)
 }
 
-/// Tells of a policy that applies from now on.
+/// Prints that the daemon has applied a policy.
 pub(crate) fn print_policy_applied(
     reply: &CommandReply,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let CommandReply::PolicyApplied { entry_count } = reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
-    screen.print_result(reply, |screen| {
-        screen.print_line(&format!(
-            "{} The policy applies: {entry_count} entries.",
-            paint(TextTone::Good, "✓")
+    output.print_result(reply, |output| {
+        output.print_line(&format!(
+            "{} The policy is in force: {}.",
+            paint(TextTone::Good, "✓"),
+            humanize::count(*entry_count, "entry", "entries")
         ));
     });
     Ok(())

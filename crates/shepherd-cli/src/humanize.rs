@@ -1,40 +1,39 @@
-//! Lengths, moments and ends in the words of people.
+//! Durations, times, reasons and results in words for people.
 
 use jiff::Timestamp;
 use shepherd_api::{
     EndReason, EntryScope, GrantKind, HealthView, Millis, ReasonCode, SessionPhase, StopRequester,
     TimeRequestState,
 };
-use shepherd_util::HumanDuration;
+use shepherd_util::{EntryId, HumanDuration};
 use ward_process::Containment;
 
 use crate::context::DisplaySettings;
 use crate::output::TextTone;
 use crate::text::escape_unsafe;
 
-/// A length of time.
 pub(crate) fn duration(millis: Millis) -> String {
     HumanDuration(millis.into()).to_string()
 }
 
-/// What holds the daemon's programs, if it says. A name that we do not know is shown as it is.
+/// Describes how the daemon contains its programs. Names that this version does not know are shown unchanged.
 pub(crate) fn containment(health: &HealthView) -> Option<String> {
     let code = health.containment.as_deref()?;
     let name = Containment::from_code(code).map_or_else(|| escape_unsafe(code), |known| known.to_string());
-    Some(format!("its programs are held by a {name}"))
+    Some(format!("its programs are contained by a {name}"))
 }
 
-/// A countdown: `0:19`, `12:05`, `1:02:03`. Rounded up, so that it shows zero only when time is up.
+/// Formats a countdown such as `0:19`, `12:05` or `1:02:03`, rounded up so that it shows zero only when time is up.
 pub(crate) fn countdown(Millis(millis): Millis) -> String {
     let seconds = millis.div_ceil(1000);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// A moment, as short as it can be told today.
-pub(crate) fn time(at: Timestamp, look: &DisplaySettings) -> String {
-    let (then, now) = (at.to_zoned(look.zone.clone()), look.now.to_zoned(look.zone.clone()));
-    let near = at.as_second().abs_diff(look.now.as_second()) < 120;
+/// Formats a time in the reader's zone, as short as possible seen from today.
+pub(crate) fn time(at: Timestamp, display: &DisplaySettings) -> String {
+    let (then, now) = (at.to_zoned(display.zone.clone()), display.now.to_zoned(display.zone.clone()));
+    let near = at.as_second().abs_diff(display.now.as_second()) < 120;
     let days = (then.date() - now.date()).get_days();
     let format = match days {
         0 if near => "%H:%M:%S",
@@ -52,65 +51,78 @@ pub(crate) fn phase(phase: SessionPhase) -> &'static str {
         SessionPhase::Launching => "starting",
         SessionPhase::Running => "running",
         SessionPhase::Warned => "running, warned",
-        SessionPhase::Expiring => "being ended",
+        SessionPhase::Expiring => "stopping",
     }
 }
 
 pub(crate) fn end_reason(end: &EndReason) -> String {
     match end {
-        EndReason::Exited { code: Some(0), .. } => "it ended by itself".to_owned(),
-        EndReason::Exited { code: Some(code), .. } => format!("it ended by itself, with code {code}"),
-        EndReason::Exited { signal: Some(signal), .. } => format!("it was ended by signal {signal}"),
-        EndReason::Exited { .. } => "it ended by itself".to_owned(),
-        EndReason::Expired => "time was up".to_owned(),
+        EndReason::Exited { code: Some(0), .. } => "the program exited".to_owned(),
+        EndReason::Exited { code: Some(code), .. } => format!("the program exited with code {code}"),
+        EndReason::Exited { signal: Some(signal), .. } => {
+            format!("the program was killed by signal {signal}")
+        }
+        EndReason::Exited { .. } => "the program exited".to_owned(),
+        EndReason::Expired => "time is up".to_owned(),
         EndReason::Stopped { by } => format!("stopped by {}", requester(*by)),
-        EndReason::LaunchFailed { detail } => format!("it could not be started: {}", escape_unsafe(detail)),
+        EndReason::LaunchFailed { detail } => format!("could not start: {}", escape_unsafe(detail)),
         EndReason::LaunchTimedOut => "it did not start in time".to_owned(),
-        EndReason::Lost => "it was gone when the daemon came back".to_owned(),
+        EndReason::Lost => "it was no longer running when the daemon restarted".to_owned(),
     }
 }
 
 pub(crate) fn requester(by: StopRequester) -> &'static str {
     match by {
-        StopRequester::User => "whoever used it",
+        StopRequester::User => "the user",
         StopRequester::Admin => "an administrator",
         StopRequester::Policy => "the policy",
     }
 }
 
-pub(crate) fn reason(reason: &ReasonCode, look: &DisplaySettings) -> String {
-    escape_unsafe(&reason.sentence(&look.zone))
+pub(crate) fn reason(reason: &ReasonCode, display: &DisplaySettings) -> String {
+    let label_of = |entry_id: &EntryId| display.labels.get(entry_id).map(str::to_owned);
+    escape_unsafe(&reason.sentence_with(|at| time(at, display), label_of))
 }
 
-pub(crate) fn scope(scope: &EntryScope) -> String {
+/// Returns the label of an entry, or its id if the label is unknown.
+pub(crate) fn entry_name(entry_id: &EntryId, display: &DisplaySettings) -> String {
+    escape_unsafe(display.labels.get(entry_id).unwrap_or(entry_id.as_str()))
+}
+
+/// Formats a number with its noun, such as "1 entry" or "2 entries".
+pub(crate) fn count(number: usize, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
+}
+
+pub(crate) fn scope(scope: &EntryScope, display: &DisplaySettings) -> String {
     match scope {
         EntryScope::Everything {} => "everything".to_owned(),
-        EntryScope::Entry { entry_id } => entry_id.to_string(),
+        EntryScope::Entry { entry_id } => entry_name(entry_id, display),
         EntryScope::Budget { budget_id } => format!("budget {budget_id}"),
     }
 }
 
-pub(crate) fn gift(gift: &GrantKind, look: &DisplaySettings) -> String {
+pub(crate) fn gift(gift: &GrantKind, display: &DisplaySettings) -> String {
     match gift {
         GrantKind::Extra { amount } => format!("{} more", duration(*amount)),
-        GrantKind::OpenUntil { until } => format!("open until {}", time(*until, look)),
+        GrantKind::OpenUntil { until } => format!("open until {}", time(*until, display)),
     }
 }
 
 pub(crate) fn request_state(state: &TimeRequestState) -> (TextTone, String) {
     match state {
-        TimeRequestState::Asked => (TextTone::Warn, "asked".to_owned()),
+        TimeRequestState::Asked => (TextTone::Warn, "waiting".to_owned()),
         TimeRequestState::Seen => (TextTone::Warn, "seen".to_owned()),
         TimeRequestState::Granted { .. } => (TextTone::Good, "granted".to_owned()),
         TimeRequestState::Denied { why: None } => (TextTone::Bad, "denied".to_owned()),
         TimeRequestState::Denied { why: Some(why) } => {
             (TextTone::Bad, format!("denied: {}", escape_unsafe(why)))
         }
-        TimeRequestState::Lapsed => (TextTone::Faint, "lapsed".to_owned()),
+        TimeRequestState::Lapsed => (TextTone::Faint, "expired".to_owned()),
     }
 }
 
-/// The part of a given id that tells it from others at a glance: `grant-1f2e3d4c`.
+/// Shortens an id to its first eight digits, such as `grant-1f2e3d4c`. Commands accept the short form.
 pub(crate) fn short_id(id: &str) -> &str {
     let digits = id.find('-').map_or(0, |dash| dash + 1);
     id.get(..digits + 8).unwrap_or(id)
@@ -123,8 +135,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_told_in_seconds_only_below_a_minute() {
-        let told =
+    fn durations_show_seconds_only_below_a_minute() {
+        let shown =
             [0, 1, 999, 1000, 20_000, 60_000, 119_000, 5_400_000].map(|millis| duration(Millis(millis)));
         let expected = [
             "no time",
@@ -136,20 +148,19 @@ mod tests {
             "1 minute",
             "1 hour 30 minutes",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]
     fn a_countdown_is_zero_only_when_time_is_up() {
-        let told = [0, 1, 19_000, 725_000, 3_723_000].map(|millis| countdown(Millis(millis)));
-        assert_eq!(told, ["0:00", "0:01", "0:19", "12:05", "1:02:03"]);
+        let shown = [0, 1, 19_000, 725_000, 3_723_000].map(|millis| countdown(Millis(millis)));
+        assert_eq!(shown, ["0:00", "0:01", "0:19", "12:05", "1:02:03"]);
     }
 
     #[test]
-    fn a_moment_is_as_short_as_it_can_be() {
-        let look =
-            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
-        let check = |at: &str, told: &str| assert_eq!(time(at.parse().unwrap(), &look), told);
+    fn a_time_is_as_short_as_possible() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
+        let check = |at: &str, shown: &str| assert_eq!(time(at.parse().unwrap(), &display), shown);
         check("2026-11-16T10:00:30Z", "10:00:30");
         check("2026-11-16T18:30:00Z", "18:30");
         check("2026-11-17T05:00:00Z", "tomorrow 05:00");

@@ -1,11 +1,11 @@
 //! `shepherd`: the command line for parents, administrators and scripts.
 //!
-//! It decides and enforces nothing; it asks and shows. Exit codes: 0 done, 1 the answer is no (denied, not permitted,
-//! not found, a log that was tampered with, a policy that is not valid, a demonstration that did not go as told),
-//! 2 the command line is wrong, 3 something outside failed (no daemon, a file, the kernel).
+//! The program asks the daemon and shows its answers; it decides and enforces nothing. Exit codes: 0 success, 1 the
+//! answer is no (denied, not permitted, not found, a changed log, an invalid policy, a failed demonstration), 2 a
+//! mistake in the command line, 3 a failure elsewhere (no daemon, a file, the kernel).
 //!
-//! Start at `arguments.rs`, what can be said; each command has a module of its own. `screen.rs` is the only one that
-//! writes to the terminal, `daemon.rs` the only one that talks to the daemon, except for the live view in `watch.rs`.
+//! Start reading at `arguments.rs`, which defines the command line; each command has its own module. Only `output.rs`
+//! writes to the terminal, and only `daemon.rs` talks to the daemon. The live view in `watch.rs` does both itself.
 
 mod arguments;
 mod context;
@@ -52,15 +52,15 @@ use output::ConsoleOutput;
 fn main() -> ExitCode {
     let arguments = ShepherdArgs::parse();
     if arguments.output == OutputFormat::Json && arguments.is_interactive() {
-        let fault = "this is for people; scripts ask `shepherd status --output json` and the like";
-        ShepherdArgs::command().error(ErrorKind::ArgumentConflict, fault).exit();
+        let problem = "this command has no JSON output; scripts can use `shepherd status --output json`";
+        ShepherdArgs::command().error(ErrorKind::ArgumentConflict, problem).exit();
     }
-    let mut screen = ConsoleOutput::new(arguments.output);
-    let context = CommandContext::new(&arguments, screen.width());
-    match run(arguments, &context, &mut screen) {
+    let mut output = ConsoleOutput::new(arguments.output);
+    let context = CommandContext::new(&arguments, output.width());
+    match run(arguments, &context, &mut output) {
         Ok(code) => code,
         Err(failure) => {
-            screen.print_error(&failure, &context.display);
+            output.print_error(&failure, &daemon::display_for_error(&failure, &context));
             failure.exit_code()
         }
     }
@@ -69,38 +69,38 @@ fn main() -> ExitCode {
 fn run(
     arguments: ShepherdArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
     match arguments.command.unwrap_or(ShepherdCommand::Demo) {
-        ShepherdCommand::Up(up) => return up::run(&up, context, screen),
-        ShepherdCommand::Demo => return demo::run(context, screen),
-        ShepherdCommand::Tour => tour::run(screen),
+        ShepherdCommand::Up(up) => return up::run(&up, context, output),
+        ShepherdCommand::Demo => return demo::run(context, output),
+        ShepherdCommand::Tour => tour::run(output),
         ShepherdCommand::Watch => watch::run(context),
-        ShepherdCommand::Status => status::run(context, screen),
-        ShepherdCommand::List(list) => entries::list(&list, context, screen),
-        ShepherdCommand::Why(why) => entries::why(&why, context, screen),
-        ShepherdCommand::Week(week) => week::run(&week, context, screen),
-        ShepherdCommand::Launch(launch) => session::launch(&launch, context, screen),
-        ShepherdCommand::Stop(stop) => session::stop(&stop, context, screen),
-        ShepherdCommand::Extend(extend) => session::extend(&extend, context, screen),
-        ShepherdCommand::Grant(grant) => grants::create(&grant, context, screen),
-        ShepherdCommand::Grants => grants::list(context, screen),
-        ShepherdCommand::Revoke(revoke) => grants::revoke(&revoke, context, screen),
-        ShepherdCommand::Request(request) => requests::submit(&request, context, screen),
-        ShepherdCommand::Requests => requests::list(context, screen),
-        ShepherdCommand::Decide(decide) => requests::decide(&decide, context, screen),
-        ShepherdCommand::Mode(mode) => household::mode(&mode, context, screen),
-        ShepherdCommand::Clock(clock) => household::clock(&clock, context, screen),
-        ShepherdCommand::Reload => household::reload(context, screen),
-        ShepherdCommand::Usage(usage) => usage::run(&usage, context, screen),
-        ShepherdCommand::Policy(command) => policy::run(&command, context, screen),
-        ShepherdCommand::Audit(command) => audit::run(&command, context, screen),
-        ShepherdCommand::Pin(command) => pin::run(&command, context, screen),
-        ShepherdCommand::Health => health::health(context, screen),
-        ShepherdCommand::Metrics => health::metrics(context, screen),
-        ShepherdCommand::Doctor => doctor::run(context, screen),
-        ShepherdCommand::Completions(completions) => generate::completions(&completions, screen),
-        ShepherdCommand::Man(man) => generate::man(&man, screen),
+        ShepherdCommand::Status => status::run(context, output),
+        ShepherdCommand::List(list) => entries::list(&list, context, output),
+        ShepherdCommand::Why(why) => entries::why(&why, context, output),
+        ShepherdCommand::Week(week) => week::run(&week, context, output),
+        ShepherdCommand::Launch(launch) => session::launch(&launch, context, output),
+        ShepherdCommand::Stop(stop) => session::stop(&stop, context, output),
+        ShepherdCommand::Extend(extend) => session::extend(&extend, context, output),
+        ShepherdCommand::Grant(grant) => grants::create(&grant, context, output),
+        ShepherdCommand::Grants => grants::list(context, output),
+        ShepherdCommand::Revoke(revoke) => grants::revoke(&revoke, context, output),
+        ShepherdCommand::Request(request) => requests::submit(&request, context, output),
+        ShepherdCommand::Requests => requests::list(context, output),
+        ShepherdCommand::Decide(decide) => requests::decide(&decide, context, output),
+        ShepherdCommand::Mode(mode) => household::mode(&mode, context, output),
+        ShepherdCommand::Clock(clock) => household::clock(&clock, context, output),
+        ShepherdCommand::Reload => household::reload(context, output),
+        ShepherdCommand::Usage(usage) => usage::run(&usage, context, output),
+        ShepherdCommand::Policy(command) => policy::run(&command, context, output),
+        ShepherdCommand::Audit(command) => audit::run(&command, context, output),
+        ShepherdCommand::Pin(command) => pin::run(&command, context, output),
+        ShepherdCommand::Health => health::health(context, output),
+        ShepherdCommand::Metrics => health::metrics(context, output),
+        ShepherdCommand::Doctor => doctor::run(context, output),
+        ShepherdCommand::Completions(completions) => generate::completions(&completions, output),
+        ShepherdCommand::Man(man) => generate::man(&man, output),
     }?;
     Ok(ExitCode::SUCCESS)
 }

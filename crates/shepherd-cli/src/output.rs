@@ -1,4 +1,4 @@
-//! The only module that writes to the terminal: colours for people at one, JSON for scripts.
+//! Writes to the terminal: coloured text for people, JSON for scripts. No other module prints, except the live view.
 
 use std::io::Write;
 
@@ -12,10 +12,10 @@ use crate::context::DisplaySettings;
 use crate::error::ShepherdCliError;
 use crate::{humanize, text};
 
-/// The width where nobody says it: what a page of text has had since there were terminals.
+/// The width used if neither the terminal nor `COLUMNS` gives one.
 const DEFAULT_WIDTH: usize = 80;
 
-/// What a text means; its colour follows.
+/// The meaning of a text, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextTone {
     Good,
@@ -25,7 +25,7 @@ pub(crate) enum TextTone {
     Strong,
 }
 
-/// The text in the colour of its meaning.
+/// Wraps a text in the escape sequences of its colour.
 pub(crate) fn paint(tone: TextTone, text: &str) -> String {
     let colour = match tone {
         TextTone::Good => 32,
@@ -35,6 +35,10 @@ pub(crate) fn paint(tone: TextTone, text: &str) -> String {
         TextTone::Strong => 1,
     };
     format!("\x1b[{colour}m{text}\x1b[0m")
+}
+
+pub(crate) fn paint_optional(tone: Option<TextTone>, text: &str) -> String {
+    tone.map_or_else(|| text.to_owned(), |tone| paint(tone, text))
 }
 
 pub(crate) struct ConsoleOutput {
@@ -47,14 +51,14 @@ impl ConsoleOutput {
         Self { format, is_open: true }
     }
 
-    /// The columns that there are: of the terminal, else of the variable that says so.
+    /// Returns the width of the terminal, or of `COLUMNS` if there is no terminal.
     pub(crate) fn width(&self) -> usize {
         let terminal = tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
-        let said = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        terminal.filter(|columns| *columns > 0).or_else(said).unwrap_or(DEFAULT_WIDTH).clamp(40, 200)
+        let from_variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        terminal.filter(|columns| *columns > 0).or_else(from_variable).unwrap_or(DEFAULT_WIDTH).clamp(40, 200)
     }
 
-    /// One answer: `text` for people, `value` for scripts.
+    /// Prints the result of a command: `text` for people, `value` as indented JSON for scripts.
     pub(crate) fn print_result(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
         match self.format {
             OutputFormat::Text => text(self),
@@ -65,7 +69,7 @@ impl ConsoleOutput {
         }
     }
 
-    /// One of many answers that come one after the other: JSON in one line each.
+    /// Prints one item of a stream: `text` for people, `value` as one line of JSON for scripts.
     pub(crate) fn print_stream_item(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
         match self.format {
             OutputFormat::Text => text(self),
@@ -76,7 +80,7 @@ impl ConsoleOutput {
         }
     }
 
-    /// Whether anybody still reads. What would go on for ever ends when nobody does.
+    /// Returns false once a write has failed, so that endless commands stop when nobody reads their output.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -86,18 +90,17 @@ impl ConsoleOutput {
     }
 
     pub(crate) fn print_line(&mut self, text: &str) {
-        // `anstream` takes the colours out when nobody would see them. A reader that has gone away
-        // is no failure of ours.
+        // `anstream` removes the colours unless the output is a terminal. A closed pipe is not an error.
         self.is_open &= writeln!(anstream::stdout().lock(), "{text}").is_ok();
     }
 
-    /// Bytes for a file or a pipe, as they are.
+    /// Writes bytes unchanged, for a file or a pipe.
     pub(crate) fn write_bytes(&mut self, bytes: &[u8]) {
         let mut output = std::io::stdout().lock();
         self.is_open &= output.write_all(bytes).and_then(|()| output.flush()).is_ok();
     }
 
-    /// Something beside the answer: for people, where it does not get into a pipe.
+    /// Prints a remark to standard error, so that it stays out of pipes.
     pub(crate) fn print_note(&mut self, text: &str) {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
@@ -106,8 +109,8 @@ impl ConsoleOutput {
         self.print_line(&format!("  {} {text}", paint(tone, mark)));
     }
 
-    /// The failure and everything behind it, in one sentence; below it what else is known, and the cure.
-    pub(crate) fn print_error(&mut self, failure: &ShepherdCliError, look: &DisplaySettings) {
+    /// Prints an error with its causes, then the faults of a policy if there are any, then the help line.
+    pub(crate) fn print_error(&mut self, failure: &ShepherdCliError, display: &DisplaySettings) {
         if let (OutputFormat::Json, ShepherdCliError::Refused(error)) = (self.format, failure) {
             self.print_result(&json!({ "error": error }), |_| {});
         }
@@ -116,7 +119,7 @@ impl ConsoleOutput {
         match failure {
             ShepherdCliError::Refused(refusal) if !refusal.reasons.is_empty() => {
                 for reason in &refusal.reasons {
-                    let _ = writeln!(error_output, "{error}: {}", humanize::reason(reason, look));
+                    let _ = writeln!(error_output, "{error}: {}", humanize::reason(reason, display));
                 }
             }
             _ => {
@@ -132,8 +135,8 @@ impl ConsoleOutput {
                 let _ = writeln!(error_output, "{}", text::escape_unsafe_lines(fault));
             }
         }
-        if let Some(cure) = failure.help() {
-            let _ = writeln!(error_output, "{}: {cure}", paint(TextTone::Strong, "help"));
+        if let Some(help) = failure.help() {
+            let _ = writeln!(error_output, "{}: {help}", paint(TextTone::Strong, "help"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The administrator's PIN: asked for without showing it, set and removed.
+//! `shepherd pin`, and the hidden prompt for the administrator's PIN.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::Path;
@@ -15,28 +15,28 @@ use crate::daemon;
 use crate::error::ShepherdCliError;
 use crate::output::{ConsoleOutput, TextTone};
 
-/// Bytes that are read of a file with a PIN: the longest PIN, and the end of its line.
+/// Bytes read of a PIN: the longest PIN and a line ending.
 const MAX_PIN_BYTES: u64 = 4 * MAX_PIN_LENGTH as u64 + 2;
 
 #[derive(Subcommand)]
 pub(crate) enum PinCommand {
-    /// Sets or changes the PIN; it is asked for twice, or read from a file.
+    /// Set or change the PIN; asks for it twice, or reads it from a file
     #[command(
         after_help = "Examples:\n  shepherd pin set\n  shepherd pin set --from new-pin.txt --pin-file old-pin.txt"
     )]
     Set {
-        /// A file with the new PIN.
+        /// File with the new PIN
         #[arg(long, value_name = "FILE")]
         from: Option<std::path::PathBuf>,
     },
-    /// Removes the PIN: whoever the policy calls an administrator is one again without it.
+    /// Remove the PIN; administrators named in the policy no longer need it
     Remove,
 }
 
 pub(crate) fn run(
     command: &PinCommand,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let pin = match command {
         PinCommand::Set { from: Some(file) } => Some(read_file(file)?),
@@ -45,15 +45,18 @@ pub(crate) fn run(
     };
     let reply = daemon::send_command(context, Order::SetPin { pin })?;
     let CommandReply::PinChanged { set } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
-        let told =
-            if set { "from now on administration needs the PIN" } else { "no PIN is asked for any more" };
-        screen.print_marked(TextTone::Good, "✓", told);
+    output.print_result(&reply, |output| {
+        let result = if set {
+            "administrators need the PIN from now on"
+        } else {
+            "administrators need no PIN any more"
+        };
+        output.print_marked(TextTone::Good, "✓", result);
     });
     Ok(())
 }
 
-/// The first line of a file.
+/// Reads the PIN from the first line of a file.
 pub(crate) fn read_file(file: &Path) -> Result<AdminPin, ShepherdCliError> {
     let mut text = String::new();
     let opened = std::fs::File::open(file).map_err(ShepherdCliError::file(file))?;
@@ -61,7 +64,7 @@ pub(crate) fn read_file(file: &Path) -> Result<AdminPin, ShepherdCliError> {
     Ok(AdminPin::try_from(text.lines().next().unwrap_or_default().to_owned())?)
 }
 
-/// Asks at the terminal; nothing typed is `None`.
+/// Asks for the PIN in the terminal. Returns `None` for an empty line.
 pub(crate) fn prompt_pin(question: &str) -> Result<Option<AdminPin>, ShepherdCliError> {
     let line = prompt_hidden(question)?;
     if line.is_empty() { Ok(None) } else { Ok(Some(AdminPin::try_from(line)?)) }
@@ -72,17 +75,17 @@ fn prompt_new_pin() -> Result<AdminPin, ShepherdCliError> {
         return Err(ShepherdCliError::NoTerminalForPin);
     }
     let pin = AdminPin::try_from(prompt_hidden("New PIN: ")?)?;
-    let again = prompt_hidden("Again: ")?;
+    let again = prompt_hidden("Repeat the new PIN: ")?;
     if pin.reveal() == again { Ok(pin) } else { Err(ShepherdCliError::PinsDiffer) }
 }
 
-/// A line that is not shown while it is typed.
+/// Reads a line without showing it.
 fn prompt_hidden(question: &str) -> Result<String, ShepherdCliError> {
     let input = std::io::stdin().lock();
     let mut line = String::new();
     {
         let _hidden = TerminalEchoGuard::disable_echo()?;
-        // Standard error: whoever redirected the answer still sees the question.
+        // Standard error, so that the prompt is visible even if the output is redirected.
         let _ = write!(std::io::stderr(), "{question}").and_then(|()| std::io::stderr().flush());
         let mut bounded = input.take(MAX_PIN_BYTES);
         bounded.read_line(&mut line).map_err(ShepherdCliError::io("read the PIN"))?;
@@ -91,7 +94,7 @@ fn prompt_hidden(question: &str) -> Result<String, ShepherdCliError> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// While this lives, the terminal does not show what is typed. A signal that ends us makes it show it again first.
+/// Hides typed characters until it is dropped. A signal that ends the process restores the terminal first.
 struct TerminalEchoGuard {
     original: Termios,
     signals: Handle,
@@ -99,22 +102,22 @@ struct TerminalEchoGuard {
 
 impl TerminalEchoGuard {
     fn disable_echo() -> Result<Self, ShepherdCliError> {
-        let was = tcgetattr(std::io::stdin())
-            .map_err(|error| ShepherdCliError::io("ask the terminal")(error.into()))?;
-        let mut signals =
-            Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(ShepherdCliError::io("hear signals"))?;
-        let (handle, shown) = (signals.handle(), was.clone());
+        let original = tcgetattr(std::io::stdin())
+            .map_err(|error| ShepherdCliError::io("read the terminal settings")(error.into()))?;
+        let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])
+            .map_err(ShepherdCliError::io("handle signals"))?;
+        let (handle, shown) = (signals.handle(), original.clone());
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 restore_terminal(&shown);
                 let _ = emulate_default_handler(signal);
             }
         });
-        let mut hidden = was.clone();
+        let mut hidden = original.clone();
         hidden.local_modes &= !LocalModes::ECHO;
         tcsetattr(std::io::stdin(), OptionalActions::Flush, &hidden)
             .map_err(|error| ShepherdCliError::io("hide the PIN")(error.into()))?;
-        Ok(Self { original: was, signals: handle })
+        Ok(Self { original, signals: handle })
     }
 }
 
@@ -125,7 +128,7 @@ impl Drop for TerminalEchoGuard {
     }
 }
 
-fn restore_terminal(was: &Termios) {
-    // There is nobody to tell, and the terminal may be gone.
-    let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, was);
+fn restore_terminal(original: &Termios) {
+    // The terminal may be gone, and the error could not be shown.
+    let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, original);
 }

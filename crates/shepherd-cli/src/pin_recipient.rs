@@ -1,5 +1,5 @@
-//! Who may hear the PIN. On a login that parent and child share, the child can put a listener of its own where a daemon
-//! of that login would be, and it would be told.
+//! Checks the daemon before the PIN is sent to it. If parent and child share a login, the child can run a fake daemon at
+//! the socket of that login to learn the PIN.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -9,9 +9,9 @@ use shepherd_util::{EnvironmentVariables, ShepherdPaths};
 
 use crate::error::ShepherdCliError;
 
-/// Whether the PIN may be told to whoever listens there.
+/// Fails if the process behind the connection must not learn the PIN.
 pub(crate) fn check_pin_recipient(client: &BlockingClient) -> Result<(), ShepherdCliError> {
-    let listener = client.daemon_user().map_err(ShepherdCliError::io("find out who listens"))?;
+    let listener = client.daemon_user().map_err(ShepherdCliError::io("find the user of the daemon"))?;
     if may_receive_pin(listener, geteuid().as_raw(), system_daemon_user()) {
         Ok(())
     } else {
@@ -19,12 +19,13 @@ pub(crate) fn check_pin_recipient(client: &BlockingClient) -> Result<(), Shepher
     }
 }
 
-/// Root may; else the machine's daemon, and where there is none, one of our own.
+/// Allows root, then the user of the machine's daemon, and this user only if the machine has no daemon.
 fn may_receive_pin(listener: u32, own: u32, machine: Option<u32>) -> bool {
     listener == 0 || listener == machine.unwrap_or(own)
 }
 
-/// Whose the machine's daemon is, if there is one. No variable says where: whoever shares the login can set it.
+/// Returns the user of the machine's daemon, if there is one. Environment variables are ignored, because a child with the
+/// same login could set them.
 fn system_daemon_user() -> Option<u32> {
     let socket = ShepherdPaths::system(&EnvironmentVariables::new()).ok()?.socket;
     let folder = socket.parent()?;
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pin_is_for_the_machines_daemon_and_for_our_own_where_there_is_none() {
+    fn the_pin_is_sent_to_the_machines_daemon_or_to_our_own_if_there_is_none() {
         let (own, brother, service) = (1_000, 1_001, 990);
         let check = |listener, machine, expected| {
             assert_eq!(may_receive_pin(listener, own, machine), expected, "{listener} {machine:?}");

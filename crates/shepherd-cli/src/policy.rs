@@ -1,4 +1,4 @@
-//! Policies: is one valid, what does it say, what can be written in it; to begin with one, and to replace it (S7.4).
+//! `shepherd policy`: checks, shows, creates and replaces policies (S7.4).
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -16,39 +16,39 @@ use ward_diag::ReportStyle;
 use crate::context::CommandContext;
 use crate::error::ShepherdCliError;
 use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::{daemon, household, policy_warnings};
+use crate::{daemon, household, humanize, policy_warnings};
 
-/// The policy to begin with: it needs nothing but this machine.
+/// The starter policy. It works on any machine.
 pub(crate) const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
 
 #[derive(Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Says whether a policy is valid, with every fault, its place and its cure. Exit code 1 if it is not.
+    /// Check a policy and show every mistake with its place and fix; exit code 1 if it is not valid
     ///
-    /// Warns of accounts and programs that this machine does not have; that makes no policy invalid.
+    /// Also warns about accounts and programs that this machine does not have. Such a policy is still valid.
     #[command(after_help = "Examples:\n  shepherd policy check policy.toml")]
     Check {
-        /// The policy.
+        /// Policy file
         file: PathBuf,
     },
-    /// Says in plain sentences what a policy allows.
+    /// Show in plain sentences what a policy allows
     #[command(after_help = "Examples:\n  shepherd policy show policy.toml\n  shepherd policy show")]
     Show {
-        /// The policy; that of the daemon if absent.
+        /// Policy file [default: the policy of the daemon]
         file: Option<PathBuf>,
     },
-    /// Prints the JSON Schema of the format, for editors.
+    /// Print the JSON Schema of policies, for editors
     Schema,
-    /// Writes a policy to begin with.
+    /// Write a starter policy
     #[command(after_help = "Examples:\n  shepherd policy init\n  shepherd policy init ./policy.toml")]
     Init {
-        /// Where; where the daemon looks for it if absent.
+        /// File to write [default: the daemon's policy file]
         file: Option<PathBuf>,
     },
-    /// Replaces the daemon's policy with this one, if it is valid.
+    /// Replace the daemon's policy with a valid one
     #[command(after_help = "Examples:\n  shepherd policy set policy.toml")]
     Set {
-        /// The new policy.
+        /// File with the new policy
         file: PathBuf,
     },
 }
@@ -57,7 +57,7 @@ pub(crate) enum PolicyCommand {
 struct PolicyCheckReport {
     entries: usize,
     examples: usize,
-    /// What does not fit this machine.
+    /// Parts of the policy that do not fit this machine.
     warnings: Vec<String>,
 }
 
@@ -74,28 +74,32 @@ struct PolicyInitReport<'p> {
 pub(crate) fn run(
     command: &PolicyCommand,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     match command {
         PolicyCommand::Check { file } => {
-            let loaded = load(&file.display().to_string(), &read(file)?, screen)?;
+            let loaded = load(&file.display().to_string(), &read(file)?, output)?;
             let checked = PolicyCheckReport {
                 entries: loaded.policy.entries().len(),
                 examples: loaded.examples,
                 warnings: policy_warnings::collect_warnings(&loaded, file),
             };
-            screen.print_result(&checked, |screen| {
-                let (entries, examples) = (checked.entries, checked.examples);
-                let told =
-                    format!("{} is valid: {entries} entries, {examples} examples hold", file.display());
-                screen.print_marked(TextTone::Good, "✓", &told);
+            output.print_result(&checked, |output| {
+                let entries = humanize::count(checked.entries, "entry", "entries");
+                let examples = match checked.examples {
+                    0 => "no examples".to_owned(),
+                    1 => "1 example passed".to_owned(),
+                    number => format!("{number} examples passed"),
+                };
+                let result = format!("{} is valid: {entries}, {examples}", file.display());
+                output.print_marked(TextTone::Good, "✓", &result);
                 for warning in &checked.warnings {
-                    screen.print_note(&format!("{}: {warning}", paint(TextTone::Warn, "warning")));
+                    output.print_note(&format!("{}: {warning}", paint(TextTone::Warn, "warning")));
                 }
             });
         }
         PolicyCommand::Show { file: Some(file) } => {
-            print_policy(&load(&file.display().to_string(), &read(file)?, screen)?, screen);
+            print_policy(&load(&file.display().to_string(), &read(file)?, output)?, output);
         }
         PolicyCommand::Show { file: None } => {
             let CommandReply::Policy { text, .. } = daemon::send_command(context, Order::GetPolicy {})?
@@ -103,11 +107,11 @@ pub(crate) fn run(
                 return Err(ShepherdCliError::UnexpectedReply);
             };
             let text = text.ok_or(ShepherdCliError::UnexpectedReply)?;
-            print_policy(&load("the daemon's policy", text.as_bytes(), screen)?, screen);
+            print_policy(&load("the daemon's policy", text.as_bytes(), output)?, output);
         }
         PolicyCommand::Schema => {
             let schema = json_schema();
-            screen.print_line(&serde_json::to_string_pretty(&schema).unwrap_or_default());
+            output.print_line(&serde_json::to_string_pretty(&schema).unwrap_or_default());
         }
         PolicyCommand::Init { file } => {
             let file = match file {
@@ -117,40 +121,40 @@ pub(crate) fn run(
             if !write_starter_policy(&file)? {
                 return Err(ShepherdCliError::PolicyExists { file });
             }
-            screen.print_result(&PolicyInitReport { written: &file }, |screen| {
-                screen.print_marked(
+            output.print_result(&PolicyInitReport { written: &file }, |output| {
+                output.print_marked(
                     TextTone::Good,
                     "✓",
-                    &format!("{}: read it, change it, it says how", file.display()),
+                    &format!("wrote {}; read it and change it to suit your family", file.display()),
                 );
             });
         }
         PolicyCommand::Set { file } => {
             let bytes = read(file)?;
-            // Checked here first, so that faults are shown with their place in this file.
-            load(&file.display().to_string(), &bytes, screen)?;
+            // Checked here first, so that faults are shown with their line in this file.
+            load(&file.display().to_string(), &bytes, output)?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
             let order = Order::SetPolicy { text };
             let length = serde_json::to_string(&order).map_or(0, |line| line.len()) + FRAME_OVERHEAD;
             if length > MAX_ADMIN_FRAME {
                 return Err(ShepherdCliError::PolicyTooLong { file: file.clone(), limit: MAX_ADMIN_FRAME });
             }
-            household::print_policy_applied(&daemon::send_command(context, order)?, screen)?;
+            household::print_policy_applied(&daemon::send_command(context, order)?, output)?;
         }
     }
     Ok(())
 }
 
-/// The policy to begin with. Nothing runs as root; its demonstrations need no more than nobody has.
+/// Returns the starter policy. For root it runs the examples as `nobody`, because programs must not run as root.
 fn starter_policy(is_root: bool) -> String {
-    let account = "[defaults]\n# Name the child's account here, or in a profile below: real programs need a home.\nuser = \"nobody\"\n";
+    let account = "[defaults]\n# Replace `nobody` with the child's account, or set it in a profile below: real programs need a home folder.\nuser = \"nobody\"\n";
     if is_root { STARTER_POLICY.replacen("[defaults]\n", account, 1) } else { STARTER_POLICY.to_owned() }
 }
 
-/// Bytes of a message around a command.
+/// Size of a message without its command, in bytes.
 const FRAME_OVERHEAD: usize = 128;
 
-/// Writes the policy to begin with, unless there is something. Says whether it did.
+/// Writes the starter policy unless the file exists. Returns true if the policy was written.
 pub(crate) fn write_starter_policy(file: &Path) -> Result<bool, ShepherdCliError> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(ShepherdCliError::file(folder))?;
@@ -169,10 +173,10 @@ pub(crate) fn write_starter_policy(file: &Path) -> Result<bool, ShepherdCliError
     }
 }
 
-fn print_policy(loaded: &LoadedPolicy, screen: &mut ConsoleOutput) {
+fn print_policy(loaded: &LoadedPolicy, output: &mut ConsoleOutput) {
     let text = describe_policy(&loaded.policy);
-    screen.print_result(&PolicyShowReport { policy: text.clone() }, |screen| {
-        screen.print_line(text.trim_end());
+    output.print_result(&PolicyShowReport { policy: text.clone() }, |output| {
+        output.print_line(text.trim_end());
     });
 }
 
@@ -180,11 +184,11 @@ fn read(file: &Path) -> Result<Vec<u8>, ShepherdCliError> {
     std::fs::read(file).map_err(|source| ShepherdCliError::Policy { file: file.to_owned(), source })
 }
 
-fn load(name: &str, bytes: &[u8], screen: &mut ConsoleOutput) -> Result<LoadedPolicy, ShepherdCliError> {
+fn load(name: &str, bytes: &[u8], output: &mut ConsoleOutput) -> Result<LoadedPolicy, ShepherdCliError> {
     load_bytes(name, bytes).map_err(|report| {
-        // The colours are taken out again where nobody would see them.
-        screen.print_result(&report, |screen| {
-            screen.print_line(report.render(ReportStyle::Coloured).trim_end());
+        // Printing removes the colours if the output is not a terminal.
+        output.print_result(&report, |output| {
+            output.print_line(report.render(ReportStyle::Coloured).trim_end());
         });
         let count = report.faults().len() + report.omitted_count();
         ShepherdCliError::PolicyNotValid { count }
@@ -195,9 +199,9 @@ fn load(name: &str, bytes: &[u8], screen: &mut ConsoleOutput) -> Result<LoadedPo
 mod tests {
     use super::*;
 
-    /// Root starts nothing as root, not even a demonstration.
+    /// The starter policy runs nothing as root.
     #[test]
-    fn what_root_begins_with_names_an_account() {
+    fn the_starter_policy_of_root_names_an_account() {
         for (is_root, runs_as_nobody) in [(true, true), (false, false)] {
             let loaded = load_bytes("starter.toml", starter_policy(is_root).as_bytes()).unwrap();
             let accounts = loaded.policy.entries().iter().map(|entry| entry.run.user.as_deref());

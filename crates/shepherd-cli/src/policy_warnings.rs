@@ -1,6 +1,6 @@
-//! Whether a policy fits this machine: the accounts it names, the programs it starts, the file it is in.
+//! Warnings about a policy that does not fit this machine: missing accounts and programs, and an unsafe policy file.
 //!
-//! None of it makes a policy invalid. It may be written for another machine, or before the game is installed.
+//! Warnings do not make a policy invalid. It may be for another machine, or written before a game is installed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,10 @@ use shepherd_host_linux::{LinuxHostOptions, MissingRequirement, find_missing_req
 use shepherd_ipc::{SystemAccounts, resolve_access};
 use shepherd_util::ErrorChain;
 
-/// All that does not fit, in sentences.
 pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path) -> Vec<String> {
     let policy = &loaded.policy;
     let mut warnings = unknown_accounts(loaded);
-    // Nothing is started, so nothing is kept anywhere.
+    // Nothing is started, so the folder for session logs is not used.
     let options = LinuxHostOptions::new(PathBuf::new());
     warnings.extend(find_missing_requirements(policy, &options).into_iter().map(
         |MissingRequirement { entries, sentence }| {
@@ -27,7 +26,7 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path) -> Vec<String
     warnings
 }
 
-/// Accounts that nobody has here.
+/// Returns a warning for each account of the policy that this machine does not have.
 fn unknown_accounts(loaded: &LoadedPolicy) -> Vec<String> {
     let rules = loaded.policy.rules();
     match SystemAccounts::read() {

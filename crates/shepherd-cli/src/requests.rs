@@ -1,11 +1,11 @@
-//! Asking for time, and answering (S2.7).
+//! `shepherd request`, `requests` and `decide`: a child asks for time and a parent answers (S2.7).
 
 use clap::{Args, ValueEnum};
 use shepherd_api::{Command, CommandReply, Note, TimeRequestDecision, TimeRequestView};
 use shepherd_util::{DurationText, EntryId};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::{self, DaemonConnection};
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::grants::find_by_prefix;
 use crate::humanize;
@@ -15,12 +15,12 @@ use crate::table::{ConsoleTable, TableCell};
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd request tuxmath 15m --note \"nearly done\"")]
 pub(crate) struct RequestArgs {
-    /// For which entry.
+    /// Id of the entry, as shown by `shepherd list`
     entry: EntryId,
-    /// How much, in whole minutes.
+    /// Time to ask for in whole minutes, such as 15m
     #[arg(value_name = "DURATION", value_parser = whole_minutes)]
     minutes: u32,
-    /// Why.
+    /// Note for the parents
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
@@ -31,16 +31,16 @@ pub(crate) struct RequestArgs {
                   shepherd decide 1f2e no --why \"dinner\""
 )]
 pub(crate) struct DecideArgs {
-    /// Which request: its name, or as much of the beginning as tells it from others.
+    /// Id of the request, or the first characters of it
     #[arg(value_name = "ID")]
     id: String,
-    /// The answer.
+    /// Answer to the request
     #[arg(value_enum)]
     answer: DecisionArgument,
-    /// So many minutes instead of what was asked for.
+    /// Minutes to grant [default: the minutes of the request]
     #[arg(long, value_name = "N", conflicts_with = "why")]
     minutes: Option<u32>,
-    /// Why not.
+    /// Reason for a no
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
 }
@@ -51,7 +51,7 @@ enum DecisionArgument {
     No,
 }
 
-/// A request is in minutes; `90s` would be neither one nor two.
+/// Parses a duration of whole minutes. The protocol carries minutes, so `90s` can't be expressed.
 fn whole_minutes(text: &str) -> Result<u32, String> {
     let DurationText(duration) = text
         .parse()
@@ -66,7 +66,7 @@ fn whole_minutes(text: &str) -> Result<u32, String> {
 pub(crate) fn submit(
     request: &RequestArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let command = Command::RequestTime {
         entry_id: request.entry.clone(),
@@ -74,57 +74,60 @@ pub(crate) fn submit(
         note: request.note.clone().map(Note::try_from).transpose()?,
         profile: context.profile.clone(),
     };
-    let reply = daemon::send_command(context, command)?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(command)?;
     let CommandReply::Request { request } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         let amount = humanize::duration(request.amount);
-        let told = format!("Asked for {amount} of {}.", request.entry_id);
-        screen.print_line(&format!(
-            "{} {told} `shepherd requests` shows the answer.",
+        let entry = humanize::entry_name(&request.entry_id, &daemon.display_with_labels());
+        output.print_line(&format!(
+            "{} Asked for {amount} of {entry}. `shepherd requests` shows the answer.",
             paint(TextTone::Good, "✓")
         ));
     });
     Ok(())
 }
 
-pub(crate) fn list(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, Command::ListRequests {})?;
+pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(Command::ListRequests {})?;
     let CommandReply::Requests { requests } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         if requests.is_empty() {
-            screen.print_line("Nobody has asked for time.");
+            output.print_line("There are no requests.");
+            return;
         }
-        for line in list_lines(requests, &context.display) {
-            screen.print_line(&line);
+        for line in list_lines(requests, &daemon.display_with_labels()) {
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-fn list_lines(requests: &[TimeRequestView], look: &DisplaySettings) -> Vec<String> {
+fn list_lines(requests: &[TimeRequestView], display: &DisplaySettings) -> Vec<String> {
     if requests.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["Id", "Who~", "Entry", "Time", "Asked", "State~", "Note"]);
+    let mut table = ConsoleTable::new(&["Id", "For~", "Entry~", "Time", "Asked", "Answer~", "Note"]);
     for request in requests {
         let (tone, state) = humanize::request_state(&request.state);
         table.push_row([
             TableCell::new(humanize::short_id(request.request_id.as_str())),
             TableCell::new(request.profile.as_str()),
-            TableCell::new(request.entry_id.as_str()),
+            TableCell::new(humanize::entry_name(&request.entry_id, display)),
             TableCell::new(humanize::duration(request.amount)),
-            TableCell::new(humanize::time(request.asked_at, look)),
+            TableCell::new(humanize::time(request.asked_at, display)),
             TableCell::with_tone(tone, state),
             TableCell::new(request.note.as_deref().unwrap_or_default()),
         ]);
     }
-    table.render_lines(look.width)
+    table.render_lines(display.width)
 }
 
 pub(crate) fn decide(
     decide: &DecideArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
     let CommandReply::Requests { requests } = daemon.send_command(Command::ListRequests {})? else {
@@ -142,20 +145,16 @@ pub(crate) fn decide(
     let CommandReply::Decided { request, grant } = &reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
-    screen.print_result(&reply, |screen| {
-        let told = match grant {
+    output.print_result(&reply, |output| {
+        let display = daemon.display_with_labels();
+        let entry = humanize::entry_name(&request.entry_id, &display);
+        let answer = match grant {
             Some(grant) => {
-                let gift = humanize::gift(&grant.gift, &context.display);
-                format!(
-                    "{} {} for {}: {gift}.",
-                    paint(TextTone::Good, "✓"),
-                    request.entry_id,
-                    request.profile
-                )
+                format!("{entry} for {}: {}.", request.profile, humanize::gift(&grant.gift, &display))
             }
-            None => format!("{} {} was told no.", paint(TextTone::Good, "✓"), request.profile),
+            None => format!("Denied the request of {} for {entry}.", request.profile),
         };
-        screen.print_line(&told);
+        output.print_line(&format!("{} {answer}", paint(TextTone::Good, "✓")));
     });
     Ok(())
 }
@@ -178,9 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_listed_and_notes_can_do_nothing_to_the_terminal() {
-        let look =
-            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
+    fn requests_are_listed_with_escaped_notes() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
         let request = TimeRequestView {
             request_id: RequestId::from_random(0x1a2b_3c4d << 96),
             profile: "anna".parse().unwrap(),
@@ -196,10 +194,10 @@ mod tests {
             state: TimeRequestState::Denied { why: Some("dinner".to_owned()) },
             ..request.clone()
         };
-        let lines = list_lines(&[request, denied], &look).join("\n");
+        let lines = list_lines(&[request, denied], &display).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
-        Id                Who   Entry    Time        Asked  State          Note
-        request-1a2b3c4d  anna  tuxmath  15 minutes  09:30  asked          nearly
+        Id                For   Entry    Time        Asked  Answer         Note
+        request-1a2b3c4d  anna  tuxmath  15 minutes  09:30  waiting        nearly
                                                                            \u{1b}[2Jdone
                                                                            , only the
                                                                            last level is

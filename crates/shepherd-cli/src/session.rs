@@ -1,4 +1,4 @@
-//! Starting what may run, and ending or lengthening what does.
+//! `shepherd launch`, `stop` and `extend`: commands for the running session.
 
 use clap::Args;
 use shepherd_api::{Command, CommandReply, EndReason, EventKind, StopMode};
@@ -16,12 +16,12 @@ use crate::text::escape_unsafe;
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  shepherd launch tuxmath\n  shepherd launch tuxmath --wait --profile anna\n\n\
-                  With --wait the exit code is 0 when it ran, however it ended, and 1 when it could not be started."
+                  With --wait the exit code is 0 if the program ran, however it ended, and 1 if it could not start."
 )]
 pub(crate) struct LaunchArgs {
-    /// Which entry.
+    /// Id of the entry, as shown by `shepherd list`
     entry: EntryId,
-    /// Wait until it has ended, and tell what happens.
+    /// Wait until the session ends, and show what happens
     #[arg(long)]
     wait: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct LaunchArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd stop\n  shepherd stop --force")]
 pub(crate) struct StopArgs {
-    /// At once, without asking the program to end first.
+    /// Kill the program at once instead of asking it to exit first
     #[arg(long)]
     force: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct StopArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd extend 10m")]
 pub(crate) struct ExtendArgs {
-    /// How much more.
+    /// Extra time, such as 10m
     #[arg(value_name = "DURATION")]
     by: DurationText,
 }
@@ -45,26 +45,26 @@ pub(crate) struct ExtendArgs {
 pub(crate) fn launch(
     launch: &LaunchArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
     if launch.wait {
-        // Before the launch, so that nothing is missed.
+        // Subscribed before the launch, so that no event is missed.
         daemon.client().subscribe()?;
     }
     let order = Command::Launch { entry_id: launch.entry.clone(), profile: context.profile.clone() };
     let reply = daemon.send_command(order)?;
     let CommandReply::Launched { session } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_stream_item(&reply, |screen| {
+    output.print_stream_item(&reply, |output| {
         let label = paint(TextTone::Strong, &escape_unsafe(&session.label));
         let most = match session.remaining {
-            Some(most) => format!("for at most {}", humanize::duration(most)),
-            None => "without end".to_owned(),
+            Some(most) => format!("for up to {}", humanize::duration(most)),
+            None => "with no time limit".to_owned(),
         };
-        screen.print_line(&format!("{} {label} is starting, {most}", paint(TextTone::Good, "▶")));
+        output.print_line(&format!("{} {label} is starting, {most}", paint(TextTone::Good, "▶")));
     });
     if launch.wait {
-        wait_for_end(&mut daemon, &session.session_id, &context.display, screen)
+        wait_for_end(&mut daemon, &session.session_id, &context.display, output)
     } else {
         Ok(())
     }
@@ -73,19 +73,19 @@ pub(crate) fn launch(
 fn wait_for_end(
     daemon: &mut DaemonConnection<'_>,
     session_id: &SessionId,
-    look: &DisplaySettings,
-    screen: &mut ConsoleOutput,
+    display: &DisplaySettings,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let mut teller = EventFormatter::default();
+    let mut formatter = EventFormatter::default();
     loop {
         let event = match daemon.client().next_push(None)? {
             ServerPush::Event(event) => event,
             ServerPush::FellBehind { snapshot, .. } => {
-                let runs = snapshot.session.is_some_and(|session| session.session_id == *session_id);
-                if runs { continue } else { return Ok(()) }
+                let is_running = snapshot.session.is_some_and(|session| session.session_id == *session_id);
+                if is_running { continue } else { return Ok(()) }
             }
         };
-        let about_ours = match &event.kind {
+        let is_our_session = match &event.kind {
             EventKind::SessionStarted { session }
             | EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
@@ -93,12 +93,12 @@ fn wait_for_end(
             EventKind::SessionEnded { session_id: ended, .. } => ended == session_id,
             _ => false,
         };
-        if !about_ours {
+        if !is_our_session {
             continue;
         }
-        screen.print_stream_item(&event, |screen| {
-            if let Some(told) = teller.format_event(&event, look) {
-                screen.print_line(&format!("{} {}", paint(told.tone, told.mark), told.text));
+        output.print_stream_item(&event, |output| {
+            if let Some(line) = formatter.format_event(&event, display) {
+                output.print_line(&format!("{} {}", paint(line.tone, line.mark), line.text));
             }
         });
         match event.kind {
@@ -117,13 +117,13 @@ fn wait_for_end(
 pub(crate) fn stop(
     stop: &StopArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mode = if stop.force { StopMode::Force } else { StopMode::Graceful };
     let reply = daemon::send_command(context, Command::StopCurrent { mode })?;
     let CommandReply::Stopping { .. } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
-        screen.print_line(&format!("{} It is being ended.", paint(TextTone::Warn, "■")));
+    output.print_result(&reply, |output| {
+        output.print_line(&format!("{} The session is stopping.", paint(TextTone::Warn, "■")));
     });
     Ok(())
 }
@@ -131,16 +131,16 @@ pub(crate) fn stop(
 pub(crate) fn extend(
     extend: &ExtendArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let reply = daemon::send_command(context, Command::ExtendCurrent { by: extend.by.0.into() })?;
     let CommandReply::Extended { session } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         let left = session
             .remaining
-            .map_or("no end".to_owned(), |left| format!("{} left", humanize::duration(left)));
+            .map_or("no time limit".to_owned(), |left| format!("{} left", humanize::duration(left)));
         let label = paint(TextTone::Strong, &escape_unsafe(&session.label));
-        screen.print_line(&format!("{} {label} has {left} now.", paint(TextTone::Good, "✓")));
+        output.print_line(&format!("{} {label} now has {left}.", paint(TextTone::Good, "✓")));
     });
     Ok(())
 }

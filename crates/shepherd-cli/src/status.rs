@@ -1,4 +1,4 @@
-//! What is running.
+//! `shepherd status`: the running session, its remaining time, and the household's mode.
 
 use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, Millis, SessionView};
 
@@ -9,24 +9,23 @@ use crate::humanize;
 use crate::output::{ConsoleOutput, TextTone, paint};
 use crate::text::{escape_unsafe, truncate};
 
-/// Columns of the bar.
+/// Width of the bar, in columns.
 const BAR_WIDTH: usize = 40;
 
-pub(crate) fn run(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let reply = daemon::send_command(context, Command::GetState {})?;
     let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    let look = DisplaySettings { now: snapshot.at, ..context.display.clone() };
-    screen.print_result(&reply, |screen| screen.print_line(&format_status(snapshot, &look)));
+    let display = DisplaySettings { now: snapshot.at, ..context.display.clone() };
+    output.print_result(&reply, |output| output.print_line(&format_status(snapshot, &display)));
     Ok(())
 }
 
-fn format_status(snapshot: &DaemonStateSnapshot, look: &DisplaySettings) -> String {
+fn format_status(snapshot: &DaemonStateSnapshot, display: &DisplaySettings) -> String {
     let mut lines = match &snapshot.session {
-        Some(session) => session_lines(session, look),
+        Some(session) => session_lines(session, display),
         None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
     };
-    let entries =
-        if snapshot.entry_count == 1 { "1 entry" } else { &format!("{} entries", snapshot.entry_count) };
+    let entries = humanize::count(snapshot.entry_count, "entry", "entries");
     let mode = if snapshot.mode.is_empty() {
         String::new()
     } else {
@@ -34,14 +33,16 @@ fn format_status(snapshot: &DaemonStateSnapshot, look: &DisplaySettings) -> Stri
     };
     lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
-        let told = "The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.";
-        lines.push(format!("{} {told}", paint(TextTone::Bad, "✗")));
+        let problem = "The clock was set back, so nothing can be launched.";
+        let help = "Set the clock or, if it is right, run `shepherd clock confirm`.";
+        lines.push(format!("{} {problem}", paint(TextTone::Bad, "✗")));
+        lines.push(format!("  {help}"));
     }
     lines.join("\n")
 }
 
-fn session_lines(session: &SessionView, look: &DisplaySettings) -> Vec<String> {
-    let label = truncate(&escape_unsafe(&session.label), look.width.saturating_sub(40).max(20));
+fn session_lines(session: &SessionView, display: &DisplaySettings) -> Vec<String> {
+    let label = truncate(&escape_unsafe(&session.label), display.width.saturating_sub(40).max(20));
     let mut lines = vec![format!(
         "{} {} · {} · {}",
         paint(TextTone::Good, "●"),
@@ -49,22 +50,22 @@ fn session_lines(session: &SessionView, look: &DisplaySettings) -> Vec<String> {
         humanize::phase(session.phase),
         session.profile
     )];
-    let since = humanize::time(session.started_at, look);
+    let since = humanize::time(session.started_at, display);
     match session.remaining {
-        None => lines.push(format!("  since {since}, without an end")),
+        None => lines.push(format!("  since {since}, with no time limit")),
         Some(remaining) => {
-            let (tone, bar) = remaining_bar(session, remaining, look);
+            let (tone, bar) = remaining_bar(session, remaining, display);
             lines.push(format!("  {} {} left", paint(tone, &bar), humanize::countdown(remaining)));
-            let ends = look.now + std::time::Duration::from(remaining);
-            lines.push(format!("  since {since}, until {}", humanize::time(ends, look)));
+            let ends = display.now + std::time::Duration::from(remaining);
+            lines.push(format!("  since {since}, until {}", humanize::time(ends, display)));
         }
     }
     lines
 }
 
-/// What is left, drawn.
-fn remaining_bar(session: &SessionView, remaining: Millis, look: &DisplaySettings) -> (TextTone, String) {
-    let share = remaining_fraction(session, remaining, look.now);
+/// Draws the remaining time as a bar.
+fn remaining_bar(session: &SessionView, remaining: Millis, display: &DisplaySettings) -> (TextTone, String) {
+    let share = remaining_fraction(session, remaining, display.now);
     let tone = match share {
         share if share > 0.5 => TextTone::Good,
         share if share > 0.2 => TextTone::Warn,
@@ -73,7 +74,7 @@ fn remaining_bar(session: &SessionView, remaining: Millis, look: &DisplaySetting
     (tone, draw_bar(share, BAR_WIDTH))
 }
 
-/// Which share of the session is left, from 0 to 1.
+/// Returns the fraction of the session that remains, from 0 to 1.
 pub(crate) fn remaining_fraction(
     session: &SessionView,
     Millis(remaining): Millis,
@@ -84,18 +85,18 @@ pub(crate) fn remaining_fraction(
     fraction(remaining, remaining.saturating_add(passed))
 }
 
-/// A part of a whole, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "it becomes a bar of a few dozen columns")]
+/// Returns a part as a fraction of the whole, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "the bar has only a few dozen columns")]
 pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).clamp(0.0, 1.0) }
 }
 
-/// A bar in so many columns, to an eighth of a column.
+/// Draws a bar, exact to an eighth of a column.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "a share of a few dozen columns"
+    reason = "the bar has only a few dozen columns"
 )]
 pub(crate) fn draw_bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = ['░', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -128,8 +129,8 @@ mod tests {
         }
     }
 
-    fn look() -> DisplaySettings {
-        DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    fn display() -> DisplaySettings {
+        DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80)
     }
 
     fn session(remaining: Option<u64>) -> SessionView {
@@ -146,11 +147,11 @@ mod tests {
     }
 
     fn plain(snapshot: &DaemonStateSnapshot) -> String {
-        anstream::adapter::strip_str(&format_status(snapshot, &look())).to_string()
+        anstream::adapter::strip_str(&format_status(snapshot, &display())).to_string()
     }
 
     #[test]
-    fn a_session_is_shown_with_what_is_left_of_it() {
+    fn a_session_is_shown_with_its_remaining_time() {
         insta::assert_snapshot!(plain(&snapshot(Some(session(Some(300_000))))), @r"
         ● Racing\u{1b}[2J · running, warned · anna
           ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 5:00 left
@@ -159,23 +160,24 @@ mod tests {
         ");
         insta::assert_snapshot!(plain(&snapshot(Some(session(None)))), @r"
         ● Racing\u{1b}[2J · running, warned · anna
-          since 09:45, without an end
+          since 09:45, with no time limit
           mode normal, 7 entries
         ");
     }
 
     #[test]
-    fn nothing_running_and_a_wrong_clock_are_said() {
+    fn an_idle_daemon_and_a_wrong_clock_are_shown() {
         let untrusted = DaemonStateSnapshot { clock_trusted: false, entry_count: 1, ..snapshot(None) };
         insta::assert_snapshot!(plain(&untrusted), @r"
         ○ Nothing is running.
           mode normal, 1 entry
-        ✗ The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.
+        ✗ The clock was set back, so nothing can be launched.
+          Set the clock or, if it is right, run `shepherd clock confirm`.
         ");
     }
 
     #[test]
-    fn bars_are_full_empty_and_in_between_and_always_as_wide() {
+    fn bars_show_any_fraction_at_the_same_width() {
         assert_eq!(draw_bar(1.0, 4), "████");
         assert_eq!(draw_bar(0.0, 4), "░░░░");
         assert_eq!(draw_bar(0.5, 4), "██░░");

@@ -1,15 +1,15 @@
-//! Tables that fit the screen: columns as wide as what is in them, and the last one wraps.
+//! Tables for the terminal: columns are as wide as their content, and the last column wraps.
 
-use crate::output::{TextTone, paint};
+use crate::output::{TextTone, paint_optional};
 use crate::text;
 
-/// Columns between two columns.
+/// Spaces between two columns.
 const COLUMN_GAP: usize = 2;
 
-/// A column that must shrink keeps so many.
+/// Least width of a column that is cut.
 const MIN_COLUMN_WIDTH: usize = 10;
 
-/// One field, cleaned.
+/// An escaped field of a table.
 pub(crate) struct TableCell {
     text: String,
     tone: Option<TextTone>,
@@ -25,8 +25,8 @@ impl TableCell {
     }
 }
 
-/// Rows under a head. Columns whose title ends with `~` may be cut; the last one wraps; the others are shown whole,
-/// because people type what is in them.
+/// A table with a header. Columns whose title ends with `~` may be cut, and the last column wraps. Other columns are
+/// shown in full, because people type their content into commands.
 pub(crate) struct ConsoleTable {
     titles: Vec<&'static str>,
     rows: Vec<Vec<TableCell>>,
@@ -41,7 +41,7 @@ impl ConsoleTable {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The lines of it, none wider than this.
+    /// Renders the table in lines of at most this width, unless columns that can't be cut are wider.
     pub(crate) fn render_lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);
         let mut lines = Vec::new();
@@ -85,29 +85,22 @@ impl ConsoleTable {
 fn row_lines(row: &[TableCell], widths: &[usize]) -> Vec<String> {
     let Some((last, before)) = row.split_last() else { return Vec::new() };
     let last_width = widths.get(before.len()).copied().unwrap_or(MIN_COLUMN_WIDTH);
-    let mut begin = String::new();
+    let mut start = String::new();
     let mut indent = 0;
     for (cell, width) in before.iter().zip(widths) {
         let fitted = text::pad_or_truncate(&cell.text, *width);
-        begin.push_str(&paint_optional(cell.tone, &fitted));
-        begin.extend(std::iter::repeat_n(' ', COLUMN_GAP));
+        start.push_str(&paint_optional(cell.tone, &fitted));
+        start.extend(std::iter::repeat_n(' ', COLUMN_GAP));
         indent += width + COLUMN_GAP;
     }
     let wrapped = text::wrap(&last.text, last_width);
     let mut lines = Vec::new();
     for part in wrapped {
-        let line = format!("{begin}{}", paint_optional(last.tone, &part));
+        let line = format!("{start}{}", paint_optional(last.tone, &part));
         lines.push(line.trim_end().to_owned());
-        begin = " ".repeat(indent);
+        start = " ".repeat(indent);
     }
     lines
-}
-
-fn paint_optional(tone: Option<TextTone>, text: &str) -> String {
-    match tone {
-        Some(tone) => paint(tone, text),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -126,7 +119,7 @@ mod tests {
             TableCell::new("✗"),
             TableCell::new("A label that goes on and on\x1b[2J"),
             TableCell::new("on-and-on"),
-            TableCell::new("Not at this time. It opens Sat 10:00."),
+            TableCell::new("Not allowed at this time. Opens Sat 10:00."),
         ]);
         table
     }
@@ -137,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_whatever_is_in_them() {
+    fn columns_are_aligned_for_wide_characters_and_escapes() {
         insta::assert_snapshot!(shown(120), @r"
            Entry                                 Id         Now
         ✓  数学の練習                            maths      up to 45 minutes
-        ✗  A label that goes on and on\u{1b}[2J  on-and-on  Not at this time. It opens Sat 10:00.
+        ✗  A label that goes on and on\u{1b}[2J  on-and-on  Not allowed at this time. Opens Sat 10:00.
         ");
     }
 
@@ -150,9 +143,9 @@ mod tests {
         insta::assert_snapshot!(shown(50), @r"
            Entry              Id         Now
         ✓  数学の練習         maths      up to 45 minutes
-        ✗  A label that goe…  on-and-on  Not at this time.
-                                         It opens Sat
-                                         10:00.
+        ✗  A label that goe…  on-and-on  Not allowed at
+                                         this time. Opens
+                                         Sat 10:00.
         ");
         assert!(shown(50).lines().all(|line| text::width(line) <= 50));
     }

@@ -1,13 +1,13 @@
-//! Text that fits: safe to show, as wide as it looks, and never wider than there is room.
+//! Text for the terminal: escaping of unsafe characters, display width, truncation and wrapping.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text of others with whatever could steer a terminal, turn a line round or hide escaped.
+/// Escapes characters that could control the terminal, reverse the direction of a line or hide text.
 pub(crate) fn escape_unsafe(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            // How wide they make the character before them differs from terminal to terminal.
+            // Variation selectors change the width of the character before them, differently in each terminal.
             '\u{fe00}'..='\u{fe0f}' => {}
             _ if is_harmful(character) => cleaned.extend(character.escape_default()),
             _ => cleaned.push(character),
@@ -16,7 +16,7 @@ pub(crate) fn escape_unsafe(text: &str) -> String {
     cleaned
 }
 
-/// The same for a text of several lines.
+/// Escapes unsafe characters in a text of several lines, and keeps the line breaks.
 pub(crate) fn escape_unsafe_lines(text: &str) -> String {
     text.lines().map(escape_unsafe).collect::<Vec<_>>().join("\n")
 }
@@ -29,12 +29,12 @@ fn is_harmful(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The columns that a cleaned text takes.
+/// Returns the number of columns that an escaped text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning of the text that fits in so many columns, with an ellipsis if it is not all of it.
+/// Cuts a text to a number of columns, with an ellipsis at the end if anything was cut.
 pub(crate) fn truncate(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -54,14 +54,14 @@ pub(crate) fn truncate(text: &str, columns: usize) -> String {
     cut
 }
 
-/// The text in exactly so many columns.
+/// Cuts or pads a text to exactly this number of columns.
 pub(crate) fn pad_or_truncate(text: &str, columns: usize) -> String {
     let mut fitted = truncate(text, columns);
     fitted.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(&fitted))));
     fitted
 }
 
-/// The text in lines of at most so many columns, broken between words where that can be.
+/// Breaks a text into lines of at most this number of columns, between words where possible.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -89,7 +89,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a line as a shell takes them, as far as our examples need it.
+/// Splits a line into words like a shell, as far as the examples in the help need it.
 #[cfg(test)]
 pub(crate) fn split_shell_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_steer_a_terminal_is_escaped() {
+    fn characters_that_control_a_terminal_are_escaped() {
         assert_eq!(escape_unsafe("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\n");
         assert_eq!(escape_unsafe("Übung ❤\u{fe0f} 数学"), "Übung ❤ 数学");
         assert_eq!(escape_unsafe_lines("a\nb\x07"), "a\nb\\u{7}");

@@ -1,4 +1,4 @@
-//! Moments as people write them: `18:30`, `sat 10:00`, `tomorrow 9:00`, or in full.
+//! Times on the command line, such as `18:30`, `sat 10:00`, `tomorrow 9:00` or a full date.
 
 use std::str::FromStr;
 
@@ -7,23 +7,22 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::context::DisplaySettings;
 
-/// A moment as it was written; when that is depends on now.
+/// A parsed time argument. Most forms depend on the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeArgument {
     Now,
-    /// The next time that clocks show this.
+    /// The next time that the clock shows this time of day.
     Clock(Time),
-    /// The same on such a day.
+    /// The next such time of day on this weekday.
     Weekday(Weekday, Time),
-    /// So many days from today.
+    /// A time of day, this number of days from today.
     DaysFromToday(i8, Time),
     Civil(DateTime),
     Exact(Timestamp),
 }
 
-/// Why a text is no moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no time; write it like `18:30`, `sat 10:00`, `tomorrow 9:00` or `2026-12-24 10:00`")]
+#[error("`{0}` is not a time; write it like `18:30`, `sat 10:00`, `tomorrow 9:00` or `2026-12-24 10:00`")]
 pub(crate) struct TimeArgumentError(String);
 
 impl FromStr for TimeArgument {
@@ -83,17 +82,17 @@ fn weekday(name: &str) -> Option<Weekday> {
 }
 
 impl TimeArgument {
-    /// When that is. `None` only at the ends of the calendar.
-    pub(crate) fn resolve(self, look: &DisplaySettings) -> Option<Timestamp> {
-        let now = look.now.to_zoned(look.zone.clone());
+    /// Returns the timestamp, or `None` beyond the range of the calendar.
+    pub(crate) fn resolve(self, display: &DisplaySettings) -> Option<Timestamp> {
+        let now = display.now.to_zoned(display.zone.clone());
         let at = |days: i64, time: Time| -> Option<Zoned> {
             let date = now.date().checked_add(days.days()).ok()?;
-            date.to_datetime(time).to_zoned(look.zone.clone()).ok()
+            date.to_datetime(time).to_zoned(display.zone.clone()).ok()
         };
         let zoned = match self {
-            Self::Now => return Some(look.now),
+            Self::Now => return Some(display.now),
             Self::Exact(timestamp) => return Some(timestamp),
-            Self::Civil(civil) => civil.to_zoned(look.zone.clone()).ok(),
+            Self::Civil(civil) => civil.to_zoned(display.zone.clone()).ok(),
             Self::DaysFromToday(days, time) => at(i64::from(days), time),
             Self::Clock(time) => (0..=1).filter_map(|days| at(days, time)).find(|then| *then >= now),
             Self::Weekday(weekday, time) => {
@@ -111,19 +110,19 @@ mod tests {
 
     use super::*;
 
-    /// A Monday, 12:00 in Berlin.
-    fn look() -> DisplaySettings {
+    /// Returns the display settings of a reader in Berlin, on a Monday at 12:00.
+    fn display() -> DisplaySettings {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        DisplaySettings { now: "2026-11-16T11:00:00Z".parse().unwrap(), zone, width: 80 }
+        DisplaySettings::new("2026-11-16T11:00:00Z".parse().unwrap(), zone, 80)
     }
 
     fn check(text: &str, expected: &str) {
-        let moment: TimeArgument = text.parse().unwrap();
-        assert_eq!(moment.resolve(&look()).unwrap().to_string(), expected, "{text}");
+        let argument: TimeArgument = text.parse().unwrap();
+        assert_eq!(argument.resolve(&display()).unwrap().to_string(), expected, "{text}");
     }
 
     #[test]
-    fn times_are_the_next_of_their_kind() {
+    fn times_of_day_and_weekdays_resolve_to_the_next_one() {
         check("now", "2026-11-16T11:00:00Z");
         check("18:30", "2026-11-16T17:30:00Z");
         check("12:00", "2026-11-16T11:00:00Z");
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn days_and_dates_are_what_they_say() {
+    fn days_and_dates_resolve_in_the_readers_zone() {
         check("today 9:00", "2026-11-16T08:00:00Z");
         check("tomorrow 9:00", "2026-11-17T08:00:00Z");
         check("yesterday 09:00", "2026-11-15T08:00:00Z");
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_what_would_be_one() {
+    fn an_invalid_time_is_refused_with_valid_examples() {
         for text in ["", "25:00", "10:5", "10", "sat", "someday 10:00", "2026-13-01 10:00", "1o:00", "+1:00"]
         {
             let error = text.parse::<TimeArgument>().unwrap_err();

@@ -1,7 +1,7 @@
-//! A few seconds of the real thing: a session that ends whether it likes it or not, a command that a
-//! sandbox holds, and a log that notices being edited.
+//! `shepherd tour`: shows in a few seconds how a stubborn program is stopped, how a sandbox confines a command, and how
+//! the log reveals an edit.
 //!
-//! Every claim is checked while it is made; one that does not hold ends the tour with an error.
+//! The tour checks each of its claims, and ends with an error if a claim does not hold.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,50 +16,51 @@ use ward_process::{
 
 use crate::audit::EVENT_HASH;
 use crate::doctor;
-use crate::error::ShepherdCliError;
+use crate::error::{ShepherdCliError, ensure};
 use crate::output::{ConsoleOutput, TextTone};
 
 const SESSION: Duration = Duration::from_secs(3);
 const WARNING: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(500);
 
-pub(crate) fn run(screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+pub(crate) fn run(output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let folder = tempfile::tempdir().map_err(ShepherdCliError::io("make a temporary folder"))?;
     let log = folder.path().join("audit.log");
     let (mut ledger, _) = Ledger::open(&log, LedgerOptions::new(LedgerFormat::new(EVENT_HASH)?))?;
     let supervisor = Supervisor::new()?;
 
-    screen.print_line("Shepherd decides what may run, when and for how long, and ends it when time is up.");
-    screen.print_line(
-        "CollieClaw lets an AI agent work on this machine, one judged and recorded call at a time.",
+    output.print_line("Shepherd decides what may run, when and for how long, and stops it when time is up.");
+    output.print_line(
+        "CollieClaw lets an AI agent work on this machine, and checks and records each of its calls.",
     );
-    screen.print_line("Both stand on what you see now. It takes a few seconds and leaves nothing behind.");
-    doctor::show_containments(screen, &ward_process::probe(), doctor::ContainmentScope::ThisProcess);
+    output.print_line(
+        "This tour shows the mechanisms behind both. It takes a few seconds and leaves nothing behind.",
+    );
+    doctor::show_containments(output, &ward_process::probe(), doctor::ContainmentScope::ThisProcess);
 
-    show_session(screen, &supervisor, &mut ledger)?;
-    let sandbox_shown = show_sandbox(screen, &supervisor, &mut ledger, folder.path())?;
-    show_log(screen, &log)?;
+    show_session(output, &supervisor, &mut ledger)?;
+    let sandbox_shown = show_sandbox(output, &supervisor, &mut ledger, folder.path())?;
+    show_log(output, &log)?;
 
     match sandbox_shown {
-        SandboxDemoResult::Complete => screen.print_heading("That was all of it, for real"),
+        SandboxDemoResult::Complete => output.print_heading("The tour is complete"),
         SandboxDemoResult::Skipped => {
-            screen.print_heading("That was it, for real but in part: this machine lacks the sandbox");
+            output.print_heading("The tour is complete, except for the sandbox, which this machine lacks");
         }
     }
-    screen.print_line(
-        "  `shepherd doctor` says what this machine can enforce; `shepherd --help` what else there is.",
+    output.print_line(
+        "  `shepherd doctor` shows what this machine can enforce; `shepherd --help` lists all commands.",
     );
     Ok(())
 }
 
-/// Whether the machine had what it takes.
+/// The result of the sandbox part, which some machines can't show.
 enum SandboxDemoResult {
     Complete,
     Skipped,
 }
 
-/// A program that does not want to end, known by a sleep that nobody else sleeps: it ignores the polite
-/// signal, and so does its child.
+/// A program that ignores SIGTERM, as does its child. Its processes are recognised by the unique length of their sleep.
 struct StubbornProgram {
     sleep: String,
     script: String,
@@ -70,15 +71,15 @@ impl StubbornProgram {
     fn new(containment: Containment) -> Self {
         let sleep = format!("sleep {}", 600_000_000 + std::process::id());
         let (flee, child) = match containment {
-            // It would get away, and the tour would leave it behind.
-            Containment::ProcessGroup => ("", "its child stays, since a process group could not hold it"),
-            _ => ("setsid", "its child fled into another session"),
+            // A process group could not stop a child in another session, and the tour would leave it behind.
+            Containment::ProcessGroup => ("", "its child stays in the process group"),
+            _ => ("setsid", "its child moved to another session"),
         };
         let script = format!("trap '' TERM; {flee} {sleep} & {sleep}; {sleep}");
         Self { sleep, script, child }
     }
 
-    /// What is left of it, by a look at all processes that knows nothing of trees.
+    /// Counts the program's processes by searching all processes, independently of the supervisor.
     fn survivors(&self) -> usize {
         let command = self.sleep.replace(' ', "\0") + "\0";
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -94,54 +95,54 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// A session with a deadline, a warning, and a program that ignores both.
+/// Runs a session with a deadline, a warning, and a program that ignores both.
 fn show_session(
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
     supervisor: &Supervisor,
     ledger: &mut Ledger,
 ) -> Result<(), ShepherdCliError> {
-    screen.print_heading("A session of three seconds, with a program that will not go");
-    // Written down first: what can't be recorded is not granted.
+    output.print_heading("A session of three seconds, with a program that refuses to stop");
+    // Recorded first, because nothing starts without a record.
     record(ledger, json!({"event": "session_started", "entry": "stubborn", "max_run_ms": 3000}))?;
     let stubborn = StubbornProgram::new(supervisor.containment());
     let mut tree = spawn(supervisor, "session", shell(&stubborn.script))?;
-    screen.print_marked(
+    output.print_marked(
         TextTone::Faint,
         "▶",
         &format!("started; it ignores SIGTERM, and {}", stubborn.child),
     );
 
     expect_running(&mut tree, SESSION - WARNING)?;
-    screen.print_marked(TextTone::Faint, "!", "one second left");
+    output.print_marked(TextTone::Faint, "!", "one second left");
     record(ledger, json!({"event": "warning", "entry": "stubborn", "remaining_ms": 1000}))?;
 
     expect_running(&mut tree, WARNING)?;
     let members = stubborn.survivors();
     ensure(members >= 2, "the stubborn program had no child")?;
     let stopped = supervisor.stop(&mut tree, StopLadder::polite(GRACE))?;
-    ensure(stopped.ended_by == EndedBy::Kill, "the stubborn program ended before it was killed")?;
+    ensure(stopped.ended_by == EndedBy::Kill, "the stubborn program exited before it was killed")?;
     ensure(stubborn.survivors() == 0, "a process outlived the session")?;
     let elapsed = stopped.elapsed.as_millis();
     record(
         ledger,
         json!({"event": "session_ended", "entry": "stubborn", "after_ms": u64::try_from(elapsed).unwrap_or(u64::MAX)}),
     )?;
-    let told = format!(
-        "time is up: asked politely, waited {} ms, killed. {members} processes are gone, none is left",
+    let result = format!(
+        "time is up: asked to exit, waited {} ms, killed; all {members} processes are gone",
         GRACE.as_millis()
     );
-    screen.print_marked(TextTone::Good, "■", &told);
+    output.print_marked(TextTone::Good, "■", &result);
     Ok(())
 }
 
-/// What an agent's command may touch, and what the kernel keeps from it.
+/// Runs commands in a sandbox and shows which files they can read and write.
 fn show_sandbox(
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
     supervisor: &Supervisor,
     ledger: &mut Ledger,
     folder: &Path,
 ) -> Result<SandboxDemoResult, ShepherdCliError> {
-    screen.print_heading("A command in a sandbox, with a secret next door");
+    output.print_heading("A command in a sandbox, next to a secret file");
     let (workspace, secret) = (folder.join("workspace"), folder.join("secret"));
     std::fs::create_dir(&workspace).map_err(ShepherdCliError::io("make a workspace"))?;
     std::fs::write(&secret, "the secret").map_err(ShepherdCliError::io("write a secret"))?;
@@ -149,8 +150,8 @@ fn show_sandbox(
     let write_outside = format!("echo x > {}", folder.join("outside").display());
     let attempts = [
         ("write a file in its workspace", "echo hello > note && cat note", true),
-        ("read a file outside", read_secret.as_str(), false),
-        ("write a file outside", write_outside.as_str(), false),
+        ("read a file outside its workspace", read_secret.as_str(), false),
+        ("write a file outside its workspace", write_outside.as_str(), false),
     ];
     let mut sandbox = Sandbox::system_read_only();
     sandbox.read.push(workspace.clone());
@@ -158,48 +159,48 @@ fn show_sandbox(
     sandbox.strictness = SandboxStrictness::BestEffort;
     let files = sandbox::probe().filesystem;
     if !files.is_enforced() {
-        screen.print_marked(
+        output.print_marked(
             TextTone::Bad,
             "✗",
-            &format!("not shown, since files can't be kept from it here: {files}"),
+            &format!("skipped, because this machine can't restrict access to files: {files}"),
         );
         return Ok(SandboxDemoResult::Skipped);
     }
     for (number, (what, script, may)) in attempts.into_iter().enumerate() {
         record(ledger, json!({"event": "command", "what": what}))?;
-        let order = shell(script).directory(&workspace).sandbox(sandbox.clone());
-        let mut tree = spawn(supervisor, &format!("sandbox-{number}"), order)?;
+        let spec = shell(script).directory(&workspace).sandbox(sandbox.clone());
+        let mut tree = spawn(supervisor, &format!("sandbox-{number}"), spec)?;
         let done =
             tree.wait(Some(Duration::from_secs(20))).map_err(ShepherdCliError::io("wait for a command"))?;
-        // Refused is what ended by itself, with an error: not what hung or was killed.
-        let as_told = match done.map(|ended| ended.exit) {
+        // A refusal is an exit with an error code. A command that hangs or is killed fails the tour.
+        let as_expected = match done.map(|ended| ended.exit) {
             Some(ProcessExit::Code(code)) => (code == 0) == may,
             Some(ProcessExit::Signal(_) | ProcessExit::Unknown) | None => false,
         };
-        ensure(as_told, &format!("the sandbox was wrong about this: {what}"))?;
+        ensure(as_expected, &format!("the sandbox gave the wrong result for: {what}"))?;
         if may {
-            screen.print_marked(TextTone::Good, "✓", &format!("it could {what}"));
+            output.print_marked(TextTone::Good, "✓", &format!("the command could {what}"));
         } else {
-            screen.print_marked(TextTone::Good, "✗", &format!("it could not {what}"));
+            output.print_marked(TextTone::Good, "✗", &format!("the command could not {what}"));
         }
     }
     Ok(SandboxDemoResult::Complete)
 }
 
-/// The record of all that, before and after somebody edits it.
-fn show_log(screen: &mut ConsoleOutput, log: &Path) -> Result<(), ShepherdCliError> {
-    screen.print_heading("The record of it, and what happens when somebody edits it");
+/// Verifies the log of the tour before and after an edit.
+fn show_log(output: &mut ConsoleOutput, log: &Path) -> Result<(), ShepherdCliError> {
+    output.print_heading("The log of this tour, and what happens when somebody edits it");
     let format = LedgerFormat::new(EVENT_HASH)?;
     let verify = || {
         ward_ledger::verify(log, &format, None)
             .map_err(|source| ShepherdCliError::Verify { log: log.to_owned(), source })
     };
     let report = verify()?;
-    ensure(report.is_sound(), "a log that nobody touched did not verify")?;
-    screen.print_marked(
+    ensure(report.is_sound(), "an unchanged log failed verification")?;
+    output.print_marked(
         TextTone::Good,
         "✓",
-        &format!("{} records, each with the hash of the one before: sound", report.records),
+        &format!("{} records, each with the hash of the record before: unchanged", report.records),
     );
 
     let text = std::fs::read_to_string(log).map_err(ShepherdCliError::io("read the log"))?;
@@ -209,8 +210,8 @@ fn show_log(screen: &mut ConsoleOutput, log: &Path) -> Result<(), ShepherdCliErr
     let report = verify()?;
     let broken = report
         .broken
-        .ok_or_else(|| ShepherdCliError::DemoCheckFailed("an edited log verified".to_owned()))?;
-    screen.print_marked(TextTone::Good, "✗", &format!("one number edited: {broken}"));
+        .ok_or_else(|| ShepherdCliError::DemoCheckFailed("an edited log passed verification".to_owned()))?;
+    output.print_marked(TextTone::Good, "✗", &format!("after editing one number: {broken}"));
     Ok(())
 }
 
@@ -225,19 +226,19 @@ fn shell(script: &str) -> ProcessSpec {
 fn spawn(
     supervisor: &Supervisor,
     name: &str,
-    mut order: ProcessSpec,
+    mut spec: ProcessSpec,
 ) -> Result<ProcessTree, ShepherdCliError> {
     if supervisor.containment() == Containment::ProcessGroup {
-        order = order.lifetime(TreeLifetime::Independent);
+        spec = spec.lifetime(TreeLifetime::Independent);
     }
     let id = format!("tour-{}-{name}", std::process::id());
     let id = id.parse().map_err(|error| ShepherdCliError::DemoCheckFailed(format!("{error}")))?;
-    Ok(supervisor.spawn(id, order)?)
+    Ok(supervisor.spawn(id, spec)?)
 }
 
 fn expect_running(tree: &mut ProcessTree, length: Duration) -> Result<(), ShepherdCliError> {
     let ended = tree.wait(Some(length)).map_err(ShepherdCliError::io("wait for a program"))?;
-    ensure(ended.is_none(), "the program ended by itself")
+    ensure(ended.is_none(), "the program exited too early")
 }
 
 fn record(ledger: &mut Ledger, event: Value) -> Result<(), ShepherdCliError> {
@@ -247,8 +248,4 @@ fn record(ledger: &mut Ledger, event: Value) -> Result<(), ShepherdCliError> {
     };
     ledger.append(event)?;
     Ok(())
-}
-
-fn ensure(held: bool, otherwise: &str) -> Result<(), ShepherdCliError> {
-    if held { Ok(()) } else { Err(ShepherdCliError::DemoCheckFailed(otherwise.to_owned())) }
 }

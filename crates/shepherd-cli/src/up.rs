@@ -1,4 +1,4 @@
-//! The daemon in the foreground, in this very process.
+//! `shepherd up`: runs the daemon in this process, in the foreground.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,23 +15,22 @@ use crate::policy::write_starter_policy;
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  shepherd up\n  shepherd up --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n\n\
-                  It is ended with Ctrl-C or SIGTERM. As a service: `systemctl enable --now shepherdd`."
+                  Stop it with Ctrl-C or SIGTERM. To run it as a service: `systemctl enable --now shepherdd`."
 )]
 pub(crate) struct UpArgs {
-    /// The policy file. A starter policy is written if there is none.
+    /// Policy file; a starter policy is written if the file does not exist
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The folder for database, audit log and session logs.
+    /// Folder for the database, the audit log and the session logs
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Lets what names no account run as root, if you are root: for trying things out, since nothing can hold such a
-    /// program.
+    /// Run entries without an account as root; only for trying things out, because time limits can't be enforced
     #[arg(long)]
     allow_root: bool,
-    /// Ends with this process, whatever ends it: for the demonstration.
+    /// Stop when this process ends; used by the demonstration
     #[arg(long, value_name = "PID", hide = true, value_parser = clap::value_parser!(i32).range(1..))]
     end_with: Option<i32>,
-    /// Removes this folder at the end: for the demonstration.
+    /// Remove this folder at the end; used by the demonstration
     #[arg(long, value_name = "DIR", hide = true, requires = "end_with")]
     remove: Option<PathBuf>,
 }
@@ -39,7 +38,7 @@ pub(crate) struct UpArgs {
 pub(crate) fn run(
     up: &UpArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
     let options = shepherdd::DaemonOptions {
         policy: up.policy.clone(),
@@ -49,31 +48,31 @@ pub(crate) fn run(
         ..shepherdd::DaemonOptions::default()
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
-    let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), exit_with_parent)?;
-    let ended = if wanted { serve(&options, &paths, screen)? } else { ExitCode::SUCCESS };
+    let parent_runs = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), exit_with_parent)?;
+    let code = if parent_runs { serve(&options, &paths, output)? } else { ExitCode::SUCCESS };
     if let Some(folder) = &up.remove {
-        // The demonstration removes it as well; whoever comes second finds it gone.
+        // The demonstration removes the folder as well, and may have done so already.
         let _ = std::fs::remove_dir_all(folder);
     }
-    Ok(ended)
+    Ok(code)
 }
 
 fn serve(
     options: &shepherdd::DaemonOptions,
     paths: &ShepherdPaths,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
     if write_starter_policy(&paths.policy)? {
-        screen.print_note(&format!("There was no policy; {} is one to begin with.", paths.policy.display()));
+        output.print_note(&format!("Wrote a starter policy to {}.", paths.policy.display()));
     }
-    screen.print_note(&format!("Listening at {}. Ctrl-C ends it.", paths.socket.display()));
+    output.print_note(&format!("Listening at {}. Press Ctrl-C to stop.", paths.socket.display()));
     Ok(shepherdd::run(options))
 }
 
-/// Makes this process end in order when its parent does. Says whether the parent is still there.
+/// Makes this process stop when its parent ends. Returns true if the parent is still running.
 fn exit_with_parent(parent: Pid) -> Result<bool, ShepherdCliError> {
     set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|error| ShepherdCliError::io("end with the parent")(error.into()))?;
-    // It may have ended before we asked.
+        .map_err(|error| ShepherdCliError::io("follow the parent process")(error.into()))?;
+    // The parent may have ended before the signal was set.
     Ok(getppid() == Some(parent))
 }

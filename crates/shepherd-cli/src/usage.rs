@@ -1,4 +1,4 @@
-//! How much was used, as bars.
+//! `shepherd usage`: the time used today or in the last seven days, as bars.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use shepherd_api::{Command, CommandReply, UsageView};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon;
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::{ConsoleOutput, TextTone, paint};
@@ -18,7 +18,7 @@ use crate::text::{pad_or_truncate, truncate, width};
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd usage\n  shepherd usage --week --profile anna")]
 pub(crate) struct UsageArgs {
-    /// The last seven days instead of today.
+    /// Show the last seven days instead of today
     #[arg(long)]
     week: bool,
 }
@@ -26,33 +26,35 @@ pub(crate) struct UsageArgs {
 pub(crate) fn run(
     usage: &UsageArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let to = context.display.now.to_zoned(context.display.zone.clone()).date();
     let from = if usage.week { to.checked_sub(6.days()).unwrap_or(to) } else { to };
-    let reply = daemon::send_command(context, Command::Usage { from, to, profile: context.profile.clone() })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(Command::Usage { from, to, profile: context.profile.clone() })?;
     let CommandReply::Usage { usage: used } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    screen.print_result(&reply, |screen| {
-        let lines =
-            if usage.week { week_lines(used, &context.display) } else { day_lines(used, &context.display) };
-        if lines.is_empty() {
-            screen.print_line(if usage.week {
-                "Nothing was used in the last seven days."
+    output.print_result(&reply, |output| {
+        if used.is_empty() {
+            output.print_line(if usage.week {
+                "No time was used in the last seven days."
             } else {
-                "Nothing was used today."
+                "No time was used today."
             });
+            return;
         }
+        let display = daemon.display_with_labels();
+        let lines = if usage.week { week_lines(used, &display) } else { day_lines(used, &display) };
         for line in lines {
-            screen.print_line(&line);
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-/// One day: for each profile, what was used of what.
-fn day_lines(used: &[UsageView], look: &DisplaySettings) -> Vec<String> {
-    let names = used.iter().map(|usage| width(&humanize::scope(&usage.of)));
-    let name_width = names.max().unwrap_or(0).min(look.width / 3);
+/// Draws one day: a bar for each entry and budget, by profile.
+fn day_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
+    let names = used.iter().map(|usage| width(&humanize::scope(&usage.of, display)));
+    let name_width = names.max().unwrap_or(0).min(display.width / 3);
     let mut lines = Vec::new();
     let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
@@ -62,24 +64,27 @@ fn day_lines(used: &[UsageView], look: &DisplaySettings) -> Vec<String> {
     for (profile, used) in by_profile {
         lines.push(paint(TextTone::Strong, profile));
         for usage in used {
-            lines.push(usage_line(&humanize::scope(&usage.of), name_width, usage, longest, look));
+            lines.push(usage_line(&humanize::scope(&usage.of, display), name_width, usage, longest, display));
         }
     }
     lines
 }
 
-/// Several days: for each profile and thing, a bar a day.
-fn week_lines(used: &[UsageView], look: &DisplaySettings) -> Vec<String> {
-    let mut by_thing: BTreeMap<(&str, String), Vec<&UsageView>> = BTreeMap::new();
+/// Draws several days: a bar for each day, by profile and by entry or budget.
+fn week_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
+    let mut by_scope: BTreeMap<(&str, String), Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
-        by_thing.entry((usage.profile.as_str(), humanize::scope(&usage.of))).or_default().push(usage);
+        by_scope
+            .entry((usage.profile.as_str(), humanize::scope(&usage.of, display)))
+            .or_default()
+            .push(usage);
     }
     let longest = longest_usage(used);
     let mut lines = Vec::new();
-    for ((profile, thing), used) in by_thing {
-        lines.push(truncate(&paint(TextTone::Strong, &format!("{profile}: {thing}")), look.width + 8));
+    for ((profile, scope), used) in by_scope {
+        lines.push(truncate(&paint(TextTone::Strong, &format!("{profile}: {scope}")), display.width + 8));
         for usage in used {
-            lines.push(usage_line(&day_name(usage.day), 10, usage, longest, look));
+            lines.push(usage_line(&day_name(usage.day), 10, usage, longest, display));
         }
     }
     lines
@@ -89,7 +94,7 @@ fn day_name(day: Date) -> String {
     day.strftime("%a %d %b").to_string()
 }
 
-/// Without a limit, bars are measured by the longest.
+/// Returns the longest use, which is the full length of bars without a limit.
 fn longest_usage(used: &[UsageView]) -> u64 {
     used.iter().map(|usage| usage.used.0).max().unwrap_or(0)
 }
@@ -99,7 +104,7 @@ fn usage_line(
     name_width: usize,
     usage: &UsageView,
     longest: u64,
-    look: &DisplaySettings,
+    display: &DisplaySettings,
 ) -> String {
     let whole = usage.limit.map_or(longest, |limit| limit.0);
     let share = fraction(usage.used.0, whole);
@@ -109,12 +114,12 @@ fn usage_line(
         Some(_) if share < 1.0 => TextTone::Warn,
         Some(_) => TextTone::Bad,
     };
-    let told = match usage.limit {
+    let amount = match usage.limit {
         Some(limit) => format!("{} of {}", humanize::duration(usage.used), humanize::duration(limit)),
         None => humanize::duration(usage.used),
     };
-    let bar = look.width.saturating_sub(name_width + 40).clamp(10, 40);
-    format!("  {}  {}  {told}", pad_or_truncate(name, name_width), paint(tone, &draw_bar(share, bar)))
+    let bar = display.width.saturating_sub(name_width + 40).clamp(10, 40);
+    format!("  {}  {}  {amount}", pad_or_truncate(name, name_width), paint(tone, &draw_bar(share, bar)))
 }
 
 #[cfg(test)]
@@ -150,13 +155,13 @@ mod tests {
         ]
     }
 
-    fn look() -> DisplaySettings {
-        DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    fn display() -> DisplaySettings {
+        DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80)
     }
 
     #[test]
-    fn a_day_is_a_bar_for_each_thing() {
-        let lines = day_lines(&sample()[1..], &look()).join("\n");
+    fn a_day_has_a_bar_for_each_entry_and_budget() {
+        let lines = day_lines(&sample()[1..], &display()).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
         anna
           tuxmath       ████████████████████████████  1 hour of 1 hour
@@ -167,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn a_week_is_a_bar_for_each_day() {
-        let lines = week_lines(&sample(), &look()).join("\n");
+    fn a_week_has_a_bar_for_each_day() {
+        let lines = week_lines(&sample(), &display()).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
         anna: budget games
           Mon 16 Nov  ███████████████████████████░░░  45 minutes of 50 minutes

@@ -1,7 +1,7 @@
-//! The live view: what runs with its countdown, what could, and what happens.
+//! `shepherd watch`, the live view: the running session with its countdown, the entries, and recent events.
 //!
-//! One loop owns the picture. Threads bring what it reacts to: keys, events, answers and signals. It draws when
-//! something came, and once a second while a countdown is shown.
+//! One loop owns the model. Threads send it inputs: keys, events, replies and signals. The loop draws after every input,
+//! and once a second while a countdown is shown.
 
 mod draw;
 mod inputs;
@@ -22,96 +22,98 @@ use crate::error::ShepherdCliError;
 use inputs::{LiveViewInput, LiveViewRequestSender};
 use model::{LiveViewAction, LiveViewModel};
 
-/// How a live view was left.
+/// The way in which the user left the live view.
 pub(crate) enum LiveViewExit {
     Quit,
-    /// By this signal.
     Signal(i32),
 }
 
-/// What a live view shows.
+/// The connection and settings of a live view.
 pub(crate) struct LiveViewOptions {
     pub(crate) options: ClientOptions,
     pub(crate) profile: Option<ProfileId>,
     pub(crate) display: DisplaySettings,
-    /// Said at the beginning, a line each.
+    /// Lines shown among the events at the start.
     pub(crate) greeting: Vec<String>,
 }
 
 pub(crate) fn run(context: &CommandContext) -> Result<(), ShepherdCliError> {
-    let sight = LiveViewOptions {
+    let options = LiveViewOptions {
         options: client_options(context)?,
         profile: context.profile.clone(),
         display: context.display.clone(),
         greeting: Vec::new(),
     };
-    match run_live_view(sight)? {
+    match run_live_view(options)? {
         LiveViewExit::Quit => Ok(()),
         LiveViewExit::Signal(signal) => exit_by_signal(signal),
     }
 }
 
-/// Ends as the signal would have ended us, now that the terminal is whole again.
+/// Ends the process as the signal would have done. Called after the terminal was restored.
 pub(crate) fn exit_by_signal(signal: i32) -> Result<(), ShepherdCliError> {
-    signal_hook::low_level::emulate_default_handler(signal).map_err(ShepherdCliError::io("end as asked"))
+    signal_hook::low_level::emulate_default_handler(signal).map_err(ShepherdCliError::io("exit on a signal"))
 }
 
 pub(crate) fn is_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-pub(crate) fn run_live_view(sight: LiveViewOptions) -> Result<LiveViewExit, ShepherdCliError> {
+pub(crate) fn run_live_view(options: LiveViewOptions) -> Result<LiveViewExit, ShepherdCliError> {
     if !is_terminal() {
         return Err(ShepherdCliError::NotATerminal);
     }
-    let (feeds, asker) = inputs::start(&sight).map_err(ShepherdCliError::io("watch for signals"))?;
-    let mut model = LiveViewModel::new(sight.display, sight.profile, sight.greeting);
+    let (inputs, requests) = inputs::start(&options).map_err(ShepherdCliError::io("watch for signals"))?;
+    let mut model = LiveViewModel::new(options.display, options.profile, options.greeting);
     let mut terminal = FullscreenTerminal::enter()?;
     loop {
         terminal.draw(&mut model)?;
-        let Some(mut feed) = next_input(&feeds, model.next_tick(Timestamp::now())) else { continue };
-        // Whatever else is there is taken in before the next drawing.
+        let Some(mut input) = next_input(&inputs, model.next_tick(Timestamp::now())) else { continue };
+        // All inputs that are waiting are handled before the next drawing.
         loop {
-            match model.handle_input(feed) {
+            match model.handle_input(input) {
                 LiveViewAction::Nothing => {}
-                LiveViewAction::Send(wishes) => {
-                    wishes.into_iter().for_each(|wish| send_request(&asker, wish));
+                LiveViewAction::Send(wanted) => {
+                    wanted.into_iter().for_each(|request| send_request(&requests, request));
                 }
-                LiveViewAction::Exit(left) => return Ok(left),
+                LiveViewAction::Exit(exit) => return Ok(exit),
             }
-            let Ok(another) = feeds.try_recv() else { break };
-            feed = another;
+            let Ok(next) = inputs.try_recv() else { break };
+            input = next;
         }
     }
 }
 
-/// The next thing, or `None` when the countdown shows another second.
-fn next_input(feeds: &Receiver<LiveViewInput>, tick: Option<Duration>) -> Option<LiveViewInput> {
-    let Some(tick) = tick else { return Some(feeds.recv().unwrap_or(LiveViewInput::InputClosed)) };
-    match feeds.recv_timeout(tick) {
-        Ok(feed) => Some(feed),
+/// Waits for the next input. Returns `None` when the countdown has to be drawn again.
+fn next_input(inputs: &Receiver<LiveViewInput>, tick: Option<Duration>) -> Option<LiveViewInput> {
+    let Some(tick) = tick else { return Some(inputs.recv().unwrap_or(LiveViewInput::InputClosed)) };
+    match inputs.recv_timeout(tick) {
+        Ok(input) => Some(input),
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => Some(LiveViewInput::InputClosed),
     }
 }
 
-fn send_request(asker: &LiveViewRequestSender, wish: inputs::LiveViewRequest) {
-    // The thread ends only with the process.
-    let _ = asker.send(wish);
+fn send_request(sender: &LiveViewRequestSender, request: inputs::LiveViewRequest) {
+    // Sending can't fail: the receiving thread lives as long as the process.
+    let _ = sender.send(request);
 }
 
-/// While this lives, the terminal is ours. It is given back whatever happens: at the end, by a panic, by a signal.
+/// Owns the terminal in full-screen mode, and restores it when dropped, on a panic and on a signal.
 struct FullscreenTerminal(DefaultTerminal);
 
 impl FullscreenTerminal {
     fn enter() -> Result<Self, ShepherdCliError> {
-        // This also makes a panic restore the terminal before it speaks.
-        ratatui::try_init().map(Self).map_err(ShepherdCliError::io("take the terminal over"))
+        // `try_init` also installs a panic hook that restores the terminal before the message is printed.
+        ratatui::try_init().map(Self).map_err(ShepherdCliError::io("set up the terminal"))
     }
 
     fn draw(&mut self, model: &mut LiveViewModel) -> Result<(), ShepherdCliError> {
         let now = Timestamp::now();
-        self.0.draw(|frame| draw::draw(frame, model, now)).map(|_| ()).map_err(ShepherdCliError::io("draw"))
+        self.0
+            .draw(|frame| draw::draw(frame, model, now))
+            .map(|_| ())
+            .map_err(ShepherdCliError::io("draw the live view"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! When entries could be launched in the coming seven days, drawn (S3.10).
+//! `shepherd week`: draws when entries can be launched in the next seven days (S3.10).
 
 use clap::Args;
 use jiff::{Timestamp, ToSpan, Zoned};
@@ -16,17 +16,17 @@ const DAYS: i64 = 7;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
 pub(crate) struct WeekArgs {
-    /// Which entry; all of them, a line each, if absent.
+    /// Id of the entry; without it, all entries are shown in one line each
     entry: Option<EntryId>,
 }
 
 pub(crate) fn run(
     week: &WeekArgs,
     context: &CommandContext,
-    screen: &mut ConsoleOutput,
+    output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let look = &context.display;
-    let days = week_midnights(look);
+    let display = &context.display;
+    let days = week_midnights(display);
     let (Some(first), Some(last)) = (days.first(), days.last()) else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
@@ -42,56 +42,56 @@ pub(crate) fn run(
             })?)
         }
     };
-    screen.print_result(&reply, |screen| {
+    output.print_result(&reply, |output| {
         let lines = match chosen {
-            Some(entry) => entry_lines(entry, &days, look),
-            None => overview_lines(&timeline.entries, &days, look),
+            Some(entry) => entry_lines(entry, &days, display),
+            None => overview_lines(&timeline.entries, &days, display),
         };
         for line in lines {
-            screen.print_line(&line);
+            output.print_line(&line);
         }
     });
     Ok(())
 }
 
-/// The midnights from that of today on: one more than there are days.
-fn week_midnights(look: &DisplaySettings) -> Vec<Zoned> {
-    let today = look.now.to_zoned(look.zone.clone()).date();
+/// Returns the midnights that start the seven days and the one that ends the last day.
+fn week_midnights(display: &DisplaySettings) -> Vec<Zoned> {
+    let today = display.now.to_zoned(display.zone.clone()).date();
     let dates = (0..=DAYS).filter_map(|days| today.checked_add(days.days()).ok());
-    dates.filter_map(|date| date.to_zoned(look.zone.clone()).ok()).collect()
+    dates.filter_map(|date| date.to_zoned(display.zone.clone()).ok()).collect()
 }
 
-/// One entry: a line a day, 24 hours wide.
-fn entry_lines(entry: &EntryTimeline, days: &[Zoned], look: &DisplaySettings) -> Vec<String> {
+/// Draws one entry: a line for each day, 24 hours wide.
+fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings) -> Vec<String> {
     const NAME: usize = 11;
-    let cells_an_hour = match look.width.saturating_sub(NAME) {
+    let cells_per_hour = match display.width.saturating_sub(NAME) {
         room if room >= 96 => 4,
         room if room >= 48 => 2,
         _ => 1,
     };
-    let columns = 24 * cells_an_hour;
-    let mut lines = vec![paint(TextTone::Strong, &truncate(&escape_unsafe(&entry.label), look.width))];
+    let columns = 24 * cells_per_hour;
+    let mut lines = vec![paint(TextTone::Strong, &truncate(&escape_unsafe(&entry.label), display.width))];
     let hours: String =
-        (0..24).step_by(3).map(|hour| pad_or_truncate(&hour.to_string(), 3 * cells_an_hour)).collect();
+        (0..24).step_by(3).map(|hour| pad_or_truncate(&hour.to_string(), 3 * cells_per_hour)).collect();
     lines.push(paint(TextTone::Faint, format!("{}{hours}", " ".repeat(NAME)).trim_end()));
     for day in days.windows(2) {
         let [begin, end] = day else { continue };
         let name = begin.strftime("%a %d %b").to_string();
-        let drawn = day_cells(entry, begin, end, columns, look.now);
+        let drawn = day_cells(entry, begin, end, columns, display.now);
         lines.push(format!("{}{drawn}", pad_or_truncate(&name, NAME)));
     }
-    lines.push(legend(60 / cells_an_hour));
+    lines.push(legend(60 / cells_per_hour));
     lines
 }
 
-/// All entries: a line each, the days side by side.
-fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], look: &DisplaySettings) -> Vec<String> {
+/// Draws all entries: a line for each entry, with the days side by side.
+fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySettings) -> Vec<String> {
     let room = usize::try_from(DAYS).unwrap_or(7);
     let longest =
         entries.iter().map(|entry| crate::text::width(&escape_unsafe(&entry.label))).max().unwrap_or(0);
     let (columns, label) = [24, 12, 8, 6, 4]
         .into_iter()
-        .map(|columns| (columns, look.width.saturating_sub(room * (columns + 1))))
+        .map(|columns| (columns, display.width.saturating_sub(room * (columns + 1))))
         .find(|(_, label)| *label >= longest.clamp(6, 20))
         .unwrap_or((3, 12));
     let label = label.min(longest.max(6) + 1);
@@ -104,7 +104,7 @@ fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], look: &DisplaySetti
         for day in days.windows(2) {
             let [begin, end] = day else { continue };
             line.push(' ');
-            line.push_str(&day_cells(entry, begin, end, columns, look.now));
+            line.push_str(&day_cells(entry, begin, end, columns, display.now));
         }
         lines.push(line);
     }
@@ -116,7 +116,7 @@ fn legend(minutes: usize) -> String {
     let cell =
         if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{minutes} min") };
     format!(
-        "{} open  {} in part  {} closed  {} past   each is {cell}",
+        "{} open  {} partly open  {} closed  {} past   each mark is {cell}",
         paint(TextTone::Good, "█"),
         paint(TextTone::Good, "▒"),
         paint(TextTone::Faint, "·"),
@@ -124,7 +124,7 @@ fn legend(minutes: usize) -> String {
     )
 }
 
-/// How much of a cell is open.
+/// The state of one cell of the drawing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CellShade {
     Open,
@@ -136,7 +136,7 @@ enum CellShade {
 fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, now: Timestamp) -> String {
     let minutes = 24 * 60 / i64::try_from(columns).unwrap_or(24);
     let at = |cell: usize| -> Timestamp {
-        // By the clock on the wall: a day of 23 or 25 hours still has noon in its middle.
+        // Cells follow local time, so that noon is in the middle even on a day of 23 or 25 hours.
         let cell = i64::try_from(cell).unwrap_or(0);
         let clock = begin.datetime().checked_add((cell * minutes).minutes());
         let zoned = clock.and_then(|clock| clock.to_zoned(begin.time_zone().clone()));
@@ -183,9 +183,9 @@ mod tests {
 
     use super::*;
 
-    fn look(width: usize) -> DisplaySettings {
+    fn display(width: usize) -> DisplaySettings {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        DisplaySettings { now: "2026-11-16T09:15:00Z".parse().unwrap(), zone, width }
+        DisplaySettings::new("2026-11-16T09:15:00Z".parse().unwrap(), zone, width)
     }
 
     fn timeline(id: &str, label: &str, spans: &[(&str, &str)]) -> EntryTimeline {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_week_of_one_entry_in_80_columns() {
-        let shown = plain(&entry_lines(&sample()[1], &week_midnights(&look(80)), &look(80)));
+        let shown = plain(&entry_lines(&sample()[1], &week_midnights(&display(80)), &display(80)));
         insta::assert_snapshot!(shown, @r"
         Racing 数学
                    0     3     6     9     12    15    18    21
@@ -225,13 +225,13 @@ mod tests {
         Fri 20 Nov ················································
         Sat 21 Nov ··················██████························
         Sun 22 Nov ················································
-        █ open  ▒ in part  · closed  - past   each is 30 min
+        █ open  ▒ partly open  · closed  - past   each mark is 30 min
         ");
     }
 
     #[test]
     fn a_week_of_one_entry_in_120_and_in_40_columns() {
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&look(120)), &look(120))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&display(120)), &display(120))), @r"
         Racing 数学
                    0           3           6           9           12          15          18          21
         Mon 16 Nov -----------------------------------------·······················████████▒·······················
@@ -241,9 +241,9 @@ mod tests {
         Fri 20 Nov ································································································
         Sat 21 Nov ····································████████████················································
         Sun 22 Nov ································································································
-        █ open  ▒ in part  · closed  - past   each is 15 min
+        █ open  ▒ partly open  · closed  - past   each mark is 15 min
         ");
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&look(40)), &look(40))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&display(40)), &display(40))), @r"
         Racing 数学
                    0  3  6  9  12 15 18 21
         Mon 16 Nov ----------······██▒·····
@@ -253,23 +253,23 @@ mod tests {
         Fri 20 Nov ························
         Sat 21 Nov ·········███············
         Sun 22 Nov ························
-        █ open  ▒ in part  · closed  - past   each is 1 h
+        █ open  ▒ partly open  · closed  - past   each mark is 1 h
         ");
     }
 
     #[test]
     fn a_week_of_everything_fits() {
         for width in [40, 60, 80, 120, 200] {
-            let shown = plain(&overview_lines(&sample(), &week_midnights(&look(width)), &look(width)));
+            let shown = plain(&overview_lines(&sample(), &week_midnights(&display(width)), &display(width)));
             let table = shown.lines().take(4);
             assert!(table.clone().all(|line| crate::text::width(line) <= width), "{width}:\n{shown}");
         }
-        insta::assert_snapshot!(plain(&overview_lines(&sample(), &week_midnights(&look(80)), &look(80))), @r"
+        insta::assert_snapshot!(plain(&overview_lines(&sample(), &week_midnights(&display(80)), &display(80))), @r"
                       Mon 16   Tue 17   Wed 18   Thu 19   Fri 20   Sat 21   Sun 22
         Painting      ---█████ ████████ ████████ ████████ ████████ ████████ ████████
         Racing 数学   ---··▒▒· ········ ········ ········ ········ ···█···· ········
         Switched off  ---····· ········ ········ ········ ········ ········ ········
-        █ open  ▒ in part  · closed  - past   each is 3 h
+        █ open  ▒ partly open  · closed  - past   each mark is 3 h
         ");
     }
 
@@ -277,7 +277,7 @@ mod tests {
     fn noon_is_in_the_middle_of_a_day_of_23_hours() {
         // S4.3: the clock jumps on 29 March 2026.
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        let look = DisplaySettings { now: "2026-03-28T23:00:00Z".parse().unwrap(), zone, width: 40 };
+        let display = DisplaySettings::new("2026-03-28T23:00:00Z".parse().unwrap(), zone, 40);
         let noon = TimeInterval {
             from: "2026-03-29T10:00:00Z".parse().unwrap(),
             to: "2026-03-29T11:00:00Z".parse().unwrap(),
@@ -287,8 +287,8 @@ mod tests {
             label: "Noon".to_owned(),
             intervals: vec![noon],
         };
-        let days = week_midnights(&look);
-        let cells = day_cells(&entry, &days[0], &days[1], 24, look.now);
+        let days = week_midnights(&display);
+        let cells = day_cells(&entry, &days[0], &days[1], 24, display.now);
         assert_eq!(
             anstream::adapter::strip_str(&cells).to_string(),
             format!("{}█{}", "·".repeat(12), "·".repeat(11))

@@ -1,11 +1,11 @@
-//! Loading a policy of a thousand entries, each with windows, budgets and warnings.
+//! Benchmark: loads a policy of a thousand entries, each with windows, budgets and warnings.
 
 use std::fmt::Write as _;
 
 use shepherd_config::load;
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
-/// As many as a house full of children could want.
+/// More entries than any household has.
 const ENTRIES: usize = 1_000;
 const ROUNDS: usize = 31;
 

@@ -1,5 +1,5 @@
-//! From what a file says to a [`Policy`]: names are looked up, defaults filled in, and what makes no sense together
-//! is found. Goes on after each fault; the policy counts only if there was none.
+//! Compiles a raw policy into a [`Policy`]: looks up names, fills in defaults and finds contradictions. Continues after a
+//! fault, but returns a policy only if there is no fault.
 
 mod access;
 mod calendar;
@@ -18,7 +18,6 @@ use ward_diag::{ConfigFault, FaultCollector, Span, code};
 use self::names::{DefinedNames, NameKind};
 use crate::raw::{RawPolicy, RawProfile};
 
-/// Makes a policy of it.
 pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option<Policy> {
     let names = DefinedNames::collect_from(raw, faults);
     faults.report_duplicates("id", raw.entries.iter().filter_map(|entry| entry.id.as_ref()));
@@ -79,7 +78,7 @@ pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option
     match Policy::new(rules) {
         Ok(policy) => Some(policy),
         Err(error) => {
-            // All that it checks was checked above, with places. Should that ever not be so: no policy.
+            // Everything was checked above, with places. This keeps a mistake there from letting a bad policy through.
             faults.push(ConfigFault::new(code::INVALID, Span::FILE, error.to_string()));
             None
         }
@@ -94,7 +93,7 @@ fn look_up_examples(raw: &RawPolicy, names: &DefinedNames<'_>) {
     }
 }
 
-/// A policy that names nobody is for one, who is called `default`.
+/// Compiles the profiles. A policy without profiles has one, called `default`.
 fn compile_profiles(raw: &[RawProfile]) -> Option<BTreeMap<ProfileId, Profile>> {
     if raw.is_empty() {
         return Some(PolicyRules::default().profiles);

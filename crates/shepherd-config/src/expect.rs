@@ -1,7 +1,7 @@
-//! Examples in a policy: tests for its rules, written by parents (`"sat 10:00 tuxmath: allow 30m"`).
+//! Examples in a policy (`"sat 10:00 tuxmath: allow 30m"`): tests for its rules, written by parents.
 //!
-//! An example is asked of a fresh engine: nobody has used anything, nothing runs, the host can do everything.
-//! A day of the week stands for an ordinary one: without an exception, in the household's usual mode.
+//! An example runs on a fresh engine: no time is used, nothing runs, and the host supports everything. A weekday means an
+//! ordinary day: without exceptions and in the household's usual mode.
 
 mod parse;
 mod runner;
@@ -16,41 +16,37 @@ use ward_diag::{ConfigFault, FaultCollector, Spanned, TomlValue};
 use crate::raw::SpannedName;
 use crate::read::limit_elements;
 
-/// Each is asked of an engine, whenever the policy is loaded.
+/// Limit on examples, because each one runs whenever the policy is loaded.
 const MAX_EXAMPLES: usize = 500;
 
-/// One example.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyExample {
     pub(crate) day: ExampleDay,
     pub(crate) time: MinuteOfDay,
-    /// A mode other than the calendar's.
+    /// The mode given in the example, instead of the calendar's.
     pub(crate) mode: Option<SpannedName>,
-    /// `None` is whoever may use the entry.
+    /// `None` means any profile that may use the entry.
     pub(crate) profile: Option<SpannedName>,
     pub(crate) entry: SpannedName,
     pub(crate) outcome: ExpectedOutcome,
 }
 
-/// On which day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExampleDay {
     /// An ordinary day of the week; 0 is Monday.
     Weekday(usize),
-    /// This very day.
     Date(Day),
 }
 
-/// What should come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedOutcome {
-    /// Yes, for however long.
+    /// Allowed for any time.
     Allow,
-    /// Yes, for exactly so long; `None` is without end.
+    /// Allowed for exactly this time; `None` means no time limit.
     AllowFor(Option<Duration>),
-    /// No, for whatever reason.
+    /// Denied for any reason.
     Deny,
-    /// No, and this is among the reasons.
+    /// Denied, with this code among the reasons.
     DenyFor(&'static str),
 }
 
@@ -60,27 +56,27 @@ pub(crate) fn read_examples(value: TomlValue<'_>) -> Option<Vec<Spanned<PolicyEx
         let span = element.span();
         element.parse(|text| parse::parse_example(text, span)).map(|example| element.spanned(example))
     };
-    let elements = limit_elements(value.elements()?, MAX_EXAMPLES, "examples", "keep those that matter most");
+    let elements =
+        limit_elements(value.elements()?, MAX_EXAMPLES, "examples", "keep the most important ones");
     Some(elements.into_iter().filter_map(read).collect())
 }
 
-/// Asks them all and records each that comes out otherwise.
+/// Runs all examples and records each one with another result than expected.
 pub(crate) fn check_examples(examples: &[Spanned<PolicyExample>], policy: &Policy, faults: &FaultCollector) {
-    let mut examiner = runner::ExampleRunner::new(policy, examples);
+    let mut runner = runner::ExampleRunner::new(policy, examples);
     for Spanned { value: example, span } in examples {
-        let Some((answer, asked)) = examiner.run_example(example) else {
-            let message = "this example can't be asked: there is no such day";
+        let Some((result, context)) = runner.run_example(example) else {
+            let message = "this example can't be run: there is no such day";
             faults.push(
-                ConfigFault::new("failed-example", *span, message).help("write a date, such as 2026-12-24"),
+                ConfigFault::new("failed-example", *span, message).help("write a date such as 2026-12-24"),
             );
             continue;
         };
-        if answer.matches(example.outcome) {
+        if result.matches(example.outcome) {
             continue;
         }
-        let message =
-            format!("this comes out as `{}`, not as `{}`", answer.as_example_text(), example.outcome);
-        let help = format!("{asked}{}. Change the rules or the example", answer.explanation());
+        let message = format!("the result is `{}`, not `{}`", result.as_example_text(), example.outcome);
+        let help = format!("{context}{}. Change the rules or the example", result.explanation());
         faults.push(ConfigFault::new("failed-example", *span, message).help(help));
     }
 }

@@ -1,10 +1,10 @@
-//! The policy language: text in, a checked [`Policy`](shepherd_core::policy::Policy) or *every* fault out.
+//! The policy language: turns text into a checked [`Policy`](shepherd_core::policy::Policy), or reports *all* its faults.
 //!
-//! Start at [`load`]. A policy is read in three steps, each of which records all that it finds wrong:
-//! the text becomes a `RawPolicy` (what the file says, with places), `compile` looks up names and fills in
-//! defaults, and at the end the file's own examples (`expect`) are asked of a fresh engine.
+//! Start at [`load()`]. Loading has three steps, and each step records every fault it finds: `read` turns the text into a
+//! `RawPolicy` with the place of each value, `compile` looks up names and fills in defaults, and `expect` runs the
+//! policy's own examples on a fresh engine.
 //!
-//! What this crate never does: read or watch a file, know what time it is, or keep anything.
+//! This crate reads and watches no files, does not know the time, and keeps no state.
 
 mod raw;
 mod read;

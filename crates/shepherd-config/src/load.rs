@@ -1,34 +1,33 @@
-//! From a text to a policy.
+//! Loads a policy from its text: reads, compiles and checks it.
 
 use shepherd_core::policy::Policy;
 use ward_diag::{FaultReport, SourceText, read as read_source};
 
 use crate::{compile, expect, read};
 
-/// A first policy for whoever has none: it loads, and starts nothing that a machine does not have.
+/// The starter policy. Its programs exist on every machine.
 pub const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
 
-/// A policy that was found to be right.
+/// A valid policy, ready for the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedPolicy {
-    /// The policy.
     pub policy: Policy,
-    /// How many examples it carries, all of which came out as the file says.
+    /// The number of examples in the policy, all of which passed.
     pub examples: usize,
 }
 
-/// Reads a policy. The name is what people know the text by, usually its path.
+/// Loads a policy. The name appears in messages and is usually the path of the file.
 ///
 /// # Errors
-/// Every fault of the text, in its order, each with its place, what is wrong and what would be right.
+/// Returns every fault in the order of the text, each with its place, a message and help.
 pub fn load(name: &str, text: &str) -> Result<LoadedPolicy, FaultReport> {
     load_source(SourceText::new(name, text))
 }
 
-/// Reads a policy from the bytes of a file. What is not UTF-8 is a fault like any other.
+/// Loads a policy from the bytes of a file. Bytes that are not UTF-8 are reported as faults.
 ///
 /// # Errors
-/// As [`load`].
+/// Fails like [`load`].
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<LoadedPolicy, FaultReport> {
     load_source(SourceText::from_bytes(name, bytes))
 }

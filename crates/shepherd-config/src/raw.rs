@@ -1,5 +1,5 @@
-//! What a file says, with the place of everything that can still turn out wrong: names are not looked up yet and
-//! defaults not filled in. What could not be read is absent, and a fault is on record for it.
+//! The raw policy: the values of a file with their places, before names are looked up and defaults filled in. Values that
+//! could not be read are absent, and a fault is recorded for each.
 
 use std::time::Duration;
 
@@ -13,16 +13,13 @@ use ward_diag::{Span, Spanned};
 
 use crate::expect::PolicyExample;
 
-/// A name that the file uses.
 pub(crate) type SpannedName = Spanned<String>;
 
-/// An account that the file names.
 pub(crate) type RawAccount = Spanned<SystemAccount>;
 
-/// The whole file.
 #[derive(Default)]
 pub(crate) struct RawPolicy {
-    /// Whether parts of the file could not be parsed: what seems to be undefined may stand there.
+    /// True if parts of the file could not be parsed. A name that seems to be undefined may be in such a part.
     pub(crate) incomplete: bool,
     pub(crate) zone: Option<TimeZone>,
     pub(crate) defaults: RawDefaults,
@@ -30,7 +27,7 @@ pub(crate) struct RawPolicy {
     pub(crate) budgets: Vec<RawBudget>,
     pub(crate) libraries: Vec<(SpannedName, Option<MediaLibrary>)>,
     pub(crate) drivers: Vec<(SpannedName, Option<CustomDriver>)>,
-    /// The outer `None` is "not said", the inner one "unreadable".
+    /// The outer `None` means not set, the inner one unreadable.
     pub(crate) compositor: Option<Option<CompositorConfig>>,
     pub(crate) access: RawAccess,
     pub(crate) watch: Option<ReloadOnChange>,
@@ -48,7 +45,7 @@ pub(crate) struct RawPolicy {
     pub(crate) examples: Vec<Spanned<PolicyExample>>,
 }
 
-/// `[defaults]`.
+/// The table `[defaults]` of a policy.
 #[derive(Default)]
 pub(crate) struct RawDefaults {
     pub(crate) availability: RawAvailability,
@@ -57,21 +54,21 @@ pub(crate) struct RawDefaults {
     pub(crate) run: RawRun,
 }
 
-/// `[access]`.
+/// The table `[access]` of a policy.
 #[derive(Default)]
 pub(crate) struct RawAccess {
     pub(crate) rules: Vec<(RawAccount, ClientRole)>,
     pub(crate) others: Option<ClientRole>,
 }
 
-/// `[profiles.NAME]`.
+/// The table `[profiles.NAME]` of a policy.
 pub(crate) struct RawProfile {
     pub(crate) id: SpannedName,
     pub(crate) label: Option<String>,
     pub(crate) accounts: Vec<RawAccount>,
 }
 
-/// `[budgets.NAME]`.
+/// The table `[budgets.NAME]` of a policy.
 pub(crate) struct RawBudget {
     pub(crate) id: SpannedName,
     pub(crate) label: Option<String>,
@@ -79,9 +76,9 @@ pub(crate) struct RawBudget {
     pub(crate) weekly: Option<TimeLimitSetting>,
 }
 
-/// One of `[[entries]]`.
+/// An element of `[[entries]]` in a policy.
 pub(crate) struct RawEntry {
-    /// Its header, for faults about the entry as a whole.
+    /// The entry's header, for faults about the entry as a whole.
     pub(crate) span: Span,
     pub(crate) id: Option<SpannedName>,
     pub(crate) label: Option<String>,
@@ -99,7 +96,7 @@ pub(crate) struct RawEntry {
     pub(crate) run: RawRun,
 }
 
-/// What it takes to start an entry, and the names in it that are to be looked up.
+/// The kind of an entry, and the names in it that have to be looked up.
 #[derive(Default)]
 pub(crate) struct RawKind {
     pub(crate) kind: Option<EntryKind>,
@@ -109,7 +106,6 @@ pub(crate) struct RawKind {
     pub(crate) driver: Option<SpannedName>,
 }
 
-/// How something is run, as far as it says.
 #[derive(Default)]
 pub(crate) struct RawRun {
     pub(crate) user: Option<String>,
@@ -119,7 +115,7 @@ pub(crate) struct RawRun {
     pub(crate) resources: RawResources,
 }
 
-/// `resources = { … }`.
+/// The setting `resources = { … }` of an entry.
 #[derive(Default)]
 pub(crate) struct RawResources {
     pub(crate) memory: Option<LimitSetting<u64>>,
@@ -129,21 +125,15 @@ pub(crate) struct RawResources {
     pub(crate) file_size: Option<LimitSetting<u64>>,
 }
 
-/// When an entry may run, as far as it says.
 #[derive(Default)]
 pub(crate) enum RawAvailability {
-    /// Nothing is said.
     #[default]
     Unspecified,
-    /// Something is said that can't be read.
     Unreadable,
-    /// At any time.
     Always,
-    /// In these windows.
     Windows(Vec<RawWindow>),
 }
 
-/// A window of the week.
 pub(crate) struct RawWindow {
     pub(crate) days: Weekdays,
     pub(crate) start: MinuteOfDay,
@@ -151,7 +141,6 @@ pub(crate) struct RawWindow {
     pub(crate) modes: Option<Vec<SpannedName>>,
 }
 
-/// How long an entry may run, as far as it says.
 #[derive(Default)]
 pub(crate) struct RawLimits {
     pub(crate) max_run: Option<Spanned<TimeLimitSetting>>,
@@ -160,20 +149,17 @@ pub(crate) struct RawLimits {
     pub(crate) cooldown: Option<Duration>,
 }
 
-/// So much time, or without limit.
 pub(crate) type TimeLimitSetting = LimitSetting<Duration>;
 
-/// So much, or without limit.
+/// A limit, or `"unlimited"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitSetting<T> {
-    /// Without limit.
     Unlimited,
-    /// At most this.
     Limited(T),
 }
 
 impl<T> LimitSetting<T> {
-    /// As the engine wants it: `None` is without limit.
+    /// Converts the setting for the engine; `None` means no limit.
     pub(crate) fn limit(self) -> Option<T> {
         match self {
             Self::Unlimited => None,
@@ -185,37 +171,35 @@ impl<T> LimitSetting<T> {
 /// A quota for a day, by weekday and by mode.
 pub(crate) struct RawQuota {
     pub(crate) span: Span,
-    /// Every day has an amount.
     pub(crate) base: [TimeLimitSetting; 7],
-    /// Days that a mode does not name have the amount of `base`.
+    /// Amounts by mode. Days without an amount use `base`.
     pub(crate) by_mode: Vec<(SpannedName, [Option<TimeLimitSetting>; 7])>,
 }
 
 impl RawQuota {
-    /// The most that any day in any mode gives; `None` is without limit.
+    /// Returns the largest amount of any day in any mode; `None` means no limit.
     pub(crate) fn max_amount(&self) -> Option<Duration> {
         self.amounts().try_fold(Duration::ZERO, |most, amount| Some(most.max(amount.limit()?)))
     }
 
-    /// Whether there is a day with a limit.
+    /// Returns true if any day has a limit.
     pub(crate) fn limits_anything(&self) -> bool {
         self.amounts().any(|amount| amount.limit().is_some())
     }
 
     fn amounts(&self) -> impl Iterator<Item = TimeLimitSetting> {
-        let of_modes = self.by_mode.iter().flat_map(|(_, amounts)| amounts.iter().flatten());
-        self.base.iter().chain(of_modes).copied()
+        let mode_amounts = self.by_mode.iter().flat_map(|(_, amounts)| amounts.iter().flatten());
+        self.base.iter().chain(mode_amounts).copied()
     }
 }
 
-/// One warning.
 pub(crate) struct RawWarning {
     pub(crate) before: Spanned<Duration>,
     pub(crate) severity: WarningSeverity,
     pub(crate) message: Option<String>,
 }
 
-/// `earns = { … }`.
+/// The setting `earns = { … }` of an entry.
 pub(crate) struct RawEarning {
     pub(crate) budget: SpannedName,
     pub(crate) for_each: Duration,
@@ -223,13 +207,13 @@ pub(crate) struct RawEarning {
     pub(crate) ceiling: Duration,
 }
 
-/// `unlock = { … }`.
+/// The setting `unlock = { … }` of an entry.
 pub(crate) struct RawUnlock {
     pub(crate) entry: SpannedName,
     pub(crate) at_least: Spanned<Duration>,
 }
 
-/// `[modes]`.
+/// The table `[modes]` of a policy.
 #[derive(Default)]
 pub(crate) struct RawModes {
     pub(crate) names: Vec<SpannedName>,
@@ -237,14 +221,14 @@ pub(crate) struct RawModes {
     pub(crate) dates: Vec<(DayRange, SpannedName)>,
 }
 
-/// From one day to another, both included.
+/// A range of days, both ends included.
 #[derive(Clone, Copy)]
 pub(crate) struct DayRange {
     pub(crate) from: Day,
     pub(crate) to: Day,
 }
 
-/// One of `[[exceptions]]`.
+/// An element of `[[exceptions]]` in a policy.
 pub(crate) struct RawException {
     pub(crate) days: Option<DayRange>,
     pub(crate) label: Option<String>,

@@ -1,4 +1,5 @@
-//! From a text to a [`RawPolicy`]: what has the wrong form is recorded and left out, and reading goes on.
+//! Reads the text into a [`RawPolicy`]. A value of the wrong form is recorded as a fault and left out, and reading
+//! continues.
 
 mod access;
 mod calendar;
@@ -25,10 +26,10 @@ use ward_diag::{ConfigFault, TomlTable, TomlValue, ValueKind, code};
 use crate::expect;
 use crate::raw::RawPolicy;
 
-/// The version of the language that is read.
+/// The supported version of the policy language.
 const CONFIG_VERSION: i128 = 1;
 
-/// Reads all that is there. `None` only for a file of another version, in which every key may mean something else.
+/// Reads the whole policy. Returns `None` only for another version, whose keys may mean something else.
 pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
     let version = root.required::<TomlValue<'_>>("config_version");
     root.help_if_missing("config_version", "add `config_version = 1` as the first line");
@@ -65,14 +66,14 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
 
 fn is_supported_version(version: TomlValue<'_>) -> bool {
     let ValueKind::Integer(number) = version.kind() else {
-        // Says that a number is wanted; the rest of the file may well be right.
+        // Records that a number is expected. The rest of the file may still be valid.
         let _ = version.integer_in(CONFIG_VERSION..=CONFIG_VERSION);
         return true;
     };
     if number != CONFIG_VERSION {
         version.reject(
             ward_diag::InvalidValue::new(format!(
-                "this file is written in version {number} of the policy language, and this program reads version {CONFIG_VERSION}"
+                "this file uses version {number} of the policy language, but this program supports version {CONFIG_VERSION}"
             ))
             .code("wrong-version")
             .help(if number > CONFIG_VERSION {
@@ -85,14 +86,14 @@ fn is_supported_version(version: TomlValue<'_>) -> bool {
     number == CONFIG_VERSION
 }
 
-/// Records that two keys of a table say contradicting things.
+/// Records a fault if two of these keys are set, because they contradict each other. Returns true if so.
 fn report_contradiction(table: &TomlTable<'_>, keys: &[&str], help: &str) -> bool {
-    let mut said: Vec<_> = keys.iter().filter_map(|key| Some((table.key_span(key)?, *key))).collect();
-    said.sort_unstable();
-    let [(first_span, first), (second_span, second), ..] = said.as_slice() else { return false };
+    let mut set_keys: Vec<_> = keys.iter().filter_map(|key| Some((table.key_span(key)?, *key))).collect();
+    set_keys.sort_unstable();
+    let [(first_span, first), (second_span, second), ..] = set_keys.as_slice() else { return false };
     table.faults().push(
         ConfigFault::new(code::INVALID, *second_span, format!("`{second}` contradicts `{first}`"))
-            .related(*first_span, "already said here")
+            .related(*first_span, "already set here")
             .help(help),
     );
     true

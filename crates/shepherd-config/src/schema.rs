@@ -1,5 +1,5 @@
-//! The JSON Schema of the language, for editors (S7.4). It knows every key and what it takes; what keys mean
-//! together, only [`load`](crate::load) knows.
+//! The JSON Schema of the policy language, for editors (S7.4). It describes every key and its values. Rules about several
+//! keys together are checked only by [`load`](crate::load()).
 
 mod builders;
 mod entries;
@@ -8,60 +8,64 @@ use serde_json::{Value, json};
 
 use self::builders::{list, map_of, object, object_with, one_of, text};
 
-/// The schema. `policies/policy.schema.json` holds a copy that a test compares.
+/// Returns the schema. A test compares it with `policies/policy.schema.json`.
 #[must_use]
 pub fn json_schema() -> Value {
     let mut schema = object_with(
-        "A policy: what may run, when and for how long.",
+        "A policy: the rules for what may run, when and for how long.",
         &["config_version"],
         [
-            ("config_version", json!({ "description": "The version of the language.", "const": 1 })),
+            ("config_version", json!({ "description": "Version of the policy language.", "const": 1 })),
             (
                 "timezone",
                 text(
-                    "The time zone that hours are meant in, such as \"Europe/Berlin\". Without it: the machine's.",
+                    "Time zone of all hours, such as \"Europe/Berlin\". Default: the time zone of the machine.",
                 ),
             ),
             (
                 "suspended_time",
-                one_of("Whether time with the lid closed counts. Usually \"free\".", &["free", "counts"]),
+                one_of(
+                    "Count time while the machine sleeps (\"counts\") or not (\"free\"). Default: \"free\".",
+                    &["free", "counts"],
+                ),
             ),
             (
                 "on_reload",
                 one_of(
-                    "Whether a running session keeps its plan when the policy changes. Usually \"keep-plan\".",
+                    "When the policy changes, keep the time of a running session (\"keep-plan\") or apply the new rules to it (\"replan\"). Default: \"keep-plan\".",
                     &["keep-plan", "replan"],
                 ),
             ),
             (
                 "on_shutdown",
                 one_of(
-                    "Whether a running session is ended when the daemon is. Usually \"leave-sessions\": the next daemon takes it back.",
+                    "When Shepherd stops, leave a running session to the next start (\"leave-sessions\") or stop it (\"end-sessions\"). Default: \"leave-sessions\".",
                     &["leave-sessions", "end-sessions"],
                 ),
             ),
             (
                 "reload_on_change",
-                builders::boolean(
-                    "Whether the policy is read again as soon as its file has been written. Usually not.",
-                ),
+                builders::boolean("Read the policy again as soon as its file is saved. Default: false."),
             ),
-            ("launch_timeout", builders::duration("How long a program may take to start. Usually \"30s\".")),
+            ("launch_timeout", builders::duration("Longest time for a program to start. Default: \"30s\".")),
             (
                 "stop_grace",
-                builders::duration("How long a program may take to end when asked to. Usually \"10s\"."),
+                builders::duration("Time that a program has to exit when asked to. Default: \"10s\"."),
             ),
             (
                 "expect",
                 list(
-                    "Examples that must come out, such as \"sat 10:00 tuxmath: allow 30m\".",
+                    "Examples with their expected result, such as \"sat 10:00 tuxmath: allow 30m\".",
                     &text("DAY TIME [in MODE] [PROFILE/]ENTRY: OUTCOME"),
                 ),
             ),
             ("defaults", defaults()),
-            ("profiles", map_of("Whose time is counted. Without any: one, called `default`.", &profile())),
+            (
+                "profiles",
+                map_of("People whose time is counted. Default: one profile called `default`.", &profile()),
+            ),
             ("budgets", map_of("Time that several entries share.", &budget())),
-            ("libraries", map_of("Where media entries find their files.", &library())),
+            ("libraries", map_of("Files of media entries.", &library())),
             ("drivers", map_of("Programs that run custom entries, by type.", &driver())),
             ("compositor", compositor()),
             ("access", access()),
@@ -69,14 +73,20 @@ pub fn json_schema() -> Value {
             (
                 "exceptions",
                 list(
-                    "Days on which the week does not apply. Of several for a day the last one counts.",
+                    "Days with other hours than usual. If several match a day, the last one applies.",
                     &exception(),
                 ),
             ),
             ("breaks", breaks()),
             ("grants", grants()),
             ("clock", clock()),
-            ("entries", list("What can be launched, in the order in which it is shown.", &entries::entry())),
+            (
+                "entries",
+                list(
+                    "Programs, games and films that can be launched, in the order shown.",
+                    &entries::entry(),
+                ),
+            ),
         ],
     );
     if let Some(whole) = schema.as_object_mut() {
@@ -88,13 +98,16 @@ pub fn json_schema() -> Value {
 
 fn defaults() -> Value {
     let keys = builders::availability().into_iter().chain(builders::limits()).chain(entries::run());
-    object("What applies to an entry that does not say otherwise.", keys)
+    object("Settings of all entries that do not set their own.", keys)
 }
 
 fn profile() -> Value {
     object(
-        "Somebody whose time is counted.",
-        [("label", text("The name to show.")), ("accounts", accounts("Who this is to the machine."))],
+        "A person whose time is counted.",
+        [
+            ("label", text("The name to show.")),
+            ("accounts", accounts("Accounts of this person on the machine.")),
+        ],
     )
 }
 
@@ -103,8 +116,8 @@ fn budget() -> Value {
         "Time that several entries share.",
         [
             ("label", text("The name to show.")),
-            ("daily", builders::quota("How much a day.")),
-            ("weekly", builders::amount("How much a week, from Monday.")),
+            ("daily", builders::quota("Time per day.")),
+            ("weekly", builders::amount("Time per week, from Monday.")),
         ],
     )
 }
@@ -115,47 +128,59 @@ fn library() -> Value {
         &["paths"],
         [
             ("paths", list("Files and folders, as full paths.", &text("A full path."))),
-            ("player", text("The program that plays them. Usually \"mpv\".")),
+            ("player", text("Program that plays the files. Default: \"mpv\".")),
         ],
     )
 }
 
 fn driver() -> Value {
-    let argv = list("The program and its arguments; it gets the payload.", &text("An argument."));
-    object_with("A program that runs custom entries of this type.", &["argv"], [("argv", argv)])
+    let argv = list("Program and its arguments. The program receives the payload.", &text("An argument."));
+    object_with("Program that runs custom entries of this type.", &["argv"], [("argv", argv)])
 }
 
 fn compositor() -> Value {
     object(
-        "What shows the windows: one that runs already (`sway`), or one that Shepherd starts (`start`).",
+        "Compositor that shows the windows: a running one (`sway`), or one that Shepherd starts (`start`).",
         [
-            ("sway", one_of("Works with the Sway that runs already.", &["connect"])),
-            ("socket", text("Its socket, as a full path. Without it: the one that the environment names.")),
-            ("start", list("Starts this one.", &text("The program, then its arguments."))),
+            ("sway", one_of("Use the running Sway compositor.", &["connect"])),
+            ("socket", text("Socket of Sway, as a full path. Default: the socket named in the environment.")),
+            (
+                "start",
+                list(
+                    "Start this compositor: the program, then its arguments.",
+                    &text("The program or an argument."),
+                ),
+            ),
         ],
     )
 }
 
 fn access() -> Value {
     object(
-        "Who may do what. Root and the user that Shepherd runs as may do everything without being named.",
+        "Permissions. Root and the user that runs Shepherd may always do everything.",
         [
-            ("admins", accounts("May do everything.")),
-            ("shells", accounts("May start entries, end what they started, and ask for time.")),
-            ("observers", accounts("May look.")),
+            ("admins", accounts("Accounts that may do everything.")),
+            (
+                "shells",
+                accounts("Accounts that may launch entries, stop what they launched, and ask for time."),
+            ),
+            ("observers", accounts("Accounts that may only watch.")),
             (
                 "others",
-                one_of("What everybody else may do. Usually \"nothing\".", &["nothing", "observe", "shell"]),
+                one_of(
+                    "Permission of everybody else. Default: \"nothing\".",
+                    &["nothing", "observe", "shell"],
+                ),
             ),
         ],
     )
 }
 
 fn accounts(description: &str) -> Value {
-    let number = json!({ "type": "integer", "minimum": 0, "description": "A user by number." });
+    let number = json!({ "type": "integer", "minimum": 0, "description": "Number of a user." });
     let account = builders::any_of(
-        "A user by name, \"anna\", or number, 1000. A group with a sign before it: \"@family\", \"@100\".",
-        [text("A user, or a group with `@`."), number],
+        "User by name (\"anna\") or number (1000), or group with `@` (\"@family\", \"@100\").",
+        [text("Name of a user, or of a group with `@`."), number],
     );
     list(description, &account)
 }
@@ -164,15 +189,15 @@ fn modes() -> Value {
     let dates = object_with(
         "Days on which a mode applies.",
         &["mode"],
-        std::iter::once(("mode", text("Which mode."))).chain(builders::days_of_the_calendar()),
+        std::iter::once(("mode", text("Name of the mode."))).chain(builders::days_of_the_calendar()),
     );
     object_with(
         "Modes of the household, such as school and holiday.",
         &["names"],
         [
-            ("names", list("All modes, that of ordinary days first.", &text("A mode."))),
-            ("default", text("The mode of ordinary days, if it is not the first.")),
-            ("dates", list("When another mode applies. Of several for a day the last one counts.", &dates)),
+            ("names", list("All modes, starting with the one of ordinary days.", &text("A mode."))),
+            ("default", text("Mode of ordinary days. Default: the first of `names`.")),
+            ("dates", list("Days with another mode. If several match a day, the last one applies.", &dates)),
         ],
     )
 }
@@ -180,14 +205,17 @@ fn modes() -> Value {
 fn exception() -> Value {
     let hours = object_with("Hours of the day.", &["from", "to"], builders::hours());
     object(
-        "Days on which the week does not apply.",
+        "Days with other hours than usual.",
         std::iter::once(("label", text("The name to show."))).chain(builders::days_of_the_calendar()).chain(
             [
-                ("entries", list("For which entries. Without it: for all.", &text("An entry."))),
-                ("closed", builders::boolean("Nothing is open.")),
+                (
+                    "entries",
+                    list("Entries that the exception is for. Default: all entries.", &text("An entry.")),
+                ),
+                ("closed", builders::boolean("Closed all day.")),
                 ("open", builders::boolean("Open all day.")),
-                ("windows", list("Open in these hours.", &hours)),
-                ("as_on", one_of("As on this day of the week.", &crate::read::WEEKDAYS)),
+                ("windows", list("Open during these hours.", &hours)),
+                ("as_on", one_of("Same hours as on this weekday.", &crate::read::WEEKDAYS)),
             ],
         ),
     )
@@ -195,31 +223,33 @@ fn exception() -> Value {
 
 fn breaks() -> Value {
     object_with(
-        "A break after so much time in a row, whatever it was spent on.",
+        "Break after a time of use without a pause, counted over all entries.",
         &["after", "length"],
         [
-            ("after", builders::duration("After so much time.")),
-            ("length", builders::duration("For so long.")),
+            ("after", builders::duration("Time of use until the break.")),
+            ("length", builders::duration("Length of the break.")),
         ],
     )
 }
 
 fn grants() -> Value {
     object(
-        "How far extra time can go.",
+        "Limits on grants.",
         [
-            ("extra_per_day", builders::amount("At most so much on a day. Without it: no limit.")),
-            ("open_until", text("No window is stretched beyond this time of day, such as \"20:30\".")),
+            ("extra_per_day", builders::amount("Most extra time per day. Default: no limit.")),
+            ("open_until", text("Latest time of day that a grant can allow, such as \"20:30\".")),
         ],
     )
 }
 
 fn clock() -> Value {
     object(
-        "What is believed of the clock.",
+        "Trust in the clock of the machine.",
         [(
             "tolerance",
-            builders::duration("How far behind the latest time ever seen it may be. Usually \"10m\"."),
+            builders::duration(
+                "Longest time that the clock may be set back and still be trusted. Default: \"10m\".",
+            ),
         )],
     )
 }

@@ -1,45 +1,41 @@
-//! What the built-in drivers understand (S6.6): their settings, in one place for the loader, the schema and the host.
+//! Settings of the built-in drivers (S6.6), shared by the loader, the schema and the host.
 
 /// The settings of one driver.
 pub(crate) struct DriverSettings {
-    /// All of them.
     pub(crate) all: &'static [DriverSetting],
-    /// Without one of these there is nothing to start.
+    /// At least one of these keys is required.
     pub(crate) require_one_of: &'static [&'static str],
-    /// The first of each pair does nothing without the second.
+    /// Pairs of keys; the first has no effect without the second.
     pub(crate) depends_on: &'static [(&'static str, &'static str)],
-    /// For who wrote nothing at all.
+    /// An example for the help text of faults.
     pub(crate) example: &'static str,
 }
 
-/// One setting.
 pub(crate) struct DriverSetting {
     pub(crate) key: &'static str,
     pub(crate) setting_type: SettingType,
-    /// What it is, for people.
+    /// Description for the schema.
     pub(crate) meaning: &'static str,
 }
 
-/// What a setting looks like.
+/// The type of a setting's value.
 #[derive(Clone, Copy)]
 pub(crate) enum SettingType {
     /// A size; the driver gets a number of MiB.
     Memory,
-    /// A whole number from one up to this.
-    Count { most: u32 },
-    /// A full path.
+    /// A whole number from 1 to `most`.
+    Count {
+        most: u32,
+    },
     Path,
     /// A full path, or a list of at least one.
     PathList,
-    /// Any text.
     Text,
-    /// Any list of texts.
     TextList,
-    /// `true` or `false`.
     Boolean,
     /// A program and its arguments.
     Program,
-    /// One of these words.
+    /// A word of this list.
     OneOf(&'static [&'static str]),
     /// The name of a Flatpak application.
     FlatpakName,
@@ -47,69 +43,77 @@ pub(crate) enum SettingType {
     SnapName,
 }
 
-/// Types of custom entries that need no driver of the policy.
+/// Types of custom entries with a built-in driver.
 pub(crate) const BUILT_IN_TYPES: [&str; 3] = ["flatpak", "snap", "steam"];
 
-/// `driver = "qemu"`.
+/// Settings for entries with `driver = "qemu"`.
 const QEMU: DriverSettings = DriverSettings {
     all: &[
-        setting("memory", SettingType::Memory, "How much memory the machine has. Usually \"1GiB\"."),
-        setting("cpus", SettingType::Count { most: 255 }, "How many processors it has. Usually 1."),
-        setting("disk", SettingType::PathList, "Its disk, or several, as full paths."),
-        setting("cdrom", SettingType::PathList, "Images of discs that are only read, as full paths."),
+        setting("memory", SettingType::Memory, "Memory of the virtual machine. Default: \"1GiB\"."),
+        setting("cpus", SettingType::Count { most: 255 }, "Number of processors. Default: 1."),
+        setting("disk", SettingType::PathList, "Disk image or list of disk images, as full paths."),
+        setting(
+            "cdrom",
+            SettingType::PathList,
+            "Read-only disc image or list of disc images, as full paths.",
+        ),
         setting(
             "snapshot",
             SettingType::Boolean,
-            "Whether what is written to its disks is forgotten. Usually not.",
+            "Discard changes of the disks when the machine stops. Default: false.",
         ),
-        setting("kernel", SettingType::Path, "A Linux kernel to start without a boot loader."),
-        setting("initrd", SettingType::Path, "The first file system for that kernel."),
-        setting("append", SettingType::Text, "The command line of that kernel."),
-        setting("machine", SettingType::Text, "The type of the machine, as QEMU calls it."),
+        setting("kernel", SettingType::Path, "Linux kernel to start without a boot loader, as a full path."),
+        setting("initrd", SettingType::Path, "Initial file system for the kernel, as a full path."),
+        setting("append", SettingType::Text, "Command line of the kernel."),
+        setting("machine", SettingType::Text, "QEMU's name for the type of machine."),
         setting(
             "accel",
             SettingType::OneOf(&["kvm", "tcg"]),
-            "Whether the processor helps. Without it: if it can.",
+            "Hardware (\"kvm\") or software (\"tcg\") virtualisation. Default: hardware if available.",
         ),
         setting(
             "display",
             SettingType::OneOf(&["gtk", "sdl", "none"]),
-            "How its screen is shown. Usually \"gtk\".",
+            "How the screen of the machine is shown. Default: \"gtk\".",
         ),
         setting(
             "network",
             SettingType::OneOf(&["none", "user"]),
-            "Whether it can reach the network. Usually not.",
+            "Network access of the machine. Default: \"none\".",
         ),
         setting(
             "serial",
             SettingType::OneOf(&["none", "log"]),
-            "Whether its serial line is kept as output. Usually not.",
+            "Keep the serial console as output. Default: \"none\".",
         ),
-        setting("program", SettingType::Text, "The QEMU to run. Usually \"qemu-system-x86_64\"."),
-        setting("extra", SettingType::TextList, "Further arguments for QEMU, as they are."),
+        setting("program", SettingType::Text, "QEMU program. Default: \"qemu-system-x86_64\"."),
+        setting("extra", SettingType::TextList, "More arguments for QEMU, passed on unchanged."),
     ],
     require_one_of: &["disk", "cdrom", "kernel"],
     depends_on: &[("initrd", "kernel"), ("append", "kernel"), ("snapshot", "disk")],
     example: "{ memory = \"1GiB\", disk = \"/srv/vm/old.qcow2\" }",
 };
 
-/// `driver = "command"`.
+/// Settings for entries with `driver = "command"`.
 const COMMAND: DriverSettings = DriverSettings {
     all: &[
-        setting("argv", SettingType::Program, "The program that runs the machine, and its arguments."),
-        setting("cwd", SettingType::Path, "The folder it starts in, as a full path."),
-        setting("stop", SettingType::Program, "A command that powers the machine down."),
+        setting("argv", SettingType::Program, "Program that runs the machine, and its arguments."),
+        setting("cwd", SettingType::Path, "Working folder of the program, as a full path."),
+        setting("stop", SettingType::Program, "Command that shuts the machine down."),
     ],
     require_one_of: &["argv"],
     depends_on: &[],
     example: "{ argv = [\"/usr/bin/dosbox\", \"-fullscreen\"] }",
 };
 
-/// `type = "flatpak"`.
+/// Settings for entries with `type = "flatpak"`.
 const FLATPAK: DriverSettings = DriverSettings {
     all: &[
-        setting("app", SettingType::FlatpakName, "The application, such as \"org.tuxpaint.Tuxpaint\"."),
+        setting(
+            "app",
+            SettingType::FlatpakName,
+            "Name of the application, such as \"org.tuxpaint.Tuxpaint\".",
+        ),
         ARGS,
     ],
     require_one_of: &["app"],
@@ -117,13 +121,13 @@ const FLATPAK: DriverSettings = DriverSettings {
     example: "{ app = \"org.tuxpaint.Tuxpaint\" }",
 };
 
-/// `type = "snap"`.
+/// Settings for entries with `type = "snap"`.
 const SNAP: DriverSettings = DriverSettings {
     all: &[
         setting(
             "app",
             SettingType::SnapName,
-            "The snap, such as \"gcompris\", or one of its programs: \"gimp.help\".",
+            "Name of the snap, such as \"gcompris\", or of one of its programs, such as \"gimp.help\".",
         ),
         ARGS,
     ],
@@ -132,13 +136,13 @@ const SNAP: DriverSettings = DriverSettings {
     example: "{ app = \"gcompris\" }",
 };
 
-/// `type = "steam"`.
+/// Settings for entries with `type = "steam"`.
 const STEAM: DriverSettings = DriverSettings {
     all: &[
         setting(
             "app",
             SettingType::Count { most: u32::MAX },
-            "The number in the address of its page in the shop.",
+            "Number in the address of the game's store page.",
         ),
         ARGS,
     ],
@@ -147,13 +151,13 @@ const STEAM: DriverSettings = DriverSettings {
     example: "{ app = 620 }",
 };
 
-const ARGS: DriverSetting = setting("args", SettingType::TextList, "Its arguments.");
+const ARGS: DriverSetting = setting("args", SettingType::TextList, "Arguments of the program.");
 
-const fn setting(key: &'static str, form: SettingType, meaning: &'static str) -> DriverSetting {
-    DriverSetting { key, setting_type: form, meaning }
+const fn setting(key: &'static str, setting_type: SettingType, meaning: &'static str) -> DriverSetting {
+    DriverSetting { key, setting_type, meaning }
 }
 
-/// The settings of a driver of virtual machines, or of a built-in type of custom entries.
+/// Returns the settings of a driver for virtual machines or of a built-in type of custom entries.
 pub(crate) fn driver_settings(driver: &str) -> Option<&'static DriverSettings> {
     match driver {
         "qemu" => Some(&QEMU),
@@ -165,10 +169,10 @@ pub(crate) fn driver_settings(driver: &str) -> Option<&'static DriverSettings> {
     }
 }
 
-/// The keys that an entry can give to a built-in driver: `qemu` or `command` in `args`, `flatpak`, `snap` or `steam`
-/// in `payload`. No other key ever reaches a host. `None` for a driver that is not built in.
+/// Returns the keys that an entry can set for a built-in driver, or `None` for any other driver. Keys of `qemu` and
+/// `command` are in `args`, keys of `flatpak`, `snap` and `steam` in `payload`. No other key reaches a host.
 ///
-/// What is written as a size (`memory`) reaches the host as a number of MiB, all else as it is written.
+/// A size (`memory`) reaches the host as a number of MiB, any other value unchanged.
 #[must_use]
 pub fn setting_keys(driver: &str) -> Option<Vec<&'static str>> {
     driver_settings(driver).map(|settings| settings.all.iter().map(|setting| setting.key).collect())

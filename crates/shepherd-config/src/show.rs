@@ -1,4 +1,4 @@
-//! A policy in plain sentences, for `shepherd policy show`: what applies to each entry, defaults filled in.
+//! Describes a policy in plain sentences for `shepherd policy show`, entry by entry, with defaults filled in.
 
 mod enforcement;
 mod formatting;
@@ -7,24 +7,24 @@ use shepherd_core::policy::{
     AvailabilityPolicy, DateException, DayRule, OnReload, OnShutdown, Policy, PolicyEntry, PolicyRules,
     SuspendedTime, TimeCost,
 };
-use shepherd_util::HumanDuration;
+use shepherd_util::{EntryId, HumanDuration};
 
 pub(crate) use self::formatting::day_name;
 use self::formatting::{describe_quota, format_day_range, format_days, format_hours, join_words};
 
-/// The policy in plain sentences.
+/// Describes the policy in plain sentences.
 #[must_use]
 pub fn describe_policy(policy: &Policy) -> String {
     let rules = policy.rules();
     let mut lines = describe_household(rules);
     lines.extend(enforcement::describe_enforcement(rules));
     for exception in &rules.exceptions {
-        lines.push(describe_exception(exception));
+        lines.push(describe_exception(exception, policy));
     }
     for entry in policy.entries() {
         lines.push(String::new());
         lines.push(format!("{} ({})", entry.label, entry.entry_id));
-        lines.extend(describe_entry(entry, rules).into_iter().map(|sentence| format!("  {sentence}")));
+        lines.extend(describe_entry(entry, policy).into_iter().map(|sentence| format!("  {sentence}")));
     }
     lines.push(String::new());
     lines.join("\n")
@@ -33,63 +33,71 @@ pub fn describe_policy(policy: &Policy) -> String {
 fn describe_household(rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     let profiles: Vec<&str> = rules.profiles.values().map(|profile| profile.label.as_str()).collect();
-    lines.push(format!("For {}.", join_words(&profiles)));
+    lines.push(format!("Profiles: {}.", join_words(&profiles)));
     let zone = rules.zone.as_ref().and_then(|zone| zone.iana_name());
-    lines.push(format!("Hours are meant in {}.", zone.unwrap_or("the time zone of this machine")));
+    lines.push(format!("All hours are in the time zone {}.", zone.unwrap_or("of this machine")));
     for budget in rules.budgets.values() {
         let mut amounts = describe_quota(&budget.daily);
         amounts.extend(budget.weekly.map(|amount| format!("{} a week", HumanDuration(amount))));
-        lines.push(format!("{}, all together: {}.", budget.label, amounts.join("; ")));
+        lines.push(format!("Budget {}: {}.", budget.label, amounts.join("; ")));
     }
     if !rules.modes.names.is_empty() {
-        lines.push(format!("Usually the mode is {}.", rules.modes.default));
+        lines.push(format!("The usual mode is {}.", rules.modes.default));
     }
     for (from, to, mode) in &rules.modes.by_date {
-        lines.push(format!("{}: {mode}.", format_day_range(*from, *to)));
+        lines.push(format!("{}: the mode is {mode}.", format_day_range(*from, *to)));
     }
     if let Some(breaks) = rules.breaks {
         let (after, length) = (HumanDuration(breaks.after), HumanDuration(breaks.length));
-        lines.push(format!("After {after} in a row there is a break of {length}."));
+        lines.push(format!("After {after} without a pause, a break of {length} is required."));
     }
     if let Some(extra) = rules.ceilings.extra_per_day {
-        lines.push(format!("At most {} extra on a day can be granted.", HumanDuration(extra)));
+        lines.push(format!("At most {} of extra time can be granted per day.", HumanDuration(extra)));
     }
     if let Some(time) = rules.ceilings.open_until {
-        lines.push(format!("Nothing can be granted beyond {time}."));
+        lines.push(format!("No grant can allow anything after {time}."));
     }
     lines.push(match rules.suspended_time {
-        SuspendedTime::Free => "Time with the machine asleep costs nothing.".to_owned(),
-        SuspendedTime::Counts => "Time with the machine asleep counts.".to_owned(),
+        SuspendedTime::Free => "Time while the machine sleeps is free.".to_owned(),
+        SuspendedTime::Counts => "Time while the machine sleeps counts.".to_owned(),
     });
     lines.push(match rules.on_reload {
-        OnReload::KeepPlan => "When these rules change, what is running keeps its time.".to_owned(),
-        OnReload::Replan => "When these rules change, they apply to what is running, too.".to_owned(),
+        OnReload::KeepPlan => "When these rules change, a running session keeps its time.".to_owned(),
+        OnReload::Replan => "When these rules change, they also apply to a running session.".to_owned(),
     });
     if rules.on_shutdown == OnShutdown::EndSessions {
-        lines.push("When Shepherd is stopped, what is running ends first.".to_owned());
+        lines.push("When Shepherd stops, it stops the running session first.".to_owned());
     }
     lines
 }
 
-fn describe_exception(exception: &DateException) -> String {
+fn describe_exception(exception: &DateException, policy: &Policy) -> String {
+    let is_plural = exception.entries.as_ref().is_some_and(|entries| entries.len() > 1);
+    let (is, has) = if is_plural { ("are", "have") } else { ("is", "has") };
     let rule = match &exception.rule {
-        DayRule::Closed => "closed".to_owned(),
-        DayRule::Open => "open all day".to_owned(),
+        DayRule::Closed => format!("{is} closed"),
+        DayRule::Open => format!("{is} open all day"),
         DayRule::Windows(windows) => {
             let windows: Vec<String> = windows.iter().map(|(from, to)| format_hours(*from, *to)).collect();
-            format!("open {}", windows.join(" and "))
+            format!("{is} open {}", windows.join(" and "))
         }
-        DayRule::AsOn(day) => format!("as on a {}", day_name(*day)),
+        DayRule::AsOn(day) => format!("{has} the hours of a {}", day_name(*day)),
     };
     let what = match &exception.entries {
         None => "everything".to_owned(),
-        Some(entries) => join_words(&entries.iter().map(shepherd_util::EntryId::as_str).collect::<Vec<_>>()),
+        Some(entries) => join_words(&entries.iter().map(|id| entry_label(policy, id)).collect::<Vec<_>>()),
     };
     let label = if exception.label.is_empty() { String::new() } else { format!(" ({})", exception.label) };
     format!("{}{label}: {what} {rule}.", format_day_range(exception.from, exception.to))
 }
 
-fn describe_entry(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
+/// Returns the label of an entry, or its id if the policy does not have the entry.
+fn entry_label<'p>(policy: &'p Policy, entry_id: &'p EntryId) -> &'p str {
+    policy.entry(entry_id).map_or(entry_id.as_str(), |entry| &entry.label)
+}
+
+fn describe_entry(entry: &PolicyEntry, policy: &Policy) -> Vec<String> {
+    let rules = policy.rules();
     let mut lines = Vec::new();
     if let Some(disabled) = &entry.disabled {
         let reason = disabled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -106,8 +114,11 @@ fn describe_entry(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
         AvailabilityPolicy::Always => lines.push("At any time.".to_owned()),
         AvailabilityPolicy::Windows(windows) => lines.extend(windows.iter().map(|window| {
             let modes: Vec<&str> = window.modes.iter().flatten().map(String::as_str).collect();
-            let modes =
-                if modes.is_empty() { String::new() } else { format!(", if it is {}", modes.join(" or ")) };
+            let modes = if modes.is_empty() {
+                String::new()
+            } else {
+                format!(", in the mode {}", modes.join(" or "))
+            };
             format!("{} {}{modes}.", format_days(window.days), format_hours(window.start, window.end))
         })),
     }
@@ -116,20 +127,20 @@ fn describe_entry(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
         lines.push(format!(
             "Only after {} of {} on the same day.",
             HumanDuration(unlock.at_least),
-            unlock.entry_id
+            entry_label(policy, &unlock.entry_id)
         ));
     }
     if let Some(earning) = &entry.earns {
         let label = rules.budgets.get(&earning.budget).map_or("", |budget| &budget.label);
         let (each, earned) = (HumanDuration(earning.for_each), HumanDuration(earning.earned));
         let ceiling = HumanDuration(earning.ceiling);
-        lines.push(format!("{each} of it earn {earned} for {label}, at most {ceiling} a day."));
+        lines.push(format!("Every {each} of use earn {earned} for {label}, at most {ceiling} a day."));
     }
     let warnings = entry.warnings.warnings().iter();
-    let moments: Vec<String> =
+    let times: Vec<String> =
         warnings.map(|warning| formatting::format_short_duration(warning.before)).collect();
-    if !moments.is_empty() {
-        lines.push(format!("Warns {} before the end.", join_words(&moments)));
+    if !times.is_empty() {
+        lines.push(format!("Warnings {} before the end.", join_words(&times)));
     }
     lines.extend(enforcement::describe_run(&entry.run));
     lines
@@ -138,23 +149,24 @@ fn describe_entry(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
 fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     let limits = &entry.limits;
     let mut lines = vec![match limits.max_run {
-        Some(longest) => format!("At most {} at a time.", HumanDuration(longest)),
-        None => "As long as one likes at a time.".to_owned(),
+        Some(longest) => format!("At most {} per run.", HumanDuration(longest)),
+        None => "No limit for a single run.".to_owned(),
     }];
     let mut quotas = describe_quota(&limits.daily_quota);
     quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", HumanDuration(amount))));
     if entry.cost == TimeCost::Free {
-        lines.push("Costs nothing.".to_owned());
+        lines.push("Its time is free.".to_owned());
     } else if !quotas.is_empty() {
-        lines.push(format!("At most {}.", quotas.join("; ")));
+        lines.push(format!("Time allowed: {}.", quotas.join("; ")));
     }
     let label = |id| rules.budgets.get(id).map(|budget| budget.label.as_str());
     let budgets: Vec<&str> = entry.budgets.iter().filter_map(label).collect();
     if !budgets.is_empty() {
-        lines.push(format!("Its time is taken from {}.", join_words(&budgets)));
+        let noun = if budgets.len() == 1 { "budget" } else { "budgets" };
+        lines.push(format!("Uses the {noun} {}.", join_words(&budgets)));
     }
     if !limits.cooldown_after_run.is_zero() {
-        lines.push(format!("Then a pause of {}.", HumanDuration(limits.cooldown_after_run)));
+        lines.push(format!("Pause of {} after each run.", HumanDuration(limits.cooldown_after_run)));
     }
     lines
 }

@@ -7,50 +7,49 @@ use clap::Parser;
 use shepherd_ipc::{AccountsReadError, SystemAccounts};
 use shepherd_util::{EnvironmentVariables, PathError, ShepherdPaths};
 
-/// Decides what may run, when and for how long, and ends it when time is up.
+/// Decide what may run on this computer, when and for how long, and stop it when time is up
 #[derive(Clone, Debug, Default, Parser)]
 #[command(
     name = "shepherdd",
     version,
-    after_help = "Without options it uses /etc/shepherd, /var/lib/shepherd and /run/shepherd as root, and the XDG\nfolders \
+    after_help = "Without options, shepherdd uses /etc/shepherd, /var/lib/shepherd and /run/shepherd as root, and the XDG\nfolders \
                   as an ordinary user. SHEPHERD_POLICY, SHEPHERD_DATA and SHEPHERD_SOCKET override them.\n\
                   SHEPHERD_LOG sets what is logged to standard error (default: info), and SHEPHERD_LOG_FORMAT=json\n\
                   logs JSON.\n\n\
-                  Signals: SIGHUP reads the policy again, SIGTERM and SIGINT end the daemon in order.\n\n\
-                  Exit codes: 0 ended in order, 2 the command line is wrong, 3 something outside failed.\n\n\
+                  Signals: SIGHUP reads the policy again, SIGTERM and SIGINT stop the daemon.\n\n\
+                  Exit codes: 0 stopped on request, 2 mistake in the command line, 3 failure elsewhere.\n\n\
                   Examples:\n  shepherdd\n  shepherdd --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n  \
                   shepherdd --socket-group family --socket-mode 660"
 )]
 pub struct DaemonOptions {
-    /// The policy file.
+    /// Policy file
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// The folder for database, audit log and session logs.
+    /// Folder for the database, the audit log and the session logs
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// The socket for front ends and the command line.
+    /// Socket for front ends and the command line
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Lets what names no account run as root, if the daemon is root: for trying things out, since nothing can hold
-    /// such a program.
+    /// Run entries without an account as root; only for trying things out, because time limits can't be enforced
     #[arg(long)]
     pub allow_root: bool,
-    /// Who may knock at the socket, in octal. Who is let in and may do what, the policy decides.
+    /// File mode of the socket, in octal; the policy decides who may do what
     #[arg(long, value_name = "MODE", value_parser = octal)]
     pub socket_mode: Option<u32>,
-    /// The group of the socket, by name or number.
+    /// Group of the socket, by name or number
     #[arg(long, value_name = "GROUP")]
     pub socket_group: Option<String>,
 }
 
-/// Who may knock at the socket.
+/// File mode and group of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketAccess {
     pub(crate) mode: u32,
     pub(crate) group: Option<u32>,
 }
 
-/// Anybody may knock: who is let in, the credentials of the kernel and the policy decide.
+/// Lets every user connect. The daemon checks the credentials from the kernel against the policy.
 const DEFAULT_SOCKET_MODE: u32 = 0o666;
 
 /// Why the daemon does not know where its things are.

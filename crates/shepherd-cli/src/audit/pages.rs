@@ -1,14 +1,14 @@
-//! The log in pages, over the socket.
+//! Reads the log from the daemon in pages.
 
 use shepherd_api::{AuditRecord, Command, CommandReply};
 
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 
-/// Lines that are asked for at once. The daemon may give fewer.
+/// Records requested at once. The daemon may send fewer.
 const PAGE_SIZE: u32 = 500;
 
-/// The page after this number, from the beginning if there is none; `None` at the end of the log.
+/// Reads the page after a sequence number, or the first page without one. Returns `None` at the end of the log.
 pub(super) fn page_after(
     daemon: &mut DaemonConnection<'_>,
     after: Option<u64>,
@@ -17,8 +17,8 @@ pub(super) fn page_after(
     Ok(if records.is_empty() { None } else { Some(records) })
 }
 
-/// The last lines. The protocol reads forwards, so the end is looked for first: a log of a million lines takes some
-/// forty short questions.
+/// Reads the last records. The protocol only reads forwards, so the end is found first by a search: about forty short
+/// requests for a log of a million records.
 pub(super) fn last_records(
     daemon: &mut DaemonConnection<'_>,
     count: u32,
@@ -40,14 +40,14 @@ pub(super) fn last_records(
     Ok(records)
 }
 
-/// The greatest number that has a line, given one that has.
+/// Returns the greatest sequence number in the log, given one that exists.
 fn find_last_sequence<E>(first: u64, mut more_after: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     let (mut has, mut step) = (first, 1_u64);
     while more_after(has.saturating_add(step - 1))? {
         has = has.saturating_add(step);
         step = step.saturating_mul(2);
     }
-    // A line is at `has`, none is at `beyond`.
+    // There is a record at `has` and none at `beyond`.
     let mut beyond = has.saturating_add(step);
     while beyond - has > 1 {
         let middle = has + (beyond - has) / 2;
@@ -76,15 +76,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_found_wherever_it_is_and_in_few_questions() {
+    fn the_end_is_found_with_few_requests() {
         for last in (1..200).chain([1_000_000, u64::from(u32::MAX)]) {
-            let mut asked = 0;
+            let mut requests = 0;
             let found = find_last_sequence::<()>(1, |after| {
-                asked += 1;
+                requests += 1;
                 Ok(after < last)
             });
             assert_eq!(found, Ok(last));
-            assert!(asked < 80, "{last}: {asked}");
+            assert!(requests < 80, "{last}: {requests}");
         }
         assert_eq!(find_last_sequence::<()>(7, |after| Ok(after < 9)), Ok(9));
     }

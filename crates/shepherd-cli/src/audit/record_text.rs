@@ -1,4 +1,4 @@
-//! One record of the log in a line.
+//! Formats records of the log as lines for people and for spreadsheets.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,52 +6,48 @@ use shepherd_api::{AuditKind, AuditRecord, GrantView, StopMode};
 
 use crate::context::DisplaySettings;
 use crate::humanize;
-use crate::output::{TextTone, paint};
+use crate::output::{TextTone, paint, paint_optional};
 use crate::text::escape_unsafe;
 
 pub(super) const CSV_HEADER: &str = "sequence,at,actor,event,details\r\n";
 
-/// For people: number, time, who, what.
-pub(super) fn format_line(record: &AuditRecord, look: &DisplaySettings) -> String {
-    let at = record.line.at.to_zoned(look.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
-    let (tone, told) = describe_event(&record.line.what, look);
+/// Formats a record for people: number, time, actor and event.
+pub(super) fn format_line(record: &AuditRecord, display: &DisplaySettings) -> String {
+    let at = record.line.at.to_zoned(display.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
+    let (tone, text) = describe_event(&record.line.what, display);
     let head = format!("{:>6}  {at}  {}", record.sequence, escape_unsafe(&record.line.actor));
-    format!("{}  {}", paint(TextTone::Faint, &head), paint_optional(tone, &escape_unsafe(&told)))
+    format!("{}  {}", paint(TextTone::Faint, &head), paint_optional(tone, &escape_unsafe(&text)))
 }
 
-fn paint_optional(tone: Option<TextTone>, text: &str) -> String {
-    tone.map_or_else(|| text.to_owned(), |tone| paint(tone, text))
-}
-
-fn describe_event(what: &AuditKind, look: &DisplaySettings) -> (Option<TextTone>, String) {
+fn describe_event(what: &AuditKind, display: &DisplaySettings) -> (Option<TextTone>, String) {
     match what {
         AuditKind::LaunchApproved { entry_id, profile, max_run, .. } => {
-            let most =
-                max_run.map_or("without end".to_owned(), |most| format!("for {}", humanize::duration(most)));
+            let most = max_run
+                .map_or("no time limit".to_owned(), |most| format!("up to {}", humanize::duration(most)));
             (Some(TextTone::Good), format!("launch of {entry_id} for {profile} approved, {most}"))
         }
         AuditKind::LaunchDenied { entry_id, profile, reasons } => {
             let codes: Vec<&str> = reasons.iter().map(shepherd_api::ReasonCode::code).collect();
             (Some(TextTone::Bad), format!("launch of {entry_id} for {profile} denied: {}", codes.join(", ")))
         }
-        AuditKind::SessionStarted { session_id } => (None, format!("{} runs", short(session_id.as_str()))),
+        AuditKind::SessionStarted { session_id } => (None, format!("{} started", short(session_id.as_str()))),
         AuditKind::WarningGiven { session_id, threshold_secs } => {
-            let warned = format!("{} warned {threshold_secs} s before the end", short(session_id.as_str()));
+            let warned = format!("{}: warning {threshold_secs} s before the end", short(session_id.as_str()));
             (Some(TextTone::Warn), warned)
         }
         AuditKind::DeadlineChanged { session_id, remaining } => {
-            let left =
-                remaining.map_or("no end".to_owned(), |left| format!("{} left", humanize::duration(left)));
-            (None, format!("{} has {left} now", short(session_id.as_str())))
+            let left = remaining
+                .map_or("no time limit".to_owned(), |left| format!("{} left", humanize::duration(left)));
+            (None, format!("{} now has {left}", short(session_id.as_str())))
         }
         AuditKind::StopRequested { session_id, by, mode } => {
             let how = match mode {
-                StopMode::Graceful => "asked to end",
-                StopMode::Force => "to be ended at once",
+                StopMode::Graceful => "asked to stop",
+                StopMode::Force => "to be killed at once",
             };
             (
                 Some(TextTone::Warn),
-                format!("{} {how}, by {}", short(session_id.as_str()), humanize::requester(*by)),
+                format!("{} {how} by {}", short(session_id.as_str()), humanize::requester(*by)),
             )
         }
         AuditKind::SessionEnded { session_id, end, charged } => {
@@ -67,10 +63,10 @@ fn describe_event(what: &AuditKind, look: &DisplaySettings) -> (Option<TextTone>
         }
         AuditKind::Granted { grant_id, grant } => (
             Some(TextTone::Good),
-            format!("{} given{}", short(grant_id.as_str()), describe_grant(grant, look)),
+            format!("{} granted{}", short(grant_id.as_str()), describe_grant(grant, display)),
         ),
         AuditKind::GrantRevoked { grant_id } => {
-            (Some(TextTone::Warn), format!("{} taken back", short(grant_id.as_str())))
+            (Some(TextTone::Warn), format!("{} revoked", short(grant_id.as_str())))
         }
         AuditKind::TimeRequested { request_id, entry_id, profile, amount } => {
             let wants = format!("{} of {entry_id}", humanize::duration(*amount));
@@ -82,25 +78,27 @@ fn describe_event(what: &AuditKind, look: &DisplaySettings) -> (Option<TextTone>
         AuditKind::CommandRefused { command, reason } => {
             (Some(TextTone::Bad), format!("command {command} refused: {reason}"))
         }
-        AuditKind::PolicyRejected { faults } => {
-            (Some(TextTone::Bad), format!("policy rejected, {} faults", faults.len()))
-        }
+        AuditKind::PolicyRejected { faults } => (
+            Some(TextTone::Bad),
+            format!("policy rejected, {}", humanize::count(faults.len(), "fault", "faults")),
+        ),
         AuditKind::PolicyLoaded { entry_count, .. } => {
-            (None, format!("policy loaded, {entry_count} entries"))
+            (None, format!("policy loaded, {}", humanize::count(*entry_count, "entry", "entries")))
         }
         AuditKind::Note { text } => (None, text.clone()),
         other => (None, describe_fields(other)),
     }
 }
 
-/// What a grant gives, as far as this program understands the record.
-fn describe_grant(grant: &Value, look: &DisplaySettings) -> String {
+/// Describes a grant, or returns nothing if this version can't read the record.
+fn describe_grant(grant: &Value, display: &DisplaySettings) -> String {
     let Ok(grant) = GrantView::deserialize(grant) else { return String::new() };
-    let whom = grant.profile.as_ref().map_or("everybody", |profile| profile.as_str());
-    format!(" to {whom}, for {}: {}", humanize::scope(&grant.scope), humanize::gift(&grant.gift, look))
+    let profile = grant.profile.as_ref().map_or("everybody", |profile| profile.as_str());
+    let (scope, gift) = (humanize::scope(&grant.scope, display), humanize::gift(&grant.gift, display));
+    format!(" to {profile}, for {scope}: {gift}")
 }
 
-/// The rest in its own words: the event's name and what it carries.
+/// Describes any other event by its name and its fields.
 fn describe_fields(what: &AuditKind) -> String {
     let (event, details) = split_event_name(what);
     let fields = details.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
@@ -117,14 +115,15 @@ fn describe_fields(what: &AuditKind) -> String {
     }
 }
 
-/// The event's name, and everything else.
+/// Splits an event into its name and its other fields.
 fn split_event_name(what: &AuditKind) -> (String, Value) {
     let mut details = serde_json::to_value(what).unwrap_or_default();
     let event = details.as_object_mut().and_then(|fields| fields.remove("event"));
     (event.and_then(|event| event.as_str().map(str::to_owned)).unwrap_or_default(), details)
 }
 
-/// For spreadsheets. The details begin with a brace, so that no cell of a child's is taken for a formula.
+/// Formats a record for spreadsheets. The details start with a brace, so that a spreadsheet never takes a child's text
+/// for a formula.
 pub(super) fn format_csv(record: &AuditRecord) -> String {
     let (event, details) = split_event_name(&record.line.what);
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
@@ -151,9 +150,8 @@ mod tests {
     }
 
     #[test]
-    fn every_line_says_who_and_what() {
-        let look =
-            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
+    fn every_line_shows_actor_and_event() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
         let session_id = SessionId::from_random(0x1a2b_3c4d << 96);
         let records = [
             AuditKind::DaemonStarted { recovered: None },
@@ -169,14 +167,14 @@ mod tests {
             AuditKind::Note { text: "\x1b[2J".to_owned() },
         ];
         let lines: Vec<String> =
-            (1..).zip(records).map(|(number, what)| format_line(&record(number, what), &look)).collect();
+            (1..).zip(records).map(|(number, what)| format_line(&record(number, what), &display)).collect();
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines.join("\n")).to_string(), @r"
         1  2026-11-16 10:00:00  uid 1000  daemon started
         2  2026-11-16 10:00:00  uid 1000  launch of racing for anna denied: not-for-profile, disabled
-        3  2026-11-16 10:00:00  uid 1000  session-1a2b3c4d ended: time was up; charged 20 seconds
+        3  2026-11-16 10:00:00  uid 1000  session-1a2b3c4d ended: time is up; charged 20 seconds
         4  2026-11-16 10:00:00  uid 1000  zone changed: zone Europe/Berlin
-        5  2026-11-16 10:00:00  uid 1000  grant-00000000 taken back
-        6  2026-11-16 10:00:00  uid 1000  grant-00000000 given
+        5  2026-11-16 10:00:00  uid 1000  grant-00000000 revoked
+        6  2026-11-16 10:00:00  uid 1000  grant-00000000 granted
         7  2026-11-16 10:00:00  uid 1000  \u{1b}[2J
         ");
     }

@@ -1,4 +1,4 @@
-//! A daemon of one's own in a private folder, which ends with us.
+//! The temporary daemon of the demonstration. It runs in a private folder and stops with the demonstration.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 use crate::error::ShepherdCliError;
 use crate::policy::STARTER_POLICY;
 
-/// How long a daemon may take to come up. It takes milliseconds, on a busy machine more.
+/// Longest time for the daemon to start. Usually it takes milliseconds, on a busy machine more.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long it may take to go: it ends what runs first, and the starter policy gives two seconds of grace.
+/// Longest time for the daemon to stop. It stops its programs first, with the two seconds of grace in the starter policy.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often something is looked at that can't be waited for.
+/// Interval between two checks of a condition that sends no event.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) struct DemoDaemon {
@@ -36,14 +36,15 @@ impl DemoDaemon {
         let folder = private_folder()?;
         let policy = folder.path().join("policy.toml");
         std::fs::write(&policy, STARTER_POLICY).map_err(ShepherdCliError::file(&policy))?;
-        let said = tempfile::tempfile().map_err(ShepherdCliError::io("make a temporary file"))?;
-        // What the daemon would leave behind becomes ours, so that we see it.
+        let log = tempfile::tempfile().map_err(ShepherdCliError::io("make a temporary file"))?;
+        // Orphans of the daemon become children of this process, so that leftovers can be detected.
         set_child_subreaper(Some(getpid()))
-            .map_err(|error| ShepherdCliError::io("watch for what is left")(error.into()))?;
-        let program = std::env::current_exe().map_err(ShepherdCliError::io("find our own program"))?;
+            .map_err(|error| ShepherdCliError::io("watch for leftover processes")(error.into()))?;
+        let program =
+            std::env::current_exe().map_err(ShepherdCliError::io("find this program's own file"))?;
         let daemon = Command::new(program)
             .arg("up")
-            // Where nobody but root is, our own harmless programs may be root's.
+            // Root may be the only user here, and the programs of the starter policy are harmless.
             .arg("--allow-root")
             .args(["--end-with".into(), getpid().as_raw_nonzero().to_string()])
             .args(["--remove".as_ref(), folder.path()])
@@ -52,19 +53,18 @@ impl DemoDaemon {
             .args(["--socket".into(), socket_path(&folder)])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(said.try_clone().map_err(ShepherdCliError::io("keep what the daemon says"))?)
+            .stderr(log.try_clone().map_err(ShepherdCliError::io("keep the daemon's log"))?)
             .spawn()
             .map_err(ShepherdCliError::io("start the daemon"))?;
-        let mut household = Self { folder, daemon, log: said, ended: false };
-        household.wait_until_up()?;
-        Ok(household)
+        let mut demo = Self { folder, daemon, log, ended: false };
+        demo.wait_until_up()?;
+        Ok(demo)
     }
 
     pub(super) fn client_options(&self) -> ClientOptions {
         ClientOptions::new(socket_path(&self.folder), "shepherd demo")
     }
 
-    /// Where the audit log is.
     pub(super) fn audit_log(&self) -> PathBuf {
         self.folder.path().join("data").join("audit.log")
     }
@@ -73,10 +73,10 @@ impl DemoDaemon {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let Err(error) = BlockingClient::connect(&self.client_options()) else { return Ok(()) };
-            let ended = self.daemon.try_wait().map_err(ShepherdCliError::io("look after the daemon"))?;
+            let ended = self.daemon.try_wait().map_err(ShepherdCliError::io("check the daemon"))?;
             if ended.is_some() {
                 self.ended = true;
-                return Err(ShepherdCliError::DaemonEnded { said: self.read_log() });
+                return Err(ShepherdCliError::DaemonEnded { log: self.read_log() });
             }
             if Instant::now() > deadline {
                 return Err(error.into());
@@ -86,32 +86,32 @@ impl DemoDaemon {
     }
 
     fn read_log(&mut self) -> String {
-        let mut said = String::new();
-        let read = self.log.rewind().and_then(|()| self.log.read_to_string(&mut said));
-        read.map(|_| crate::text::escape_unsafe_lines(said.trim_end())).unwrap_or_default()
+        let mut text = String::new();
+        let read = self.log.rewind().and_then(|()| self.log.read_to_string(&mut text));
+        read.map(|_| crate::text::escape_unsafe_lines(text.trim_end())).unwrap_or_default()
     }
 
-    /// Ends the daemon in order, and looks whether anything is left. Says how long it took.
+    /// Stops the daemon and checks that none of its processes is left. Returns the time this took.
     pub(super) fn stop_and_check(mut self) -> Result<Duration, ShepherdCliError> {
         let began = Instant::now();
-        let in_order = self.terminate();
-        if !in_order {
+        let stopped_in_time = self.terminate();
+        if !stopped_in_time {
             return Err(ShepherdCliError::DemoCheckFailed(
-                "the daemon did not end in time, and was killed".to_owned(),
+                "the daemon did not stop in time and was killed".to_owned(),
             ));
         }
         match check_leftovers() {
             LeftoverProcesses::Nothing => Ok(began.elapsed()),
             LeftoverProcesses::Something => Err(ShepherdCliError::DemoCheckFailed(
-                "something that the daemon started is still there".to_owned(),
+                "a program that the daemon started is still running".to_owned(),
             )),
         }
     }
 
-    /// Whether it went when it was asked to.
+    /// Asks the daemon to stop, and kills it after a timeout. Returns true if the daemon stopped in time.
     fn terminate(&mut self) -> bool {
         self.ended = true;
-        // It is our child and not waited for, so that its number is nobody else's.
+        // The daemon is an unreaped child of this process, so its pid can't belong to another process.
         let _ = kill_process(Pid::from_child(&self.daemon), Signal::TERM);
         let deadline = Instant::now() + STOP_TIMEOUT;
         while Instant::now() < deadline {
@@ -140,7 +140,7 @@ enum LeftoverProcesses {
     Something,
 }
 
-/// Whether any process that the daemon started outlived it: they would be our children now.
+/// Checks whether a process of the daemon outlived it. Such a process would be a child of this process now.
 fn check_leftovers() -> LeftoverProcesses {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -151,7 +151,7 @@ fn check_leftovers() -> LeftoverProcesses {
     }
 }
 
-/// Where a socket still has a path that the kernel can bind.
+/// Creates the private folder in a place where the socket's path is short enough for the kernel.
 fn private_folder() -> Result<TempDir, ShepherdCliError> {
     let builder = || {
         let mut builder = tempfile::Builder::new();
@@ -175,7 +175,7 @@ mod tests {
     use crate::demo::text_demo::{OBEDIENT, STUBBORN};
 
     #[test]
-    fn the_starter_policy_has_what_the_story_tells_of_and_ends_it_with_the_daemon() {
+    fn the_starter_policy_has_the_entries_of_the_demonstration_and_stops_them_with_the_daemon() {
         let loaded = shepherd_config::load_bytes("starter.toml", STARTER_POLICY.as_bytes()).unwrap();
         let ids: Vec<&str> = loaded.policy.entries().iter().map(|entry| entry.entry_id.as_str()).collect();
         assert!(ids.contains(&OBEDIENT) && ids.contains(&STUBBORN), "{ids:?}");

@@ -3,8 +3,9 @@ use shepherd_api::{Millis, ReasonCode, RuleView};
 
 use super::*;
 
-fn look(width: usize) -> DisplaySettings {
-    DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width }
+fn display(width: usize) -> DisplaySettings {
+    DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, width)
+        .with_labels(EntryLabels::from_entries(&[entry("counting", "Counting")]))
 }
 
 fn entry(id: &str, label: &str) -> EntryView {
@@ -52,33 +53,33 @@ fn plain(lines: &[String]) -> String {
 
 #[test]
 fn a_list_fits_80_columns() {
-    let shown = plain(&list_lines(&sample(), &look(80)));
+    let shown = plain(&list_lines(&sample(), &display(80)));
     insta::assert_snapshot!(shown, @r"
-       Entry                              Id       How it stands
+       Entry                              Id       Status
     ✓  Maths                              tuxmath  up to 45 minutes
-    ✗  Racing                             racing   Not at this time. It opens Sat
-                                                   10:00. (and one more reason)
-    ✗  A label that is much too long to…  dessert  First 10 seconds of `counting`: 4
-                                                   seconds done today.
-    ✓  数学の音楽                         radio    without end
+    ✗  Racing                             racing   Not allowed at this time. Opens
+                                                   Sat 10:00. (and 1 more reason)
+    ✗  A label that is much too long to…  dessert  Do 10 seconds of Counting first
+                                                   (4 seconds so far).
+    ✓  数学の音楽                         radio    no time limit
     ");
     assert!(shown.lines().all(|line| crate::text::width(line) <= 80));
 }
 
 #[test]
 fn a_list_uses_120_columns() {
-    insta::assert_snapshot!(plain(&list_lines(&sample(), &look(120))), @r"
-       Entry                                                  Id       How it stands
+    insta::assert_snapshot!(plain(&list_lines(&sample(), &display(120))), @r"
+       Entry                                                  Id       Status
     ✓  Maths                                                  tuxmath  up to 45 minutes
-    ✗  Racing                                                 racing   Not at this time. It opens Sat 10:00. (and one more
-                                                                       reason)
-    ✗  A label that is much too long to be shown in full on…  dessert  First 10 seconds of `counting`: 4 seconds done today.
-    ✓  数学の音楽                                             radio    without end
+    ✗  Racing                                                 racing   Not allowed at this time. Opens Sat 10:00. (and 1
+                                                                       more reason)
+    ✗  A label that is much too long to be shown in full on…  dessert  Do 10 seconds of Counting first (4 seconds so far).
+    ✓  数学の音楽                                             radio    no time limit
     ");
 }
 
 #[test]
-fn why_tells_every_rule_and_what_it_looked_at() {
+fn why_shows_every_rule_with_its_facts_and_result() {
     let closed = sample().remove(1);
     let rule = |rule: &str, looked_at: &str, outcome| RuleView {
         rule: rule.to_owned(),
@@ -89,30 +90,31 @@ fn why_tells_every_rule_and_what_it_looked_at() {
         at: "2026-11-16T10:00:00Z".parse().unwrap(),
         profile: "anna".parse().unwrap(),
         rules: vec![
-            rule("disabled", "not switched off", RuleOutcomeView::Passes),
+            rule("disabled", "not disabled", RuleOutcomeView::Passes),
             rule(
                 "outside-hours",
-                "open Sat and Sun 10:00 to 12:00, and on the days that the calendar names besides",
+                "outside its hours, mode school (the policy's time zone is America/Argentina/Buenos_Aires)",
                 RuleOutcomeView::Refuses { reason: closed.reasons[0].clone() },
             ),
-            rule("max-run", "30 minutes in one go", RuleOutcomeView::Limits { at_most: Millis(1_800_000) }),
+            rule("max-run", "longest single run", RuleOutcomeView::Limits { at_most: Millis(1_800_000) }),
             rule(
                 "window",
-                "the window closes",
+                // A reader in the policy's zone does not see the remark about it.
+                &format!("inside its hours{}", RuleView::policy_zone_remark("UTC")),
                 RuleOutcomeView::LimitsUntil { until: "2026-11-16T12:00:00Z".parse().unwrap() },
             ),
         ],
         entry: closed,
     };
-    insta::assert_snapshot!(plain(&why_lines(&why, &look(80))), @r"
-    ✗ Racing for anna, Mon 2026-11-16 10:00: no, next Sat 10:00
-      ✓ disabled       not switched off
-      ✗ outside-hours  open Sat and Sun 10:00 to 12:00, and on the days that the
-                       calendar names besides
-                       → Not at this time. It opens Sat 10:00.
-      ≤ max-run        30 minutes in one go
-                       → at most 30 minutes
-      ≤ window         the window closes
-                       → until 12:00
+    insta::assert_snapshot!(plain(&why_lines(&why, &display(80))), @r"
+    ✗ Racing for anna on Mon 2026-11-16 10:00 (UTC): not available until Sat 10:00
+      ✓ not disabled
+      ✗ outside its hours, mode school (the policy's time zone is
+        America/Argentina/Buenos_Aires)
+        → Not allowed at this time. Opens Sat 10:00.
+      ≤ longest single run
+        → at most 30 minutes
+      ≤ inside its hours
+        → until 12:00
     ");
 }

@@ -1,4 +1,4 @@
-//! Draws the picture. It fits any terminal: what has no room is left out, the countdown last.
+//! Draws the live view in a terminal of any size. Parts that do not fit are left out, the countdown last.
 
 mod popup;
 mod styles;
@@ -11,7 +11,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
 use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
 
-use crate::context::DisplaySettings;
 use crate::entries::{describe_availability, entry_mark, is_running};
 use crate::humanize;
 use crate::output::TextTone;
@@ -20,23 +19,24 @@ use crate::text::{escape_unsafe, pad_or_truncate, truncate};
 use crate::watch::model::{LiveViewConnection, LiveViewModel};
 use styles::style;
 
-/// From this width on, what happens is beside the entries instead of below them.
+/// From this width on, events are drawn beside the entries instead of below them.
 const WIDE_LAYOUT_WIDTH: u16 = 110;
 
-/// Below this height only the session is shown.
+/// Below this height only the session is drawn.
 const FULL_LAYOUT_HEIGHT: u16 = 9;
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timestamp) {
     let area = frame.area();
-    model.display = DisplaySettings { now, width: usize::from(area.width), ..model.display.clone() };
-    let picture = model.state_at(now);
+    model.display.now = now;
+    model.display.width = usize::from(area.width);
+    let state = model.state_at(now);
     if area.height < FULL_LAYOUT_HEIGHT {
-        let lines = session_lines(model, picture.as_ref(), area.width);
+        let lines = session_lines(model, state.as_ref(), area.width);
         frame.render_widget(Paragraph::new(lines), area);
     } else {
         let [top, middle, bottom] =
             Layout::vertical([Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)]).areas(area);
-        draw_session(frame, model, picture.as_ref(), top);
+        draw_session(frame, model, state.as_ref(), top);
         let (entries, events) = split_area(middle, model.entries.len());
         draw_entries(frame, model, entries);
         draw_events(frame, model, events);
@@ -45,7 +45,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
     popup::draw(frame, model, area);
 }
 
-/// The room for the entries and for what happens.
+/// Splits the area between entries and events.
 fn split_area(area: Rect, entries: usize) -> (Rect, Rect) {
     if area.width >= WIDE_LAYOUT_WIDTH {
         let [left, right] = Layout::horizontal([Constraint::Percentage(60), Constraint::Fill(1)]).areas(area);
@@ -61,26 +61,25 @@ fn split_area(area: Rect, entries: usize) -> (Rect, Rect) {
 fn draw_session(
     frame: &mut Frame<'_>,
     model: &LiveViewModel,
-    picture: Option<&DaemonStateSnapshot>,
+    state: Option<&DaemonStateSnapshot>,
     area: Rect,
 ) {
-    let mode =
-        picture.map(|picture| truncate(&escape_unsafe(&picture.mode), 20)).filter(|mode| !mode.is_empty());
+    let mode = state.map(|state| truncate(&escape_unsafe(&state.mode), 20)).filter(|mode| !mode.is_empty());
     let mode = mode.map_or(String::new(), |mode| format!(" mode {mode} "));
-    let whose = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
+    let profile = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
     let block = Block::bordered()
-        .title(Span::styled(format!(" Shepherd {whose}"), style(TextTone::Strong)))
+        .title(Span::styled(format!(" Shepherd {profile}"), style(TextTone::Strong)))
         .title(Line::from(mode).right_aligned())
         .border_style(style(TextTone::Faint));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let lines = session_lines(model, picture, inner.width);
+    let lines = session_lines(model, state, inner.width);
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
 fn session_lines(
     model: &LiveViewModel,
-    picture: Option<&DaemonStateSnapshot>,
+    state: Option<&DaemonStateSnapshot>,
     width: u16,
 ) -> Vec<Line<'static>> {
     let width = usize::from(width);
@@ -90,7 +89,7 @@ fn session_lines(
             lines.push(styled_line(TextTone::Bad, &truncate(&format!("Not connected: {why}"), width)));
             lines.push(styled_line(
                 TextTone::Faint,
-                &truncate("Trying again. What is shown below may be old.", width),
+                &truncate("Trying to reconnect. The rest of this view may be out of date.", width),
             ));
             return lines;
         }
@@ -100,19 +99,21 @@ fn session_lines(
         }
         LiveViewConnection::Connected => {}
     }
-    let Some(picture) = picture else { return lines };
-    match &picture.session {
-        None if picture.clock_trusted => {
+    let Some(state) = state else { return lines };
+    match &state.session {
+        None if state.clock_trusted => {
             lines.push(Line::from("Nothing is running."));
             lines.push(styled_line(TextTone::Faint, &truncate("Choose an entry and press Enter.", width)));
         }
         None => {
-            let told = "The clock went back: nothing is launched until it is right.";
-            lines.push(styled_line(TextTone::Bad, &truncate(told, width)));
+            let problem = "The clock was set back, so nothing can be launched.";
+            let help = "A parent can set the clock or run `shepherd clock confirm`.";
+            lines.push(styled_line(TextTone::Bad, &truncate(problem, width)));
+            lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
         }
         Some(session) => {
             lines.push(session_line(session, width));
-            lines.extend(countdown_line(session, picture.at, width));
+            lines.extend(countdown_line(session, state.at, width));
             if let Some((tone, warning)) = &model.warning {
                 lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
             }
@@ -134,9 +135,9 @@ fn session_line(session: &SessionView, width: usize) -> Line<'static> {
 
 fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option<Line<'static>> {
     if session.phase == SessionPhase::Expiring {
-        return Some(styled_line(TextTone::Warn, "being ended …"));
+        return Some(styled_line(TextTone::Warn, "stopping …"));
     }
-    let Some(remaining) = session.remaining else { return Some(Line::from("without end")) };
+    let Some(remaining) = session.remaining else { return Some(Line::from("no time limit")) };
     let Millis(left) = remaining;
     let share = remaining_fraction(session, remaining, now);
     let colour = match share {
@@ -171,7 +172,7 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
             let (tone, mark) = entry_mark(entry);
             let bright = entry.enabled || is_running(entry);
             let label_style = style(if bright { TextTone::Strong } else { TextTone::Faint });
-            let told = truncate(
+            let status = truncate(
                 &describe_availability(entry, &model.display),
                 width.saturating_sub(label_width + 2),
             );
@@ -179,7 +180,7 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
                 Span::styled(format!("{mark} "), style(tone)),
                 Span::styled(pad_or_truncate(&escape_unsafe(&entry.label), label_width), label_style),
                 Span::raw("  "),
-                Span::raw(told),
+                Span::raw(status),
             ]))
         })
         .collect();
@@ -191,17 +192,17 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     frame.render_stateful_widget(list, area, &mut state);
 }
 
-/// The newest at the bottom, as in a conversation.
+/// Draws the events with the newest at the bottom.
 fn draw_events(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
-    let block = Block::bordered().title(" What happens ").border_style(style(TextTone::Faint));
+    let block = Block::bordered().title(" Events ").border_style(style(TextTone::Faint));
     let inner = block.inner(area);
     let mut lines: Vec<Line<'_>> = Vec::new();
-    for told in &model.event_lines {
-        let at = told.at.to_zoned(model.display.zone.clone()).strftime("%H:%M:%S ").to_string();
-        let parts = crate::text::wrap(&told.text, usize::from(inner.width).saturating_sub(11));
+    for event in &model.event_lines {
+        let at = event.at.to_zoned(model.display.zone.clone()).strftime("%H:%M:%S ").to_string();
+        let parts = crate::text::wrap(&event.text, usize::from(inner.width).saturating_sub(11));
         for (number, part) in parts.into_iter().enumerate() {
             lines.push(if number == 0 {
-                let mark = Span::styled(told.mark, style(told.tone));
+                let mark = Span::styled(event.mark, style(event.tone));
                 Line::from(vec![
                     Span::styled(at.clone(), style(TextTone::Faint)),
                     mark,
@@ -219,8 +220,8 @@ fn draw_events(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
 
 fn draw_footer(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let line = match &model.notice {
-        Some((tone, told)) if !told.is_empty() => {
-            styled_line(*tone, &truncate(told, usize::from(area.width)))
+        Some((tone, notice)) if !notice.is_empty() => {
+            styled_line(*tone, &truncate(notice, usize::from(area.width)))
         }
         _ => styled_line(
             TextTone::Faint,

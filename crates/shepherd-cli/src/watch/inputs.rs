@@ -1,4 +1,4 @@
-//! The threads that bring what the live view reacts to, and the one that asks on its behalf.
+//! Threads of the live view: three send it inputs, and one sends its requests to the daemon.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,7 +7,7 @@ use std::thread;
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
 use shepherd_api::{
     AdminPin, ClientState, Command, CommandReply, EntryView, ErrorCode, Event, ExplanationView, Note,
-    RequiredRefresh, StopMode,
+    ReasonCode, RequiredRefresh, StopMode,
 };
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, WatchUpdate};
 use shepherd_util::{EntryId, ErrorChain, ProfileId};
@@ -21,14 +21,14 @@ use crate::watch::LiveViewOptions;
 
 pub(super) type LiveViewRequestSender = Sender<LiveViewRequest>;
 
-/// What the live view reacts to.
+/// An input of the live view's event loop.
 pub(super) enum LiveViewInput {
     Key(KeyEvent),
     Resized,
-    /// There will be no more keys.
+    /// The terminal sends no more keys.
     InputClosed,
     Signal(i32),
-    /// Everything anew.
+    /// A complete state, after connecting or after missed events.
     Resynced {
         state: Box<ClientState>,
         missed: u64,
@@ -44,7 +44,7 @@ pub(super) enum LiveViewInput {
     ReplyReceived(LiveViewReply),
 }
 
-/// What the live view wants of the daemon.
+/// A request of the live view to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LiveViewRequest {
     Entries,
@@ -55,64 +55,67 @@ pub(super) enum LiveViewRequest {
         minutes: u32,
     },
     Why(EntryId),
-    /// As an administrator, this once.
+    /// The request with the administrator's PIN, which is valid for this request only.
     WithPin {
         pin: AdminPin,
         request: Box<LiveViewRequest>,
     },
-    /// The connection is of no use any more.
+    /// Drop the connection, because the daemon is gone.
     Disconnect,
 }
 
 pub(super) enum LiveViewReply {
     Entries(Vec<EntryView>),
-    /// They could not be had.
     EntriesFailed(String),
     Why(Box<ExplanationView>),
-    /// Only an administrator may do that.
     PinRequired {
         request: LiveViewRequest,
         message: String,
     },
+    /// The policy denies the launch, for this first reason.
+    Denied(ReasonCode),
     Notice(TextTone, String),
 }
 
-pub(super) fn start(sight: &LiveViewOptions) -> io::Result<(Receiver<LiveViewInput>, LiveViewRequestSender)> {
-    let (feed, feeds) = channel();
-    let (asker, wishes) = channel();
+/// Starts the threads. Returns the receiver of inputs and the sender of requests.
+pub(super) fn start(
+    settings: &LiveViewOptions,
+) -> io::Result<(Receiver<LiveViewInput>, LiveViewRequestSender)> {
+    let (sender, inputs) = channel();
+    let (request_sender, requests) = channel();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let for_signals = feed.clone();
+    let for_signals = sender.clone();
     thread::spawn(move || {
         signals.forever().try_for_each(|signal| for_signals.send(LiveViewInput::Signal(signal)))
     });
-    let for_keys = feed.clone();
+    let for_keys = sender.clone();
     thread::spawn(move || read_keys(&for_keys));
-    let (for_events, options) = (feed.clone(), sight.options.clone());
+    let (for_events, options) = (sender.clone(), settings.options.clone());
     thread::spawn(move || forward_events(DaemonWatcher::new(options), &for_events));
-    let (options, profile) = (sight.options.clone(), sight.profile.clone());
-    thread::spawn(move || LiveViewRequestWorker { options, profile, client: None }.run(&wishes, &feed));
-    Ok((feeds, asker))
+    let (options, profile) = (settings.options.clone(), settings.profile.clone());
+    thread::spawn(move || LiveViewRequestWorker { options, profile, client: None }.run(&requests, &sender));
+    Ok((inputs, request_sender))
 }
 
-fn read_keys(feed: &Sender<LiveViewInput>) {
+fn read_keys(sender: &Sender<LiveViewInput>) {
     loop {
-        let brought = match event::read() {
+        let input = match event::read() {
             Ok(Input::Key(key)) => LiveViewInput::Key(key),
             Ok(Input::Resize(..)) => LiveViewInput::Resized,
             Ok(_) => continue,
             Err(_) => LiveViewInput::InputClosed,
         };
-        let last = matches!(brought, LiveViewInput::InputClosed);
-        if feed.send(brought).is_err() || last {
+        let last = matches!(input, LiveViewInput::InputClosed);
+        if sender.send(input).is_err() || last {
             return;
         }
     }
 }
 
-fn forward_events(mut watch: DaemonWatcher, feed: &Sender<LiveViewInput>) {
+fn forward_events(mut watch: DaemonWatcher, sender: &Sender<LiveViewInput>) {
     while let Some(update) = watch.next() {
         let state = watch.state().cloned().map(Box::new);
-        let brought = match (update, state) {
+        let input = match (update, state) {
             (WatchUpdate::Resynced { missed }, Some(state)) => LiveViewInput::Resynced { state, missed },
             (WatchUpdate::Event { event, refresh }, Some(state)) => {
                 LiveViewInput::EventReceived { state, event: Box::new(event), refresh }
@@ -122,13 +125,13 @@ fn forward_events(mut watch: DaemonWatcher, feed: &Sender<LiveViewInput>) {
             }
             (WatchUpdate::Resynced { .. } | WatchUpdate::Event { .. }, None) => continue,
         };
-        if feed.send(brought).is_err() {
+        if sender.send(input).is_err() {
             return;
         }
     }
 }
 
-/// Asks one thing after the other, so that the view never waits.
+/// Sends requests to the daemon one after the other, so that the event loop never waits.
 struct LiveViewRequestWorker {
     options: ClientOptions,
     profile: Option<ProfileId>,
@@ -136,22 +139,22 @@ struct LiveViewRequestWorker {
 }
 
 impl LiveViewRequestWorker {
-    fn run(mut self, wishes: &Receiver<LiveViewRequest>, feed: &Sender<LiveViewInput>) {
-        while let Ok(wish) = wishes.recv() {
-            if wish == LiveViewRequest::Disconnect {
+    fn run(mut self, requests: &Receiver<LiveViewRequest>, sender: &Sender<LiveViewInput>) {
+        while let Ok(request) = requests.recv() {
+            if request == LiveViewRequest::Disconnect {
                 self.client = None;
                 continue;
             }
-            if feed.send(LiveViewInput::ReplyReceived(self.execute(&wish))).is_err() {
+            if sender.send(LiveViewInput::ReplyReceived(self.execute(&request))).is_err() {
                 return;
             }
         }
     }
 
-    fn execute(&mut self, wish: &LiveViewRequest) -> LiveViewReply {
+    fn execute(&mut self, request: &LiveViewRequest) -> LiveViewReply {
         let profile = self.profile.clone();
-        let command = match wish.clone() {
-            LiveViewRequest::WithPin { pin, request: wish } => return self.execute_with_pin(pin, *wish),
+        let command = match request.clone() {
+            LiveViewRequest::WithPin { pin, request } => return self.execute_with_pin(pin, *request),
             LiveViewRequest::Entries | LiveViewRequest::Disconnect => {
                 Command::ListEntries { at_time: None, profile }
             }
@@ -166,32 +169,33 @@ impl LiveViewRequestWorker {
             Ok(CommandReply::Entries { entries, .. }) => LiveViewReply::Entries(entries),
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
             Ok(CommandReply::Request { .. }) => {
-                LiveViewReply::Notice(TextTone::Good, "Your parents were asked.".to_owned())
+                LiveViewReply::Notice(TextTone::Good, "The request was sent to your parents.".to_owned())
             }
-            // What comes of the others is told by events.
+            // The result of other commands arrives as an event.
             Ok(_) => LiveViewReply::Notice(TextTone::Faint, String::new()),
-            Err(refused) if *wish == LiveViewRequest::Entries => {
+            Err(refused) if *request == LiveViewRequest::Entries => {
                 LiveViewReply::EntriesFailed(refused.message)
             }
-            Err(LiveViewRequestFailure { message: told, needs_pin: true }) => {
-                LiveViewReply::PinRequired { request: wish.clone(), message: told }
+            Err(LiveViewRequestFailure { message, needs_pin: true, .. }) => {
+                LiveViewReply::PinRequired { request: request.clone(), message }
             }
+            Err(LiveViewRequestFailure { denied_by: Some(reason), .. }) => LiveViewReply::Denied(reason),
             Err(refused) => LiveViewReply::Notice(TextTone::Bad, refused.message),
         }
     }
 
-    fn execute_with_pin(&mut self, pin: AdminPin, wish: LiveViewRequest) -> LiveViewReply {
-        let answer =
+    fn execute_with_pin(&mut self, pin: AdminPin, request: LiveViewRequest) -> LiveViewReply {
+        let reply =
             match self.connect_if_needed().and_then(|client| pin_recipient::check_pin_recipient(client)) {
                 Err(failure) => LiveViewReply::Notice(TextTone::Bad, ErrorChain(&failure).to_string()),
                 Ok(()) => match self.call(Command::Authenticate { pin }) {
-                    Ok(_) => self.execute(&wish),
-                    Err(refused) => LiveViewReply::PinRequired { request: wish, message: refused.message },
+                    Ok(_) => self.execute(&request),
+                    Err(refused) => LiveViewReply::PinRequired { request, message: refused.message },
                 },
             };
-        // Whoever comes to this screen next is no administrator.
+        // The connection has the administrator's role now. It is dropped, because a child may use the screen next.
         self.client = None;
-        answer
+        reply
     }
 
     fn connect_if_needed(&mut self) -> Result<&mut BlockingClient, ShepherdCliError> {
@@ -203,13 +207,14 @@ impl LiveViewRequestWorker {
     }
 
     fn call(&mut self, command: Command) -> Result<CommandReply, LiveViewRequestFailure> {
-        let failed = |told: String| LiveViewRequestFailure { message: told, needs_pin: false };
+        let failed = |message| LiveViewRequestFailure { message, needs_pin: false, denied_by: None };
         let client = self.connect_if_needed().map_err(|error| failed(ErrorChain(&error).to_string()))?;
         match client.call(command) {
             Ok(reply) => Ok(reply),
             Err(CallError::Refused(error)) => {
-                let for_administrators = error.code == ErrorCode::PinRequired;
-                Err(LiveViewRequestFailure { message: error.sentence, needs_pin: for_administrators })
+                let needs_pin = error.code == ErrorCode::PinRequired;
+                let denied_by = error.reasons.into_iter().next();
+                Err(LiveViewRequestFailure { message: error.sentence, needs_pin, denied_by })
             }
             Err(error) => {
                 self.client = None;
@@ -219,10 +224,11 @@ impl LiveViewRequestWorker {
     }
 }
 
-/// Why something was not done.
 struct LiveViewRequestFailure {
     message: String,
     needs_pin: bool,
+    /// The first reason of a denied launch.
+    denied_by: Option<ReasonCode>,
 }
 
 #[cfg(test)]

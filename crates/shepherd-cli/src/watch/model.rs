@@ -1,4 +1,4 @@
-//! The picture that the live view shows, and what keys and events do to it. Nothing here touches the terminal.
+//! The state of the live view, and its changes by keys, events and replies. This module does not touch the terminal.
 
 mod keys;
 
@@ -12,17 +12,18 @@ use shepherd_api::{
 };
 use shepherd_util::{EntryId, ProfileId};
 
-use crate::context::DisplaySettings;
+use crate::context::{DisplaySettings, EntryLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
+use crate::humanize;
 use crate::output::TextTone;
 use crate::text::escape_unsafe;
 use crate::watch::LiveViewExit;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 
-/// Lines of what happened that are kept: more than any screen shows.
+/// Event lines that are kept, more than any terminal shows.
 const MAX_EVENT_LINES: usize = 200;
 
-/// Minutes that are proposed when time is asked for.
+/// Minutes proposed in a new request for time.
 const DEFAULT_REQUEST_MINUTES: &str = "15";
 
 pub(super) struct LiveViewModel {
@@ -33,23 +34,19 @@ pub(super) struct LiveViewModel {
     pub(super) entries: Vec<EntryView>,
     pub(super) selected: usize,
     pub(super) event_lines: VecDeque<EventLine>,
-    /// The last warning of the session that runs.
+    /// The last warning of the running session.
     pub(super) warning: Option<(TextTone, String)>,
-    /// What came of the last key, until the next.
+    /// The result of the last key, shown until the next key.
     pub(super) notice: Option<(TextTone, String)>,
     pub(super) popup: Option<LiveViewPopup>,
     event_formatter: EventFormatter,
     entries_refresh: EntriesRefresh,
 }
 
-/// Whether what is shown is true.
 pub(super) enum LiveViewConnection {
-    /// Not yet.
     Connecting,
     Connected,
-    Disconnected {
-        why: String,
-    },
+    Disconnected { why: String },
 }
 
 pub(super) enum LiveViewPopup {
@@ -59,16 +56,16 @@ pub(super) enum LiveViewPopup {
     Pin { request: LiveViewRequest, message: String, typed: String },
 }
 
-/// Whether the entries are being asked for, so that many events make few questions.
+/// The state of the entry list's refresh, so that many events lead to few requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntriesRefresh {
     Idle,
     Pending,
-    /// And something happened since.
+    /// A reply is pending and already out of date.
     PendingAgain,
 }
 
-/// What the view has to do next.
+/// The consequence of an input for the event loop.
 pub(super) enum LiveViewAction {
     Nothing,
     Send(Vec<LiveViewRequest>),
@@ -76,12 +73,12 @@ pub(super) enum LiveViewAction {
 }
 
 impl LiveViewModel {
-    pub(super) fn new(look: DisplaySettings, profile: Option<ProfileId>, greeting: Vec<String>) -> Self {
-        let at = look.now;
+    pub(super) fn new(display: DisplaySettings, profile: Option<ProfileId>, greeting: Vec<String>) -> Self {
+        let at = display.now;
         let greeting =
             greeting.into_iter().map(|text| EventLine { at, tone: TextTone::Strong, mark: "·", text });
         Self {
-            display: look,
+            display,
             profile,
             connection: LiveViewConnection::Connecting,
             state: None,
@@ -96,12 +93,12 @@ impl LiveViewModel {
         }
     }
 
-    /// The state at a moment, what remains counted down.
+    /// Returns the daemon's state at a time, with the remaining time counted down.
     pub(super) fn state_at(&self, now: Timestamp) -> Option<DaemonStateSnapshot> {
         self.state.as_ref().map(|state| state.snapshot_at(now))
     }
 
-    /// When the countdown shows another second; `None` while there is none to show.
+    /// Returns the time until the countdown changes, or `None` if no countdown is shown.
     pub(super) fn next_tick(&self, now: Timestamp) -> Option<Duration> {
         if !matches!(self.connection, LiveViewConnection::Connected) {
             return None;
@@ -109,12 +106,12 @@ impl LiveViewModel {
         let session = self.state_at(now)?.session?;
         let left = session.remaining?.0;
         let counts = left > 0 && session.phase != SessionPhase::Expiring;
-        // What is shown is rounded up: it changes when the full second is reached.
+        // The countdown is rounded up, so it changes when a full second is reached.
         counts.then(|| Duration::from_millis(if left.is_multiple_of(1000) { 1 } else { left % 1000 }))
     }
 
-    pub(super) fn handle_input(&mut self, feed: LiveViewInput) -> LiveViewAction {
-        match feed {
+    pub(super) fn handle_input(&mut self, input: LiveViewInput) -> LiveViewAction {
+        match input {
             LiveViewInput::Key(key) => return self.handle_key(key),
             LiveViewInput::Resized => {}
             LiveViewInput::InputClosed => return LiveViewAction::Exit(LiveViewExit::Quit),
@@ -128,7 +125,14 @@ impl LiveViewModel {
                         Timestamp::now(),
                         TextTone::Faint,
                         "…",
-                        format!("{missed} events were left out"),
+                        format!(
+                            "{} left out",
+                            humanize::count(
+                                usize::try_from(missed).unwrap_or(usize::MAX),
+                                "event was",
+                                "events were"
+                            )
+                        ),
                     );
                 }
                 self.connection = LiveViewConnection::Connected;
@@ -145,13 +149,13 @@ impl LiveViewModel {
             }
             LiveViewInput::Disconnected { why } => {
                 if matches!(self.connection, LiveViewConnection::Connected) {
-                    self.push_line(Timestamp::now(), TextTone::Bad, "✗", "not connected any more".to_owned());
+                    self.push_line(Timestamp::now(), TextTone::Bad, "✗", "connection lost".to_owned());
                 }
                 self.connection = LiveViewConnection::Disconnected { why: escape_unsafe(&why) };
                 self.entries_refresh = EntriesRefresh::Idle;
                 return LiveViewAction::Send(vec![LiveViewRequest::Disconnect]);
             }
-            LiveViewInput::ReplyReceived(answer) => return self.handle_reply(answer),
+            LiveViewInput::ReplyReceived(reply) => return self.handle_reply(reply),
         }
         LiveViewAction::Nothing
     }
@@ -167,31 +171,39 @@ impl LiveViewModel {
             | EventKind::StateChanged { .. } => self.warning = None,
             _ => {}
         }
-        if let Some(told) = self.event_formatter.format_event(event, &self.display) {
-            self.push_event_line(told);
+        if let Some(line) = self.event_formatter.format_event(event, &self.display) {
+            self.push_event_line(line);
         }
     }
 
-    fn handle_reply(&mut self, answer: LiveViewReply) -> LiveViewAction {
-        match answer {
+    fn handle_reply(&mut self, reply: LiveViewReply) -> LiveViewAction {
+        match reply {
             LiveViewReply::Entries(entries) => {
+                self.display.labels = EntryLabels::from_entries(&entries);
+                // An entry of another profile may be running.
+                if let Some(session) = self.state_at(self.display.now).and_then(|state| state.session) {
+                    self.display.labels.insert(session.entry_id, session.label);
+                }
                 self.entries = entries;
                 self.selected = self.selected.min(self.entries.len().saturating_sub(1));
                 return self.entries_received();
             }
-            LiveViewReply::EntriesFailed(told) => {
-                self.notice = Some((TextTone::Bad, escape_unsafe(&told)));
+            LiveViewReply::EntriesFailed(message) => {
+                self.notice = Some((TextTone::Bad, escape_unsafe(&message)));
                 return self.entries_received();
             }
-            LiveViewReply::PinRequired { request: wish, message: told } => {
+            LiveViewReply::PinRequired { request, message } => {
                 self.popup = Some(LiveViewPopup::Pin {
-                    request: wish,
-                    message: escape_unsafe(&told),
+                    request,
+                    message: escape_unsafe(&message),
                     typed: String::new(),
                 });
             }
             LiveViewReply::Why(why) => self.popup = Some(LiveViewPopup::Why { why, scroll: 0 }),
-            LiveViewReply::Notice(tone, told) => self.notice = Some((tone, escape_unsafe(&told))),
+            LiveViewReply::Denied(reason) => {
+                self.notice = Some((TextTone::Bad, humanize::reason(&reason, &self.display)));
+            }
+            LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_unsafe(&message))),
         }
         LiveViewAction::Nothing
     }
@@ -217,11 +229,11 @@ impl LiveViewModel {
         self.push_event_line(EventLine { at, tone, mark, text });
     }
 
-    fn push_event_line(&mut self, told: EventLine) {
+    fn push_event_line(&mut self, line: EventLine) {
         if self.event_lines.len() >= MAX_EVENT_LINES {
             self.event_lines.pop_front();
         }
-        self.event_lines.push_back(told);
+        self.event_lines.push_back(line);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Every command against a real daemon.
+//! Every command, run against a real daemon.
 
 use std::io::{BufRead, BufReader};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{CliTestDaemon, command, text, wait_until};
 
-/// Entries that do nothing but wait, and one that never opens.
+/// Entries that only wait, one whose program is missing, and one that is switched off.
 const POLICY: &str = r#"
 config_version = 1
 on_shutdown = "end-sessions"
@@ -58,12 +58,12 @@ fn is_session_running(daemon: &CliTestDaemon) -> bool {
 fn a_session_from_launch_to_stop() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["status"]).contains("Nothing is running."));
-    assert!(daemon.run_text(&["launch", "racing"]).contains("Racing is starting, for at most 10 minutes"));
+    assert!(daemon.run_text(&["launch", "racing"]).contains("Racing is starting, for up to 10 minutes"));
     wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
     assert!(daemon.run_text(&["status"]).contains("Racing · running · anna"));
     let second = daemon.run(&["launch", "blink"]);
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second.stderr).contains("`racing` is running."));
+    assert!(text(&second.stderr).contains("Racing is running. Only one entry can run at a time."));
     let extended = daemon.json(&["extend", "5m"]);
     assert_eq!(extended["type"], "extended");
     assert!(extended["session"]["remaining"].as_u64().unwrap() > 14 * 60 * 1000);
@@ -73,12 +73,12 @@ fn a_session_from_launch_to_stop() {
 }
 
 #[test]
-fn launch_waits_until_it_has_ended_and_says_how() {
+fn launch_waits_for_the_end_and_shows_the_reason() {
     let daemon = CliTestDaemon::start(Some(POLICY));
-    let told = daemon.run_text(&["launch", "blink", "--wait"]);
+    let shown = daemon.run_text(&["launch", "blink", "--wait"]);
     assert!(
-        told.contains("▶ Blink runs") && told.contains("■ Blink has ended: it ended by itself\n"),
-        "{told}"
+        shown.contains("▶ Blink is running") && shown.contains("■ Blink has ended: the program exited\n"),
+        "{shown}"
     );
     let events = text(&daemon.run(&["launch", "blink", "--wait", "--output", "json"]).stdout);
     let kinds: Vec<String> = events
@@ -89,17 +89,17 @@ fn launch_waits_until_it_has_ended_and_says_how() {
     assert_eq!(kinds.last().map(String::as_str), Some("session_ended"), "{events}");
     let failed = daemon.run(&["launch", "missing", "--wait"]);
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stdout));
-    assert!(text(&failed.stderr).contains("it could not be started: "), "{}", text(&failed.stderr));
+    assert!(text(&failed.stderr).contains("could not start the program: "), "{}", text(&failed.stderr));
 }
 
 #[test]
-fn what_could_be_launched_and_why_not() {
+fn list_why_and_week_show_availability() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let listed = daemon.run_text(&["list"]);
     assert!(listed.contains("✓  Racing        racing   up to 10 minutes"), "{listed}");
     assert!(listed.contains("✗  Switched off  off      Switched off: broken"), "{listed}");
     assert_eq!(daemon.json(&["list"])["entries"][3]["reasons"][0]["code"], "disabled");
-    assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For anna, Sat "));
+    assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For anna on Sat "));
     let why = daemon.run_text(&["why", "off", "--at", "tomorrow 9:00"]);
     assert!(why.contains("→ Switched off: broken"), "{why}");
     assert_eq!(daemon.json(&["why", "racing"])["why"]["entry"]["enabled"], true);
@@ -113,23 +113,23 @@ fn what_could_be_launched_and_why_not() {
 }
 
 #[test]
-fn grants_and_requests_have_a_life() {
+fn grants_and_requests_are_created_listed_and_answered() {
     // S2.7.
     let daemon = CliTestDaemon::start(Some(POLICY));
     let given =
         daemon.run_text(&["grant", "30m", "--entry", "racing", "--for", "anna", "--why", "tidied up"]);
-    assert!(given.contains("racing for anna: 30 minutes more"), "{given}");
+    assert!(given.contains("Racing for anna: 30 minutes more"), "{given}");
     let opened = daemon.json(&["grant", "--open-until", "23:59", "--entry", "racing"]);
     assert_eq!(opened["grant"]["gift"]["type"], "open_until");
     let listed = daemon.run_text(&["grants"]);
     assert!(listed.contains("tidied up") && listed.lines().count() == 3, "{listed}");
     let id = opened["grant"]["grant_id"].as_str().unwrap();
-    assert!(daemon.run_text(&["revoke", &id[..14]]).contains("was taken back"));
+    assert!(daemon.run_text(&["revoke", &id[..14]]).contains("Revoked grant-"));
     assert_eq!(daemon.run(&["revoke", "grant-0000nosuch"]).status.code(), Some(1));
 
-    assert!(daemon.run_text(&["requests"]).contains("Nobody has asked"));
-    let asked = daemon.json(&["request", "racing", "15m", "--note", "nearly done"]);
-    let id = asked["request"]["request_id"].as_str().unwrap().trim_start_matches("request-").to_owned();
+    assert!(daemon.run_text(&["requests"]).contains("There are no requests."));
+    let requested = daemon.json(&["request", "racing", "15m", "--note", "nearly done"]);
+    let id = requested["request"]["request_id"].as_str().unwrap().trim_start_matches("request-").to_owned();
     assert!(daemon.run_text(&["requests"]).contains("nearly done"));
     let decided = daemon.json(&["decide", &id[..12], "yes", "--minutes", "10"]);
     assert_eq!(decided["grant"]["gift"]["amount"], 600_000);
@@ -140,13 +140,13 @@ fn grants_and_requests_have_a_life() {
 }
 
 #[test]
-fn the_household_and_its_policy() {
+fn mode_clock_and_policy_can_be_changed() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["mode", "holiday"]).contains("The mode is holiday."));
     assert_eq!(daemon.json(&["mode"])["mode"], "holiday");
     daemon.run_text(&["mode", "auto"]);
     assert_eq!(daemon.run(&["mode", "nosuch"]).status.code(), Some(1));
-    assert!(daemon.run_text(&["clock", "confirm"]).contains("From now on it is "));
+    assert!(daemon.run_text(&["clock", "confirm"]).contains("The clock is confirmed: it is "));
     assert!(daemon.run_text(&["reload"]).contains("4 entries"));
     assert!(daemon.run_text(&["policy", "show"]).contains("Racing (racing)"));
     let file = daemon.path("new.toml");
@@ -157,7 +157,7 @@ fn the_household_and_its_policy() {
     let refused = daemon.run(&["policy", "set", file.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stdout).contains(":1:"), "{}", text(&refused.stdout));
-    assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"), "the old one stays");
+    assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"), "the old policy stays");
 }
 
 #[test]
@@ -165,20 +165,20 @@ fn health_metrics_usage_and_doctor() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["health"]).contains("is ready"));
     assert_eq!(daemon.json(&["health"])["health"]["ready"], true);
-    // S6.2: the daemon's own word for what holds its programs.
+    // S6.2: the containment that the daemon itself reports.
     let containment = ward_process::probe().strongest();
     assert_eq!(daemon.json(&["health"])["health"]["containment"], containment.code());
     assert_eq!(daemon.json(&["doctor"])["daemon"]["health"]["containment"], containment.code());
-    let held = format!("its programs are held by a {containment}");
-    assert!(daemon.run_text(&["health"]).contains(&held));
-    assert!(daemon.run_text(&["doctor"]).contains(&held));
+    let contained = format!("its programs are contained by a {containment}");
+    assert!(daemon.run_text(&["health"]).contains(&contained));
+    assert!(daemon.run_text(&["doctor"]).contains(&contained));
     assert!(daemon.run_text(&["metrics"]).contains("# TYPE "));
     assert!(daemon.run_text(&["doctor"]).contains("you are an administrator"));
     assert_eq!(daemon.json(&["doctor"])["daemon"]["role"], "admin");
-    assert!(daemon.run_text(&["usage"]).contains("Nothing was used today."));
+    assert!(daemon.run_text(&["usage"]).contains("No time was used today."));
     daemon.run_text(&["launch", "blink", "--wait"]);
-    assert!(daemon.run_text(&["usage"]).contains("blink"));
-    assert!(daemon.run_text(&["usage", "--week", "--profile", "anna"]).contains("anna: blink"));
+    assert!(daemon.run_text(&["usage"]).contains("Blink"));
+    assert!(daemon.run_text(&["usage", "--week", "--profile", "anna"]).contains("anna: Blink"));
 }
 
 #[test]
@@ -206,29 +206,29 @@ fn the_log_is_listed_followed_exported_and_verified() {
     assert_eq!(daemon.run_text(&["audit", "export", "--format", "csv"]).lines().count(), numbers.len() + 1);
     let log = daemon.path("data/audit.log");
     assert!(daemon.run_text(&["audit", "verify", log.to_str().unwrap()]).contains("every link holds"));
-    // Without a name it is the log of the daemon that answers, wherever another would have its own.
+    // Without a path, the log of the running daemon is verified.
     let verified = daemon.run(&["audit", "verify"]);
     assert!(text(&verified.stdout).contains("every link holds"), "{}", text(&verified.stderr));
     assert!(text(&verified.stderr).contains(log.to_str().unwrap()));
 }
 
 #[test]
-fn a_policy_that_is_too_long_to_be_sent_is_told_what_to_do() {
+fn a_policy_too_long_to_send_is_refused_with_help() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let long = daemon.path("long.toml");
     std::fs::write(&long, format!("{POLICY}\n{}", "# a remark\n".repeat(30_000))).unwrap();
     let output = daemon.run(&["policy", "set", long.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stderr);
-    assert!(told.contains("long.toml is longer than the 262144 bytes"), "{told}");
-    assert!(told.contains("help: copy it over the daemon's own file"), "{told}");
-    // Which works.
+    let shown = text(&output.stderr);
+    assert!(shown.contains("long.toml is longer than the 262144 bytes"), "{shown}");
+    assert!(shown.contains("help: copy it over the daemon's policy file"), "{shown}");
+    // The advice works.
     std::fs::copy(&long, daemon.path("policy.toml")).unwrap();
     daemon.run_text(&["reload"]);
 }
 
 #[test]
-fn what_follows_the_log_ends_when_nobody_reads() {
+fn following_the_log_ends_when_its_output_is_closed() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let mut follow = command(&["audit", "list", "--follow", "--last", "1", "--socket"]);
     let mut follow = follow.arg(daemon.socket()).spawn().unwrap();
@@ -243,7 +243,7 @@ fn what_follows_the_log_ends_when_nobody_reads() {
 }
 
 #[test]
-fn up_writes_a_policy_if_there_is_none_and_never_over_one() {
+fn up_writes_a_missing_policy_and_never_overwrites_one() {
     let mut daemon = CliTestDaemon::start(None);
     let file = daemon.path("policy.toml");
     assert!(daemon.run_text(&["list"]).contains("twenty-seconds"));
@@ -255,13 +255,13 @@ fn up_writes_a_policy_if_there_is_none_and_never_over_one() {
 }
 
 #[test]
-fn without_a_daemon_it_says_where_it_looked_and_how_to_start_one() {
+fn without_a_daemon_the_error_names_the_socket_and_how_to_start_one() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nobody");
     let output = crate::support::run_at(&socket, &["status"]);
     assert_eq!(output.status.code(), Some(3));
-    let told = text(&output.stderr);
-    let place = format!("error: can't reach the daemon: no daemon listens at {}: ", socket.display());
-    assert!(told.starts_with(&place), "{told}");
-    assert!(told.contains("help: start it with `shepherd up`"), "{told}");
+    let shown = text(&output.stderr);
+    let place = format!("error: could not reach the daemon: no daemon listens at {}: ", socket.display());
+    assert!(shown.starts_with(&place), "{shown}");
+    assert!(shown.contains("help: start it with `shepherd up`"), "{shown}");
 }

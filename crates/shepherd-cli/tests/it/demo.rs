@@ -1,4 +1,4 @@
-//! The main command: without a terminal a story that checks itself, and nothing left whatever ends it.
+//! `shepherd demo` without a terminal: it checks its own claims and leaves nothing behind.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{command, text, wait_until};
 
-/// A demonstration whose folders can be told from others'.
+/// Starts a demonstration that keeps its files in this folder.
 fn demo(folder: &tempfile::TempDir) -> Child {
     command(&[]).env("TMPDIR", folder.path()).spawn().unwrap()
 }
@@ -21,7 +21,7 @@ fn files_left_in(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Processes with this text in their command line.
+/// Returns the command lines that contain this text.
 fn processes_with(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
@@ -30,23 +30,23 @@ fn processes_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_story_keeps_its_promises_and_leaves_nothing_behind() {
+fn the_demonstration_passes_its_checks_and_leaves_nothing_behind() {
     // S13.5.
     let folder = short_folder();
     let output = demo(&folder).wait_with_output().unwrap();
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
-    assert!(told.contains("is refused: "), "{told}");
-    assert_eq!(told.matches("not ended a moment early").count(), 2, "{told}");
-    assert!(told.contains("each with the hash of the one before: sound"), "{told}");
-    assert!(told.contains("nothing that it started is left"), "{told}");
-    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    assert!(shown.contains("is refused: "), "{shown}");
+    assert_eq!(shown.matches("not stopped early").count(), 2, "{shown}");
+    assert!(shown.contains("each with the hash of the record before: unchanged"), "{shown}");
+    assert!(shown.contains("no program it started is left"), "{shown}");
+    assert!(!shown.contains('\x1b'), "colours only on a terminal");
     assert_eq!(files_left_in(&folder), Vec::<PathBuf>::new());
     assert_eq!(processes_with(folder.path().to_str().unwrap()), Vec::<String>::new());
 }
 
 #[test]
-fn a_demonstration_that_is_killed_takes_its_daemon_with_it() {
+fn a_killed_demonstration_takes_its_daemon_with_it() {
     for signal in [Signal::KILL, Signal::TERM] {
         let folder = short_folder();
         let mut demo = demo(&folder);
@@ -63,7 +63,7 @@ fn a_demonstration_that_is_killed_takes_its_daemon_with_it() {
 }
 
 #[test]
-fn what_is_for_people_has_no_json() {
+fn interactive_commands_refuse_json_output() {
     for arguments in [&[][..], &["demo"], &["watch"], &["tour"], &["up"]] {
         let output = command(&[arguments, &["--output", "json"]].concat()).output().unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");

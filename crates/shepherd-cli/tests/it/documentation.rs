@@ -1,9 +1,9 @@
-//! What is made from the command line's own description, and what the documents say of it.
+//! Completions, manual pages and docs/cli.md match the command line.
 
 use crate::support::{command, text};
 
 #[test]
-fn completions_are_made_for_every_shell() {
+fn completions_are_generated_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = text(&command(&["completions", shell]).output().unwrap().stdout);
         assert!(script.contains("shepherd") && script.contains("revoke"), "{shell}");
@@ -23,9 +23,9 @@ fn there_is_a_manual_page_for_every_command() {
     }
 }
 
-/// Each command has an entry in docs/cli.md, and nothing is said of commands that are not there.
+/// docs/cli.md mentions every command.
 #[test]
-fn the_document_tells_of_every_command() {
+fn the_document_mentions_every_command() {
     let manifest =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let document = std::fs::read_to_string(format!("{manifest}/../../docs/cli.md")).unwrap();
@@ -39,6 +39,6 @@ fn the_document_tells_of_every_command() {
         .collect();
     assert!(names.len() > 25, "{names:?}");
     for name in names {
-        assert!(document.contains(&format!("shepherd {name}")), "docs/cli.md does not tell of `{name}`");
+        assert!(document.contains(&format!("shepherd {name}")), "docs/cli.md does not mention `{name}`");
     }
 }

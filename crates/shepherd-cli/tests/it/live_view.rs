@@ -38,7 +38,7 @@ fn watch(daemon: &CliTestDaemon, width: u16, height: u16) -> TmuxTerminal {
 }
 
 #[test]
-fn a_newcomer_launches_an_entry_is_warned_and_sees_it_end() {
+fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
     let line = program().into_string().unwrap();
     let terminal = TmuxTerminal::run(90, 26, &line);
     terminal.wait_for_text("Welcome.");
@@ -48,25 +48,25 @@ fn a_newcomer_launches_an_entry_is_warned_and_sees_it_end() {
     terminal.wait_for_text("0:18");
     terminal.press("w");
     terminal.wait_for_text("─┐");
-    terminal.wait_for_text("`twenty-seconds` is running.");
+    terminal.wait_for_text("Twenty seconds is running.");
     terminal.press("x");
     terminal.press("S");
     terminal.wait_for_text("Twenty seconds has ended: stopped by an administrator");
     terminal.press("q");
     let screen = terminal.wait_for_text("EXIT 0");
-    assert!(screen.contains("nothing that it started is left"), "{screen}");
-    assert!(!screen.contains("What happens"), "the terminal is as it was:\n{screen}");
+    assert!(screen.contains("no program it started is left"), "{screen}");
+    assert!(!screen.contains("Events ─"), "the terminal was not restored:\n{screen}");
 }
 
 #[test]
-fn warnings_and_the_end_come_by_themselves() {
+fn warnings_and_the_end_of_a_session_are_shown() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let terminal = watch(&daemon, 80, 24);
     terminal.wait_for_text("Brief");
     terminal.press("j");
     terminal.press("Enter");
     terminal.wait_for_text("! Save your game.");
-    terminal.wait_for_text("Brief has ended: time was up");
+    terminal.wait_for_text("Brief has ended: time is up");
     terminal.wait_for_text("Nothing is running.");
     terminal.press("j");
     terminal.press("Enter");
@@ -76,7 +76,7 @@ fn warnings_and_the_end_come_by_themselves() {
 }
 
 #[test]
-fn it_follows_a_daemon_that_comes_back_and_says_when_there_is_none() {
+fn the_view_reconnects_and_shows_a_lost_connection() {
     let mut daemon = CliTestDaemon::start(Some(POLICY));
     let terminal = watch(&daemon, 80, 24);
     terminal.wait_for_text("Racing 数学");
@@ -91,35 +91,35 @@ fn it_follows_a_daemon_that_comes_back_and_says_when_there_is_none() {
 }
 
 #[test]
-fn it_fits_a_terminal_that_changes_its_size() {
+fn the_view_follows_the_size_of_the_terminal() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let terminal = watch(&daemon, 120, 30);
     terminal.wait_for_text("✓ Racing 数学");
-    assert!(terminal.screen().contains("What happens"));
+    assert!(terminal.screen().contains("Events ─"));
     terminal.press("Enter");
     terminal.wait_for_text("▶ Racing 数学 · running");
     terminal.resize(30, 4);
-    terminal.wait_until_hidden("What happens");
+    terminal.wait_until_hidden("Events ─");
     terminal.wait_for_text("2:5");
     terminal.resize(8, 2);
     terminal.resize(80, 24);
-    terminal.wait_for_text("What happens");
+    terminal.wait_for_text("Events ─");
     terminal.press("?");
     terminal.wait_for_text("choose an entry");
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn a_signal_restores_the_terminal() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let terminal = watch(&daemon, 80, 24);
-    terminal.wait_for_text("What happens");
+    terminal.wait_for_text("Events ─");
     let shell = terminal.shell();
     let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     let view = Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap()).unwrap();
     kill_process(view, Signal::TERM).unwrap();
-    // 128 and the number of the signal, as of any program that a signal ended.
+    // 128 plus the number of the signal, as for any program ended by a signal.
     let screen = terminal.wait_for_text("EXIT 143");
-    assert!(!screen.contains("What happens"), "{screen}");
+    assert!(!screen.contains("Events ─"), "{screen}");
     terminal.press("echo");
     terminal.press("Space");
     terminal.wait_for_text("echo");

@@ -1,4 +1,4 @@
-//! The command line as a user or a script meets it.
+//! Tests of the `shepherd` program as users and scripts run it.
 
 #[cfg(test)]
 mod daemon_commands;

@@ -1,3 +1,5 @@
+//! Commands that need no daemon: `tour`, `doctor`, `audit verify` and `policy`.
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output};
 
@@ -28,15 +30,15 @@ fn unsigned_options() -> LedgerOptions {
 }
 
 #[test]
-fn the_tour_keeps_its_promises_and_leaves_nothing_behind() {
+fn the_tour_passes_its_checks_and_leaves_nothing_behind() {
     let tour = start(&["tour"]);
     let number = tour.id();
     let output = tour.wait_with_output().unwrap();
-    let told = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
-    assert!(told.contains("none is left"), "{told}");
-    assert!(told.contains("broken at record 2"), "{told}");
-    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    assert!(shown.contains("processes are gone"), "{shown}");
+    assert!(shown.contains("broken at record 2"), "{shown}");
+    assert!(!shown.contains('\x1b'), "colours only on a terminal");
     assert_eq!(commands_with(&format!("sleep\0{}", 600_000_000 + number)), Vec::<String>::new());
     assert_eq!(groups_with(&format!("ward-tour-{number}-")), Vec::<PathBuf>::new());
     assert_eq!(private_folders_with(&format!("ward-{number}-")), Vec::<String>::new());
@@ -49,7 +51,7 @@ fn commands_with(text: &str) -> Vec<String> {
     commands.filter(|command| command.contains(text)).collect()
 }
 
-/// Groups are made below our own; a name that is unique can be looked for everywhere.
+/// Finds control groups by a unique prefix. They are created below our own group, so all groups are searched.
 fn groups_with(prefix: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
@@ -66,7 +68,7 @@ fn groups_with(prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Temporary folders of sandboxes.
+/// Finds temporary folders of sandboxes.
 fn private_folders_with(prefix: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/tmp").unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -74,19 +76,19 @@ fn private_folders_with(prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn doctor_speaks_to_people_and_to_scripts() {
-    let told = text(&shepherd(&["doctor"]).stdout);
-    assert!(told.contains("process group:"), "{told}");
-    assert!(told.contains("filesystem:"), "{told}");
-    // S6.2: nothing is said to be in use that is only to be had.
-    assert!(told.contains(": would be used\n") && !told.contains(": in use\n"), "{told}");
+fn doctor_prints_text_and_json() {
+    let shown = text(&shepherd(&["doctor"]).stdout);
+    assert!(shown.contains("process group:"), "{shown}");
+    assert!(shown.contains("filesystem:"), "{shown}");
+    // S6.2: a containment that is only available is not reported as in use.
+    assert!(shown.contains(": would be used\n") && !shown.contains(": in use\n"), "{shown}");
     let json: Value = serde_json::from_slice(&shepherd(&["doctor", "--output", "json"]).stdout).unwrap();
     assert_eq!(json["containments"]["offers"].as_array().unwrap().len(), 4);
     assert!(json["sandbox"]["filesystem"]["state"].is_string());
 }
 
 #[test]
-fn a_sound_log_is_0_and_a_tampered_one_is_1() {
+fn verify_exits_0_for_an_unchanged_log_and_1_for_a_changed_one() {
     let folder = tempfile::tempdir().unwrap();
     let log = write_three_records(folder.path(), unsigned_options());
     let output = shepherd(&["audit", "verify", log.to_str().unwrap()]);
@@ -115,14 +117,14 @@ fn a_signed_log_needs_its_key() {
 }
 
 #[test]
-fn mistakes_are_2_and_what_is_not_there_is_3_and_says_so() {
+fn command_line_mistakes_exit_2_and_missing_files_exit_3() {
     assert_eq!(shepherd(&["adit"]).status.code(), Some(2));
     let output = shepherd(&["audit", "verify", "/nonexistent/audit.log", "--hash-field", "sequence"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let output = shepherd(&["audit", "verify", "/nonexistent/audit.log"]);
     assert_eq!(output.status.code(), Some(3));
-    let told = text(&output.stderr);
-    assert!(told.starts_with("error: could not check /nonexistent/audit.log: "), "{told}");
+    let shown = text(&output.stderr);
+    assert!(shown.starts_with("error: could not check /nonexistent/audit.log: "), "{shown}");
 }
 
 #[test]
@@ -138,12 +140,12 @@ fn policies(name: &str) -> String {
 }
 
 #[test]
-fn a_valid_policy_is_0_and_says_what_it_says() {
+fn a_valid_policy_is_checked_and_shown() {
     // S7.4.
     let output = shepherd(&["policy", "check", &policies("family.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(
-        text(&output.stdout).contains("is valid: 9 entries, 14 examples hold"),
+        text(&output.stdout).contains("is valid: 9 entries, 14 examples passed"),
         "{}",
         text(&output.stdout)
     );
@@ -155,9 +157,9 @@ fn a_valid_policy_is_0_and_says_what_it_says() {
     assert_eq!(schema, checked_in);
 }
 
-/// S7.4: valid, but not for this machine; whoever writes it should hear that before a child does.
+/// S7.4: a valid policy that does not fit this machine passes with warnings, so that a parent learns of it first.
 #[test]
-fn a_policy_that_does_not_fit_this_machine_is_0_with_warnings() {
+fn a_policy_that_does_not_fit_this_machine_passes_with_warnings() {
     const POLICY: &str = r#"
 config_version = 1
 [access]
@@ -225,7 +227,7 @@ always = true
 }
 
 #[test]
-fn what_is_there_is_not_warned_of() {
+fn the_starter_policy_has_no_warnings() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
     assert_eq!(shepherd(&["policy", "init", file.to_str().unwrap()]).status.code(), Some(0));
@@ -234,7 +236,7 @@ fn what_is_there_is_not_warned_of() {
 }
 
 #[test]
-fn a_broken_policy_is_1_with_every_fault_its_place_and_its_cure() {
+fn an_invalid_policy_exits_1_with_every_fault_and_its_help() {
     // S7.2, S7.4.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
@@ -242,10 +244,10 @@ fn a_broken_policy_is_1_with_every_fault_its_place_and_its_cure() {
     let name = file.to_str().unwrap();
     let output = shepherd(&["policy", "check", name]);
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stdout);
-    assert!(told.contains(&format!("{name}:5:")) && told.contains(&format!("{name}:7:")), "{told}");
-    assert!(told.contains("max_run") && told.contains("help: "), "{told}");
-    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    let shown = text(&output.stdout);
+    assert!(shown.contains(&format!("{name}:5:")) && shown.contains(&format!("{name}:7:")), "{shown}");
+    assert!(shown.contains("max_run") && shown.contains("help: "), "{shown}");
+    assert!(!shown.contains('\x1b'), "colours only on a terminal");
     assert!(text(&output.stderr).starts_with("error: the policy is not valid: "), "{}", text(&output.stderr));
     let json: Value =
         serde_json::from_slice(&shepherd(&["policy", "check", name, "--output", "json"]).stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Against a daemon that follows a script: what a real one says only in trouble.
+//! PIN prompts and refusals, tested against a scripted daemon, because a real one refuses only in trouble.
 
 use jiff::Timestamp;
 use shepherd_api::{
@@ -41,7 +41,7 @@ fn commands_with_pin(pin: &str) -> Vec<Command> {
 }
 
 #[test]
-fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
+fn the_pin_from_a_file_is_sent_only_when_needed() {
     // S11.3b.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pin");
@@ -50,16 +50,16 @@ fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
     let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), extended()]);
     let output = run_at(&daemon.socket(), &with_pin);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "✓ Racing has 10 minutes left now.\n");
+    assert_eq!(text(&output.stdout), "✓ Racing now has 10 minutes left.\n");
     assert_eq!(daemon.received_commands(), commands_with_pin("4711"));
 
     let daemon = FakeDaemon::with_replies(vec![extended()]);
     assert_eq!(run_at(&daemon.socket(), &with_pin).status.code(), Some(0));
-    assert_eq!(daemon.received_commands().len(), 1, "nobody asked for the PIN");
+    assert_eq!(daemon.received_commands().len(), 1, "the PIN was not needed");
 }
 
 #[test]
-fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
+fn the_pin_prompt_hides_the_pin() {
     // S11.3b.
     let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), extended()]);
     let (program, socket) = (program(), daemon.socket());
@@ -69,13 +69,13 @@ fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
     terminal.press("4711");
     terminal.press("Enter");
     let screen = terminal.wait_for_text("EXIT 0");
-    assert!(screen.contains("Racing has 10 minutes left now."), "{screen}");
+    assert!(screen.contains("Racing now has 10 minutes left."), "{screen}");
     assert!(!screen.contains("4711"), "{screen}");
     assert_eq!(daemon.received_commands(), commands_with_pin("4711"));
 }
 
 #[test]
-fn a_question_for_the_pin_that_is_interrupted_leaves_the_terminal_as_it_was() {
+fn an_interrupted_pin_prompt_restores_the_terminal() {
     let daemon = FakeDaemon::with_replies(vec![pin_required()]);
     let (program, socket) = (program(), daemon.socket());
     let asks = format!("{} extend 10m --socket {}", program.display(), socket.display());
@@ -91,7 +91,7 @@ fn a_question_for_the_pin_that_is_interrupted_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn a_refusal_that_no_pin_would_change_asks_for_none() {
+fn a_refusal_that_a_pin_can_not_change_does_not_ask_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pin");
     std::fs::write(&file, "4711\n").unwrap();
@@ -103,17 +103,17 @@ fn a_refusal_that_no_pin_would_change_asks_for_none() {
 }
 
 #[test]
-fn without_a_terminal_a_refusal_is_1_and_says_what_would_help() {
+fn without_a_terminal_a_missing_pin_exits_1_with_help() {
     let daemon = FakeDaemon::with_replies(vec![pin_required()]);
     let output = run_at(&daemon.socket(), &["extend", "10m"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = text(&output.stderr);
-    assert!(told.starts_with("error: Only an administrator may do this.\nhelp: "), "{told}");
-    assert!(told.contains("--pin-file"), "{told}");
+    let shown = text(&output.stderr);
+    assert!(shown.starts_with("error: Only an administrator may do this.\nhelp: "), "{shown}");
+    assert!(shown.contains("--pin-file"), "{shown}");
 }
 
 #[test]
-fn no_is_1_and_i_cannot_is_3() {
+fn refusals_exit_1_and_daemon_failures_exit_3() {
     let check = |error: ApiError, code: i32| {
         let daemon = FakeDaemon::with_replies(vec![Err(error.clone())]);
         let output = run_at(&daemon.socket(), &["launch", "racing", "--output", "json"]);
@@ -129,19 +129,19 @@ fn no_is_1_and_i_cannot_is_3() {
 }
 
 #[test]
-fn every_reason_is_said_and_none_can_steer_the_terminal() {
+fn every_reason_is_printed_and_escaped() {
     let reasons =
         vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: Some("broken\x1b[2J".to_owned()) }];
     let daemon = FakeDaemon::with_replies(vec![Err(ApiError::denied("No.", reasons))]);
-    let told = text(&run_at(&daemon.socket(), &["launch", "racing"]).stderr);
-    assert!(told.contains("error: Not for this profile"), "{told}");
-    assert!(told.contains("error: Switched off: broken\\u{1b}[2J\n"), "{told}");
+    let shown = text(&run_at(&daemon.socket(), &["launch", "racing"]).stderr);
+    assert!(shown.contains("error: Not available for this profile"), "{shown}");
+    assert!(shown.contains("error: Switched off: broken\\u{1b}[2J\n"), "{shown}");
 }
 
 #[test]
-fn an_answer_to_another_question_is_noticed() {
+fn an_unexpected_reply_is_an_error() {
     let daemon = FakeDaemon::with_replies(vec![Ok(CommandReply::PinChanged { set: true })]);
     let output = run_at(&daemon.socket(), &["status"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(text(&output.stderr).contains("something else than was asked for"));
+    assert!(text(&output.stderr).contains("unexpected reply from the daemon"));
 }

@@ -1,4 +1,4 @@
-//! The program, a daemon of a test's own, and a terminal to look at it.
+//! Helpers that run the program, a private daemon and a terminal.
 
 pub(crate) mod fake_daemon;
 pub(crate) mod terminal;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take on a machine that has much else to do.
+/// Longest wait for a condition, on a busy machine.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn program() -> OsString {
     std::env::var_os("NEXTEST_BIN_EXE_shepherd").unwrap_or_else(|| env!("CARGO_BIN_EXE_shepherd").into())
 }
 
-/// The program, with nothing in its environment that would lead it to another daemon.
+/// Returns a command for the program, without environment variables that could lead it to another daemon.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     for variable in ["SHEPHERD_SOCKET", "SHEPHERD_POLICY", "SHEPHERD_DATA", "COLUMNS"] {
@@ -32,23 +32,23 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Waits until something is so.
-pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+/// Waits until a condition holds.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
-    while !so() {
+    while !condition() {
         assert!(Instant::now() < deadline, "not within {WAIT_TIMEOUT:?}: {what}");
         std::thread::sleep(Duration::from_millis(30));
     }
 }
 
-/// A daemon of a test's own: `shepherd up` in a folder that goes with it.
+/// A private daemon: `shepherd up` in a temporary folder.
 pub(crate) struct CliTestDaemon {
     pub(crate) folder: TempDir,
     child: Option<Child>,
 }
 
 impl CliTestDaemon {
-    /// With this policy, or the starter policy that it writes itself.
+    /// Starts a daemon with this policy, or with the starter policy that it writes itself.
     pub(crate) fn start(policy: Option<&str>) -> Self {
         let folder = tempfile::Builder::new().prefix("sh-").tempdir_in("/tmp").unwrap();
         if let Some(policy) = policy {
@@ -60,13 +60,13 @@ impl CliTestDaemon {
     }
 
     pub(crate) fn restart(&mut self) {
-        let places = [
+        let paths = [
             ("--policy", self.path("policy.toml")),
             ("--data-dir", self.path("data")),
             ("--socket", self.socket()),
         ];
         let mut command = command(&["up", "--allow-root"]);
-        for (option, path) in &places {
+        for (option, path) in &paths {
             command.arg(option).arg(path);
         }
         let log = std::fs::File::create(self.path("log")).unwrap();
@@ -87,14 +87,14 @@ impl CliTestDaemon {
         run_at(&self.socket(), arguments)
     }
 
-    /// What it answers to a script; it must succeed.
+    /// Runs a command that must succeed, and returns its JSON output.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--output", "json"]].concat());
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    /// What it says to people; it must succeed.
+    /// Runs a command that must succeed, and returns its text output.
     pub(crate) fn run_text(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));

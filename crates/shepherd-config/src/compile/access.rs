@@ -1,4 +1,4 @@
-//! Who may do what (S11.3).
+//! Compiles the roles of accounts (S11.3).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,21 @@ use ward_diag::{ConfigFault, FaultCollector, Span, code};
 use crate::raw::RawPolicy;
 use crate::read::format_account;
 
-/// The roles. Whoever has a profile may launch without being named again: their time is counted, after all.
+/// Compiles the roles. Accounts of a profile get the shell role unless another role is set, because their time is
+/// counted.
 pub(super) fn compile_access(raw: &RawPolicy, faults: &FaultCollector) -> AccessPolicy {
     check_roles(raw, faults);
     check_profiles(raw, faults);
     let mut rules: Vec<(SystemAccount, ClientRole)> =
         raw.access.rules.iter().map(|(account, role)| (account.value.clone(), *role)).collect();
     let named: BTreeSet<SystemAccount> = rules.iter().map(|(account, _)| account.clone()).collect();
-    let of_profiles = raw.profiles.iter().flat_map(|profile| &profile.accounts);
-    let unnamed = of_profiles.filter(|account| !named.contains(&account.value));
+    let profile_accounts = raw.profiles.iter().flat_map(|profile| &profile.accounts);
+    let unnamed = profile_accounts.filter(|account| !named.contains(&account.value));
     rules.extend(unnamed.map(|account| (account.value.clone(), ClientRole::Shell)));
     AccessPolicy { rules, others: raw.access.others }
 }
 
-/// Nobody has two roles.
+/// Reports accounts with two roles.
 fn check_roles(raw: &RawPolicy, faults: &FaultCollector) {
     let mut seen: BTreeMap<&SystemAccount, Span> = BTreeMap::new();
     for (account, _) in &raw.access.rules {
@@ -31,13 +32,13 @@ fn check_roles(raw: &RawPolicy, faults: &FaultCollector) {
             faults.push(
                 ConfigFault::new(code::DUPLICATE, account.span, message)
                     .related(first, "first named here")
-                    .help("keep one: administrators may do what shells may, and shells what observers may"),
+                    .help("keep one: administrators may do everything that shells may, and shells everything that observers may"),
             );
         }
     }
 }
 
-/// Nobody plays on the time of two.
+/// Reports accounts that belong to two profiles.
 fn check_profiles(raw: &RawPolicy, faults: &FaultCollector) {
     let mut seen: BTreeMap<&SystemAccount, (usize, Span)> = BTreeMap::new();
     for (place, profile) in raw.profiles.iter().enumerate() {
@@ -45,9 +46,9 @@ fn check_profiles(raw: &RawPolicy, faults: &FaultCollector) {
             let Some((other, first)) = seen.insert(&account.value, (place, account.span)) else { continue };
             let name = format_account(&account.value);
             let (message, help) = if other == place {
-                (format!("`{name}` is named twice"), "take one of them out")
+                (format!("`{name}` is named twice"), "remove one of them")
             } else {
-                let help = "take it out of one of them, or nobody knows whose time is used";
+                let help = "remove it from one of them, because its time must be charged to one profile";
                 (format!("`{name}` can't belong to two profiles"), help)
             };
             faults.push(

@@ -1,4 +1,4 @@
-//! Modes, exceptions and windows.
+//! Compiles modes, exceptions and windows.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use shepherd_core::policy::{AvailabilityPolicy, DateException, HouseholdModes, T
 use super::names::{DefinedNames, NameKind};
 use crate::raw::{RawAvailability, RawException, RawModes, RawWindow, SpannedName};
 
-/// The modes; the first of them applies when nothing else does.
+/// Compiles the modes. The first one is the default unless the policy names another.
 pub(super) fn compile_modes(raw: &RawModes, names: &DefinedNames<'_>) -> HouseholdModes {
     names.look_up_all(NameKind::Mode, &raw.names);
     raw.default.iter().for_each(|mode| names.look_up(NameKind::Mode, mode));
@@ -20,7 +20,6 @@ pub(super) fn compile_modes(raw: &RawModes, names: &DefinedNames<'_>) -> Househo
     }
 }
 
-/// One exception.
 pub(super) fn compile_exception(raw: &RawException, names: &DefinedNames<'_>) -> Option<DateException> {
     raw.entries.iter().for_each(|entries| names.look_up_all(NameKind::Entry, entries));
     let days = raw.days?;
@@ -41,7 +40,7 @@ pub(super) fn compile_exception(raw: &RawException, names: &DefinedNames<'_>) ->
     })
 }
 
-/// When something may run; `None` if that isn't said here.
+/// Compiles windows or `always`. Returns `None` if neither is set here.
 pub(super) fn compile_availability(raw: &RawAvailability) -> Option<AvailabilityPolicy> {
     match raw {
         RawAvailability::Unspecified | RawAvailability::Unreadable => None,
@@ -62,10 +61,10 @@ fn compile_window(raw: &RawWindow) -> TimeWindow {
     }
 }
 
-/// The modes that windows name.
+/// Looks up the modes that windows name.
 pub(super) fn look_up_modes(raw: &RawAvailability, names: &DefinedNames<'_>) {
     if let RawAvailability::Windows(windows) = raw {
-        let of_windows = windows.iter().filter_map(|window| window.modes.as_ref());
-        of_windows.for_each(|modes| names.look_up_all(NameKind::Mode, modes));
+        let lists = windows.iter().filter_map(|window| window.modes.as_ref());
+        lists.for_each(|modes| names.look_up_all(NameKind::Mode, modes));
     }
 }

@@ -1,4 +1,4 @@
-//! One entry.
+//! Compiles entries and checks their settings against each other.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{calendar, limits, run};
 use crate::raw::{RawAvailability, RawDefaults, RawEntry};
 use crate::read::escape_name;
 
-/// Makes an entry of it; `None` if something it needs could not be read.
+/// Compiles an entry. Returns `None` if a required part could not be read.
 pub(super) fn compile_entry(
     raw: &RawEntry,
     defaults: &RawDefaults,
@@ -57,7 +57,7 @@ pub(super) fn compile_entry(
     })
 }
 
-/// The outer `None` is "unreadable", the inner one "everybody".
+/// Compiles the profiles of an entry. The outer `None` means unreadable, the inner one everybody.
 fn compile_profiles(raw: &RawEntry) -> Option<Option<BTreeSet<ProfileId>>> {
     let Some(names) = &raw.profiles else { return Some(None) };
     names.iter().map(|name| name.value.parse().ok()).collect::<Option<_>>().map(Some)
@@ -72,31 +72,31 @@ fn look_up_names(raw: &RawEntry, names: &DefinedNames<'_>) {
     raw.unlock.iter().for_each(|unlock| names.look_up(NameKind::Entry, &unlock.entry));
 }
 
-/// Silence about the hours is not "always".
+/// Reports an entry without hours. Missing hours do not mean "always".
 fn check_availability(raw: &RawEntry, defaults: &RawDefaults, names: &DefinedNames<'_>) {
     calendar::look_up_modes(&raw.availability, names);
-    let unsaid = |said: &RawAvailability| matches!(said, RawAvailability::Unspecified);
-    if unsaid(&raw.availability) && unsaid(&defaults.availability) && !names.is_incomplete() {
-        let who = raw
+    let is_missing = |availability: &RawAvailability| matches!(availability, RawAvailability::Unspecified);
+    if is_missing(&raw.availability) && is_missing(&defaults.availability) && !names.is_incomplete() {
+        let subject = raw
             .id
             .as_ref()
             .map_or("this entry".to_owned(), |id| format!("entry `{}`", escape_name(&id.value)));
         names.faults.push(
-            ConfigFault::new(code::MISSING_KEY, raw.span, format!("{who} does not say when it may run")).help(
+            ConfigFault::new(code::MISSING_KEY, raw.span, format!("{subject} does not say when it may run")).help(
                 "add `windows = [{ days = \"all\", from = \"15:00\", to = \"18:00\" }]`, or `always = true`",
             ),
         );
     }
 }
 
-/// Rules about cost that work against each other.
+/// Reports settings about cost that contradict each other.
 fn check_costs(raw: &RawEntry, names: &DefinedNames<'_>) {
     let free = raw.cost.filter(|cost| cost.value == TimeCost::Free);
     if let (Some(cost), Some(budget)) = (free, raw.budgets.first()) {
         names.faults.push(
-            ConfigFault::new(code::INVALID, budget.span, "an entry that costs nothing draws on no budget")
-                .related(cost.span, "it costs nothing")
-                .help("take `budgets` out, or `cost = \"free\"`"),
+            ConfigFault::new(code::INVALID, budget.span, "a free entry uses no budget")
+                .related(cost.span, "free because of this")
+                .help("remove `budgets`, or `cost = \"free\"`"),
         );
     }
     if let Some(cost) = free {
@@ -105,26 +105,26 @@ fn check_costs(raw: &RawEntry, names: &DefinedNames<'_>) {
     let Some(earns) = &raw.earns else { return };
     if let Some(own) = raw.budgets.iter().find(|budget| budget.value == earns.budget.value) {
         let message =
-            format!("this entry draws on the budget `{}` and fills it, too", escape_name(&own.value));
+            format!("this entry uses the budget `{}` and earns time for it", escape_name(&own.value));
         names.faults.push(
             ConfigFault::new(code::INVALID, earns.budget.span, message)
-                .related(own.span, "it draws on it here")
-                .help("let it earn for another budget, or take this one out of `budgets`"),
+                .related(own.span, "used here")
+                .help("earn time for another budget, or remove this one from `budgets`"),
         );
     }
 }
 
-/// Quotas of the defaults are for those that have a cost; one of its own is somebody's wish, and would do nothing.
+/// Reports quotas of a free entry, because they have no effect. Quotas in `[defaults]` are meant for other entries.
 fn check_free_quotas(raw: &RawEntry, free: Span, names: &DefinedNames<'_>) {
     let daily = raw.limits.daily.as_ref().filter(|daily| daily.limits_anything()).map(|daily| daily.span);
     let weekly = raw.limits.weekly.filter(|weekly| weekly.value.limit().is_some()).map(|weekly| weekly.span);
-    for (key, said_at) in [("daily_quota", daily), ("weekly_quota", weekly)] {
-        let Some(said_at) = said_at else { continue };
-        let message = format!("an entry that costs nothing never uses up its `{key}`");
+    for (key, place) in [("daily_quota", daily), ("weekly_quota", weekly)] {
+        let Some(place) = place else { continue };
+        let message = format!("`{key}` has no effect on a free entry");
         names.faults.push(
-            ConfigFault::new(code::INVALID, said_at, message)
-                .related(free, "it costs nothing")
-                .help(format!("take `{key}` out, or `cost = \"free\"`")),
+            ConfigFault::new(code::INVALID, place, message)
+                .related(free, "free because of this")
+                .help(format!("remove `{key}`, or `cost = \"free\"`")),
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Limits and warnings: what an entry says, and else the defaults (S2.6).
+//! Compiles limits and warnings, from the entry or else from the defaults (S2.6).
 
 use shepherd_core::policy::{DailyQuota, LimitsPolicy, WarningPolicy, WarningThreshold};
 use shepherd_util::{HumanDuration, format_duration};
@@ -8,7 +8,6 @@ use super::names::{DefinedNames, NameKind};
 use crate::raw::{RawDefaults, RawEntry, RawQuota, RawWarning, TimeLimitSetting};
 use crate::read::escape_name;
 
-/// The limits of an entry.
 pub(super) fn compile_limits(
     raw: &RawEntry,
     defaults: &RawDefaults,
@@ -23,7 +22,7 @@ pub(super) fn compile_limits(
     }
 }
 
-/// A quota; none is without limit.
+/// Compiles a quota. A missing quota means no limit.
 pub(super) fn compile_quota(raw: Option<&RawQuota>, names: &DefinedNames<'_>) -> DailyQuota {
     let Some(raw) = raw else { return DailyQuota::default() };
     let base = raw.base.map(TimeLimitSetting::limit);
@@ -40,7 +39,7 @@ pub(super) fn compile_quota(raw: Option<&RawQuota>, names: &DefinedNames<'_>) ->
     DailyQuota { base, by_mode: by_mode.collect() }
 }
 
-/// The warnings of an entry: its own, or those of the defaults that fit into its longest run (S2.5).
+/// Compiles the warnings of an entry: its own, or those of the defaults that fit into its longest run (S2.5).
 pub(super) fn compile_warnings(
     raw: &RawEntry,
     defaults: &RawDefaults,
@@ -60,14 +59,16 @@ pub(super) fn compile_warnings(
     WarningPolicy::new(chosen.iter().filter(fits).map(warning).collect())
 }
 
-/// A warning that would come before the session could begin is a slip.
+/// Reports warnings that would come before the start of the longest run.
 pub(super) fn check_warnings(
     entry: Option<&str>,
     warnings: Option<&[RawWarning]>,
     max_run: Option<Spanned<TimeLimitSetting>>,
     faults: &FaultCollector,
 ) {
-    let Some(Spanned { value: TimeLimitSetting::Limited(longest), span: said_at }) = max_run else { return };
+    let Some(Spanned { value: TimeLimitSetting::Limited(longest), span: max_run_span }) = max_run else {
+        return;
+    };
     for before in warnings.unwrap_or_default().iter().map(|warning| warning.before) {
         if before.value < longest {
             continue;
@@ -85,7 +86,7 @@ pub(super) fn check_warnings(
         let help = format!("lower the warning below \"{}\", or raise `max_run`", format_duration(longest));
         faults.push(
             ConfigFault::new(code::INVALID, before.span, message)
-                .related(said_at, "the longest run")
+                .related(max_run_span, "the longest run")
                 .help(help),
         );
     }

@@ -1,4 +1,4 @@
-//! Which names there are, and the lookup of those that are used.
+//! The names that a policy defines, and the lookup of names that it uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,14 @@ use crate::raw::{RawPolicy, SpannedName};
 use crate::read::escape_name;
 use crate::settings::BUILT_IN_TYPES;
 
-/// All names that a file gives to things.
+/// All names that the policy defines.
 pub(super) struct DefinedNames<'r> {
     pub(super) faults: &'r FaultCollector,
-    // In a file that could not be parsed as a whole, what is missing may stand in the part that is lost.
+    /// True if parts of the file could not be parsed. A name that seems to be missing may be in such a part.
     incomplete: bool,
     known: BTreeMap<NameKind, BTreeSet<&'r str>>,
 }
 
-/// What a name is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NameKind {
     Profile,
@@ -39,10 +38,10 @@ impl NameKind {
         }
     }
 
-    /// How one is defined, for a file that has none.
+    /// Returns help for a policy that defines no such name.
     fn definition_help(self) -> &'static str {
         match self {
-            Self::Profile => "this file names no profile; add `[profiles.NAME]`",
+            Self::Profile => "this file has no profile; add `[profiles.NAME]`",
             Self::Budget => "this file has no budget; add `[budgets.NAME]` with `daily = \"1h\"`",
             Self::Library => "this file has no library; add `[libraries.NAME]` with its `paths`",
             Self::Driver => "this file has no driver; add `[drivers.NAME]` with its `argv`",
@@ -53,7 +52,6 @@ impl NameKind {
 }
 
 impl<'r> DefinedNames<'r> {
-    /// Collects them.
     pub(super) fn collect_from(raw: &'r RawPolicy, faults: &'r FaultCollector) -> Self {
         let text = |name: &'r SpannedName| name.value.as_str();
         let known = BTreeMap::from([
@@ -70,21 +68,20 @@ impl<'r> DefinedNames<'r> {
         Self { faults, incomplete: raw.incomplete, known }
     }
 
-    /// Whether parts of the file are lost.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// Records a fault if there is no such thing.
+    /// Records a fault if the policy does not define the name.
     pub(super) fn look_up(&self, what: NameKind, name: &SpannedName) {
         let Some(known) = self.known.get(&what) else { return };
         let is_default = what == NameKind::Profile && known.is_empty() && name.value == "default";
         if self.incomplete || is_default || known.contains(name.value.as_str()) {
             return;
         }
-        // Each suggestion costs a look at every name; nobody reads hundreds of them.
+        // A suggestion searches all names, and nobody reads hundreds of suggestions.
         if known.is_empty() || self.faults.len() > MAX_FAULTS {
-            let help = if known.is_empty() { what.definition_help() } else { "check its spelling" };
+            let help = if known.is_empty() { what.definition_help() } else { "check the spelling" };
             let message = format!("there is no {} `{}`", what.noun(), escape_name(&name.value));
             self.faults.push(ConfigFault::new(code::UNKNOWN_NAME, name.span, message).help(help));
             return;
@@ -97,7 +94,7 @@ impl<'r> DefinedNames<'r> {
         self.faults.report_unknown_name(what.noun(), used, known.iter().copied());
     }
 
-    /// A type without a driver could never run, but one is quickly added.
+    /// Records that a type has no driver, and suggests one.
     fn report_missing_driver(&self, name: &SpannedName, known: &BTreeSet<&str>) {
         let shown = escape_name(&name.value);
         let help = match closest(&name.value, known.iter().copied()) {
@@ -110,7 +107,7 @@ impl<'r> DefinedNames<'r> {
         self.faults.push(ConfigFault::new(code::UNKNOWN_NAME, name.span, message).help(help));
     }
 
-    /// Looks up each of a list, in which none must be twice.
+    /// Looks up the names of a list, and records names that are in it twice.
     pub(super) fn look_up_all(&self, what: NameKind, names: &[SpannedName]) {
         let mut seen = BTreeMap::new();
         for name in names {
@@ -120,7 +117,7 @@ impl<'r> DefinedNames<'r> {
                 self.faults.push(
                     ConfigFault::new(code::DUPLICATE, name.span, message)
                         .related(first, "first named here")
-                        .help("take one of them out"),
+                        .help("remove one of them"),
                 );
             }
         }

@@ -1,11 +1,10 @@
-//! How entries are run: what an entry says, and else the defaults (S6.5).
+//! Compiles how entries run, from the entry or else from the defaults (S6.5).
 
 use shepherd_core::policy::{ResourceLimits, RunPolicy, WindowDisplay};
 use ward_diag::{ConfigFault, FaultCollector, code};
 
 use crate::raw::{LimitSetting, RawPolicy, RawRun};
 
-/// How an entry is run.
 pub(super) fn compile_run(own: &RawRun, other: &RawRun) -> RunPolicy {
     RunPolicy {
         user: own.user.clone().or_else(|| other.user.clone()),
@@ -16,7 +15,7 @@ pub(super) fn compile_run(own: &RawRun, other: &RawRun) -> RunPolicy {
     }
 }
 
-/// Each bound by itself: an entry that needs more memory keeps the rest.
+/// Combines resource limits one by one, so that an entry can change its memory limit and keep the others.
 fn compile_resource_limits(own: &RawRun, other: &RawRun) -> ResourceLimits {
     fn own_or_default<T>(own: Option<LimitSetting<T>>, other: Option<LimitSetting<T>>) -> Option<T> {
         own.or(other).and_then(LimitSetting::limit)
@@ -31,30 +30,26 @@ fn compile_resource_limits(own: &RawRun, other: &RawRun) -> ResourceLimits {
     }
 }
 
-/// What would do nothing: a window that nobody shows, a time that another one hides.
+/// Reports settings without effect: `display` without a compositor, and `stop_grace` in two places.
 pub(super) fn check_ineffective_settings(raw: &RawPolicy, faults: &FaultCollector) {
     if let (Some(for_all), Some(default)) = (raw.stop_grace, raw.defaults.run.stop_grace) {
         faults.push(
-            ConfigFault::new(code::INVALID, default.span, "`stop_grace` is said for all entries twice")
-                .related(for_all.span, "already said here")
+            ConfigFault::new(code::INVALID, default.span, "`stop_grace` is set twice for all entries")
+                .related(for_all.span, "already set here")
                 .help("keep one of the two"),
         );
     }
     if raw.compositor.is_some() || raw.incomplete {
         return;
     }
-    let of_entries = raw.entries.iter().map(|entry| entry.run.display);
-    for display in of_entries.chain([raw.defaults.run.display]).flatten() {
+    let displays = raw.entries.iter().map(|entry| entry.run.display);
+    for display in displays.chain([raw.defaults.run.display]).flatten() {
         if display.value == WindowDisplay::Unchanged {
             continue;
         }
         faults.push(
-            ConfigFault::new(
-                code::INVALID,
-                display.span,
-                "nothing shows windows here: there is no `[compositor]`",
-            )
-            .help("add `[compositor]` with `sway = \"connect\"`, or take `display` out"),
+            ConfigFault::new(code::INVALID, display.span, "`display` has no effect without `[compositor]`")
+                .help("add `[compositor]` with `sway = \"connect\"`, or remove `display`"),
         );
     }
 }

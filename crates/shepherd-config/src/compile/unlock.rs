@@ -1,4 +1,4 @@
-//! Entries that have to be used before others: none must wait for ever.
+//! Checks unlock rules, so that no entry waits for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use ward_diag::{ConfigFault, FaultCollector, Span, code};
 use crate::raw::{RawDefaults, RawEntry, RawUnlock, SpannedName};
 use crate::read::escape_name;
 
-/// Records what can never open.
+/// Reports entries that can never be unlocked.
 pub(super) fn check_unlock_rules(entries: &[RawEntry], defaults: &RawDefaults, faults: &FaultCollector) {
     let by_id: BTreeMap<&str, &RawEntry> =
         entries.iter().filter_map(|entry| Some((entry.id.as_ref()?.value.as_str(), entry))).collect();
     let mut seen = BTreeSet::new();
-    // Many may wait for one that is for many: its profiles are put in order once.
+    // Many entries may wait for the same one, so its profiles are collected once.
     let mut allowed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
         let (Some(id), Some(unlock)) = (&entry.id, &entry.unlock) else { continue };
-        if let Some(circle) = find_unlock_cycle(&by_id, &id.value, &mut seen) {
-            faults.push(unlock_cycle_fault(&circle, unlock.entry.span));
+        if let Some(cycle) = find_unlock_cycle(&by_id, &id.value, &mut seen) {
+            faults.push(unlock_cycle_fault(&cycle, unlock.entry.span));
         }
         if let Some(first) = by_id.get(unlock.entry.value.as_str()) {
             let allowed = allowed.entry(&unlock.entry.value).or_insert_with(|| {
@@ -38,24 +38,24 @@ fn unlock_cycle_fault(path: &[&str], span: Span) -> ConfigFault {
         [only] => ConfigFault::new(
             code::INVALID,
             span,
-            format!("entry {only} waits for itself, and so never opens"),
+            format!("entry {only} waits for itself and can never be unlocked"),
         )
-        .help("name another entry, or take `unlock` out"),
+        .help("name another entry, or remove `unlock`"),
         names => {
-            let circle = names.join(", which waits for ");
+            let chain = names.join(", which waits for ");
             let last = names.last().map_or("", String::as_str);
             ConfigFault::new(
                 code::INVALID,
                 span,
-                format!("entry {last} waits for {circle}: none of them ever opens"),
+                format!("entry {last} waits for {chain}: none of them can ever be unlocked"),
             )
-            .help("take `unlock` out of one of them")
+            .help("remove `unlock` from one of them")
         }
     }
 }
 
-/// Follows the entries that this one waits for. Those that lead back to it, which is the last of them; none if they
-/// lead elsewhere. Nobody is followed twice, so that each circle is found once, from its first entry on.
+/// Follows the chain of entries that an entry waits for. Returns the chain if it leads back to the entry, which is then
+/// its last element. Each entry is followed only once, so that each cycle is found once, from its first entry.
 fn find_unlock_cycle<'r>(
     by_id: &BTreeMap<&'r str, &'r RawEntry>,
     start: &'r str,
@@ -70,7 +70,7 @@ fn find_unlock_cycle<'r>(
     (at == start && !path.is_empty()).then_some(path)
 }
 
-/// Somebody who may not do the one can't unlock the other.
+/// Reports profiles that may use an entry but not the one that unlocks it.
 fn check_profiles(
     entry: &RawEntry,
     first: &RawEntry,
@@ -87,7 +87,7 @@ fn check_profiles(
         (Some(_), None) => return,
         (Some(_), Some(profile)) => {
             format!(
-                "`{}` is not for profile `{}`, who could never unlock this",
+                "`{}` is not for the profile `{}`, which could never unlock this entry",
                 escape_name(&used.value),
                 escape_name(&profile.value)
             )
@@ -97,23 +97,24 @@ fn check_profiles(
     let related = named.first().map_or(used.span, |profile| profile.span);
     faults.push(
         ConfigFault::new(code::INVALID, used.span, message)
-            .related(related, "only for these")
+            .related(related, "only for these profiles")
             .help("give both entries the same `profiles`"),
     );
 }
 
-/// What waits for something that is switched off has to be switched off itself.
+/// Reports entries that wait for a disabled entry without being disabled themselves.
 fn check_disabled(entry: &RawEntry, first: &RawEntry, used: &SpannedName, faults: &FaultCollector) {
     let (None, Some(disabled)) = (&entry.disabled, &first.disabled) else { return };
-    let message = format!("`{}` is disabled, so nobody could ever unlock this", escape_name(&used.value));
+    let message =
+        format!("`{}` is disabled, so nobody could ever unlock this entry", escape_name(&used.value));
     faults.push(
         ConfigFault::new(code::INVALID, used.span, message)
             .related(disabled.span, "switched off here")
-            .help("take `unlock` out, or write `disabled = true` here, too"),
+            .help("remove `unlock`, or write `disabled = true` here as well"),
     );
 }
 
-/// No day must ask for more than it gives.
+/// Reports unlock rules that need more time than the quotas of the other entry allow.
 fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, faults: &FaultCollector) {
     if first.cost.is_some_and(|cost| cost.value == TimeCost::Free) {
         return;
@@ -123,25 +124,25 @@ fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, fa
     let weekly = first.limits.weekly.or(defaults.limits.weekly);
     let weekly = weekly.and_then(|weekly| Some((weekly.value.limit()?, weekly.span, "a week")));
     let least = daily.into_iter().chain(weekly).min_by_key(|(most, ..)| *most);
-    let Some((most, said_at, period)) = least.filter(|(most, ..)| *most < unlock.at_least.value) else {
+    let Some((most, quota_span, period)) = least.filter(|(most, ..)| *most < unlock.at_least.value) else {
         return;
     };
     let (name, needed) = (escape_name(&unlock.entry.value), HumanDuration(unlock.at_least.value));
     let (message, help) = if most.is_zero() {
         (
-            format!("this opens after {needed} of `{name}`, which gets no time at all"),
-            format!("give `{name}` a quota of at least {needed}, or take `unlock` out"),
+            format!("this entry needs {needed} of `{name}`, which gets no time at all"),
+            format!("give `{name}` a quota of at least {needed}, or remove `unlock`"),
         )
     } else {
         let most = HumanDuration(most);
         (
-            format!("this opens after {needed} of `{name}`, which never gets more than {most} {period}"),
+            format!("this entry needs {needed} of `{name}`, which gets at most {most} {period}"),
             format!("lower `at_least`, or give `{name}` more time"),
         )
     };
     faults.push(
         ConfigFault::new(code::INVALID, unlock.at_least.span, message)
-            .related(said_at, "its quota")
+            .related(quota_span, "its quota")
             .help(help),
     );
 }

@@ -1,4 +1,4 @@
-//! From `sat 10:00 in holiday anna/tuxmath: allow 30m` to an example.
+//! Parses examples such as `sat 10:00 in holiday anna/tuxmath: allow 30m`.
 
 use std::ops::Range;
 
@@ -9,18 +9,17 @@ use super::{ExampleDay, ExpectedOutcome, PolicyExample};
 use crate::raw::SpannedName;
 use crate::read::{parse_date, parse_time_of_day, parse_weekday};
 
-/// The reasons that a fresh engine can give. Pauses, running sessions and clocks need a history.
+/// Reasons that a fresh engine can give. Other reasons, such as pauses and running sessions, need a history.
 const REASONS: [&str; 5] =
     ["outside-hours", "disabled", "not-unlocked", "quota-exhausted", "not-for-profile"];
 
-/// How one looks, for those who wrote something else.
 const EXAMPLE_HELP: &str =
     "write it like \"sat 10:00 tuxmath: allow 30m\" or \"2026-12-24 10:00 anna/tuxmath: deny\"";
 
-/// A word with its place in the text.
+/// A word and its range in the text.
 type ExampleWord<'t> = (&'t str, Range<usize>);
 
-/// Reads one. Names are placed at the whole of it.
+/// Parses an example. The names in it get the span of the whole example.
 pub(super) fn parse_example(text: &str, span: Span) -> Result<PolicyExample, InvalidValue> {
     let mut words = words(text);
     let day = parse_day(words.next(), text)?;
@@ -28,23 +27,23 @@ pub(super) fn parse_example(text: &str, span: Span) -> Result<PolicyExample, Inv
     let time = parse_time_of_day(time)
         .ok()
         .filter(|time| time.minutes() < 1440)
-        .ok_or_else(|| invalid_example("this is no time of day between 00:00 and 23:59", at))?;
-    let mut target = next_word(&mut words, text, "the name of an entry is missing")?;
+        .ok_or_else(|| invalid_example("this is not a time of day between 00:00 and 23:59", at))?;
+    let mut target = next_word(&mut words, text, "the id of an entry is missing")?;
     let mut mode = None;
     if target.0 == "in" {
         mode = Some(next_word(&mut words, text, "the name of a mode is missing after `in`")?.0);
-        target = next_word(&mut words, text, "the name of an entry is missing")?;
+        target = next_word(&mut words, text, "the id of an entry is missing")?;
     }
     let (target, at) = target;
     let target = target
         .strip_suffix(':')
-        .ok_or_else(|| invalid_example("a colon is missing after this", at.clone()))?;
+        .ok_or_else(|| invalid_example("a colon is missing after the entry", at.clone()))?;
     let (profile, entry) = match target.split_once('/') {
         Some((profile, entry)) => (Some(profile), entry),
         None => (None, target),
     };
     if entry.is_empty() || profile.is_some_and(str::is_empty) {
-        return Err(invalid_example("the name of an entry is missing", at));
+        return Err(invalid_example("the id of an entry is missing", at));
     }
     let outcome = parse_outcome(&mut words, text)?;
     let name = |text: &str| -> SpannedName { Spanned::new(text.to_owned(), span) };
@@ -70,11 +69,11 @@ fn parse_outcome<'t>(
     words: &mut impl Iterator<Item = ExampleWord<'t>>,
     text: &str,
 ) -> Result<ExpectedOutcome, InvalidValue> {
-    let (verdict, at) = next_word(words, text, "what should come out is missing after the colon")?;
+    let (verdict, at) = next_word(words, text, "the expected result is missing after the colon")?;
     let rest: Vec<ExampleWord<'t>> = words.collect();
     let end = |outcome| match rest.first() {
         None => Ok(outcome),
-        Some((_, at)) => Err(invalid_example("nothing can follow here", at.start..text.len())),
+        Some((_, at)) => Err(invalid_example("nothing can follow the expected result", at.start..text.len())),
     };
     match verdict {
         "allow" => match rest.first() {
@@ -85,7 +84,7 @@ fn parse_outcome<'t>(
                 parse_duration(written).map(|length| ExpectedOutcome::AllowFor(Some(length))).map_err(
                     |error| {
                         let place = at.start + error.at.start..at.start + error.at.end;
-                        InvalidValue::new(format!("this is no length of time: {}", error.problem))
+                        InvalidValue::new(format!("this is not a duration: {error}"))
                             .at(place)
                             .help(error.problem.help())
                     },
@@ -96,11 +95,11 @@ fn parse_outcome<'t>(
         _ => match REASONS.into_iter().find(|reason| *reason == verdict) {
             Some(reason) => end(ExpectedOutcome::DenyFor(reason)),
             None => {
-                let known = "it can be `allow`, `allow 30m`, `allow unlimited`, `deny`, `outside-hours`, \
+                let known = "the result can be `allow`, `allow 30m`, `allow unlimited`, `deny`, `outside-hours`, \
                              `disabled`, `not-unlocked`, `quota-exhausted` or `not-for-profile`";
                 let near = closest(verdict, REASONS.into_iter().chain(["allow", "deny"]));
                 let help = near.map_or(known.to_owned(), |near| format!("did you mean `{near}`?"));
-                Err(InvalidValue::new("nothing comes out like this").at(at).help(help))
+                Err(InvalidValue::new("this is not a result").at(at).help(help))
             }
         },
     }
@@ -108,7 +107,7 @@ fn parse_outcome<'t>(
 
 fn words(text: &str) -> impl Iterator<Item = ExampleWord<'_>> {
     text.split_whitespace().map(|word| {
-        // A part of the text, so its place is the distance between the two.
+        // The word is a slice of the text, so the distance of the pointers is its position.
         let start = word.as_ptr().addr() - text.as_ptr().addr();
         (word, start..start + word.len())
     })

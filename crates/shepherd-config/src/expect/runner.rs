@@ -1,4 +1,4 @@
-//! What a fresh engine answers.
+//! Runs examples on engines without history.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,23 +14,23 @@ use ward_diag::Spanned;
 use super::{ExampleDay, ExpectedOutcome, PolicyExample};
 use crate::show::day_name;
 
-/// The Monday of the week that stands for all weeks. Fixed, so that a policy that is right stays right.
+/// Monday of the week in which weekday examples run. The week is fixed, so that the result never changes.
 const MONDAY: Day = Day(20_458);
 
-/// A fresh engine is of no boot; this stands for it.
+/// Boot id of engines for examples, which belong to no boot.
 const NO_BOOT: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What came out.
 pub(super) struct ExampleResult {
-    /// All reasons against it; none is yes.
+    /// All reasons against a launch; empty if the launch is allowed.
     reasons: Vec<ReasonCode>,
-    /// For how long; `None` is without end.
+    /// The longest run; `None` means no time limit.
     longest: Option<Duration>,
     zone: TimeZone,
+    /// Labels of the entries that the reasons name.
+    labels: BTreeMap<EntryId, String>,
 }
 
 impl ExampleResult {
-    /// Whether this is what was expected.
     pub(super) fn matches(&self, outcome: ExpectedOutcome) -> bool {
         let allowed = self.reasons.is_empty();
         match outcome {
@@ -45,7 +45,7 @@ impl ExampleResult {
         self.longest = Some(self.longest.map_or(run, |longest| longest.min(run)));
     }
 
-    /// As an example would say it.
+    /// Formats the result as in an example.
     pub(super) fn as_example_text(&self) -> String {
         match self.reasons.first() {
             None => ExpectedOutcome::AllowFor(self.longest).to_string(),
@@ -53,55 +53,58 @@ impl ExampleResult {
         }
     }
 
-    /// The reasons as sentences.
+    /// Describes the result in sentences.
     pub(super) fn explanation(&self) -> String {
         if self.reasons.is_empty() {
             return match self.longest {
                 Some(longest) => format!("it may run for {}", HumanDuration(longest)),
-                None => "it may run without end".to_owned(),
+                None => "it may run with no time limit".to_owned(),
             };
         }
-        let sentences: Vec<String> = self.reasons.iter().map(|reason| reason.sentence(&self.zone)).collect();
+        let time = |at: Timestamp| at.to_zoned(self.zone.clone()).strftime("%a %H:%M").to_string();
+        let label = |entry_id: &EntryId| self.labels.get(entry_id).cloned();
+        let sentences: Vec<String> =
+            self.reasons.iter().map(|reason| reason.sentence_with(time, label)).collect();
         sentences.join(" ").trim_end_matches('.').to_owned()
     }
 }
 
-/// Which days an engine knows.
+/// The calendar of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ExampleCalendar {
-    /// Ordinary ones only.
+    /// Ordinary days only.
     Week,
-    /// With exceptions, and modes by date.
+    /// Exceptions and modes by date apply.
     Dates,
 }
 
-/// Asks examples of engines that have seen nothing yet.
+/// Runs examples. Creates one engine for each calendar and mode.
 pub(super) struct ExampleRunner<'p> {
     policy: &'p Policy,
     zone: TimeZone,
-    asked_about: BTreeSet<EntryId>,
+    named_entries: BTreeSet<EntryId>,
     engines: BTreeMap<(ExampleCalendar, Option<String>), CoreEngine>,
 }
 
 impl<'p> ExampleRunner<'p> {
     pub(super) fn new(policy: &'p Policy, examples: &[Spanned<PolicyExample>]) -> Self {
-        // Windows are civil time: without a zone of its own, a policy means the same in any.
+        // Windows are local times, so a policy without a zone gives the same result in any zone.
         let zone = policy.rules().zone.clone().unwrap_or(TimeZone::UTC);
         let named = examples.iter().filter_map(|example| example.value.entry.value.parse().ok());
-        let mut asked_about: BTreeSet<EntryId> = named.collect();
-        let mut next: Vec<EntryId> = asked_about.iter().cloned().collect();
-        // What unlocks an entry belongs to it.
+        let mut named_entries: BTreeSet<EntryId> = named.collect();
+        let mut next: Vec<EntryId> = named_entries.iter().cloned().collect();
+        // Entries that unlock others are needed as well.
         while let Some(entry) = next.pop().and_then(|id| policy.entry(&id)) {
             if let Some(unlock) = &entry.unlock
-                && asked_about.insert(unlock.entry_id.clone())
+                && named_entries.insert(unlock.entry_id.clone())
             {
                 next.push(unlock.entry_id.clone());
             }
         }
-        Self { policy, zone, asked_about, engines: BTreeMap::new() }
+        Self { policy, zone, named_entries, engines: BTreeMap::new() }
     }
 
-    /// The answer, and when and for whom it was asked. `None` if there is no such moment.
+    /// Runs an example. Returns the result and a description of its time and profile, or `None` if there is no such time.
     pub(super) fn run_example(&mut self, example: &PolicyExample) -> Option<(ExampleResult, String)> {
         let (calendar, day) = match example.day {
             ExampleDay::Date(day) => (ExampleCalendar::Dates, day),
@@ -118,23 +121,24 @@ impl<'p> ExampleRunner<'p> {
         let zone = self.zone.clone();
         let mode = example.mode.as_ref().map(|mode| mode.value.clone());
         let why = self.engine(calendar, mode)?.why_at(&profile, &entry_id, at).ok()?;
-        let mut answer = ExampleResult { reasons: Vec::new(), longest: None, zone };
+        let mut result = ExampleResult { reasons: Vec::new(), longest: None, zone, labels: BTreeMap::new() };
         for rule in why.rules {
             match rule.outcome {
                 RuleOutcomeView::Passes => {}
-                RuleOutcomeView::Limits { at_most } => answer.limit_run(at_most.into()),
+                RuleOutcomeView::Limits { at_most } => result.limit_run(at_most.into()),
                 RuleOutcomeView::LimitsUntil { until } => {
-                    answer.limit_run(Duration::try_from(until.duration_since(at)).unwrap_or_default());
+                    result.limit_run(Duration::try_from(until.duration_since(at)).unwrap_or_default());
                 }
-                RuleOutcomeView::Refuses { reason } => answer.reasons.push(reason),
+                RuleOutcomeView::Refuses { reason } => result.reasons.push(reason),
             }
         }
+        result.labels = self.labels_in(&result.reasons);
         let day = match example.day {
             ExampleDay::Date(day) => format!("on {day}"),
             ExampleDay::Weekday(weekday) => format!("on an ordinary {}", day_name(weekday)),
         };
-        let asked = format!("{day} at {}, for `{profile}` who has used nothing yet: ", example.time);
-        Some((answer, asked))
+        let context = format!("{day} at {}, for `{profile}` with no time used: ", example.time);
+        Some((result, context))
     }
 
     fn engine(&mut self, calendar: ExampleCalendar, mode: Option<String>) -> Option<&CoreEngine> {
@@ -142,22 +146,23 @@ impl<'p> ExampleRunner<'p> {
         if !self.engines.contains_key(&key) {
             let snapshot = EngineSnapshot { mode: key.1.clone(), ..EngineSnapshot::default() };
             let store = StoredState { snapshot, ..StoredState::default() };
-            let place = EngineEnvironment { boot: NO_BOOT.parse::<BootId>().ok()?, zone: self.zone.clone() };
+            let environment =
+                EngineEnvironment { boot: NO_BOOT.parse::<BootId>().ok()?, zone: self.zone.clone() };
             let policy = Policy::new(self.rules(calendar)).ok()?;
-            let engine = CoreEngine::new(policy, store, HostCapabilities::all_supported(), place);
+            let engine = CoreEngine::new(policy, store, HostCapabilities::all_supported(), environment);
             self.engines.insert(key.clone(), engine);
         }
         self.engines.get(&key)
     }
 
-    /// The rules with no more entries than are asked about: a policy may have a thousand.
+    /// Returns the rules with only the entries that examples name, because a policy may have a thousand entries.
     fn rules(&self, calendar: ExampleCalendar) -> PolicyRules {
         let rules = self.policy.rules();
         let dates = calendar == ExampleCalendar::Dates;
         PolicyRules {
             zone: rules.zone.clone(),
             profiles: rules.profiles.clone(),
-            entries: self.asked_about.iter().filter_map(|id| self.policy.entry(id)).cloned().collect(),
+            entries: self.named_entries.iter().filter_map(|id| self.policy.entry(id)).cloned().collect(),
             budgets: rules.budgets.clone(),
             modes: HouseholdModes {
                 by_date: if dates { rules.modes.by_date.clone() } else { Vec::new() },
@@ -173,24 +178,33 @@ impl<'p> ExampleRunner<'p> {
             launch_timeout: rules.launch_timeout,
             stop_grace: rules.stop_grace,
             clock_tolerance: rules.clock_tolerance,
-            // How an entry is run and who may ask for it has nothing to do with when.
+            // The other rules do not decide when an entry may run.
             ..PolicyRules::default()
         }
     }
 
-    /// The exceptions, as far as they are about entries that are asked about.
+    /// Returns the exceptions, limited to the entries that examples name.
     fn exceptions(&self) -> Vec<DateException> {
-        let asked_about = |exception: &DateException| DateException {
-            entries: exception.entries.as_ref().map(|entries| entries & &self.asked_about),
+        let limited = |exception: &DateException| DateException {
+            entries: exception.entries.as_ref().map(|entries| entries & &self.named_entries),
             ..exception.clone()
         };
-        self.policy.rules().exceptions.iter().map(asked_about).collect()
+        self.policy.rules().exceptions.iter().map(limited).collect()
     }
 
-    /// Somebody who may use the entry: with nothing used, all of them get the same answer.
+    /// Returns a profile that may use the entry. With no time used, every such profile gets the same result.
     fn allowed_profile(&self, entry_id: &EntryId) -> ProfileId {
         let named = self.policy.entry(entry_id).and_then(|entry| entry.profiles.as_ref()?.first());
         named.cloned().unwrap_or_else(|| self.policy.default_profile())
+    }
+
+    /// Returns the labels of the entries that the reasons name.
+    fn labels_in(&self, reasons: &[ReasonCode]) -> BTreeMap<EntryId, String> {
+        let entries = reasons.iter().filter_map(|reason| match reason {
+            ReasonCode::NotUnlocked { entry_id, .. } => self.policy.entry(entry_id),
+            _ => None,
+        });
+        entries.map(|entry| (entry.entry_id.clone(), entry.label.clone())).collect()
     }
 
     fn timestamp_of(&self, day: Day, minute: u16) -> Option<Timestamp> {

@@ -1,4 +1,4 @@
-//! Who may do what at the daemon's socket (S11.3), and who is whom to the operating system.
+//! Reads `[access]` (S11.3) and accounts of the operating system.
 
 use shepherd_api::ClientRole;
 use shepherd_core::policy::SystemAccount;
@@ -7,11 +7,11 @@ use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind, code};
 use super::values;
 use crate::raw::{RawAccess, RawAccount};
 
-/// The lists, and what whoever is in one may do.
+/// The lists of accounts and their roles.
 const LISTS: [(&str, ClientRole); 3] =
     [("admins", ClientRole::Admin), ("shells", ClientRole::Shell), ("observers", ClientRole::Observer)];
 
-/// `[access]`.
+/// Reads the table `[access]`.
 pub(super) fn read_access(mut table: TomlTable<'_>) -> RawAccess {
     let mut rules = Vec::new();
     for (key, role) in LISTS {
@@ -25,11 +25,11 @@ pub(super) fn read_access(mut table: TomlTable<'_>) -> RawAccess {
 
 fn read_others(value: TomlValue<'_>) -> Option<Option<ClientRole>> {
     if matches!(value.kind(), ValueKind::Text("admin" | "admins")) {
-        let message = "not everybody can be an administrator: whoever is could do away with every rule";
+        let message = "not everybody can be an administrator, because administrators can change every rule";
         value.reject(
             InvalidValue::new(message)
                 .code(code::NOT_ALLOWED)
-                .help("name those who are: `admins = [\"anna\", \"@parents\"]`"),
+                .help("name the administrators: `admins = [\"anna\", \"@parents\"]`"),
         );
         return None;
     }
@@ -40,12 +40,11 @@ fn read_others(value: TomlValue<'_>) -> Option<Option<ClientRole>> {
     ])
 }
 
-/// A list of accounts.
 pub(super) fn read_accounts(value: TomlValue<'_>) -> Option<Vec<RawAccount>> {
     Some(values::read_valid(value.elements()?, |element| Some(element.spanned(read_account(element)?))))
 }
 
-/// A user by name or number; a group with `@` before it.
+/// Reads a user by name or number, or a group with `@` before it.
 fn read_account(value: TomlValue<'_>) -> Option<SystemAccount> {
     let account = match value.kind() {
         ValueKind::Integer(number) => u32::try_from(number).ok().filter(is_valid_id).map(SystemAccount::Uid),
@@ -56,14 +55,14 @@ fn read_account(value: TomlValue<'_>) -> Option<SystemAccount> {
         _ => None,
     };
     if account.is_none() {
-        let message = format!("{} is no account", value.quoted());
+        let message = format!("{} is not an account", value.quoted());
         let help = "write a user as \"anna\" or 1000, and a group as \"@family\" or \"@100\"";
         value.reject(InvalidValue::new(message).help(help));
     }
     account
 }
 
-/// No name consists of digits only: that is a number.
+/// Parses a name or a number. Digits alone are always a number.
 fn parse_account(
     name: &str,
     by_name: fn(String) -> SystemAccount,
@@ -75,12 +74,12 @@ fn parse_account(
     values::is_account_name(name).then(|| by_name(name.to_owned()))
 }
 
-/// The highest number is the kernel's way to say "nobody in particular".
+/// Returns false for the highest number, which the kernel uses for "no user".
 fn is_valid_id(number: &u32) -> bool {
     *number != u32::MAX
 }
 
-/// An account as it is written.
+/// Formats an account as in a policy.
 pub(crate) fn format_account(account: &SystemAccount) -> String {
     match account {
         SystemAccount::User(name) => values::escape_name(name),

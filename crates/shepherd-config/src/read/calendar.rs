@@ -1,4 +1,4 @@
-//! Days on which the week does not apply, and the modes of the household.
+//! Reads `[modes]` and `[[exceptions]]`.
 
 use shepherd_core::policy::DayRule;
 use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
@@ -6,13 +6,13 @@ use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
 use super::{report_contradiction, time, values, windows};
 use crate::raw::{DayRange, RawException, RawModes};
 
-/// The ways to say what applies on such a day.
+/// Keys that set the rule of an exception.
 const RULES: [&str; 4] = ["closed", "open", "windows", "as_on"];
 
-/// Each multiplies what has to be asked when a policy is loaded.
+/// Limit on modes, because each one adds work when a policy is loaded.
 const MAX_MODES: usize = 50;
 
-/// `[modes]`.
+/// Reads the table `[modes]`.
 pub(super) fn read_modes(mut table: TomlTable<'_>) -> RawModes {
     let faults = table.faults();
     let names = table.required_with("names", |value| {
@@ -20,17 +20,17 @@ pub(super) fn read_modes(mut table: TomlTable<'_>) -> RawModes {
             let text = value.non_empty_text()?;
             Some(values::check_new_name(faults, value.spanned(text)))
         };
-        let named = values::non_empty_list(value, "name the modes, that of ordinary days first")?;
-        let cure = "let several of them share a name, or use `[[exceptions]]` for single days";
-        Some(values::read_valid(values::limit_elements(named, MAX_MODES, "modes", cure), new))
+        let named = values::non_empty_list(value, "list the modes, starting with the one of ordinary days")?;
+        let help = "combine some of them, or use `[[exceptions]]` for single days";
+        Some(values::read_valid(values::limit_elements(named, MAX_MODES, "modes", help), new))
     });
     table.help_if_missing(
         "names",
-        "list the modes, that of ordinary days first: `names = [\"school\", \"holiday\"]`",
+        "list the modes, starting with the one of ordinary days: `names = [\"school\", \"holiday\"]`",
     );
     let default = table.optional_with("default", values::read_name);
     let modes = RawModes {
-        // Without names, one more complaint about the usual mode would not help.
+        // Avoids a second fault about the default mode if the names are missing.
         names: names.unwrap_or_else(|| default.iter().cloned().collect()),
         default,
         dates: table.tables("dates").into_iter().filter_map(read_mode_dates).collect(),
@@ -41,19 +41,19 @@ pub(super) fn read_modes(mut table: TomlTable<'_>) -> RawModes {
 
 fn read_mode_dates(mut table: TomlTable<'_>) -> Option<(DayRange, crate::raw::SpannedName)> {
     let mode = table.required_with("mode", values::read_name);
-    table.help_if_missing("mode", "say which mode applies on these days: `mode = \"holiday\"`");
+    table.help_if_missing("mode", "add the mode of these days: `mode = \"holiday\"`");
     let days = read_day_range(&mut table);
     table.finish();
     Some((days?, mode?))
 }
 
-/// One of `[[exceptions]]`.
+/// Reads an element of `[[exceptions]]`.
 pub(super) fn read_exception(mut table: TomlTable<'_>) -> RawException {
     let exception = RawException {
         label: table.optional_with("label", values::read_label),
         days: read_day_range(&mut table),
         entries: table.optional_with("entries", |value| {
-            values::read_names(value, "name an entry, or leave `entries` out: then it is for all")
+            values::read_names(value, "name an entry, or remove `entries` for all entries")
         }),
         rule: read_day_rule(&mut table),
     };
@@ -61,7 +61,7 @@ pub(super) fn read_exception(mut table: TomlTable<'_>) -> RawException {
     exception
 }
 
-/// `on` for a single day, or `from` and `to`.
+/// Reads `on` for a single day, or `from` and `to` for several days.
 fn read_day_range(table: &mut TomlTable<'_>) -> Option<DayRange> {
     let on = table.optional_with("on", time::read_date);
     let help = "use `on` for a single day, or `from` and `to` for several";
@@ -93,7 +93,7 @@ fn read_day_rule(table: &mut TomlTable<'_>) -> Option<DayRule> {
     let open = table.optional_with("open", TomlValue::boolean);
     let windows = table.optional_with("windows", |value| {
         values::read_all(
-            values::non_empty_list(value, "write `closed = true` if nothing is open")?,
+            values::non_empty_list(value, "add a window, or write `closed = true`")?,
             windows::read_hours_of_day,
         )
     });
@@ -103,25 +103,25 @@ fn read_day_rule(table: &mut TomlTable<'_>) -> Option<DayRule> {
     }
     if RULES.iter().all(|key| table.key_span(key).is_none()) {
         table.faults().push(
-            ConfigFault::new(code::MISSING_KEY, table.span(), "this exception does not say what applies")
+            ConfigFault::new(code::MISSING_KEY, table.span(), "this exception has no rule")
                 .help("add `closed = true`, `open = true`, `windows = [ … ]` or `as_on = \"sun\"`"),
         );
         return None;
     }
-    for (key, said) in [("closed", closed), ("open", open)] {
-        if said == Some(false) {
+    for (key, value) in [("closed", closed), ("open", open)] {
+        if value == Some(false) {
             let span = table.key_span(key).unwrap_or(table.span());
             table.faults().push(
                 ConfigFault::new(
                     code::INVALID,
                     span,
-                    format!("`{key} = false` does not say what applies instead"),
+                    format!("`{key} = false` does not set a rule for the day"),
                 )
                 .help("write `closed = true`, `open = true`, `windows = [ … ]` or `as_on = \"sun\"`"),
             );
         }
     }
-    let closed = closed.filter(|said| *said).map(|_| DayRule::Closed);
-    let open = open.filter(|said| *said).map(|_| DayRule::Open);
+    let closed = closed.filter(|value| *value).map(|_| DayRule::Closed);
+    let open = open.filter(|value| *value).map(|_| DayRule::Open);
     closed.or(open).or(windows.map(DayRule::Windows)).or(as_on.map(DayRule::AsOn))
 }

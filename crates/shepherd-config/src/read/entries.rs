@@ -1,4 +1,4 @@
-//! What can be launched.
+//! Reads the elements of `[[entries]]`.
 
 use shepherd_core::policy::{DisabledReason, TimeCost};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
@@ -6,7 +6,6 @@ use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code
 use super::{entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawEarning, RawEntry, RawUnlock};
 
-/// One of `[[entries]]`.
 pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
     let span = table.span();
     let faults = table.faults();
@@ -14,7 +13,7 @@ pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
         let text = value.non_empty_text()?;
         Some(values::check_new_name(faults, value.spanned(text)))
     });
-    table.help_if_missing("id", "give it a short name that never changes, such as `id = \"tuxmath\"`");
+    table.help_if_missing("id", "add a short name that never changes, such as `id = \"tuxmath\"`");
     let label = table.optional_with("label", values::read_label);
     let icon = table.optional_with("icon", values::read_label);
     let kind = entry_kind::read_kind(&mut table);
@@ -25,7 +24,7 @@ pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
         icon,
         kind,
         profiles: table.optional_with("profiles", |value| {
-            values::read_names(value, "name somebody, or leave `profiles` out: then it is for everybody")
+            values::read_names(value, "name a profile, or remove `profiles` for everybody")
         }),
         availability: windows::read_availability(&mut table),
         limits: limits::read_limits(&mut table),
@@ -63,19 +62,20 @@ fn read_disabled(value: TomlValue<'_>) -> Option<DisabledReason> {
 fn read_earning(mut table: TomlTable<'_>) -> Option<RawEarning> {
     let budget = table.required_with("budget", values::read_name);
     let for_each = table.required_with("for_each", time::read_nonzero_duration);
-    table.help_if_missing("for_each", "say for how much use: `for_each = \"20m\"`");
+    table.help_if_missing("for_each", "add the time of use that earns: `for_each = \"20m\"`");
     let earned = table.required_with("earned", time::read_nonzero_duration);
-    table.help_if_missing("earned", "say how much is earned: `earned = \"10m\"`");
+    table.help_if_missing("earned", "add the time that is earned: `earned = \"10m\"`");
     let ceiling =
         table.required_with("ceiling", |value| Some(value.spanned(time::read_nonzero_duration(value)?)));
-    table.help_if_missing("ceiling", "say how much can be earned in a day: `ceiling = \"1h\"`");
+    table.help_if_missing("ceiling", "add the most that can be earned per day: `ceiling = \"1h\"`");
     let faults = table.faults();
     table.finish();
     let (budget, for_each, earned, ceiling) = (budget?, for_each?, earned?, ceiling?);
     if ceiling.value < earned {
         faults.push(
-            ConfigFault::new(code::INVALID, ceiling.span, "`ceiling` is less than what is earned at once")
-                .help("`ceiling` is the most that a day can bring; make it at least as long as `earned`"),
+            ConfigFault::new(code::INVALID, ceiling.span, "`ceiling` is less than `earned`").help(
+                "`ceiling` is the most that can be earned per day; make it at least as long as `earned`",
+            ),
         );
     }
     Some(RawEarning { budget, for_each, earned, ceiling: ceiling.value })
@@ -83,10 +83,10 @@ fn read_earning(mut table: TomlTable<'_>) -> Option<RawEarning> {
 
 fn read_unlock(mut table: TomlTable<'_>) -> Option<RawUnlock> {
     let entry = table.required_with("entry", values::read_name);
-    table.help_if_missing("entry", "name the entry that comes first: `entry = \"maths\"`");
+    table.help_if_missing("entry", "add the entry that comes first: `entry = \"maths\"`");
     let at_least =
         table.required_with("at_least", |value| Some(value.spanned(time::read_nonzero_duration(value)?)));
-    table.help_if_missing("at_least", "say for how long: `at_least = \"20m\"`");
+    table.help_if_missing("at_least", "add the time that is needed: `at_least = \"20m\"`");
     table.finish();
     Some(RawUnlock { entry: entry?, at_least: at_least? })
 }

@@ -1,4 +1,4 @@
-//! What it takes to start an entry.
+//! Reads the kind of an entry and the keys that belong to it.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,9 @@ use super::{payload, values};
 use crate::raw::RawKind;
 use crate::settings::{BUILT_IN_TYPES, driver_settings};
 
-/// The kinds, as they are written.
 const KINDS: [&str; 4] = ["process", "vm", "media", "custom"];
 
-/// Which keys are of which kinds, for those who mix them up.
+/// Keys that belong to certain kinds only.
 const KEYS: [(&str, &[&str]); 8] = [
     ("argv", &["process"]),
     ("env", &["process"]),
@@ -24,13 +23,12 @@ const KEYS: [(&str, &[&str]); 8] = [
     ("payload", &["custom"]),
 ];
 
-/// Programs that run virtual machines (S6.6).
+/// Drivers of virtual machines (S6.6).
 const DRIVERS: [(&str, &str); 2] = [("qemu", "qemu"), ("command", "command")];
 
-/// The kind of an entry, and the names that it uses for it.
+/// Reads the kind of an entry, and the names it uses.
 pub(super) fn read_kind(table: &mut TomlTable<'_>) -> RawKind {
-    let said = table.value("kind");
-    let name = match said {
+    let name = match table.value("kind") {
         None => Some("process"),
         Some(value) => read_kind_name(value),
     };
@@ -51,29 +49,29 @@ fn read_kind_name<'a>(value: TomlValue<'a>) -> Option<&'a str> {
         return Some(text);
     }
     let near = closest(text, KINDS);
-    let question = near.map_or("it".to_owned(), |near| format!("did you mean `{near}`? It"));
+    let question = near.map_or("the kind".to_owned(), |near| format!("did you mean `{near}`? The kind"));
     let shown = values::escape_name(text);
-    value.reject(InvalidValue::new(format!("there is no kind `{shown}`")).code(code::NOT_ALLOWED).help(
-        format!(
-            "{question} can be `process`, `vm` or `media`; for all else `kind = \"custom\"` with a `type`"
-        ),
-    ));
+    value.reject(
+        InvalidValue::new(format!("there is no kind `{shown}`"))
+            .code(code::NOT_ALLOWED)
+            .help(format!("{question} can be `process`, `vm` or `media`, or `custom` with a `type`")),
+    );
     None
 }
 
-/// Keys of another kind are no slips of the finger: they are told whose they are.
+/// Reports keys of another kind, and names that kind.
 fn report_foreign_keys(table: &mut TomlTable<'_>, kind: Option<&str>) {
     for (key, owners) in KEYS {
         let Some(span) = table.key_span(key) else { continue };
         if kind.is_some_and(|kind| owners.contains(&kind)) {
             continue;
         }
-        // From here on it counts as known, so that it is not reported twice.
+        // Reading the key marks it as known, so that it is not reported twice.
         let _ = table.value(key);
         if let (Some(kind), Some(owner)) = (kind, owners.first()) {
             let message =
-                format!("`{key}` is for entries of kind `{owner}`, and this one is of kind `{kind}`");
-            let help = format!("take it out, or write `kind = \"{owner}\"`");
+                format!("`{key}` is for entries of kind `{owner}`, but this entry is of kind `{kind}`");
+            let help = format!("remove it, or write `kind = \"{owner}\"`");
             table.faults().push(ConfigFault::new(code::UNKNOWN_KEY, span, message).help(help));
         }
     }
@@ -90,13 +88,13 @@ fn read_process(table: &mut TomlTable<'_>) -> Option<EntryKind> {
     Some(EntryKind::Process { argv: argv?, env, cwd })
 }
 
-/// A program and its arguments.
+/// Reads a program and its arguments.
 pub(super) fn read_argv(value: TomlValue<'_>) -> Option<Vec<String>> {
     let name = value.name();
     let key = name.trim_matches('`');
     if let ValueKind::Text(line) = value.kind() {
         let words: Vec<String> = line.split_whitespace().map(|word| format!("{word:?}")).collect();
-        let message = format!("{name} must be a list: no shell takes a line apart here");
+        let message = format!("{name} must be a list of the program and its arguments");
         value.reject(
             InvalidValue::new(message)
                 .code(code::WRONG_TYPE)
@@ -107,7 +105,7 @@ pub(super) fn read_argv(value: TomlValue<'_>) -> Option<Vec<String>> {
     let elements = value.elements()?;
     let Some(program) = elements.first().copied() else {
         value.reject(
-            InvalidValue::new(format!("{name} is empty: there is nothing to start")).code(code::EMPTY).help(
+            InvalidValue::new(format!("{name} is empty, but needs a program")).code(code::EMPTY).help(
                 format!(
                     "put the program first, then its arguments: `{key} = [\"tuxmath\", \"--fullscreen\"]`"
                 ),
@@ -132,7 +130,7 @@ fn read_environment(mut table: TomlTable<'_>) -> BTreeMap<String, String> {
         let usable = !key.value.is_empty() && !key.value.contains(['=', '\0']);
         if !usable {
             faults.push(
-                ConfigFault::new(code::INVALID, key.span, "this can't be the name of a variable")
+                ConfigFault::new(code::INVALID, key.span, "this is not the name of a variable")
                     .help("use letters, digits and `_`, such as `SDL_VIDEODRIVER`"),
             );
         }
@@ -151,7 +149,7 @@ fn read_vm(table: &mut TomlTable<'_>) -> Option<EntryKind> {
     );
     let args = match driver.and_then(driver_settings) {
         Some(settings) => payload::read_required_settings(table, "args", settings),
-        // Whose settings these are is not known; the fault is on record.
+        // The driver is unknown and already reported, so its settings can't be checked.
         None => table.optional_with("args", payload::read_json),
     };
     let args = match args? {

@@ -1,4 +1,4 @@
-//! What is said once for everybody: profiles, budgets, libraries, drivers, defaults and ceilings.
+//! Reads the settings of the household: profiles, budgets, libraries, drivers, defaults and ceilings.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use super::{access, entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawBudget, RawDefaults, RawProfile, SpannedName};
 use crate::settings::BUILT_IN_TYPES;
 
-/// Longest wait for a program to start or to end. Who writes "10h" for "10s" would have no limit at all.
+/// Longest wait for a program to start or stop. Without it, "10h" written for "10s" would mean no limit.
 const MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// How far a clock can be behind and still be believed.
+/// Longest time that a trusted clock can be behind.
 const MAX_TOLERANCE: Duration = Duration::from_hours(1);
 
-/// `[defaults]`.
+/// Reads the table `[defaults]`.
 pub(super) fn read_defaults(mut table: TomlTable<'_>) -> RawDefaults {
     let defaults = RawDefaults {
         availability: windows::read_availability(&mut table),
@@ -29,7 +29,7 @@ pub(super) fn read_defaults(mut table: TomlTable<'_>) -> RawDefaults {
     defaults
 }
 
-/// `[profiles.NAME]`.
+/// Reads the table `[profiles.NAME]`.
 pub(super) fn read_profiles(table: TomlTable<'_>) -> Vec<RawProfile> {
     let read = |table: &mut TomlTable<'_>| {
         let label = table.optional_with("label", values::read_label);
@@ -44,7 +44,7 @@ pub(super) fn read_profiles(table: TomlTable<'_>) -> Vec<RawProfile> {
         .collect()
 }
 
-/// `[budgets.NAME]`.
+/// Reads the table `[budgets.NAME]`.
 pub(super) fn read_budgets(table: TomlTable<'_>) -> Vec<RawBudget> {
     let read = |table: &mut TomlTable<'_>| {
         let label = table.optional_with("label", values::read_label);
@@ -52,7 +52,7 @@ pub(super) fn read_budgets(table: TomlTable<'_>) -> Vec<RawBudget> {
         let weekly = table.optional_with("weekly", time::read_amount);
         if table.key_span("daily").or(table.key_span("weekly")).is_none() {
             table.faults().push(
-                ConfigFault::new(code::MISSING_KEY, table.span(), "this budget limits nothing")
+                ConfigFault::new(code::MISSING_KEY, table.span(), "this budget has no limit")
                     .help("add `daily = \"1h\"`, `weekly = \"5h\"`, or both"),
             );
         }
@@ -67,16 +67,16 @@ pub(super) fn read_budgets(table: TomlTable<'_>) -> Vec<RawBudget> {
         .collect()
 }
 
-/// `[libraries.NAME]`.
+/// Reads the table `[libraries.NAME]`.
 pub(super) fn read_libraries(table: TomlTable<'_>) -> Vec<(SpannedName, Option<MediaLibrary>)> {
     let read = |table: &mut TomlTable<'_>| {
         let paths = table.required_with("paths", |value| {
             values::read_all(
-                values::non_empty_list(value, "name a folder, such as \"/srv/films\"")?,
+                values::non_empty_list(value, "add a folder, such as \"/srv/films\"")?,
                 values::read_absolute_path,
             )
         });
-        table.help_if_missing("paths", "say where the files are: `paths = [\"/srv/films\"]`");
+        table.help_if_missing("paths", "add the folders of the files: `paths = [\"/srv/films\"]`");
         let player = table.optional_with("player", values::read_label);
         paths.map(|paths| MediaLibrary { paths, player })
     };
@@ -86,7 +86,7 @@ pub(super) fn read_libraries(table: TomlTable<'_>) -> Vec<(SpannedName, Option<M
         .collect()
 }
 
-/// `[drivers.NAME]`.
+/// Reads the table `[drivers.NAME]`.
 pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<CustomDriver>)> {
     let faults = table.faults();
     let read = |table: &mut TomlTable<'_>| {
@@ -96,16 +96,15 @@ pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<Cus
     };
     let drivers = read_named_tables("drivers", table, read);
     for (name, _) in drivers.iter().filter(|(name, _)| BUILT_IN_TYPES.contains(&name.value.as_str())) {
-        let message = format!("`{}` is built in, and needs no driver", name.value);
+        let message = format!("`{}` already has a built-in driver", name.value);
         faults.push(
-            ConfigFault::new(code::DUPLICATE, name.span, message)
-                .help("take it out, or give yours another name"),
+            ConfigFault::new(code::DUPLICATE, name.span, message).help("remove it, or choose another name"),
         );
     }
     drivers.into_iter().map(|(name, driver)| (name, driver.flatten())).collect()
 }
 
-/// A table whose keys are new names, each with a table of its own. A name stays known if its table is bad.
+/// Reads a table whose keys are new names with a table each. A name stays defined even if its table is invalid.
 fn read_named_tables<'a, T>(
     whole: &str,
     mut table: TomlTable<'a>,
@@ -115,10 +114,9 @@ fn read_named_tables<'a, T>(
     let named = table.entries().into_iter().map(|(key, value)| {
         let name = values::check_new_name(faults, key);
         if !matches!(value.kind(), ValueKind::Table) {
-            let message =
-                format!("what applies to `{}` must be written below it", values::escape_name(&name.value));
+            let message = format!("`{}` must be a table", values::escape_name(&name.value));
             let help = format!(
-                "write `[{whole}.{}]` on a line of its own, and its keys below",
+                "write `[{whole}.{}]` on its own line, and the keys below it",
                 values::escape_name(&name.value)
             );
             value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
@@ -134,17 +132,17 @@ fn read_named_tables<'a, T>(
     named.collect()
 }
 
-/// `[breaks]`.
+/// Reads the table `[breaks]`.
 pub(super) fn read_breaks(mut table: TomlTable<'_>) -> Option<BreakRule> {
     let after = table.required_with("after", time::read_nonzero_duration);
-    table.help_if_missing("after", "say after how much time: `after = \"2h\"`");
+    table.help_if_missing("after", "add the time until the break: `after = \"2h\"`");
     let length = table.required_with("length", time::read_nonzero_duration);
-    table.help_if_missing("length", "say how long the break is: `length = \"15m\"`");
+    table.help_if_missing("length", "add the length of the break: `length = \"15m\"`");
     table.finish();
     Some(BreakRule { after: after?, length: length? })
 }
 
-/// `[grants]`.
+/// Reads the table `[grants]`.
 pub(super) fn read_grant_ceilings(mut table: TomlTable<'_>) -> GrantCeilings {
     let ceilings = GrantCeilings {
         extra_per_day: table
@@ -156,7 +154,7 @@ pub(super) fn read_grant_ceilings(mut table: TomlTable<'_>) -> GrantCeilings {
     ceilings
 }
 
-/// `[clock]`.
+/// Reads the table `[clock]`.
 pub(super) fn read_clock_tolerance(mut table: TomlTable<'_>) -> Option<Duration> {
     let tolerance = table.optional_with("tolerance", |value| {
         time::check_at_most(value, time::read_duration(value)?, MAX_TOLERANCE, "10m")
@@ -165,32 +163,26 @@ pub(super) fn read_clock_tolerance(mut table: TomlTable<'_>) -> Option<Duration>
     tolerance
 }
 
-/// How long a program may take to start.
 pub(super) fn read_launch_timeout(value: TomlValue<'_>) -> Option<Duration> {
     time::check_at_most(value, time::read_nonzero_duration(value)?, MAX_WAIT, "30s")
 }
 
-/// How long a program may take to end.
 pub(super) fn read_stop_grace(value: TomlValue<'_>) -> Option<Duration> {
     time::check_at_most(value, time::read_duration(value)?, MAX_WAIT, "10s")
 }
 
-/// Whether a suspended hour costs anything.
 pub(super) fn read_suspended_time(value: TomlValue<'_>) -> Option<SuspendedTime> {
     value.one_of(&[("free", SuspendedTime::Free), ("counts", SuspendedTime::Counts)])
 }
 
-/// What a new policy does to a session that runs.
 pub(super) fn read_on_reload(value: TomlValue<'_>) -> Option<OnReload> {
     value.one_of(&[("keep-plan", OnReload::KeepPlan), ("replan", OnReload::Replan)])
 }
 
-/// What the end of the daemon does to a session that runs.
 pub(super) fn read_on_shutdown(value: TomlValue<'_>) -> Option<OnShutdown> {
     value.one_of(&[("leave-sessions", OnShutdown::LeaveSessions), ("end-sessions", OnShutdown::EndSessions)])
 }
 
-/// Whether the policy is read again when its file changes.
 pub(super) fn read_reload_on_change(value: TomlValue<'_>) -> Option<ReloadOnChange> {
     value.boolean().map(|reload| if reload { ReloadOnChange::Yes } else { ReloadOnChange::No })
 }

@@ -1,11 +1,11 @@
-//! How long something may run.
+//! Reads limits and quotas.
 
 use ward_diag::{ConfigFault, FaultCollector, Span, TomlTable, TomlValue, ValueKind, code};
 
 use super::time::{self, DAY_GROUPS, FULL_NAMES, WEEKDAYS};
 use crate::raw::{RawLimits, RawQuota, SpannedName, TimeLimitSetting};
 
-/// The limits that an entry or `[defaults]` names.
+/// Reads the limits of an entry or of `[defaults]`.
 pub(super) fn read_limits(table: &mut TomlTable<'_>) -> RawLimits {
     RawLimits {
         max_run: table.optional_with("max_run", |value| {
@@ -21,7 +21,7 @@ pub(super) fn read_limits(table: &mut TomlTable<'_>) -> RawLimits {
     }
 }
 
-/// An amount for every day, or a table of amounts by day and by mode.
+/// Reads an amount for every day, or a table of amounts by day and by mode.
 pub(super) fn read_quota(value: TomlValue<'_>) -> Option<RawQuota> {
     let span = value.span();
     if !matches!(value.kind(), ValueKind::Table) {
@@ -37,7 +37,7 @@ pub(super) fn read_quota(value: TomlValue<'_>) -> Option<RawQuota> {
     let days = read_amounts_by_day(&mut table);
     let (found, table_span) = (faults.len(), table.span());
     table.finish();
-    // A misspelt day is not also a forgotten one.
+    // A misspelt day is not reported as missing as well.
     let base = if faults.len() == found {
         require_every_day(days?, &name, table_span, faults)?
     } else {
@@ -61,7 +61,7 @@ fn read_mode_amounts(value: TomlValue<'_>) -> Option<[Option<TimeLimitSetting>; 
     amounts
 }
 
-/// Amounts by day. A day by its name wins over `weekdays` and `weekends`, and these over `all`.
+/// Reads amounts by day. A single day overrides `weekdays` and `weekends`, which override `all`.
 fn read_amounts_by_day(table: &mut TomlTable<'_>) -> Option<[Option<TimeLimitSetting>; 7]> {
     let mut amounts = [None; 7];
     let mut readable = true;
@@ -80,7 +80,7 @@ fn read_amounts_by_day(table: &mut TomlTable<'_>) -> Option<[Option<TimeLimitSet
     }
     for (full, short) in FULL_NAMES.iter().zip(WEEKDAYS) {
         let (Some(span), Some(_)) = (table.key_span(full), table.value(full)) else { continue };
-        let message = format!("days have short names here: not `{full}`");
+        let message = format!("`{full}` must be written as `{short}`");
         table
             .faults()
             .push(ConfigFault::new(code::UNKNOWN_KEY, span, message).help(format!("write `{short}`")));
@@ -89,19 +89,19 @@ fn read_amounts_by_day(table: &mut TomlTable<'_>) -> Option<[Option<TimeLimitSet
     readable.then_some(amounts)
 }
 
-/// A day that nobody thought of would have no limit.
+/// Reports days without an amount, which would have no limit.
 fn require_every_day(
     amounts: [Option<TimeLimitSetting>; 7],
     name: &str,
     span: Span,
     faults: &FaultCollector,
 ) -> Option<[TimeLimitSetting; 7]> {
-    let forgotten: Vec<&str> =
+    let missing: Vec<&str> =
         WEEKDAYS.iter().zip(&amounts).filter(|(_, amount)| amount.is_none()).map(|(day, _)| *day).collect();
-    if !forgotten.is_empty() {
+    if !missing.is_empty() {
         faults.push(
-            ConfigFault::new(code::MISSING_KEY, span, format!("{name} says nothing about {}", forgotten.join(", ")))
-                .help("add `weekdays`, `weekends`, `all` or the days themselves; \"unlimited\" and \"none\" are amounts too"),
+            ConfigFault::new(code::MISSING_KEY, span, format!("{name} has no amount for {}", missing.join(", ")))
+                .help("add `weekdays`, `weekends`, `all` or single days; an amount can also be \"unlimited\" or \"none\""),
         );
         return None;
     }

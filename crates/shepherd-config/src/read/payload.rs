@@ -1,4 +1,4 @@
-//! What drivers are given: checked for those that are built in, and anything at all for the policy's own.
+//! Reads the settings of drivers. Settings of built-in drivers are checked, others are passed on as JSON.
 
 use serde_json::{Map, Number, Value as Json};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
@@ -6,7 +6,7 @@ use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code
 use super::{entry_kind, size, values};
 use crate::settings::{DriverSettings, SettingType};
 
-/// The settings of a built-in driver, under this key.
+/// Reads the settings of a built-in driver, which are required.
 pub(super) fn read_required_settings(
     table: &mut TomlTable<'_>,
     key: &str,
@@ -29,38 +29,38 @@ fn read_settings(value: TomlValue<'_>, key: &str, settings: &DriverSettings) -> 
     let before = faults.len();
     let mut read = Map::new();
     for setting in settings.all {
-        if let Some(said) =
+        if let Some(read_value) =
             table.optional_with(setting.key, |value| read_setting(value, setting.setting_type))
         {
-            read.insert(setting.key.to_owned(), said);
+            read.insert(setting.key.to_owned(), read_value);
         }
     }
     for (key, other) in settings.depends_on {
         if let (Some(span), None) = (table.key_span(key), table.key_span(other)) {
-            let message = format!("`{key}` does nothing without `{other}`");
+            let message = format!("`{key}` has no effect without `{other}`");
             faults.push(
                 ConfigFault::new(code::MISSING_KEY, span, message)
-                    .help(format!("add `{other}`, or take it out")),
+                    .help(format!("add `{other}`, or remove `{key}`")),
             );
         }
     }
-    let said = |key: &&str| table.key_span(key).is_some();
-    let nothing_to_start = !settings.require_one_of.iter().any(said) && !table.is_incomplete();
+    let is_set = |key: &&str| table.key_span(key).is_some();
+    let lacks_required = !settings.require_one_of.iter().any(is_set) && !table.is_incomplete();
     let span = table.span();
     table.finish();
-    // A misspelt key is not also a missing one.
-    if nothing_to_start && faults.len() == before {
+    // A misspelt key is not reported as missing as well.
+    if lacks_required && faults.len() == before {
         let wanted: Vec<String> = settings.require_one_of.iter().map(|key| format!("`{key}`")).collect();
-        let message = format!("there is nothing to start: {} is missing", wanted.join(" or "));
+        let message = format!("{} is missing", wanted.join(" or "));
         let help = format!("write `{key} = {}`", settings.example);
         faults.push(ConfigFault::new(code::MISSING_KEY, span, message).help(help));
     }
     Some(Json::Object(read))
 }
 
-fn read_setting(value: TomlValue<'_>, form: SettingType) -> Option<Json> {
+fn read_setting(value: TomlValue<'_>, setting_type: SettingType) -> Option<Json> {
     let texts = |texts: Vec<String>| Json::from(texts);
-    match form {
+    match setting_type {
         SettingType::Memory => size::read_whole_mebibytes(value).map(Json::from),
         SettingType::Count { most } => size::read_count(value, 1, most).map(Json::from),
         SettingType::Path => values::read_absolute_path(value).map(Json::from),
@@ -68,7 +68,7 @@ fn read_setting(value: TomlValue<'_>, form: SettingType) -> Option<Json> {
             values::read_absolute_path(value).map(Json::from)
         }
         SettingType::PathList => {
-            let elements = values::non_empty_list(value, "name a file by its full path, or take it out")?;
+            let elements = values::non_empty_list(value, "add the full path of a file, or remove this key")?;
             values::read_all(elements, values::read_absolute_path).map(texts)
         }
         SettingType::Text => values::read_system_text(value).map(Json::from),
@@ -83,7 +83,7 @@ fn read_setting(value: TomlValue<'_>, form: SettingType) -> Option<Json> {
     }
 }
 
-/// Who writes `true` for a word is told the words, not to put it in quotes.
+/// Reads one of several words. For `true` and `false` the help lists the words instead of asking for quotes.
 fn read_word(value: TomlValue<'_>, words: &[&'static str]) -> Option<&'static str> {
     if let ValueKind::Text(_) = value.kind() {
         let words: Vec<(&str, &'static str)> = words.iter().map(|word| (*word, *word)).collect();
@@ -91,25 +91,30 @@ fn read_word(value: TomlValue<'_>, words: &[&'static str]) -> Option<&'static st
     }
     let message = format!("{} can't be {}", value.name(), value.quoted());
     let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    let help = format!("it can be {}", words.join(" or "));
+    let help = format!("write {}", words.join(" or "));
     value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
     None
 }
 
-/// A name in the form that its driver wants: whether there is one, the machine knows.
-fn read_app_name(value: TomlValue<'_>, fits: fn(&str) -> bool, example: &str, tells: &str) -> Option<Json> {
+/// Reads the name of an application in the form of its driver. The application need not be installed.
+fn read_app_name(
+    value: TomlValue<'_>,
+    is_valid: fn(&str) -> bool,
+    example: &str,
+    command: &str,
+) -> Option<Json> {
     let text = value.non_empty_text()?;
-    if fits(text) {
+    if is_valid(text) {
         return Some(Json::from(text));
     }
     let message = format!("{} can't be {}", value.name(), value.quoted());
     value.reject(
-        InvalidValue::new(message).help(format!("write it like \"{example}\"; `{tells}` tells the names")),
+        InvalidValue::new(message).help(format!("write it like \"{example}\"; `{command}` lists the names")),
     );
     None
 }
 
-/// Three parts or more, with a point between them.
+/// Returns true for at least three parts separated by dots.
 fn is_flatpak_name(text: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -118,7 +123,7 @@ fn is_flatpak_name(text: &str) -> bool {
     text.len() <= 255 && text.split('.').count() >= 3 && text.split('.').all(part)
 }
 
-/// A snap, perhaps with an instance, perhaps with one of its programs.
+/// Returns true for the name of a snap, optionally with an instance and a program.
 fn is_snap_name(text: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -127,19 +132,17 @@ fn is_snap_name(text: &str) -> bool {
     text.len() <= 255 && text.split('.').count() <= 2 && text.split('.').all(part)
 }
 
-/// Whatever a driver of the policy understands.
+/// Converts any value to JSON for a driver defined in the policy.
 pub(super) fn read_json(value: TomlValue<'_>) -> Option<Json> {
     Some(match value.kind() {
         ValueKind::Text(text) | ValueKind::DateTime(text) => Json::from(text),
         ValueKind::Boolean(flag) => Json::from(flag),
         ValueKind::Integer(number) => Json::from(i64::try_from(number).ok().or_else(|| {
-            value.reject(InvalidValue::new("this number is too large").help("put it in quotes"));
+            value.reject(InvalidValue::new("this number is too large").help("write it in quotes"));
             None
         })?),
         ValueKind::Float(number) => Json::Number(Number::from_f64(number).or_else(|| {
-            value.reject(
-                InvalidValue::new("this is not a number that a driver can be given").help("take it out"),
-            );
+            value.reject(InvalidValue::new("this number can't be passed to a driver").help("remove it"));
             None
         })?),
         ValueKind::Array => Json::Array(values::read_all(value.elements()?, read_json)?),

@@ -1,4 +1,4 @@
-//! How an entry is run: as whom, with what bounds, and how it is shown (S6.5, S6.7).
+//! Reads how entries run: user, resource limits and window display (S6.5, S6.7).
 
 use shepherd_core::policy::{CompositorConfig, WindowDisplay};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
@@ -6,23 +6,22 @@ use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code
 use super::{entry_kind, household, report_contradiction, size, values};
 use crate::raw::{RawResources, RawRun};
 
-/// As many processes as Linux can number.
+/// Largest number of processes on Linux.
 const MAX_PROCESSES: u32 = 4_194_304;
 
-/// A program opens as many files as this before its first line is run.
+/// Least limit on open files; a program needs this many to start.
 const LEAST_OPEN_FILES: u32 = 16;
 
-/// As many as Linux lets a process have, unless told otherwise.
+/// Largest number of open files per process on Linux by default.
 const MAX_OPEN_FILES: u32 = 1_048_576;
 
-/// The ways to show a window, as they are written.
 pub(crate) const DISPLAYS: [(&str, WindowDisplay); 3] = [
     ("fullscreen", WindowDisplay::Fullscreen),
     ("foreground", WindowDisplay::Foreground),
     ("as-it-is", WindowDisplay::Unchanged),
 ];
 
-/// What an entry or `[defaults]` says about it.
+/// Reads the run settings of an entry or of `[defaults]`.
 pub(super) fn read_run(table: &mut TomlTable<'_>) -> RawRun {
     RawRun {
         user: table.optional_with("user", read_user),
@@ -40,13 +39,15 @@ fn read_user(value: TomlValue<'_>) -> Option<String> {
         _ => value.non_empty_text()?,
     };
     if name == "root" {
-        let message = "nothing that a child can start may run as root: nothing could hold it";
-        value.reject(InvalidValue::new(message).code(code::NOT_ALLOWED).help("name the child's own user"));
+        let message = "an entry can't run as root, because its time limit could not be enforced";
+        value.reject(InvalidValue::new(message).code(code::NOT_ALLOWED).help("write the child's user name"));
         return None;
     }
     if !values::is_account_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
         let message = format!("`user` is not the name of a user: {}", value.quoted());
-        value.reject(InvalidValue::new(message).help("write it as `id` says it, such as \"anna\""));
+        value.reject(
+            InvalidValue::new(message).help("write a name, such as \"anna\"; the command `id` shows yours"),
+        );
         return None;
     }
     Some(name.to_owned())
@@ -54,7 +55,7 @@ fn read_user(value: TomlValue<'_>) -> Option<String> {
 
 fn read_resources(value: TomlValue<'_>) -> Option<RawResources> {
     if !matches!(value.kind(), ValueKind::Table) {
-        let message = "`resources` must say what of";
+        let message = "`resources` must be a table";
         let help = "write `resources = { memory = \"2GiB\", processes = 200 }`";
         value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
         return None;
@@ -78,7 +79,7 @@ fn read_resources(value: TomlValue<'_>) -> Option<RawResources> {
     Some(resources)
 }
 
-/// `[compositor]`.
+/// Reads the table `[compositor]`.
 pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConfig> {
     let connect = table.optional_with("sway", |value| value.one_of(&[("connect", ())]));
     let socket = table.optional_with("socket", values::read_absolute_path);
@@ -86,18 +87,18 @@ pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConf
     let clash = report_contradiction(
         &table,
         &["sway", "start"],
-        "keep `sway = \"connect\"` for one that runs already, or `start` for one that Shepherd starts",
+        "keep `sway = \"connect\"` for a running compositor, or `start` for one that Shepherd starts",
     ) || report_contradiction(
         &table,
         &["socket", "start"],
-        "take `socket` out: Shepherd finds the one that it starts itself",
+        "remove `socket`: Shepherd knows the socket of a compositor that it starts",
     );
-    let said = |key| table.key_span(key).is_some();
-    if !clash && !said("sway") && !said("start") && !table.is_incomplete() {
-        let message = "this does not say which compositor";
+    let is_set = |key| table.key_span(key).is_some();
+    if !clash && !is_set("sway") && !is_set("start") && !table.is_incomplete() {
+        let message = "`sway` or `start` is missing in `compositor`";
         table.faults().push(
             ConfigFault::new(code::MISSING_KEY, table.span(), message)
-                .help("add `sway = \"connect\"` for one that runs already, or `start = [\"sway\"]`"),
+                .help("add `sway = \"connect\"` for a running compositor, or `start = [\"sway\"]`"),
         );
     }
     table.finish();

@@ -1,4 +1,4 @@
-//! Lengths of time, times of day, days and dates, as people write them.
+//! Reads durations, times of day, weekdays and dates.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use ward_diag::{InvalidValue, TomlValue, ValueKind, closest, code};
 use super::values;
 use crate::raw::TimeLimitSetting;
 
-/// The days as they are written, Monday first.
+/// Names of the weekdays in a policy, Monday first.
 pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Names of several days.
+/// Names for groups of weekdays.
 pub(crate) const DAY_GROUPS: [(&str, Weekdays); 3] =
     [("weekdays", Weekdays::WEEKDAYS), ("weekends", Weekdays::WEEKENDS), ("all", Weekdays::ALL)];
 
-/// The days as people write them out; they are told the short form.
+/// Full names of the weekdays, for suggestions.
 pub(super) const FULL_NAMES: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
-/// A length of time: text with units, or whole seconds.
+/// Reads a duration: text with units, or whole seconds.
 pub(super) fn read_duration(value: TomlValue<'_>) -> Option<Duration> {
     match value.kind() {
         ValueKind::Integer(seconds) if seconds < 0 => {
-            reject_duration(value, "is less than no time at all", "take the minus sign away")
+            reject_duration(value, "can't be negative", "remove the minus sign")
         }
         ValueKind::Integer(seconds) => {
             let duration = u64::try_from(seconds).ok().map(Duration::from_secs);
@@ -41,13 +41,14 @@ pub(super) fn read_duration(value: TomlValue<'_>) -> Option<Duration> {
         ValueKind::Text(text) => match parse_duration(text) {
             Ok(duration) => Some(duration),
             Err(error) => {
-                let message = format!("{} is no length of time: {}", value.name(), error.problem);
+                let message =
+                    format!("{} must be a duration such as \"45m\" or \"1h30m\": {error}", value.name());
                 value.reject(InvalidValue::new(message).at(error.at).help(error.problem.help()));
                 None
             }
         },
         _ => {
-            let message = format!("{} must be a length of time", value.name());
+            let message = format!("{} must be a duration", value.name());
             value.reject(
                 InvalidValue::new(message).code(code::WRONG_TYPE).help("write it like \"45m\" or \"1h30m\""),
             );
@@ -61,30 +62,30 @@ fn reject_duration<T>(value: TomlValue<'_>, fault: &str, help: &str) -> Option<T
     None
 }
 
-/// A length of time that is not zero.
+/// Reads a duration that is not zero.
 pub(super) fn read_nonzero_duration(value: TomlValue<'_>) -> Option<Duration> {
     let duration = read_duration(value)?;
     if duration.is_zero() {
-        return reject_duration(value, "can't be zero", "write a length of time, such as \"30s\" or \"10m\"");
+        return reject_duration(value, "can't be zero", "write a duration such as \"30s\" or \"10m\"");
     }
     Some(duration)
 }
 
-/// A length of time that is not beyond all reason.
+/// Rejects a duration above a limit.
 pub(super) fn check_at_most(
     value: TomlValue<'_>,
-    said: Duration,
+    duration: Duration,
     most: Duration,
     usual: &str,
 ) -> Option<Duration> {
-    if said <= most {
-        return Some(said);
+    if duration <= most {
+        return Some(duration);
     }
     let fault = format!("can't be longer than {}", HumanDuration(most));
-    reject_duration(value, &fault, &format!("check the unit; \"{usual}\" is usual"))
+    reject_duration(value, &fault, &format!("check the unit; a usual value is \"{usual}\""))
 }
 
-/// A longest run: 0 or "unlimited" is without limit (S2.4).
+/// Reads the longest run; 0 and "unlimited" mean no limit (S2.4).
 pub(super) fn read_max_run(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     match value.kind() {
         ValueKind::Text("unlimited") | ValueKind::Integer(0) => Some(TimeLimitSetting::Unlimited),
@@ -104,7 +105,7 @@ pub(super) fn read_max_run(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     }
 }
 
-/// A quota. Zero could mean "nothing" as well as "no limit", so it has to be said in words.
+/// Reads a quota. Zero is rejected, because it could mean no time or no limit.
 pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     match value.kind() {
         ValueKind::Text("unlimited") => Some(TimeLimitSetting::Unlimited),
@@ -114,8 +115,8 @@ pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
             if amount.is_zero() {
                 return reject_duration(
                     value,
-                    "is zero, which could mean nothing at all or no limit",
-                    "write \"none\" for nothing at all, or \"unlimited\"",
+                    "is zero, which could mean no time or no limit",
+                    "write \"none\" for no time, or \"unlimited\"",
                 );
             }
             Some(TimeLimitSetting::Limited(amount))
@@ -123,10 +124,10 @@ pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     }
 }
 
-/// A time of day, `00:00` to `24:00`.
+/// Reads a time of day from `00:00` to `24:00`.
 pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
     let written = match value.kind() {
-        // TOML's own times have no quotes, but seconds.
+        // A TOML time without quotes has seconds.
         ValueKind::DateTime(text) if text.len() == 8 => text.strip_suffix(":00").unwrap_or(text),
         ValueKind::DateTime(text) | ValueKind::Text(text) => text,
         _ => "",
@@ -134,12 +135,12 @@ pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
     if let Ok(time) = parse_time_of_day(written) {
         return Some(time);
     }
-    let message = format!("{} is no time of day: {}", value.name(), value.quoted());
+    let message = format!("{} is not a time of day: {}", value.name(), value.quoted());
     value.reject(InvalidValue::new(message).help("write hours and minutes, from \"00:00\" to \"24:00\""));
     None
 }
 
-/// Two digits, a colon, two digits; one digit for the hour will do.
+/// Parses hours and minutes; the hour can have one digit.
 pub(crate) fn parse_time_of_day(text: &str) -> Result<MinuteOfDay, ()> {
     let (hour, minute) = text.split_once(':').ok_or(())?;
     let number = |digits: &str| {
@@ -152,12 +153,12 @@ pub(crate) fn parse_time_of_day(text: &str) -> Result<MinuteOfDay, ()> {
     MinuteOfDay::new(number(hour)?, number(minute)?).ok_or(())
 }
 
-/// Days of the week: `"weekdays"`, `"sat"`, or a list of such words.
+/// Reads weekdays: `"weekdays"`, `"sat"`, or a list of such words.
 pub(super) fn read_days(value: TomlValue<'_>) -> Option<Weekdays> {
     match value.kind() {
         ValueKind::Array => {
             let groups = values::read_all(
-                values::non_empty_list(value, "name a day, or leave `days` out: then it is every day")?,
+                values::non_empty_list(value, "name a day, or remove `days` for every day")?,
                 read_day_group,
             )?;
             let all = (0..7).filter(|day| groups.iter().any(|group| group.contains(*day)));
@@ -183,7 +184,7 @@ fn read_day_group(value: TomlValue<'_>) -> Option<Weekdays> {
     None
 }
 
-/// One day of the week, 0 is Monday.
+/// Reads a weekday; 0 is Monday.
 pub(super) fn read_weekday(value: TomlValue<'_>) -> Option<usize> {
     let text = value.text()?;
     let day = parse_weekday(text);
@@ -193,28 +194,29 @@ pub(super) fn read_weekday(value: TomlValue<'_>) -> Option<usize> {
     day
 }
 
-/// 0 is Monday.
+/// Parses a weekday; 0 is Monday.
 pub(crate) fn parse_weekday(text: &str) -> Option<usize> {
     WEEKDAYS.iter().position(|day| *day == text)
 }
 
-/// Says what is wrong with a word for a day.
+/// Returns the fault for an unknown day, with a suggestion.
 pub(super) fn unknown_day<'w>(text: &str, groups: impl IntoIterator<Item = &'w str>) -> InvalidValue {
     let lower = text.to_lowercase();
     let groups: Vec<&str> = groups.into_iter().collect();
-    let in_full = FULL_NAMES.iter().position(|name| *name == lower).and_then(|day| WEEKDAYS.get(day));
-    let near =
-        in_full.copied().or_else(|| closest(&lower, WEEKDAYS.into_iter().chain(groups.iter().copied())));
+    let from_full_name = FULL_NAMES.iter().position(|name| *name == lower).and_then(|day| WEEKDAYS.get(day));
+    let near = from_full_name
+        .copied()
+        .or_else(|| closest(&lower, WEEKDAYS.into_iter().chain(groups.iter().copied())));
     let also = groups.iter().map(|name| format!(", `{name}`")).collect::<String>();
     let known = format!("days are `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`{also}");
-    let message = format!("there is no day `{}`", values::escape_name(text));
+    let message = format!("unknown day `{}`", values::escape_name(text));
     InvalidValue::new(message).code(code::NOT_ALLOWED).help(match near {
         Some(near) => format!("did you mean `{near}`? The {known}"),
         None => format!("the {known}"),
     })
 }
 
-/// A date: `2026-12-24`, with or without quotes.
+/// Reads a date such as `2026-12-24`, with or without quotes.
 pub(super) fn read_date(value: TomlValue<'_>) -> Option<Day> {
     let written = match value.kind() {
         ValueKind::DateTime(text) | ValueKind::Text(text) => text,
@@ -223,12 +225,12 @@ pub(super) fn read_date(value: TomlValue<'_>) -> Option<Day> {
     if let Some(day) = parse_date(written) {
         return Some(day);
     }
-    let message = format!("{} is no date: {}", value.name(), value.quoted());
+    let message = format!("{} is not a date: {}", value.name(), value.quoted());
     value.reject(InvalidValue::new(message).help("write year, month and day, such as 2026-12-24"));
     None
 }
 
-/// Exactly `YYYY-MM-DD`.
+/// Parses a date of the form `YYYY-MM-DD`.
 pub(crate) fn parse_date(text: &str) -> Option<Day> {
     let plain = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     if !plain {
@@ -237,7 +239,7 @@ pub(crate) fn parse_date(text: &str) -> Option<Day> {
     text.parse::<Date>().ok().map(Day::from_date)
 }
 
-/// A time zone by its name in the system's database.
+/// Reads a time zone by its name in the system's database.
 pub(super) fn read_zone(value: TomlValue<'_>) -> Option<TimeZone> {
     let name = value.non_empty_text()?;
     if let Ok(zone) = TimeZone::get(name) {
@@ -246,14 +248,17 @@ pub(super) fn read_zone(value: TomlValue<'_>) -> Option<TimeZone> {
     let known: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
     let help = match closest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "this machine has no time zones: install the package `tzdata`".to_owned(),
+        None if known.is_empty() => {
+            "this machine has no time zone database; install the package `tzdata`".to_owned()
+        }
         None => {
-            "write continent and city, such as \"Europe/Berlin\", or leave it out for the system's".to_owned()
+            "write continent and city, such as \"Europe/Berlin\", or remove it to use the machine's time zone"
+                .to_owned()
         }
     };
     let shown = values::escape_name(name);
     value.reject(
-        InvalidValue::new(format!("there is no time zone `{shown}`")).code(code::UNKNOWN_NAME).help(help),
+        InvalidValue::new(format!("unknown time zone `{shown}`")).code(code::UNKNOWN_NAME).help(help),
     );
     None
 }

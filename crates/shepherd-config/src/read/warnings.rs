@@ -1,4 +1,4 @@
-//! When and how to warn.
+//! Reads warnings before the end of a session.
 
 use shepherd_api::WarningSeverity;
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, closest, code};
@@ -6,10 +6,10 @@ use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, closest, code};
 use super::{time, values};
 use crate::raw::RawWarning;
 
-/// What a message can have filled in.
+/// Placeholders that a message can contain.
 const PLACEHOLDERS: [&str; 3] = ["remaining", "label", "profile"];
 
-/// The warnings of an entry or of `[defaults]`. An empty list is "none".
+/// Reads the warnings of an entry or of `[defaults]`. An empty list means no warnings.
 pub(super) fn read_warnings(table: &mut TomlTable<'_>) -> Option<Vec<RawWarning>> {
     let elements = table.value("warnings")?.elements()?;
     let warnings = values::read_valid(elements, |element| read_warning(element.table()?));
@@ -20,9 +20,9 @@ pub(super) fn read_warnings(table: &mut TomlTable<'_>) -> Option<Vec<RawWarning>
                 ConfigFault::new(
                     code::DUPLICATE,
                     warning.before.span,
-                    "there is a warning for this moment already",
+                    "there is already a warning at this time",
                 )
-                .related(first, "the first one")
+                .related(first, "the first warning")
                 .help("keep one of the two"),
             );
         }
@@ -34,7 +34,7 @@ fn read_warning(mut table: TomlTable<'_>) -> Option<RawWarning> {
     let before = table.required_with("before", |value| {
         time::read_nonzero_duration(value).map(|before| value.spanned(before))
     });
-    table.help_if_missing("before", "say how long before the end: `before = \"5m\"`");
+    table.help_if_missing("before", "add how long before the end: `before = \"5m\"`");
     let severity = table.optional_with("severity", read_severity).unwrap_or(WarningSeverity::Warn);
     let message = table.optional_with("message", read_template);
     table.finish();
@@ -61,14 +61,14 @@ fn read_template(value: TomlValue<'_>) -> Option<String> {
 }
 
 fn check_template(text: &str) -> Result<(), InvalidValue> {
-    let listed = "`{remaining}`, `{label}` and `{profile}` are filled in";
+    let listed = "the placeholders are `{remaining}`, `{label}` and `{profile}`";
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(['{', '}'])) {
         let open = from + found;
         let rest = text.get(open..).unwrap_or_default();
         let Some(length) = rest.find('}').filter(|length| *length > 0) else {
-            let message = "this brace has no partner";
-            return Err(InvalidValue::new(message).at(open..open + 1).help(format!("take it out; {listed}")));
+            let message = "this brace has no matching brace";
+            return Err(InvalidValue::new(message).at(open..open + 1).help(format!("remove it; {listed}")));
         };
         let name = rest.get(1..length).unwrap_or_default();
         if !PLACEHOLDERS.contains(&name) {
@@ -77,7 +77,7 @@ fn check_template(text: &str) -> Result<(), InvalidValue> {
                 Some(near) => format!("did you mean `{{{near}}}`?"),
                 None => listed.to_owned(),
             };
-            let message = format!("`{{{shown}}}` can't be filled in");
+            let message = format!("unknown placeholder `{{{shown}}}`");
             return Err(InvalidValue::new(message).at(open..open + length + 1).help(help));
         }
         from = open + length + 1;

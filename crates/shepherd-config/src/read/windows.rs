@@ -1,4 +1,4 @@
-//! When something is open.
+//! Reads windows and `always`.
 
 use std::time::Duration;
 
@@ -9,13 +9,12 @@ use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
 use super::{report_contradiction, time, values};
 use crate::raw::{RawAvailability, RawWindow};
 
-/// Minutes of a day.
 const MINUTES_PER_DAY: u16 = 1440;
 
-/// A window past midnight that is closed for less than this has its times swapped, most likely.
+/// Least time that a window past midnight must be closed. With less, its times are probably swapped.
 const LEAST_CLOSED: u16 = MINUTES_PER_DAY / 2;
 
-/// `read_windows` or `always`, as far as the table says.
+/// Reads `windows` or `always`, if the table has them.
 pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
     let windows_value = table.value("windows");
     let always = table.optional_with("always", TomlValue::boolean);
@@ -30,8 +29,8 @@ pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
         (None, Some(false)) => {
             let span = table.key_span("always").unwrap_or(table.span());
             table.faults().push(
-                ConfigFault::new(code::INVALID, span, "`always = false` does not say when it may run")
-                    .help("write `windows = [ … ]` instead, or `disabled = true` if it must not run"),
+                ConfigFault::new(code::INVALID, span, "`always = false` does not say when the entry may run")
+                    .help("write `windows = [ … ]` instead, or `disabled = true` if the entry must not run"),
             );
             RawAvailability::Unreadable
         }
@@ -41,8 +40,7 @@ pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
 }
 
 fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
-    let if_empty =
-        "add one, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
+    let if_empty = "add a window, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
     values::read_all(values::non_empty_list(value, if_empty)?, |element| read_window(element.table()?))
 }
 
@@ -50,14 +48,14 @@ fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {
     let days = table.optional_with("days", time::read_days).unwrap_or(Weekdays::ALL);
     let hours = read_hours(&mut table);
     let modes = table.optional_with("modes", |value| {
-        values::read_names(value, "name a mode, or leave `modes` out: then it is open in all")
+        values::read_names(value, "name a mode, or remove `modes` for all modes")
     });
     table.finish();
     let (start, end) = hours?;
     Some(RawWindow { days, start, end, modes })
 }
 
-/// A window of a single day.
+/// Reads a window of a single day.
 pub(super) fn read_hours_of_day(value: TomlValue<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
     let mut table = value.table()?;
     let hours = read_hours(&mut table);
@@ -67,14 +65,14 @@ pub(super) fn read_hours_of_day(value: TomlValue<'_>) -> Option<(MinuteOfDay, Mi
 
 fn read_hours(table: &mut TomlTable<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
     let start = table.required_with("from", time::read_time_of_day);
-    table.help_if_missing("from", "add when it opens: `from = \"15:00\"`");
+    table.help_if_missing("from", "add the opening time: `from = \"15:00\"`");
     let end = table.required_with("to", time::read_time_of_day);
-    table.help_if_missing("to", "add when it closes: `to = \"18:30\"`");
+    table.help_if_missing("to", "add the closing time: `to = \"18:30\"`");
     let (start, end) = (start?, end?);
     let span = table.span();
     if start == MinuteOfDay::END {
         table.faults().push(
-            ConfigFault::new(code::INVALID, span, "this window opens at 24:00, when the day is over")
+            ConfigFault::new(code::INVALID, span, "this window opens at 24:00, when the day is already over")
                 .help("write `from = \"00:00\"` on the day after"),
         );
         return None;
@@ -89,14 +87,14 @@ fn read_hours(table: &mut TomlTable<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
         table.faults().push(ConfigFault::new("empty-window", span, message).help(help));
         return None;
     }
-    // One that closes at 00:00 ends with its own day.
+    // A window that closes at 00:00 ends with its own day.
     if start > end && end.minutes() != 0 && start.minutes() - end.minutes() < LEAST_CLOSED {
         let open = HumanDuration(Duration::from_mins(u64::from(
             MINUTES_PER_DAY - (start.minutes() - end.minutes()),
         )));
-        let message = format!("this window closes before it opens, and so goes on past midnight, for {open}");
+        let message = format!("this window closes before it opens, so it lasts {open}, past midnight");
         let help = format!(
-            "write `from = \"{end}\", to = \"{start}\"`; if it is really so long, write two windows: \
+            "write `from = \"{end}\", to = \"{start}\"`; if it should be this long, write two windows: \
              `from = \"{start}\", to = \"24:00\"`, and `from = \"00:00\", to = \"{end}\"` on the day after"
         );
         table.faults().push(ConfigFault::new(code::INVALID, span, message).help(help));

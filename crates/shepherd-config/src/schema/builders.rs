@@ -1,18 +1,18 @@
-//! What the schema is made of.
+//! Builders for parts of the schema.
 
 use serde_json::{Map, Value, json};
 
 use crate::read::{DAY_GROUPS, WEEKDAYS};
 
-/// A key and what it takes.
+/// A key and the schema of its value.
 pub(super) type SchemaKey = (&'static str, Value);
 
-/// A table, none of whose keys is required.
+/// Returns the schema of a table without required keys.
 pub(super) fn object(description: &str, keys: impl IntoIterator<Item = SchemaKey>) -> Value {
     object_with(description, &[], keys)
 }
 
-/// A table.
+/// Returns the schema of a table.
 pub(super) fn object_with(
     description: &str,
     required: &[&str],
@@ -29,119 +29,123 @@ pub(super) fn object_with(
     })
 }
 
-/// A table whose keys are names that the file invents.
+/// Returns the schema of a table whose keys are names chosen in the policy.
 pub(super) fn map_of(description: &str, each: &Value) -> Value {
     json!({ "description": description, "type": "object", "additionalProperties": each })
 }
 
-/// A list.
 pub(super) fn list(description: &str, each: &Value) -> Value {
     json!({ "description": description, "type": "array", "items": each })
 }
 
-/// Text.
 pub(super) fn text(description: &str) -> Value {
     json!({ "description": description, "type": "string" })
 }
 
-/// `true` or `false`.
 pub(super) fn boolean(description: &str) -> Value {
     json!({ "description": description, "type": "boolean" })
 }
 
-/// One of several words.
 pub(super) fn one_of(description: &str, words: &[&str]) -> Value {
     json!({ "description": description, "enum": words })
 }
 
-/// One of several forms.
+/// Returns the schema of a value that can have several forms.
 pub(super) fn any_of(description: &str, forms: impl IntoIterator<Item = Value>) -> Value {
     let forms: Vec<Value> = forms.into_iter().collect();
     json!({ "description": description, "anyOf": forms })
 }
 
-/// A length of time.
 pub(super) fn duration(description: &str) -> Value {
     let written = json!({ "type": "string", "examples": ["45m", "1h30m", "90s"] });
     any_of(description, [written, json!({ "type": "integer", "minimum": 0, "description": "Seconds." })])
 }
 
-/// A size.
 pub(super) fn size(description: &str) -> Value {
     let written = json!({ "type": "string", "examples": ["512MiB", "2GiB", "unlimited"] });
     any_of(description, [written, json!({ "type": "integer", "minimum": 0, "description": "Bytes." })])
 }
 
-/// A whole number of something, or "unlimited".
+/// Returns the schema of a whole number, or "unlimited".
 pub(super) fn count(description: &str) -> Value {
     any_of(description, [json!({ "type": "integer", "minimum": 1 }), json!({ "const": "unlimited" })])
 }
 
-/// A quota: a length of time, "none" or "unlimited".
+/// Returns the schema of an amount: a duration, "none" or "unlimited".
 pub(super) fn amount(description: &str) -> Value {
     let written = json!({ "type": "string", "examples": ["45m", "1h30m", "none", "unlimited"] });
     any_of(description, [written, json!({ "type": "integer", "minimum": 1, "description": "Seconds." })])
 }
 
-/// A quota for a day, by weekday and by mode.
+/// Returns the schema of a daily quota, by weekday and by mode.
 pub(super) fn quota(description: &str) -> Value {
-    let of_mode = any_of("So much in this mode.", [amount("On every day."), object("By day.", days())]);
-    let modes = ("modes", map_of("In a mode of the household.", &of_mode));
-    let by_day = object("By day, and by mode.", days().into_iter().chain([modes]));
-    any_of(description, [amount("On every day."), by_day])
+    let mode_amount =
+        any_of("Time per day in this mode.", [amount("Same time on every day."), object("By day.", days())]);
+    let modes = ("modes", map_of("Other times in a mode of the household.", &mode_amount));
+    let by_day = object("By day and by mode.", days().into_iter().chain([modes]));
+    any_of(description, [amount("Same time on every day."), by_day])
 }
 
 fn days() -> Vec<SchemaKey> {
     let groups = DAY_GROUPS.iter().map(|(name, _)| *name);
-    groups.chain(WEEKDAYS).map(|day| (day, amount("So much on these days."))).collect()
+    groups.chain(WEEKDAYS).map(|day| (day, amount("Time on these days."))).collect()
 }
 
-/// From one time of day to another.
+/// Returns the keys of a range of hours.
 pub(super) fn hours() -> [SchemaKey; 2] {
     [
-        ("from", text("When it opens, such as \"15:00\".")),
-        ("to", text("When it closes, such as \"18:30\"; on the next day if that is before it opens.")),
+        ("from", text("Opening time, such as \"15:00\".")),
+        (
+            "to",
+            text("Closing time, such as \"18:30\". If it is before the opening time, it is on the next day."),
+        ),
     ]
 }
 
-/// One day, or from one to another.
+/// Returns the keys of a single day or a range of days.
 pub(super) fn days_of_the_calendar() -> [SchemaKey; 3] {
     [
-        ("on", text("A single day, such as 2026-12-24.")),
-        ("from", text("The first of several days.")),
-        ("to", text("The last of several days.")),
+        ("on", text("Single day, such as 2026-12-24.")),
+        ("from", text("First day of a range.")),
+        ("to", text("Last day of a range.")),
     ]
 }
 
-/// When something may run.
+/// Returns the keys for the hours of an entry.
 pub(super) fn availability() -> [SchemaKey; 2] {
     let words: Vec<&str> = DAY_GROUPS.iter().map(|(name, _)| *name).chain(WEEKDAYS).collect();
     let day = json!({ "enum": words });
-    let days =
-        any_of("On which days. Without it: on all.", [day.clone(), json!({ "type": "array", "items": day })]);
-    let modes = list("In which modes of the household. Without it: in all.", &text("A mode."));
+    let days = any_of(
+        "Days of the window. Default: all days.",
+        [day.clone(), json!({ "type": "array", "items": day })],
+    );
+    let modes =
+        list("Modes of the household in which the window applies. Default: all modes.", &text("A mode."));
     let keys = [("days", days), ("modes", modes)].into_iter().chain(hours());
-    let window = object_with("A time of day on some days of the week.", &["from", "to"], keys);
-    [("windows", list("When it may run.", &window)), ("always", boolean("It may run at any time."))]
+    let window = object_with("Range of hours on some days of the week.", &["from", "to"], keys);
+    [
+        ("windows", list("Hours in which the entry may run.", &window)),
+        ("always", boolean("The entry may run at any time.")),
+    ]
 }
 
-/// How long something may run, and when to warn.
+/// Returns the keys for limits and warnings.
 pub(super) fn limits() -> [SchemaKey; 6] {
     let warning = object_with(
-        "A warning before the end.",
+        "Warning before the end of a session.",
         &["before"],
         [
-            ("before", duration("So long before the end.")),
-            ("severity", one_of("How loud. Usually \"warn\".", &["info", "warn", "critical"])),
-            ("message", text("What to say. {remaining}, {label} and {profile} are filled in.")),
+            ("before", duration("Time before the end.")),
+            ("severity", one_of("Severity. Default: \"warn\".", &["info", "warn", "critical"])),
+            ("message", text("Message. The placeholders are {remaining}, {label} and {profile}.")),
         ],
     );
     [
-        ("max_run", duration("The longest run; 0 or \"unlimited\" is without limit.")),
-        ("daily_quota", quota("How much a day.")),
-        ("weekly_quota", amount("How much a week, from Monday.")),
-        ("cooldown_after_run", duration("A pause after each run.")),
+        ("max_run", duration("Longest single run. 0 or \"unlimited\" means no limit.")),
+        ("daily_quota", quota("Time per day.")),
+        ("weekly_quota", amount("Time per week, from Monday.")),
+        ("cooldown_after_run", duration("Pause after each run.")),
         ("min_gap_between_runs", duration("Another name for `cooldown_after_run`.")),
-        ("warnings", list("When to warn.", &warning)),
+        ("warnings", list("Warnings before the end.", &warning)),
     ]
 }

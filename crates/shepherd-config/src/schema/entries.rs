@@ -1,4 +1,4 @@
-//! What can be launched.
+//! The schema of `[[entries]]` and of driver settings.
 
 use serde_json::{Value, json};
 
@@ -6,25 +6,27 @@ use super::builders::{self, SchemaKey, any_of, boolean, list, map_of, object, ob
 use crate::read::DISPLAYS;
 use crate::settings::{BUILT_IN_TYPES, DriverSetting, SettingType, driver_settings};
 
-/// One of `[[entries]]`.
 pub(super) fn entry() -> Value {
     let keys = description_keys()
         .into_iter()
         .chain(kind())
         .chain(builders::availability())
         .chain(builders::limits());
-    object_with("Something that can be launched.", &["id"], keys.chain(rules()).chain(run()))
+    object_with("A program, game or film that can be launched.", &["id"], keys.chain(rules()).chain(run()))
 }
 
 fn description_keys() -> [SchemaKey; 5] {
     [
-        ("id", text("A short name that never changes: time is counted under it.")),
+        ("id", text("Short name that never changes; used time is recorded under it.")),
         ("label", text("The name to show.")),
-        ("icon", text("The picture to show; the front end knows where it is.")),
-        ("profiles", list("Who may launch it. Without it: everybody.", &text("A profile."))),
+        ("icon", text("Picture to show; its meaning depends on the front end.")),
+        ("profiles", list("Profiles that may launch the entry. Default: all profiles.", &text("A profile."))),
         (
             "disabled",
-            any_of("Switched off, perhaps with a reason.", [boolean("Switched off."), text("Why.")]),
+            any_of(
+                "Switch the entry off.",
+                [boolean("Switch the entry off."), text("Reason, which is shown.")],
+            ),
         ),
     ]
 }
@@ -32,30 +34,30 @@ fn description_keys() -> [SchemaKey; 5] {
 fn kind() -> [SchemaKey; 9] {
     let arguments = json!({ "type": "array", "items": { "type": "string" } });
     let payload = BUILT_IN_TYPES.iter().map(|name| driver_settings_schema(name));
-    let payload = payload.chain([json!({ "description": "Whatever your own driver understands." })]);
+    let payload = payload.chain([json!({ "description": "Any settings of your own driver." })]);
     [
-        ("kind", one_of("What it is. Usually \"process\".", &["process", "vm", "media", "custom"])),
-        ("argv", list("process: the program and its arguments.", &text("An argument."))),
-        ("env", map_of("process: variables for it.", &text("A value."))),
-        ("cwd", text("process: the folder it starts in, as a full path.")),
-        ("driver", one_of("vm: what runs it.", &["qemu", "command"])),
+        ("kind", one_of("Kind of the entry. Default: \"process\".", &["process", "vm", "media", "custom"])),
+        ("argv", list("process: program and its arguments.", &text("An argument."))),
+        ("env", map_of("process: environment variables.", &text("A value."))),
+        ("cwd", text("process: working folder, as a full path.")),
+        ("driver", one_of("vm: driver of the virtual machine.", &["qemu", "command"])),
         (
             "args",
             any_of(
-                "vm: settings for the driver. media: arguments for the player.",
+                "vm: settings of the driver. media: arguments of the player.",
                 [driver_settings_schema("qemu"), driver_settings_schema("command"), arguments],
             ),
         ),
-        ("library", text("media: which of `[libraries]`.")),
-        ("type", text("custom: \"flatpak\", \"snap\", \"steam\", or one of `[drivers]`.")),
-        ("payload", any_of("custom: whatever the driver understands.", payload)),
+        ("library", text("media: name of a library in `[libraries]`.")),
+        ("type", text("custom: \"flatpak\", \"snap\", \"steam\", or the name of a driver in `[drivers]`.")),
+        ("payload", any_of("custom: settings of the driver.", payload)),
     ]
 }
 
-/// The settings of a built-in driver.
+/// Returns the schema of a built-in driver's settings.
 fn driver_settings_schema(driver: &str) -> Value {
     let keys = driver_settings(driver).into_iter().flat_map(|settings| settings.all);
-    object(&format!("For `{driver}`."), keys.map(|setting| (setting.key, setting_schema(setting))))
+    object(&format!("Settings of `{driver}`."), keys.map(|setting| (setting.key, setting_schema(setting))))
 }
 
 fn setting_schema(setting: &DriverSetting) -> Value {
@@ -67,7 +69,7 @@ fn setting_schema(setting: &DriverSetting) -> Value {
             text(meaning)
         }
         SettingType::PathList => {
-            any_of(meaning, [text("A full path."), list("Several of them.", &text("A full path."))])
+            any_of(meaning, [text("A full path."), list("Several full paths.", &text("A full path."))])
         }
         SettingType::Boolean => boolean(meaning),
         SettingType::TextList | SettingType::Program => list(meaning, &text("An argument.")),
@@ -75,47 +77,56 @@ fn setting_schema(setting: &DriverSetting) -> Value {
     }
 }
 
-/// How it is run.
+/// Returns the keys for the way an entry runs.
 pub(super) fn run() -> [SchemaKey; 5] {
     let resources = object(
-        "Bounds on what it may use; \"unlimited\" is without.",
+        "Limits on resources; \"unlimited\" means no limit.",
         [
-            ("memory", builders::size("Memory, all its processes together, such as \"2GiB\".")),
-            ("processes", builders::count("How many processes it may have.")),
-            ("cpu", text("Its share of the processors: \"150%\" is one and a half of them.")),
-            ("open_files", builders::count("How many files each process may have open.")),
-            ("file_size", builders::size("How large a file it may write, such as \"100MiB\".")),
+            ("memory", builders::size("Memory of all processes together, such as \"2GiB\".")),
+            ("processes", builders::count("Number of processes.")),
+            ("cpu", text("Processor time; \"150%\" is one and a half processors.")),
+            ("open_files", builders::count("Number of open files per process.")),
+            ("file_size", builders::size("Largest file that may be written, such as \"100MiB\".")),
         ],
     );
     let displays = DISPLAYS.map(|(word, _)| word);
     [
-        ("user", text("The user it runs as. Only a Shepherd that runs as root can do this.")),
-        ("stop_grace", builders::duration("How long it may take to end when asked to.")),
-        ("output_limit", builders::size("How much of its output is kept, such as \"1MiB\".")),
-        ("display", one_of("How its window is shown. Usually \"as-it-is\".", &displays)),
+        ("user", text("User that runs the entry. Works only if Shepherd runs as root.")),
+        ("stop_grace", builders::duration("Time that the program has to exit when asked to.")),
+        ("output_limit", builders::size("Size of the output that is kept, such as \"1MiB\".")),
+        ("display", one_of("How the window is shown. Default: \"as-it-is\".", &displays)),
         ("resources", resources),
     ]
 }
 
 fn rules() -> [SchemaKey; 4] {
     let earns = object_with(
-        "Its use adds time to a budget, for the day.",
+        "Use of this entry earns time for a budget on the same day.",
         &["budget", "for_each", "earned", "ceiling"],
         [
-            ("budget", text("Which budget.")),
-            ("for_each", builders::duration("For so much use …")),
-            ("earned", builders::duration("… so much is earned.")),
-            ("ceiling", builders::duration("At most so much a day.")),
+            ("budget", text("Budget that gets the time.")),
+            ("for_each", builders::duration("Time of use that earns.")),
+            ("earned", builders::duration("Time that is earned.")),
+            ("ceiling", builders::duration("Most time earned per day.")),
         ],
     );
     let unlock = object_with(
-        "What has to be done first, on the same day.",
+        "Entry that has to be used first on the same day.",
         &["entry", "at_least"],
-        [("entry", text("Which entry.")), ("at_least", builders::duration("For how long."))],
+        [
+            ("entry", text("Id of that entry.")),
+            ("at_least", builders::duration("Time of use that is needed.")),
+        ],
     );
     [
-        ("budgets", list("Budgets that it draws on.", &text("A budget."))),
-        ("cost", one_of("Whether its time counts. Usually \"counts\".", &["counts", "free"])),
+        ("budgets", list("Budgets that the entry uses.", &text("A budget."))),
+        (
+            "cost",
+            one_of(
+                "Count the time of the entry (\"counts\") or not (\"free\"). Default: \"counts\".",
+                &["counts", "free"],
+            ),
+        ),
         ("earns", earns),
         ("unlock", unlock),
     ]

@@ -1,4 +1,4 @@
-//! Who may ask, and how entries are run, in words.
+//! Describes accounts, permissions and the way entries run.
 
 use shepherd_api::ClientRole;
 use shepherd_core::policy::{
@@ -9,26 +9,28 @@ use shepherd_core::policy::{
 use super::formatting::{format_short_duration, join_words};
 use crate::read::format_size;
 
-/// What is said once for everybody.
+/// Describes the settings for the whole household.
 pub(super) fn describe_enforcement(rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     for profile in rules.profiles.values().filter(|profile| !profile.accounts.is_empty()) {
         let accounts: Vec<String> = profile.accounts.iter().map(describe_account).collect();
-        lines.push(format!("On the time of {}: {}.", profile.label, join_words(&accounts)));
+        lines.push(format!("Accounts of {}: {}.", profile.label, join_words(&accounts)));
     }
     lines.extend(describe_roles(&rules.access));
     match &rules.compositor {
         None => {}
-        Some(CompositorConfig::Connect { socket: None }) => lines.push("Works with Sway.".to_owned()),
+        Some(CompositorConfig::Connect { socket: None }) => {
+            lines.push("Uses the running Sway compositor.".to_owned())
+        }
         Some(CompositorConfig::Connect { socket: Some(socket) }) => {
-            lines.push(format!("Works with Sway at {}.", socket.display()));
+            lines.push(format!("Uses the running Sway compositor at {}.", socket.display()));
         }
         Some(CompositorConfig::Start { argv }) => {
-            lines.push(format!("Starts `{}` for windows.", argv.join(" ")));
+            lines.push(format!("Starts the compositor `{}`.", argv.join(" ")));
         }
     }
     if rules.reload_on_change == ReloadOnChange::Yes {
-        lines.push("These rules apply as soon as their file has been written.".to_owned());
+        lines.push("Changes of the policy file apply as soon as it is saved.".to_owned());
     }
     lines
 }
@@ -37,8 +39,8 @@ fn describe_roles(access: &AccessPolicy) -> Vec<String> {
     let mut lines = Vec::new();
     for (role, may) in [
         (ClientRole::Admin, "do everything"),
-        (ClientRole::Shell, "start entries"),
-        (ClientRole::Observer, "look"),
+        (ClientRole::Shell, "launch entries"),
+        (ClientRole::Observer, "watch"),
     ] {
         let named = access.rules.iter().filter(|(_, other)| *other == role);
         let named: Vec<String> = named.map(|(account, _)| describe_account(account)).collect();
@@ -50,9 +52,9 @@ fn describe_roles(access: &AccessPolicy) -> Vec<String> {
         return lines;
     }
     lines.push(match access.others {
-        None => "Nobody else may do anything, except root and whoever runs Shepherd.".to_owned(),
-        Some(ClientRole::Observer) => "Everybody else may look.".to_owned(),
-        Some(ClientRole::Shell) => "Everybody else may start entries.".to_owned(),
+        None => "Nobody else may do anything, except root and the user that runs Shepherd.".to_owned(),
+        Some(ClientRole::Observer) => "Everybody else may watch.".to_owned(),
+        Some(ClientRole::Shell) => "Everybody else may launch entries.".to_owned(),
         Some(ClientRole::Admin) => "Everybody else may do everything.".to_owned(),
     });
     lines
@@ -67,7 +69,7 @@ fn describe_account(account: &SystemAccount) -> String {
     }
 }
 
-/// How one entry is run; nothing where it is as usual.
+/// Describes how an entry runs, as far as it differs from the usual.
 pub(super) fn describe_run(run: &RunPolicy) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(user) = &run.user {
@@ -75,18 +77,18 @@ pub(super) fn describe_run(run: &RunPolicy) -> Vec<String> {
     }
     match run.display {
         WindowDisplay::Unchanged => {}
-        WindowDisplay::Foreground => lines.push("Shown in front.".to_owned()),
-        WindowDisplay::Fullscreen => lines.push("Fills the screen.".to_owned()),
+        WindowDisplay::Foreground => lines.push("Shown in the foreground.".to_owned()),
+        WindowDisplay::Fullscreen => lines.push("Shown in full screen.".to_owned()),
     }
-    let bounds = describe_resource_limits(&run.limits);
-    if !bounds.is_empty() {
-        lines.push(format!("May use {}.", join_words(&bounds)));
+    let limits = describe_resource_limits(&run.limits);
+    if !limits.is_empty() {
+        lines.push(format!("May use {}.", join_words(&limits)));
     }
     if let Some(grace) = run.stop_grace {
-        lines.push(format!("Has {} to end when it is asked to.", format_short_duration(grace)));
+        lines.push(format!("Has {} to exit when asked to.", format_short_duration(grace)));
     }
     if let Some(kept) = run.output_limit {
-        lines.push(format!("Keeps {} of what it says.", format_size(kept)));
+        lines.push(format!("Up to {} of its output is kept.", format_size(kept)));
     }
     lines
 }

@@ -1,18 +1,17 @@
-//! Days, hours and amounts in words.
+//! Formats days, hours and amounts as words.
 
 use std::time::Duration;
 
 use shepherd_core::policy::{DailyQuota, Day, MinuteOfDay, WeekdayAmounts, Weekdays};
-use shepherd_util::{HumanDuration, format_duration};
+use shepherd_util::HumanDuration;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// A day of the week; 0 is Monday.
+/// Returns the name of a weekday; 0 is Monday.
 pub(crate) fn day_name(weekday: usize) -> &'static str {
     DAYS.get(weekday).copied().unwrap_or_default()
 }
 
-/// Days of the week.
 pub(super) fn format_days(days: Weekdays) -> String {
     match days {
         Weekdays::ALL => "Every day".to_owned(),
@@ -22,29 +21,27 @@ pub(super) fn format_days(days: Weekdays) -> String {
     }
 }
 
-/// From one time of day to another.
 pub(super) fn format_hours(from: MinuteOfDay, to: MinuteOfDay) -> String {
     let next = if to < from { " on the next day" } else { "" };
     format!("from {from} to {to}{next}")
 }
 
-/// One day or several.
 pub(super) fn format_day_range(from: Day, to: Day) -> String {
     if from == to { from.to_string() } else { format!("{from} to {to}") }
 }
 
-/// How much on which days; nothing where there is no limit at all.
+/// Describes the amounts of a quota by day and by mode. Returns nothing if there is no limit.
 pub(super) fn describe_quota(quota: &DailyQuota) -> Vec<String> {
     let mut parts = amounts_by_day(&quota.base);
     for (mode, amounts) in quota.by_mode.iter().filter(|(_, amounts)| **amounts != quota.base) {
         let amounts = amounts_by_day(amounts);
-        let amounts = if amounts.is_empty() { "without limit".to_owned() } else { amounts.join(", ") };
-        parts.push(format!("if it is {mode}: {amounts}"));
+        let amounts = if amounts.is_empty() { "no limit".to_owned() } else { amounts.join(", ") };
+        parts.push(format!("in the mode {mode}: {amounts}"));
     }
     parts
 }
 
-/// Days of the same amount together, in the order of the first of each.
+/// Groups days with the same amount, in the order of the first day of each group.
 fn amounts_by_day(amounts: &WeekdayAmounts) -> Vec<String> {
     let mut groups: Vec<(Option<Duration>, Weekdays)> = Vec::new();
     for (index, amount) in amounts.iter().enumerate() {
@@ -60,22 +57,31 @@ fn amounts_by_day(amounts: &WeekdayAmounts) -> Vec<String> {
             .iter()
             .map(|(amount, group)| match amount {
                 Some(amount) => format!("{} {}", format_days(*group), HumanDuration(*amount)),
-                None => format!("{} without limit", format_days(*group)),
+                None => format!("{} no limit", format_days(*group)),
             })
             .collect(),
     }
 }
 
-/// A length of time to the second.
+/// Formats a duration exact to the second.
 pub(super) fn format_short_duration(duration: Duration) -> String {
     if duration.as_secs().is_multiple_of(60) {
         HumanDuration(duration).to_string()
     } else {
-        format_duration(duration)
+        format_seconds(duration)
     }
 }
 
-/// "a, b and c".
+/// Formats a duration such as "1 minute 30 seconds".
+fn format_seconds(duration: Duration) -> String {
+    let (minutes, seconds) = (duration.as_secs() / 60, Duration::from_secs(duration.as_secs() % 60));
+    if minutes == 0 {
+        return HumanDuration(seconds).to_string();
+    }
+    format!("{} {}", HumanDuration(Duration::from_secs(minutes * 60)), HumanDuration(seconds))
+}
+
+/// Joins words as in "a, b and c".
 pub(super) fn join_words<T: AsRef<str>>(words: &[T]) -> String {
     match words {
         [] => String::new(),

@@ -1,11 +1,11 @@
-//! Policies that are refused (S7.2): each file in `broken/` with the whole message that a parent gets, as a snapshot.
-//! The first line of a file says, as a comment, which fault it is about.
+//! Invalid policies (S7.2): each file in `broken/` has a snapshot of the complete report. The comment in the first line
+//! of a file names the fault.
 
 use shepherd_config::load;
 
 use crate::fixture;
 
-/// Fixtures, and so kinds of faults, that have to be there.
+/// Least number of fixtures, each for another fault.
 const AT_LEAST: usize = 120;
 
 pub(crate) fn fixtures() -> Vec<(String, String)> {
@@ -24,7 +24,7 @@ pub(crate) fn fixtures() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_broken_policy_is_refused_with_place_fault_and_cure() {
+fn every_invalid_policy_is_refused_with_place_message_and_help() {
     let fixtures = fixtures();
     assert!(fixtures.len() >= AT_LEAST, "{}", fixtures.len());
     for (name, text) in fixtures {

@@ -1,4 +1,4 @@
-//! What a text comes to mean: defaults filled in, words turned into numbers.
+//! Compiled policies: values are converted and defaults filled in.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn policy(text: &str) -> Policy {
     load("policy.toml", &text).unwrap_or_else(|report| panic!("{report}")).policy
 }
 
-/// The single entry of a policy that gives it a name, a program and these lines.
+/// Returns the only entry of a policy, with an id, a program and these lines.
 fn entry(lines: &str) -> PolicyEntry {
     entry_with_file("", lines)
 }
@@ -133,7 +133,7 @@ fn a_mode_changes_the_days_that_it_names() {
 
 // S2.4
 #[test]
-fn the_gap_between_runs_has_two_names() {
+fn min_gap_between_runs_is_an_alias_of_cooldown_after_run() {
     for key in ["cooldown_after_run", "min_gap_between_runs"] {
         assert_eq!(entry(&format!("always = true\n{key} = \"10m\"")).limits.cooldown_after_run, minutes(10));
     }
@@ -141,7 +141,7 @@ fn the_gap_between_runs_has_two_names() {
 
 // S2.6
 #[test]
-fn what_an_entry_does_not_say_comes_from_the_defaults() {
+fn missing_limits_come_from_the_defaults() {
     let defaults = "[defaults]\nwindows = [{ from = \"15:00\", to = \"18:00\" }]\nmax_run = \"45m\"\n\
                     daily_quota = \"1h\"\nweekly_quota = \"5h\"\ncooldown_after_run = \"5m\"\n\
                     warnings = [{ before = \"5m\" }]";
@@ -173,7 +173,7 @@ fn default_warnings_that_do_not_fit_a_short_run_are_left_out() {
 
 // S2.5
 #[test]
-fn warnings_come_in_order_and_are_loud_by_default() {
+fn warnings_are_ordered_and_have_severity_warn_by_default() {
     let entry =
         entry("always = true\nwarnings = [{ before = 60, message = \"{remaining}\" }, { before = \"5m\" }]");
     let found: Vec<_> =
@@ -211,7 +211,7 @@ fn disabled_can_be_said_in_three_ways() {
 
 // S2.3
 #[test]
-fn exceptions_say_what_applies_instead() {
+fn exceptions_set_the_rule_of_a_day() {
     let policy = policy(
         "[[exceptions]]\non = 2026-12-24\nclosed = true\n\
          [[exceptions]]\nlabel = \"Party\"\nfrom = \"2026-12-25\"\nto = 2026-12-26\nopen = true\n\
@@ -230,7 +230,7 @@ fn exceptions_say_what_applies_instead() {
 }
 
 #[test]
-fn a_policy_without_profiles_is_for_one() {
+fn a_policy_without_profiles_has_one_called_default() {
     let policy = policy("");
     let names: Vec<&str> = policy.rules().profiles.keys().map(shepherd_util::ProfileId::as_str).collect();
     assert_eq!(names, ["default"]);
@@ -280,10 +280,10 @@ fn all_faults_come_in_one_pass_and_in_order() {
     assert_eq!(lines, [4, 5, 6, 7, 9]);
 }
 
-// Names that seem to be missing may stand in the part that could not be parsed.
+// Names that seem to be missing may be in the part that could not be parsed.
 // S7.2
 #[test]
-fn a_file_that_is_not_toml_is_not_told_that_names_are_missing() {
+fn syntax_errors_suppress_faults_about_missing_names() {
     let text = "config_version = 1\n[budgets.games\ndaily = \"1h\"\n[[entries]]\nid = \"x\"\nargv = [\"x\"]\n\
                 always = true\nbudgets = [\"games\"]\n";
     let report = load("policy.toml", text).unwrap_err();

@@ -1,11 +1,11 @@
-//! What `docs/policy.md` shows is loaded: every block that says it is a policy.
+//! Loads every policy shown in `docs/policy.md`.
 
 use shepherd_config::{json_schema, load};
 
 use crate::fixture;
 use crate::schema::{as_json, schema_mismatch};
 
-/// Whole policies; each with the version that a block about one matter leaves to the first one.
+/// Returns the blocks marked as policies, with `config_version` added where a block leaves it out.
 pub(crate) fn blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();

@@ -1,4 +1,4 @@
-//! How entries are run and who may ask (S6.5 to S6.7, S11.3): what a text comes to mean.
+//! Settings for running entries and for access (S6.5 to S6.7, S11.3), from text to compiled policy.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn policy(text: &str) -> Policy {
     load("policy.toml", &text).unwrap_or_else(|report| panic!("{report}")).policy
 }
 
-/// How the single entry of a policy is run.
+/// Returns the run settings of the only entry of a policy.
 fn run(others: &str, lines: &str) -> RunPolicy {
     let text = format!("{others}\n[[entries]]\nid = \"x\"\nargv = [\"x\"]\nalways = true\n{lines}\n");
     policy(&text).entries()[0].run.clone()
@@ -28,13 +28,13 @@ fn group(name: &str) -> SystemAccount {
 }
 
 #[test]
-fn an_entry_that_says_nothing_is_run_as_it_is() {
+fn an_entry_without_settings_runs_with_the_defaults() {
     assert_eq!(run("", ""), RunPolicy::default());
 }
 
-// S6.5: each bound by itself comes from the entry, else from the defaults.
+// S6.5: each limit comes from the entry or else from the defaults.
 #[test]
-fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
+fn missing_run_settings_come_from_the_defaults() {
     let defaults = "[compositor]\nsway = \"connect\"\n[defaults]\nuser = \"kid\"\nstop_grace = \"20s\"\n\
                     output_limit = \"64KiB\"\ndisplay = \"fullscreen\"\n\
                     resources = { memory = \"2GiB\", processes = 200, cpu = \"150%\" }";
@@ -108,9 +108,9 @@ fn accounts_are_users_or_groups_by_name_or_number() {
     assert_eq!(access.others, Some(ClientRole::Observer));
 }
 
-// S11.3: silence is no permission.
+// S11.3: no permission without a setting.
 #[test]
-fn without_a_word_nobody_else_may_do_anything() {
+fn without_settings_nobody_else_may_do_anything() {
     for text in ["", "[access]", "[access]\nothers = \"nothing\"\nadmins = []"] {
         let access = policy(text).rules().access.clone();
         assert_eq!((access.rules, access.others), (Vec::new(), None), "{text}");
@@ -120,7 +120,7 @@ fn without_a_word_nobody_else_may_do_anything() {
 
 // S11.3
 #[test]
-fn whoever_has_a_profile_may_launch_unless_named_otherwise() {
+fn accounts_of_a_profile_may_launch_unless_another_role_is_set() {
     let policy = policy(
         "[profiles.anna]\naccounts = [\"anna\", 1000]\n[profiles.ben]\naccounts = [\"ben\"]\n[profiles.guest]\n\
          [access]\nobservers = [\"ben\"]",
@@ -166,7 +166,7 @@ fn a_changed_file_is_read_again_only_on_request() {
     assert_eq!(policy("reload_on_change = true").rules().reload_on_change, ReloadOnChange::Yes);
 }
 
-// S6.6: what hosts can rely on.
+// S6.6: hosts rely on these keys.
 #[test]
 fn the_settings_of_every_built_in_driver_are_known() {
     let qemu = [

@@ -1,4 +1,4 @@
-//! Examples in a policy run when it is loaded: parents have tests for their rules.
+//! Examples in a policy, which run when the policy is loaded.
 
 use shepherd_config::load;
 
@@ -50,7 +50,7 @@ argv = ["clock"]
 always = true
 "#;
 
-/// What is wrong with a single example; nothing if it holds.
+/// Returns the message of a failed example, or `None` if the example passes.
 fn example_error(example: &str) -> Option<String> {
     let text = format!("config_version = 1\nexpect = [{example:?}]\n{POLICY}");
     let report = load("policy.toml", &text).err()?;
@@ -61,7 +61,7 @@ fn example_error(example: &str) -> Option<String> {
 }
 
 #[test]
-fn examples_that_hold_are_accepted() {
+fn passing_examples_are_accepted() {
     for example in [
         "mon 09:00 maths: allow",
         // Windows that touch are one.
@@ -71,13 +71,13 @@ fn examples_that_hold_are_accepted() {
         // A window across midnight belongs to the day it starts on.
         "sun 00:30 maths: allow 30m",
         "mon 00:30 maths: outside-hours",
-        // Ben is the one who may.
+        // Only Ben may use this entry.
         "mon 10:00 kart: allow 20m",
         "mon 10:00 ben/kart: allow 20m",
         "mon 10:00 anna/kart: not-for-profile",
         "sun 10:00 kart: quota-exhausted",
         "mon 10:00 in holiday kart: allow 1h",
-        // The calendar has a mode for this date, and another example one by hand.
+        // The calendar sets the mode of this date; the second example overrides it.
         "2026-01-06 10:00 kart: allow 1h",
         "2026-01-06 10:00 in school kart: allow 20m",
         "mon 10:00 racer: not-unlocked",
@@ -93,21 +93,21 @@ fn examples_that_hold_are_accepted() {
 }
 
 #[test]
-fn examples_that_fail_refuse_the_policy_and_say_what_came_out() {
-    for (example, came_out) in [
-        ("mon 11:30 maths: allow 30m", "this comes out as `allow 1h`, not as `allow 30m`"),
-        ("mon 12:30 maths: allow", "this comes out as `outside-hours`, not as `allow`"),
-        ("mon 10:00 clock: allow 1h", "this comes out as `allow unlimited`, not as `allow 1h`"),
-        ("mon 10:00 maths: deny", "this comes out as `allow 2h30m`, not as `deny`"),
-        ("mon 10:00 broken: outside-hours", "this comes out as `disabled`, not as `outside-hours`"),
-        ("mon 10:00 anna/kart: allow", "this comes out as `not-for-profile`, not as `allow`"),
+fn failing_examples_refuse_the_policy_and_show_the_result() {
+    for (example, message) in [
+        ("mon 11:30 maths: allow 30m", "the result is `allow 1h`, not `allow 30m`"),
+        ("mon 12:30 maths: allow", "the result is `outside-hours`, not `allow`"),
+        ("mon 10:00 clock: allow 1h", "the result is `allow unlimited`, not `allow 1h`"),
+        ("mon 10:00 maths: deny", "the result is `allow 2h30m`, not `deny`"),
+        ("mon 10:00 broken: outside-hours", "the result is `disabled`, not `outside-hours`"),
+        ("mon 10:00 anna/kart: allow", "the result is `not-for-profile`, not `allow`"),
     ] {
-        assert_eq!(example_error(example).as_deref(), Some(came_out), "{example}");
+        assert_eq!(example_error(example).as_deref(), Some(message), "{example}");
     }
 }
 
 #[test]
-fn a_weekday_is_an_ordinary_one_even_if_every_date_is_an_exception() {
+fn a_weekday_example_ignores_exceptions() {
     let text = "config_version = 1\nexpect = [\"mon 10:00 maths: allow unlimited\", \"2026-01-05 10:00 maths: deny\"]\n\
                 [[entries]]\nid = \"maths\"\nargv = [\"maths\"]\nalways = true\n\
                 [[exceptions]]\nfrom = 2020-01-01\nto = 2060-01-01\nclosed = true\n";
@@ -115,7 +115,7 @@ fn a_weekday_is_an_ordinary_one_even_if_every_date_is_an_exception() {
 }
 
 #[test]
-fn an_accepted_policy_says_how_many_examples_it_has() {
+fn a_loaded_policy_counts_its_examples() {
     let text = format!("config_version = 1\nexpect = [\"mon 09:00 maths: allow\"]\n{POLICY}");
     assert_eq!(load("policy.toml", &text).unwrap().examples, 1);
 }

@@ -1,21 +1,21 @@
-//! Files of this repository, found when the tests run: the place they were built at may be gone.
+//! Finds files of this repository at run time, because the tests may run elsewhere than they were built.
 
 use std::path::PathBuf;
 
-/// A path below this crate.
+/// Returns a path below this crate.
 pub(crate) fn path(relative: &str) -> PathBuf {
     let root = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     PathBuf::from(root).join(relative)
 }
 
-/// The text of a file below this crate.
+/// Reads a file below this crate.
 pub(crate) fn text(relative: &str) -> String {
     let path = path(relative);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Compares with what a file of this crate holds. Set `SHEPHERD_UPDATE_SNAPSHOTS` to write it instead, then read what
-/// has changed.
+/// Compares a text with a snapshot file of this crate. With `SHEPHERD_UPDATE_SNAPSHOTS` set, writes the snapshot instead;
+/// review the changes afterwards.
 pub(crate) fn assert_snapshot(relative: &str, found: &str) {
     let path = path(relative);
     if std::env::var_os("SHEPHERD_UPDATE_SNAPSHOTS").is_some() {
@@ -24,7 +24,7 @@ pub(crate) fn assert_snapshot(relative: &str, found: &str) {
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "{} says otherwise; SHEPHERD_UPDATE_SNAPSHOTS=1 writes it anew\n\n--- found\n{found}\n--- expected\n{expected}",
+        "{} differs; SHEPHERD_UPDATE_SNAPSHOTS=1 updates it\n\n--- found\n{found}\n--- expected\n{expected}",
         path.display()
     );
 }

@@ -1,10 +1,10 @@
-//! Fuzz targets; longer with `cargo xtask fuzz shepherd-config`.
+//! Fuzz targets. `cargo xtask fuzz shepherd-config` runs them longer.
 
 use shepherd_config::{describe_policy, load_bytes};
 
 use crate::{broken, documentation, fixture, properties};
 
-/// A message without what it quotes: enough to tell kinds of faults apart, too little for a new one each time.
+/// Removes quoted parts and digits from a message, so that faults of the same kind get the same text.
 fn kind(text: &str) -> String {
     let unquoted: String = text.split(['`', '"']).step_by(2).collect();
     unquoted.chars().filter(|character| !character.is_ascii_digit()).take(100).collect()

@@ -1,4 +1,4 @@
-//! The policies that come with Shepherd (S7.4).
+//! The policies in `policies/` (S7.4).
 
 use shepherd_config::{STARTER_POLICY, load};
 
@@ -13,7 +13,7 @@ fn the_policies_in_the_repository_load() {
     }
 }
 
-/// What stands in comments, where it begins like a table.
+/// Returns the tables that are commented out.
 fn commented_out(text: &str) -> String {
     let tables = text.split("\n\n").filter(|block| block.starts_with("# ["));
     let lines = tables.flat_map(str::lines).map(|line| line.strip_prefix("# ").unwrap_or(line));
@@ -30,7 +30,7 @@ fn the_starter_policy_still_loads_with_its_real_programs() {
     assert_eq!((loaded.policy.entries().len(), loaded.examples), (10, 6));
 }
 
-/// Programs that are on every machine, so that a newcomer has something to start.
+/// The starter policy uses only programs that every machine has, so that a new user can try it at once.
 #[test]
 fn the_starter_policy_starts_nothing_that_has_to_be_installed() {
     let loaded = load("starter.toml", STARTER_POLICY).unwrap();

@@ -1,4 +1,4 @@
-//! No text makes the loader panic, and what it refuses it explains (S7.2).
+//! No text makes the loader panic, and every refusal has faults (S7.2).
 
 use proptest::prelude::*;
 use shepherd_config::load;
@@ -6,7 +6,7 @@ use ward_diag::FaultReport;
 
 use crate::fixture;
 
-/// Every refusal has at least one fault, each in the text, and can be drawn.
+/// Checks that a refusal has at least one fault, each inside the text, and can be rendered.
 fn check(text: &str) {
     if let Err(report) = load("policy.toml", text) {
         check_report(&report);
@@ -27,7 +27,7 @@ pub(crate) fn check_report(report: &FaultReport) {
     assert!(!report.to_string().is_empty());
 }
 
-/// Words of the language, for texts that come near to it.
+/// Fragments of policies, for texts that resemble a policy.
 const WORDS: [&str; 58] = [
     "config_version = 1\n",
     "[[entries]]\n",

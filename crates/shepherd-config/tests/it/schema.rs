@@ -1,4 +1,4 @@
-//! The schema for editors (S7.4): checked in, and true to the loader in both directions.
+//! The schema for editors (S7.4) matches the checked-in file and the loader.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn the_family_policy_shows_every_key_of_the_schema() {
         "",
         &mut in_policy,
     );
-    // Where one key may be said in several ways, the example shows one.
+    // Some keys have alternatives, of which the example policy shows one.
     let day = |key: &&String| {
         ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "all", "weekdays", "weekends"]
             .contains(&last_segment(key))
@@ -81,7 +81,7 @@ pub(crate) fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// A line that sets a key to something, whether it fits or not: `/entries[]/unlock/entry` and so on.
+/// Returns a line that sets a key such as `/entries[]/unlock/entry` to a value, valid or not.
 fn with_key(path: &str) -> String {
     let mut steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let first = steps.remove(0);
@@ -99,7 +99,7 @@ fn with_key(path: &str) -> String {
     }
 }
 
-/// The paths of all keys; `*` is a name that the file invents, `[]` an element of a list.
+/// Collects the paths of all keys; `*` stands for a name chosen in the policy, `[]` for an element of a list.
 pub(crate) fn keys_of_schema(schema: &Value, path: &str, keys: &mut BTreeSet<String>) {
     for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
         keys.insert(format!("{path}/{key}"));
@@ -116,7 +116,7 @@ pub(crate) fn keys_of_schema(schema: &Value, path: &str, keys: &mut BTreeSet<Str
     }
 }
 
-/// The paths of all keys of a policy, in the same notation.
+/// Collects the paths of all keys of a policy, in the notation of [`keys_of_schema`].
 fn keys_of_policy(value: &Value, schema: &Value, path: &str, keys: &mut BTreeSet<String>) {
     for form in schema["anyOf"].as_array().into_iter().flatten() {
         keys_of_policy(value, form, path, keys);
@@ -152,7 +152,7 @@ pub(crate) fn as_json(text: &str) -> Value {
     convert(toml::Value::Table(toml::from_str(text).unwrap()))
 }
 
-/// Where a value does not fit a schema; as much of JSON Schema as ours uses.
+/// Returns the first place where a value does not match a schema. Supports the parts of JSON Schema that ours uses.
 pub(crate) fn schema_mismatch(value: &Value, schema: &Value, path: &str) -> Option<String> {
     let fits_type = match schema["type"].as_str() {
         Some("string") => value.is_string(),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use shepherd_api::{GrantKind, GrantView, ReasonCode};
-use shepherd_util::{BudgetId, HumanDuration, ProfileId};
+use jiff::tz::TimeZone;
+use shepherd_api::{GrantKind, GrantView, ReasonCode, RuleView};
+use shepherd_util::{BudgetId, EntryId, HumanDuration, ProfileId};
 
 use super::entry_history::EntryHistory;
 use super::usage_limits::{ExtraTimeGrant, LimitStatus};
@@ -75,7 +76,10 @@ impl<'a> EntryEvaluation<'a> {
         self.check_pauses(record, &mut bench);
         self.check_quotas(entry, record, &mut bench);
         let max_run = entry.limits.max_run.map_or(RuleVerdict::Passes, RuleVerdict::Limits);
-        bench.record_verdict("max-run", || "the longest run of this entry".to_owned(), max_run);
+        let has_max_run = entry.limits.max_run.is_some();
+        let detail =
+            || if has_max_run { "longest single run" } else { "no limit for a single run" }.to_owned();
+        bench.record_verdict("max-run", detail, max_run);
         bench.finding
     }
 
@@ -124,21 +128,38 @@ impl<'a> EntryEvaluation<'a> {
         let stranger = self.profile_unknown || !entry.is_for(profile);
         let saying =
             if stranger { RuleVerdict::Refuses(ReasonCode::NotForProfile) } else { RuleVerdict::Passes };
-        bench.record_verdict("profile", || format!("profile `{profile}`"), saying);
+        let detail = || match (self.profile_unknown, stranger) {
+            (true, _) => format!("the policy has no profile `{profile}`"),
+            (false, true) => format!("not available to {profile}"),
+            (false, false) => format!("available to {profile}"),
+        };
+        bench.record_verdict("profile", detail, saying);
         let disabled = entry.disabled.as_ref().map_or(RuleVerdict::Passes, |disabled| {
             RuleVerdict::Refuses(ReasonCode::Disabled { reason: disabled.reason.clone() })
         });
-        bench.record_verdict("disabled", || "whether the policy has switched it off".to_owned(), disabled);
+        let is_disabled = entry.disabled.is_some();
+        let detail = || if is_disabled { "disabled in the policy" } else { "not disabled" }.to_owned();
+        bench.record_verdict("disabled", detail, disabled);
         let kind = entry.kind.name();
         let possible = facts.capabilities.spawn_kinds_supported.contains(kind);
         let impossible = || RuleVerdict::Refuses(ReasonCode::HostCannotRun { kind: kind.to_owned() });
         let saying = if possible { RuleVerdict::Passes } else { impossible() };
-        bench.record_verdict("host", || format!("whether this machine can run `{kind}`"), saying);
+        let detail = || {
+            let can = if possible { "can" } else { "can't" };
+            format!("this machine {can} run entries of kind `{kind}`")
+        };
+        bench.record_verdict("host", detail, saying);
         if facts.capabilities.needs_account {
             let account = facts.policy.system_account(entry, profile);
             let saying =
                 account.map_or(RuleVerdict::Refuses(ReasonCode::AccountMissing), |_| RuleVerdict::Passes);
-            bench.record_verdict("account", || "as which user it would run".to_owned(), saying);
+            let detail = || {
+                account.map_or_else(
+                    || "no account to run as".to_owned(),
+                    |user| format!("runs as user `{user}`"),
+                )
+            };
+            bench.record_verdict("account", detail, saying);
         }
         if self.at.mono.is_none() {
             return;
@@ -146,16 +167,25 @@ impl<'a> EntryEvaluation<'a> {
         let untrusted = facts.clock_behind.map_or(RuleVerdict::Passes, |latest_seen| {
             RuleVerdict::Refuses(ReasonCode::ClockUntrusted { latest_seen })
         });
-        bench.record_verdict("clock", || "the latest time ever seen".to_owned(), untrusted);
+        let is_behind = facts.clock_behind.is_some();
+        let detail = || if is_behind { "clock was set back" } else { "clock is trusted" }.to_owned();
+        bench.record_verdict("clock", detail, untrusted);
         let trouble = facts.store_trouble.map_or(RuleVerdict::Passes, |detail| {
             RuleVerdict::Refuses(ReasonCode::StoreUnavailable { detail: detail.to_owned() })
         });
-        bench.record_verdict("store", || "whether use can be looked up and recorded".to_owned(), trouble);
+        let can_record = facts.store_trouble.is_none();
+        let detail =
+            || if can_record { "usage can be recorded" } else { "usage can't be recorded" }.to_owned();
+        bench.record_verdict("store", detail, trouble);
         let active = facts.active.map_or(RuleVerdict::Passes, |(session_id, entry_id)| {
             let (session_id, entry_id) = (session_id.clone(), entry_id.clone());
             RuleVerdict::Refuses(ReasonCode::SessionActive { session_id, entry_id })
         });
-        bench.record_verdict("seat", || "whether something else is running".to_owned(), active);
+        let detail = || match facts.active {
+            Some((_, entry_id)) => format!("{} is running", self.label_of(entry_id)),
+            None => "nothing else is running".to_owned(),
+        };
+        bench.record_verdict("seat", detail, active);
     }
 
     fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, bench: &mut FindingBuilder<'_, W>) {
@@ -164,7 +194,10 @@ impl<'a> EntryEvaluation<'a> {
         if self.scope == EvaluationScope::ReasonsOnly && hours.is_open(at) {
             return;
         }
-        let saying = match (hours.open_state_at(at), self.granted_open_until(entry)) {
+        let open_state = hours.open_state_at(at);
+        let (is_open, granted) =
+            (matches!(open_state, OpenState::Open { .. }), self.granted_open_until(entry));
+        let saying = match (open_state, granted) {
             (OpenState::Open { closes: None }, _) => RuleVerdict::Passes,
             (OpenState::Open { closes: Some(closes) }, granted) => RuleVerdict::LimitsUntil(
                 granted.map_or(closes, |granted| hours.extend_through_open_hours(closes.max(granted))),
@@ -184,13 +217,21 @@ impl<'a> EntryEvaluation<'a> {
                 RuleVerdict::Refuses(ReasonCode::OutsideHours { next_opening: opens })
             }
         };
-        let look = || {
+        let detail = || {
+            let state = match (is_open, granted.is_some()) {
+                (true, _) => "inside its hours",
+                (false, true) => "outside its hours, but opened by a grant",
+                (false, false) => "outside its hours",
+            };
             let local = at.to_zoned(facts.wall.zone.clone());
             let mode = facts.mode_on(Day::from_date(local.date()));
-            let mode = if mode.is_empty() { String::new() } else { format!(", mode `{mode}`") };
-            format!("{}{mode}", local.strftime("%a %Y-%m-%d %H:%M"))
+            let mode = if mode.is_empty() { String::new() } else { format!(", mode {mode}") };
+            // No time of day here: the client shows all times in the reader's zone.
+            let zone = facts.policy.rules().zone.as_ref().and_then(TimeZone::iana_name);
+            let remark = zone.map(RuleView::policy_zone_remark).unwrap_or_default();
+            format!("{state}{mode}{remark}")
         };
-        bench.record_verdict("hours", look, saying);
+        bench.record_verdict("hours", detail, saying);
     }
 
     fn check_pauses<W: RuleObserver>(&self, record: EntryHistory<'_>, bench: &mut FindingBuilder<'_, W>) {
@@ -198,7 +239,9 @@ impl<'a> EntryEvaluation<'a> {
         let waits = record.cooldown.and_then(|until| facts.pending_until(*until, at));
         let saying =
             waits.map_or(RuleVerdict::Passes, |until| RuleVerdict::Refuses(ReasonCode::Cooldown { until }));
-        bench.record_verdict("cooldown", || "the pause after its last run".to_owned(), saying);
+        let detail =
+            || if waits.is_some() { "pause after the last run" } else { "no pause needed" }.to_owned();
+        bench.record_verdict("cooldown", detail, saying);
         let Some(rule) = facts.policy.rules().breaks else { return };
         let streak = facts.streaks.get(self.profile);
         let unrested =
@@ -210,7 +253,11 @@ impl<'a> EntryEvaluation<'a> {
             Some((played, _)) => RuleVerdict::Limits(rule.after - played),
             None => RuleVerdict::Limits(rule.after),
         };
-        bench.record_verdict("break", || "time in a row, across entries".to_owned(), saying);
+        let detail = || match unrested {
+            Some((played, _)) => format!("{} used since the last break", HumanDuration(played)),
+            None => "no time used since the last break".to_owned(),
+        };
+        bench.record_verdict("break", detail, saying);
     }
 
     fn check_quotas<W: RuleObserver>(
@@ -219,7 +266,7 @@ impl<'a> EntryEvaluation<'a> {
         record: EntryHistory<'_>,
         bench: &mut FindingBuilder<'_, W>,
     ) {
-        let day = self.at.day;
+        let (day, is_now) = (self.at.day, self.at.mono.is_some());
         if let Some(unlock) = &entry.unlock {
             let done = used_on_day(self.usage.and_then(|usage| usage.entry_usage(&unlock.entry_id)), day);
             let missing = || ReasonCode::NotUnlocked {
@@ -229,15 +276,31 @@ impl<'a> EntryEvaluation<'a> {
             };
             let saying =
                 if done < unlock.at_least { RuleVerdict::Refuses(missing()) } else { RuleVerdict::Passes };
-            bench.record_verdict("unlock", || format!("use of `{}` today", unlock.entry_id), saying);
+            let detail = || {
+                let (label, day) = (self.label_of(&unlock.entry_id), day_text(day, is_now));
+                format!("{} used for {label} {day}", HumanDuration(done))
+            };
+            bench.record_verdict("unlock", detail, saying);
         }
         if entry.cost == TimeCost::Free {
             return;
         }
-        self.for_each_limit(entry, record, |standing| {
-            let look = || format!("{} used on {day}", HumanDuration(standing.used));
-            bench.record_verdict(standing.rule, look, standing.verdict.clone());
+        self.for_each_limit(entry, record, |budget, standing| {
+            let detail = || {
+                let period = if standing.is_weekly { week_text(day, is_now) } else { day_text(day, is_now) };
+                let budget = budget.map(|id| format!(" of the {id} budget")).unwrap_or_default();
+                format!("{} used{budget} {period}", HumanDuration(standing.used))
+            };
+            bench.record_verdict(standing.rule, detail, standing.verdict.clone());
         });
+    }
+
+    /// Returns the label of an entry, or its id if the policy no longer has the entry.
+    fn label_of<'e>(&self, entry_id: &'e EntryId) -> &'e str
+    where
+        'a: 'e,
+    {
+        self.facts.policy.entry(entry_id).map_or(entry_id.as_str(), |entry| entry.label.as_str())
     }
 
     /// How far a grant opens an entry now.
@@ -260,4 +323,13 @@ impl<'a> EntryEvaluation<'a> {
         };
         reasons.iter().map(end).reduce(|latest, end| Some(latest?.max(end?)))?
     }
+}
+
+/// Names the day that a rule counted, for a sentence such as "45 minutes used today".
+fn day_text(day: Day, is_now: bool) -> String {
+    if is_now { "today".to_owned() } else { format!("on {day}") }
+}
+
+fn week_text(day: Day, is_now: bool) -> String {
+    if is_now { "this week".to_owned() } else { format!("in the week of {}", day.week_start()) }
 }

@@ -20,6 +20,7 @@ const PERIODS_AHEAD: u8 = 8;
 #[derive(Clone)]
 pub(super) struct LimitStatus {
     pub(super) rule: &'static str,
+    pub(super) is_weekly: bool,
     pub(super) used: Duration,
     pub(super) verdict: RuleVerdict,
 }
@@ -45,26 +46,27 @@ impl<'a> ExtraTimeGrant<'a> {
 }
 
 impl<'a> EntryEvaluation<'a> {
-    /// Everything that bounds the use of an entry over days: its own quotas, and its budgets.
+    /// Visits every limit on the use of an entry over days: its own quotas first, then those of its budgets, each with
+    /// the id of the budget.
     pub(super) fn for_each_limit(
         &mut self,
         entry: &PolicyEntry,
         record: EntryHistory<'_>,
-        mut visit: impl FnMut(&LimitStatus),
+        mut visit: impl FnMut(Option<&BudgetId>, &LimitStatus),
     ) {
         let whose = LimitOwner::Entry(&entry.entry_id);
         self.limits_of(whose, &entry.limits.daily_quota, entry.limits.weekly_quota, record.used)
-            .for_each(|limit| visit(&self.limit_status(&limit)));
+            .for_each(|limit| visit(None, &self.limit_status(&limit)));
         // A gift for this very entry works on its budgets, too, while it is the one that runs.
         let favoured = |extra: &ExtraTimeGrant<'_>| matches!(&extra.grant.scope, EntryScope::Entry { entry_id } if *entry_id == entry.entry_id);
         let favourite = self.extras.iter().any(favoured).then_some(&entry.entry_id);
         for id in &entry.budgets {
             // To all others a budget says the same.
             match self.budgets.get(id).filter(|_| favourite.is_none()) {
-                Some(known) => known.iter().for_each(&mut visit),
+                Some(known) => known.iter().for_each(|status| visit(Some(id), status)),
                 None => {
                     let standings = self.budget_statuses(id, favourite);
-                    standings.iter().for_each(&mut visit);
+                    standings.iter().for_each(|status| visit(Some(id), status));
                     if favourite.is_none() {
                         self.budgets.insert(id.clone(), standings);
                     }
@@ -110,7 +112,7 @@ impl<'a> EntryEvaluation<'a> {
                 self.run_before_limit(limit, left).map_or(RuleVerdict::Passes, RuleVerdict::Limits)
             }
         };
-        LimitStatus { rule: limit.rule_name(), used, verdict: saying }
+        LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, verdict: saying }
     }
 
     /// How long a run may last before it hits the limit, with so much left now. A run across midnight has the next

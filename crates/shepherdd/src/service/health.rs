@@ -37,13 +37,14 @@ impl DaemonService {
         match (&self.policy.source, &self.policy.rejected) {
             (Some(_), None) => {
                 let entry_count = self.engine.policy().entries().len();
-                health_check("policy", true, format!("{entry_count} entries of {path}"))
+                let noun = if entry_count == 1 { "entry" } else { "entries" };
+                health_check("policy", true, format!("{entry_count} {noun} from {path}"))
             }
             (Some(_), Some(rejected)) => {
-                health_check("policy", false, format!("an earlier one is in force, because {rejected}"))
+                health_check("policy", false, format!("an earlier policy is in force: {rejected}"))
             }
             (None, Some(rejected)) => {
-                health_check("policy", false, format!("everything is refused, because {rejected}"))
+                health_check("policy", false, format!("no policy, so nothing can be launched: {rejected}"))
             }
             (None, None) => health_check("policy", false, format!("{path} has not been read")),
         }
@@ -53,37 +54,41 @@ impl DaemonService {
         let capabilities = self.engine.capabilities();
         let kinds: Vec<&str> = capabilities.spawn_kinds_supported.iter().map(String::as_str).collect();
         let able = capabilities.can_kill_forcefully && capabilities.can_observe_exit && !kinds.is_empty();
-        health_check("host", able, format!("starts and ends: {}", kinds.join(", ")))
+        health_check("host", able, format!("can run {}", kinds.join(", ")))
     }
 
     fn store_check(&self) -> HealthCheck {
         match &self.store_error {
-            None => health_check("store", true, "what was used is on record".to_owned()),
+            None => health_check("store", true, "usage is recorded".to_owned()),
             Some(trouble) => health_check(
                 "store",
                 false,
-                format!("nothing is granted, because {trouble} (it is tried again by itself)"),
+                format!("nothing can be launched until usage can be recorded: {trouble} (retrying)"),
             ),
         }
     }
 
     fn pulse_check(&self) -> HealthCheck {
         match &self.heartbeat_error {
-            None => health_check("pulse", true, "a power cut would cost half a minute at most".to_owned()),
+            None => health_check(
+                "pulse",
+                true,
+                "after a power cut, at most 30 extra seconds are charged".to_owned(),
+            ),
             Some(trouble) => health_check(
                 "pulse",
                 false,
-                format!("a power cut would cost all that is left, because {trouble}"),
+                format!("after a power cut, all the remaining time is charged: {trouble}"),
             ),
         }
     }
 
     fn clock_check(&self, now: ClockReading) -> HealthCheck {
         if self.engine.get_state(now).clock_trusted {
-            health_check("clock", true, "nothing speaks against it".to_owned())
+            health_check("clock", true, "trusted".to_owned())
         } else {
-            let cure = "set it right, or confirm it with `shepherd clock confirm`";
-            health_check("clock", false, format!("it showed a later time before; {cure}"))
+            let help = "set the clock or, if it is right, run `shepherd clock confirm`";
+            health_check("clock", false, format!("set back, so nothing can be launched; {help}"))
         }
     }
 

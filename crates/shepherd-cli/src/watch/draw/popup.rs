@@ -1,4 +1,4 @@
-//! What lies over the picture for a moment.
+//! Popups over the live view: help, the rules of an entry, a request for time, the PIN.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -14,20 +14,20 @@ use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
 const HELP: [&str; 12] = [
     "↑ ↓ j k     choose an entry",
-    "Enter       launch it",
-    "w           why, or why not: every rule",
+    "Enter       launch the entry",
+    "w           show every rule for the entry",
     "r           ask your parents for time",
-    "s           end what is running",
-    "S           end it at once",
-    "q Ctrl-C    leave this view",
+    "s           stop the running program",
+    "S           kill the running program at once",
+    "q Ctrl-C    quit",
     "",
-    "✓ could be launched now, and for how long",
-    "✗ could not, and the first reason",
+    "✓ can be launched now, for this long",
+    "✗ can't be launched now, for this reason",
     "",
-    "This view enforces nothing: the daemon does.",
+    "Closing this view stops nothing and gives no extra time.",
 ];
 
-/// Columns of a popup: a line that is easy to read.
+/// Widest popup, for lines that are easy to read.
 const MAX_POPUP_WIDTH: u16 = 90;
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
@@ -37,23 +37,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let (title, lines, scroll) = match popup {
         LiveViewPopup::Help => (" Keys ", HELP.map(Line::from).to_vec(), 0),
         LiveViewPopup::Why { why, scroll } => {
-            let look = DisplaySettings { width: text_width, ..model.display.clone() };
-            let lines = why_lines(why, &look).iter().map(|line| parse_painted_line(line)).collect();
+            let display = DisplaySettings { width: text_width, ..model.display.clone() };
+            let lines = why_lines(why, &display).iter().map(|line| parse_painted_line(line)).collect();
             (" Why (↑↓ to scroll) ", lines, *scroll)
         }
         LiveViewPopup::RequestTime { label, minutes, .. } => {
-            let question = format!("How many minutes more of {label}?");
+            let question = format!("How many more minutes of {label}?");
             let mut lines: Vec<Line<'_>> = wrap(&question, text_width).into_iter().map(Line::from).collect();
             lines.push(Line::styled(format!("{minutes}▏"), style(TextTone::Strong)));
-            lines.push(Line::styled("Enter asks, Esc does not", style(TextTone::Faint)));
+            lines.push(Line::styled("Enter to ask, Esc to cancel", style(TextTone::Faint)));
             (" Ask for time ", lines, 0)
         }
-        LiveViewPopup::Pin { message: told, typed, .. } => {
-            let mut lines: Vec<Line<'_>> = wrap(told, text_width).into_iter().map(Line::from).collect();
+        LiveViewPopup::Pin { message, typed, .. } => {
+            let mut lines: Vec<Line<'_>> = wrap(message, text_width).into_iter().map(Line::from).collect();
             let hidden = "•".repeat(typed.chars().count());
             lines.push(Line::styled(format!("{hidden}▏"), style(TextTone::Strong)));
-            lines.push(Line::styled("Enter does it with the PIN, Esc does not", style(TextTone::Faint)));
-            (" The administrator's PIN ", lines, 0)
+            lines.push(Line::styled("Enter to continue, Esc to cancel", style(TextTone::Faint)));
+            (" Administrator's PIN ", lines, 0)
         }
     };
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);

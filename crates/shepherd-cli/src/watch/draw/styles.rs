@@ -1,4 +1,4 @@
-//! Our own colours, for the full screen.
+//! Colours of the live view.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -15,7 +15,8 @@ pub(super) fn style(tone: TextTone) -> Style {
     }
 }
 
-/// A line that was painted for a plain terminal. Others' text in it was cleaned, so every escape is one of ours.
+/// Converts a line painted for a plain terminal. Text from elsewhere was escaped before, so every escape sequence in the
+/// line comes from this program.
 pub(super) fn parse_painted_line(line: &str) -> Line<'static> {
     let mut spans = Vec::new();
     let mut current = Style::new();
@@ -51,7 +52,7 @@ mod tests {
     use crate::output::paint;
 
     #[test]
-    fn what_was_painted_keeps_its_colours() {
+    fn a_painted_line_keeps_its_colours() {
         for tone in [TextTone::Good, TextTone::Warn, TextTone::Bad, TextTone::Faint, TextTone::Strong] {
             let line = parse_painted_line(&format!("a{}m b", paint(tone, "mm")));
             let expected = [Span::raw("a"), Span::styled("mm", style(tone)), Span::raw("m b")];

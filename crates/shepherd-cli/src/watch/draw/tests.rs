@@ -11,7 +11,7 @@ fn render_at(model: &mut LiveViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, model, at(5))).unwrap();
     let shown = terminal.backend().to_string();
-    // The backend quotes its lines, and says behind them what wide characters cover.
+    // The backend quotes its lines, and lists after them the cells that wide characters cover.
     let lines = shown.lines().map(|line| line.trim_start_matches('"').rsplit_once('"').unwrap().0.trim_end());
     lines.map(|line| line.split("\" Hidden by").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
@@ -43,7 +43,7 @@ fn sample() -> LiveViewModel {
 }
 
 #[test]
-fn everything_is_in_its_place_in_80_columns() {
+fn session_entries_and_events_fit_80_columns() {
     insta::assert_snapshot!(render_at(&mut sample(), 80, 20), @r"
     ┌ Shepherd ─────────────────────────────────────────────────────── mode school ┐
     │▶ Racing · running · anna                                                     │
@@ -51,11 +51,11 @@ fn everything_is_in_its_place_in_80_columns() {
     │! Save your game.                                                             │
     └──────────────────────────────────────────────────────────────────────────────┘
     ┌ Entries ─────────────────────────────────────────────────────────────────────┐
-    │▸ ▶ Racing                                 is running                         │
+    │▸ ▶ Racing                                 running                            │
     │  ✓ 数学の練習                             up to 20 seconds                   │
-    │  ✗ A label that is longer than it has a…  Not at this time.                  │
+    │  ✗ A label that is longer than it has a…  Not allowed at this time.          │
     └──────────────────────────────────────────────────────────────────────────────┘
-    ┌ What happens ────────────────────────────────────────────────────────────────┐
+    ┌ Events ──────────────────────────────────────────────────────────────────────┐
     │                                                                              │
     │                                                                              │
     │                                                                              │
@@ -78,20 +78,20 @@ fn a_low_terminal_shows_the_session_alone() {
 }
 
 #[test]
-fn no_connection_is_said_and_not_hidden() {
+fn a_lost_connection_is_shown() {
     let mut model = sample();
     model.handle_input(LiveViewInput::Disconnected { why: "no daemon listens\x1b there".to_owned() });
     let shown = render_at(&mut model, 60, 20);
     assert!(shown.contains("Not connected: no daemon listens\\u{1b} there"), "{shown}");
-    assert!(!shown.contains('█'), "no countdown that nobody keeps:\n{shown}");
+    assert!(!shown.contains('█'), "no countdown without a connection:\n{shown}");
 }
 
 #[test]
-fn why_lies_over_the_rest_and_can_be_scrolled() {
+fn the_rules_popup_can_be_scrolled() {
     let mut model = sample();
     let rule = |number: usize| RuleView {
-        rule: format!("rule-{number}"),
-        looked_at: "something".to_owned(),
+        rule: "hours".to_owned(),
+        looked_at: format!("rule-{number} "),
         outcome: RuleOutcomeView::Passes,
     };
     let why = ExplanationView {
@@ -111,7 +111,7 @@ fn why_lies_over_the_rest_and_can_be_scrolled() {
 }
 
 #[test]
-fn no_terminal_is_too_small_or_too_large() {
+fn any_terminal_size_is_drawn() {
     let mut model = sample();
     let request = || LiveViewPopup::RequestTime {
         entry_id: "racing".parse().unwrap(),
@@ -134,10 +134,10 @@ fn no_terminal_is_too_small_or_too_large() {
 #[test]
 fn a_pin_is_not_shown_while_it_is_typed() {
     let mut model = sample();
-    let told = "Only an administrator may do this.".to_owned();
+    let message = "Only an administrator may do this.".to_owned();
     model.popup = Some(LiveViewPopup::Pin {
         request: LiveViewRequest::Stop(StopMode::Force),
-        message: told,
+        message,
         typed: "4711".to_owned(),
     });
     let shown = render_at(&mut model, 80, 24);

@@ -12,7 +12,7 @@ fn send_message(mut stream: &UnixStream, message: &ServerMessage) {
     writeln!(stream, "{}", serde_json::to_string(message).unwrap()).unwrap();
 }
 
-/// A daemon that lets only administrators stop anything, and knows the PIN.
+/// Serves as a daemon that lets only administrators stop a session, with the PIN 4711.
 fn serve(listener: &UnixListener) {
     for stream in listener.incoming().map_while(Result::ok) {
         let mut role = ClientRole::Shell;
@@ -26,46 +26,46 @@ fn serve(listener: &UnixListener) {
         );
         for line in lines {
             let Ok(ClientMessage::Request(request)) = ClientMessage::parse(line.as_bytes()) else { break };
-            let answer = match request.command {
+            let reply = match request.command {
                 Command::Authenticate { pin } if pin.reveal() == "4711" => {
                     role = ClientRole::Admin;
                     Ok(CommandReply::Authenticated { role })
                 }
-                Command::Authenticate { .. } => Err(ApiError::new(ErrorCode::WrongPin, "Wrong PIN.")),
+                Command::Authenticate { .. } => Err(ApiError::new(ErrorCode::WrongPin, "Incorrect PIN.")),
                 _ if role == ClientRole::Admin => {
                     Ok(CommandReply::Stopping { session_id: SessionId::from_random(1) })
                 }
                 _ => Err(ApiError::new(ErrorCode::PinRequired, "Only an administrator may.")),
             };
-            let response = ApiResponse { id: request.id, result: CommandResult::from(answer) };
+            let response = ApiResponse { id: request.id, result: CommandResult::from(reply) };
             send_message(&stream, &ServerMessage::Response(response));
         }
     }
 }
 
-/// S11.3b: the PIN is good for what it was given for, and for nothing after it.
+/// S11.3b: the PIN is valid for one request only.
 #[test]
-fn the_pin_is_for_one_act() {
+fn the_pin_is_valid_for_one_request() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
     thread::spawn(move || serve(&listener));
-    let mut answering =
+    let mut worker =
         LiveViewRequestWorker { options: ClientOptions::new(socket, "test"), profile: None, client: None };
     let stop = LiveViewRequest::Stop(StopMode::Graceful);
     let with = |pin: &str| LiveViewRequest::WithPin {
         pin: AdminPin::try_from(pin.to_owned()).unwrap(),
         request: Box::new(LiveViewRequest::Stop(StopMode::Graceful)),
     };
-    let mut wanted = |wish: &LiveViewRequest| match answering.execute(wish) {
-        LiveViewReply::PinRequired { request: wish, message: told } => {
-            assert_eq!(wish, stop);
-            Some(told)
+    let mut pin_prompt = |request: &LiveViewRequest| match worker.execute(request) {
+        LiveViewReply::PinRequired { request, message } => {
+            assert_eq!(request, stop);
+            Some(message)
         }
         _ => None,
     };
-    assert_eq!(wanted(&stop).as_deref(), Some("Only an administrator may."));
-    assert_eq!(wanted(&with("0000")).as_deref(), Some("Wrong PIN."));
-    assert_eq!(wanted(&with("4711")), None);
-    assert_eq!(wanted(&stop).as_deref(), Some("Only an administrator may."));
+    assert_eq!(pin_prompt(&stop).as_deref(), Some("Only an administrator may."));
+    assert_eq!(pin_prompt(&with("0000")).as_deref(), Some("Incorrect PIN."));
+    assert_eq!(pin_prompt(&with("4711")), None);
+    assert_eq!(pin_prompt(&stop).as_deref(), Some("Only an administrator may."));
 }

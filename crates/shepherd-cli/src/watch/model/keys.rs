@@ -1,4 +1,4 @@
-//! What keys do.
+//! Keys of the live view.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode};
@@ -9,7 +9,7 @@ use crate::text::escape_unsafe;
 use crate::watch::LiveViewExit;
 use crate::watch::inputs::LiveViewRequest;
 
-/// Digits of the minutes that can be asked for: a thousand minutes are more than a day has.
+/// Most digits of the requested minutes. Three digits allow up to 999 minutes.
 const MAX_MINUTE_DIGITS: usize = 3;
 
 impl LiveViewModel {
@@ -47,10 +47,10 @@ impl LiveViewModel {
         LiveViewAction::Nothing
     }
 
-    /// Keys that are about the entry that is selected.
+    /// Handles keys that act on the selected entry.
     fn entry_key(&mut self, code: KeyCode) -> LiveViewAction {
         let Some(entry) = self.entries.get(self.selected) else {
-            self.notice = Some((TextTone::Faint, "There is no entry to choose.".to_owned()));
+            self.notice = Some((TextTone::Faint, "There are no entries.".to_owned()));
             return LiveViewAction::Nothing;
         };
         let entry_id = entry.entry_id.clone();
@@ -99,41 +99,39 @@ impl LiveViewModel {
                 self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
                 LiveViewAction::Nothing
             }
-            LiveViewPopup::Pin { request: wish, message: told, typed } => {
-                self.pin_key(wish, told, typed, code)
-            }
+            LiveViewPopup::Pin { request, message, typed } => self.pin_key(request, message, typed, code),
         }
     }
 
     fn pin_key(
         &mut self,
-        wish: LiveViewRequest,
-        told: String,
+        request: LiveViewRequest,
+        message: String,
         mut typed: String,
         code: KeyCode,
     ) -> LiveViewAction {
-        let told = match code {
+        let message = match code {
             KeyCode::Esc => return LiveViewAction::Nothing,
             KeyCode::Enter => match AdminPin::try_from(std::mem::take(&mut typed)) {
                 Ok(pin) => {
                     return LiveViewAction::Send(vec![LiveViewRequest::WithPin {
                         pin,
-                        request: Box::new(wish),
+                        request: Box::new(request),
                     }]);
                 }
                 Err(error) => format!("{error}."),
             },
             KeyCode::Backspace => {
                 typed.pop();
-                told
+                message
             }
             KeyCode::Char(letter) if typed.chars().count() < MAX_PIN_LENGTH => {
                 typed.push(letter);
-                told
+                message
             }
-            _ => told,
+            _ => message,
         };
-        self.popup = Some(LiveViewPopup::Pin { request: wish, message: told, typed });
+        self.popup = Some(LiveViewPopup::Pin { request, message, typed });
         LiveViewAction::Nothing
     }
 }

@@ -46,10 +46,10 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
     }))
 }
 
-/// A view that is connected and shows two entries.
+/// Returns a connected view with two entries.
 pub(in crate::watch) fn connected(session: Option<SessionView>) -> LiveViewModel {
-    let look = DisplaySettings { now: at(0), zone: TimeZone::UTC, width: 80 };
-    let mut model = LiveViewModel::new(look, None, Vec::new());
+    let display = DisplaySettings::new(at(0), TimeZone::UTC, 80);
+    let mut model = LiveViewModel::new(display, None, Vec::new());
     assert!(matches!(
         model.handle_input(LiveViewInput::Resynced { state: state(session), missed: 0 }),
         LiveViewAction::Send(_)
@@ -68,13 +68,13 @@ fn press(model: &mut LiveViewModel, code: KeyCode) -> LiveViewAction {
 
 fn sent_requests(step: LiveViewAction) -> Vec<LiveViewRequest> {
     match step {
-        LiveViewAction::Send(wishes) => wishes,
+        LiveViewAction::Send(requests) => requests,
         LiveViewAction::Nothing | LiveViewAction::Exit(_) => Vec::new(),
     }
 }
 
 #[test]
-fn keys_choose_launch_and_stop() {
+fn keys_choose_launch_and_stop_entries() {
     let mut model = connected(None);
     assert_eq!(
         sent_requests(press(&mut model, KeyCode::Enter)),
@@ -112,18 +112,18 @@ fn keys_choose_launch_and_stop() {
 }
 
 #[test]
-fn time_is_asked_for_in_digits() {
+fn only_digits_are_accepted_in_a_request_for_time() {
     let mut model = connected(None);
     press(&mut model, KeyCode::Char('r'));
     press(&mut model, KeyCode::Backspace);
     press(&mut model, KeyCode::Backspace);
-    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "nothing is not asked for");
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "an empty request is not sent");
     for digit in "x2q".chars().take(2) {
         press(&mut model, KeyCode::Char(digit));
     }
     press(&mut model, KeyCode::Char('0'));
-    let asked = sent_requests(press(&mut model, KeyCode::Enter));
-    assert_eq!(asked, [LiveViewRequest::RequestTime { entry_id: "racing".parse().unwrap(), minutes: 20 }]);
+    let sent = sent_requests(press(&mut model, KeyCode::Enter));
+    assert_eq!(sent, [LiveViewRequest::RequestTime { entry_id: "racing".parse().unwrap(), minutes: 20 }]);
     assert!(model.popup.is_none());
     press(&mut model, KeyCode::Char('r'));
     press(&mut model, KeyCode::Esc);
@@ -131,9 +131,9 @@ fn time_is_asked_for_in_digits() {
 }
 
 #[test]
-fn without_entries_no_key_does_harm() {
-    let look = DisplaySettings { now: at(0), zone: TimeZone::UTC, width: 80 };
-    let mut model = LiveViewModel::new(look, None, Vec::new());
+fn without_entries_keys_do_nothing() {
+    let display = DisplaySettings::new(at(0), TimeZone::UTC, 80);
+    let mut model = LiveViewModel::new(display, None, Vec::new());
     for code in
         [KeyCode::Down, KeyCode::Up, KeyCode::End, KeyCode::Enter, KeyCode::Char('w'), KeyCode::Char('r')]
     {
@@ -142,9 +142,9 @@ fn without_entries_no_key_does_harm() {
 }
 
 #[test]
-fn many_events_make_few_questions() {
+fn many_events_lead_to_few_requests() {
     let mut model = connected(None);
-    let happens = |model: &mut LiveViewModel| {
+    let entries_changed = |model: &mut LiveViewModel| {
         let event = Box::new(Event { at: at(1), kind: EventKind::EntriesChanged {} });
         sent_requests(model.handle_input(LiveViewInput::EventReceived {
             state: state(None),
@@ -152,22 +152,22 @@ fn many_events_make_few_questions() {
             refresh: RequiredRefresh::Entries,
         }))
     };
-    assert_eq!(happens(&mut model), [LiveViewRequest::Entries]);
+    assert_eq!(entries_changed(&mut model), [LiveViewRequest::Entries]);
     for _ in 0..100 {
-        assert_eq!(happens(&mut model), []);
+        assert_eq!(entries_changed(&mut model), []);
     }
-    let answer = || LiveViewInput::ReplyReceived(LiveViewReply::Entries(Vec::new()));
+    let reply = || LiveViewInput::ReplyReceived(LiveViewReply::Entries(Vec::new()));
     assert_eq!(
-        sent_requests(model.handle_input(answer())),
+        sent_requests(model.handle_input(reply())),
         [LiveViewRequest::Entries],
-        "once more for all that came since"
+        "one more request for all events since"
     );
-    assert_eq!(sent_requests(model.handle_input(answer())), []);
-    assert_eq!(happens(&mut model), [LiveViewRequest::Entries]);
+    assert_eq!(sent_requests(model.handle_input(reply())), []);
+    assert_eq!(entries_changed(&mut model), [LiveViewRequest::Entries]);
 }
 
 #[test]
-fn it_wakes_once_a_second_and_only_while_a_countdown_is_shown() {
+fn the_loop_wakes_once_a_second_only_while_a_countdown_is_shown() {
     let tick = |session, now| connected(session).next_tick(now);
     assert_eq!(tick(None, at(0)), None);
     assert_eq!(tick(Some(session(None, SessionPhase::Running)), at(0)), None);
@@ -175,13 +175,13 @@ fn it_wakes_once_a_second_and_only_while_a_countdown_is_shown() {
     let half = Some(session(Some(5_500), SessionPhase::Running));
     assert_eq!(tick(half.clone(), at(0)), Some(Duration::from_millis(500)));
     assert_eq!(tick(half.clone(), at(1)), Some(Duration::from_millis(500)));
-    assert_eq!(tick(half.clone(), at(9)), None, "zero stays zero");
+    assert_eq!(tick(half.clone(), at(9)), None, "the countdown stays at zero");
     let mut lost = connected(half);
     assert_eq!(
         sent_requests(lost.handle_input(LiveViewInput::Disconnected { why: "gone".to_owned() })),
         [LiveViewRequest::Disconnect]
     );
-    assert_eq!(lost.next_tick(at(0)), None, "nothing is counted that nobody knows");
+    assert_eq!(lost.next_tick(at(0)), None, "no countdown without a connection");
 }
 
 #[test]
@@ -193,22 +193,22 @@ fn a_warning_stays_until_the_session_ends() {
         severity: WarningSeverity::Critical,
         message: "Save\x1b your game.".to_owned(),
     };
-    let happened = |kind| LiveViewInput::EventReceived {
+    let event = |kind| LiveViewInput::EventReceived {
         state: state(None),
         event: Box::new(Event { at: at(1), kind }),
         refresh: RequiredRefresh::Nothing,
     };
-    model.handle_input(happened(warning));
+    model.handle_input(event(warning));
     assert_eq!(model.warning, Some((TextTone::Bad, "Save\\u{1b} your game.".to_owned())));
     let ended = EventKind::SessionEnded { session_id: SessionId::from_random(1), end: EndReason::Expired };
-    model.handle_input(happened(ended));
+    model.handle_input(event(ended));
     assert_eq!(model.warning, None);
-    let told: Vec<&str> = model.event_lines.iter().map(|told| told.text.as_str()).collect();
-    assert_eq!(told, ["Save\\u{1b} your game.", "Racing has ended: time was up"]);
+    let lines: Vec<&str> = model.event_lines.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(lines, ["Save\\u{1b} your game.", "Racing has ended: time is up"]);
 }
 
 #[test]
-fn what_happened_long_ago_is_forgotten() {
+fn old_event_lines_are_dropped() {
     let mut model = connected(None);
     for number in 0..1_000 {
         model.push_line(at(0), TextTone::Faint, "·", number.to_string());
@@ -217,13 +217,13 @@ fn what_happened_long_ago_is_forgotten() {
     assert_eq!(model.event_lines.back().unwrap().text, "999");
 }
 
-/// S11.3b: where parent and child share a login.
+/// S11.3b: a parent and a child may share a login.
 #[test]
-fn what_only_an_administrator_may_do_asks_for_the_pin() {
+fn commands_for_administrators_ask_for_the_pin() {
     let mut model = connected(None);
-    let wish = LiveViewRequest::Stop(StopMode::Graceful);
+    let request = LiveViewRequest::Stop(StopMode::Graceful);
     let refused = || LiveViewReply::PinRequired {
-        request: wish.clone(),
+        request: request.clone(),
         message: "This session is somebody else's.".to_owned(),
     };
     model.handle_input(LiveViewInput::ReplyReceived(refused()));
@@ -234,11 +234,11 @@ fn what_only_an_administrator_may_do_asks_for_the_pin() {
         press(&mut model, key);
     }
     let pin = AdminPin::try_from("4711".to_owned()).unwrap();
-    let asked = sent_requests(press(&mut model, KeyCode::Enter));
-    assert_eq!(asked, [LiveViewRequest::WithPin { pin, request: Box::new(wish.clone()) }]);
+    let sent = sent_requests(press(&mut model, KeyCode::Enter));
+    assert_eq!(sent, [LiveViewRequest::WithPin { pin, request: Box::new(request.clone()) }]);
     assert!(model.popup.is_none());
     model.handle_input(LiveViewInput::ReplyReceived(refused()));
-    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "nothing is no PIN");
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "an empty PIN is not sent");
     assert!(matches!(&model.popup, Some(LiveViewPopup::Pin { message, .. }) if message.contains("a PIN is")));
     press(&mut model, KeyCode::Esc);
     assert!(model.popup.is_none());

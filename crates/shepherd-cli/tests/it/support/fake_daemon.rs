@@ -1,4 +1,4 @@
-//! A daemon that follows a script, over a real socket.
+//! A fake daemon on a real socket that sends scripted replies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -18,7 +18,7 @@ pub(crate) struct FakeDaemon {
 }
 
 impl FakeDaemon {
-    /// Answers one client: this, then this, then this.
+    /// Serves one client with these replies, in order.
     pub(crate) fn with_replies(script: Vec<Result<CommandReply, ApiError>>) -> Self {
         let folder = tempfile::Builder::new().prefix("fd-").tempdir_in("/tmp").unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
@@ -28,12 +28,12 @@ impl FakeDaemon {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             lines.next();
             send_message(&stream, &ServerMessage::Welcome(welcome()));
-            for (line, answer) in lines.zip(script) {
+            for (line, reply) in lines.zip(script) {
                 let ClientMessage::Request(request) = ClientMessage::parse(line.as_bytes()).unwrap() else {
                     panic!("a request was expected: {line}");
                 };
                 let _ = sender.send(request.command);
-                let result = CommandResult::from(answer);
+                let result = CommandResult::from(reply);
                 send_message(&stream, &ServerMessage::Response(ApiResponse { id: request.id, result }));
             }
         });
@@ -44,7 +44,7 @@ impl FakeDaemon {
         self.folder.path().join("socket")
     }
 
-    /// The commands that it was given so far.
+    /// Returns the commands received since the last call.
     pub(crate) fn received_commands(&self) -> Vec<Command> {
         self.seen.try_iter().collect()
     }
@@ -63,6 +63,6 @@ fn welcome() -> ServerWelcome {
 fn send_message(mut stream: &UnixStream, message: &ServerMessage) {
     let mut line = serde_json::to_vec(message).unwrap();
     line.push(b'\n');
-    // A client that has heard enough may be gone.
+    // The client may have closed the connection already.
     let _ = stream.write_all(&line);
 }

@@ -1,4 +1,4 @@
-//! A real terminal: tmux, with a server of its own.
+//! A real terminal for tests, run by a private tmux server.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ pub(crate) struct TmuxTerminal {
 }
 
 impl TmuxTerminal {
-    /// Runs a command line in a terminal of this size; afterwards it says `EXIT` and the code, and stays.
+    /// Runs a shell command in a terminal of this size. Afterwards the terminal shows `EXIT` with the code, and stays open.
     pub(crate) fn run(width: u16, height: u16, line: &str) -> Self {
         let terminal = Self { folder: tempfile::Builder::new().prefix("tm-").tempdir_in("/tmp").unwrap() };
         let line = format!("{line}; echo EXIT $?; exec sleep 600");
@@ -47,7 +47,7 @@ impl TmuxTerminal {
         self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    /// Waits until the screen shows this, and returns it.
+    /// Waits until the screen shows a text, and returns the screen.
     pub(crate) fn wait_for_text(&self, text: &str) -> String {
         let mut screen = String::new();
         let mut shown = || {
@@ -66,12 +66,12 @@ impl TmuxTerminal {
         screen
     }
 
-    /// Waits until the screen does not show this any more.
+    /// Waits until the screen no longer shows a text.
     pub(crate) fn wait_until_hidden(&self, text: &str) {
         wait_until(&format!("`{text}` goes away"), || !self.screen().contains(text));
     }
 
-    /// The process that the terminal runs first: a shell.
+    /// Returns the pid of the shell in the terminal.
     pub(crate) fn shell(&self) -> i32 {
         self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap()
     }
