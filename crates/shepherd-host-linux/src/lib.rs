@@ -26,7 +26,6 @@ mod unresolved;
 
 mod preflight;
 
-mod stop_ladder;
 mod stop_method;
 mod worker;
 
