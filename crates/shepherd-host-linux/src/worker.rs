@@ -195,7 +195,7 @@ impl SessionWorker {
         let deadline = StopDeadline { since, grace: request.grace };
         match self.sessions.get_mut(session_id) {
             Some(WorkerSession::Starting(after_start) | WorkerSession::ReattachLater { after_start, .. }) => {
-                after_start.add_stop(deadline)
+                after_start.add_stop(deadline);
             }
             Some(WorkerSession::Running(running)) => {
                 running.stop(deadline);

@@ -32,7 +32,7 @@ pub struct StopLadder<Action = StopAction> {
     pub kill_patience: Duration,
 }
 
-/// One attempt to make a tree end, and the time it gets before the next attempt.
+/// An attempt to make a tree end, and the time until the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRung<Action = StopAction> {
     /// The request that is made of the tree.
@@ -105,7 +105,7 @@ impl StopSignal {
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 impl StopLadder {
-    /// Sends `SIGTERM` to the whole tree, waits `grace`, then kills.
+    /// Sends `SIGTERM` to the whole tree, waits for `grace`, then kills.
     #[must_use]
     pub fn polite(grace: Duration) -> Self {
         let action = StopAction::Signal(StopSignal::Terminate);
@@ -113,7 +113,7 @@ impl StopLadder {
         Self { rungs: vec![rung], ..Self::force() }
     }
 
-    /// Kills at once.
+    /// Kills the tree at once, without a polite rung.
     #[must_use]
     pub fn force() -> Self {
         Self { rungs: Vec::new(), grace: Duration::MAX, kill_patience: KILL_PATIENCE }
@@ -175,6 +175,6 @@ pub struct StopReport {
     pub rungs: Vec<RungOutcome>,
     /// The time from the first rung until the last member was gone.
     pub elapsed: Duration,
-    /// How the program itself ended.
+    /// The exit of the program itself, with its resource usage.
     pub ended: TreeExit,
 }

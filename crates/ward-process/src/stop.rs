@@ -16,7 +16,7 @@ use crate::tree::{ProcessTree, SignalReach};
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
     /// Members survived their kill, as a process does that hangs in the kernel.
-    #[error("{} processes are left {elapsed:?} after the first rung", survivors.len())]
+    #[error("could not kill {} of the tree in {elapsed:?}", count_processes(survivors.len()))]
     Survivors {
         /// The process ids of the members that are left.
         survivors: Vec<i32>,
@@ -26,6 +26,10 @@ pub enum StopError {
     /// The kernel didn't say whether the tree has ended.
     #[error("could not watch the tree end")]
     Watch(#[from] io::Error),
+}
+
+fn count_processes(count: usize) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 
 /// A running stop command, which is killed when its rung is over.

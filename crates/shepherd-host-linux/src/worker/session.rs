@@ -30,7 +30,7 @@ pub(super) enum WorkerSession {
     Running(Box<RunningSession>),
 }
 
-/// What the worker does as soon as the program is known to run.
+/// The worker's next action, as soon as the program is known to run.
 #[derive(Clone, Copy)]
 pub(super) enum AfterStart {
     KeepRunning,

@@ -21,7 +21,7 @@ pub struct LadderProgress<Action = StopAction> {
     stage: LadderStage,
 }
 
-/// What the caller of [`LadderProgress::next_step`] has to do now.
+/// The next action for the caller of [`LadderProgress::next_step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadderStep<'ladder, Action = StopAction> {
     /// Make the request of this rung.
