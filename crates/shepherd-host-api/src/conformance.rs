@@ -1,7 +1,7 @@
-//! What every host has to hold to, as a suite that can be run against any (S5.4).
+//! The test suite that every host has to pass (S5.4).
 //!
-//! An adapter implements [`ConformanceHarness`]: how to make its host, and which of its entries plays which [`TestProgram`]. Its tests
-//! call [`run`] and find nothing in what it returns.
+//! An adapter implements [`ConformanceHarness`], which makes its host and an entry for each [`TestProgram`]. The tests
+//! of the adapter call [`run`] and check that it returns no violation.
 
 use std::time::Duration;
 
@@ -16,80 +16,80 @@ mod restart;
 
 use case_context::CaseContext;
 
-/// What a program of the suite does.
+/// The behaviour of a program that the suite starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestProgram {
-    /// Runs until it is asked to end, and ends then.
+    /// Runs until it is asked to end.
     EndsOnRequest,
     /// Runs, and ignores every request to end.
     IgnoresRequests,
-    /// Ends by itself with this code, so long after its start.
+    /// Ends by itself with an exit code.
     Exits {
-        /// When.
+        /// The time from the start to the end.
         after: Duration,
-        /// With what.
+        /// The exit code of the program.
         code: i32,
     },
-    /// Ends by itself, of `SIGKILL`, at once.
+    /// Kills itself with `SIGKILL` at once.
     KillsItself,
-    /// Hands over to another program, which runs until it is asked to end, and leaves.
+    /// Starts another program, which runs until it is asked to end, and exits itself.
     ForksAndExits,
-    /// Can't be started.
+    /// Can't be started at all.
     FailsToStart,
 }
 
-/// Where the suite is played: an adapter, and what it runs.
+/// The connection between the suite and the adapter under test.
 pub trait ConformanceHarness {
-    /// The adapter.
+    /// The host type of the adapter.
     type TestedHost: HostAdapter;
 
-    /// The first host, or the one that comes after the former was dropped, as a daemon comes after another.
+    /// Makes a host. After the first, each host follows one that was dropped, as after a restart of the daemon.
     fn host(&mut self) -> Self::TestedHost;
 
-    /// An entry that plays a part.
-    fn entry_for(&mut self, part: TestProgram) -> PolicyEntry;
+    /// Returns an entry whose program behaves like this.
+    fn entry_for(&mut self, program: TestProgram) -> PolicyEntry;
 
-    /// An id that no other session has.
+    /// Returns an id that no other session has.
     fn new_session_id(&mut self) -> SessionId;
 
-    /// Lets time pass.
+    /// Lets this much time pass.
     fn advance_time(&mut self, duration: Duration);
 
-    /// How often a session is stopped and the next one started at once.
+    /// Returns how many times the suite stops a session and starts another at once.
     fn stop_start_rounds(&self) -> usize {
         100
     }
 }
 
-/// A case that a host does not hold to.
+/// A case of the suite that a host fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{case}: {detail}")]
 pub struct ConformanceViolation {
-    /// Which.
+    /// The name of the case.
     pub case: &'static str,
-    /// What happened instead.
+    /// The behaviour that the suite saw instead.
     pub detail: String,
 }
 
-/// One case: a name that is a sentence, and how it is played.
+/// A test case: the expected behaviour as a sentence, and the function that checks it.
 type ConformanceCase<S> = (&'static str, fn(&mut CaseContext<'_, S>) -> Result<(), String>);
 
-/// Plays every case; what it returns is what went wrong.
-pub fn run<S: ConformanceHarness>(stage: &mut S) -> Vec<ConformanceViolation> {
+/// Runs every case, and returns the violations.
+pub fn run<S: ConformanceHarness>(harness: &mut S) -> Vec<ConformanceViolation> {
     cases::start_stop_cases()
         .into_iter()
         .chain(restart::restart_cases())
-        .filter_map(|case| run_case(stage, case))
+        .filter_map(|case| run_case(harness, case))
         .collect()
 }
 
 fn run_case<S: ConformanceHarness>(
-    stage: &mut S,
-    (case, play): ConformanceCase<S>,
+    harness: &mut S,
+    (case, run_steps): ConformanceCase<S>,
 ) -> Option<ConformanceViolation> {
-    let mut scene = CaseContext::new(stage);
-    // What a case forgets to expect is found at its end.
-    let outcome = play(&mut scene).and_then(|()| scene.expect_no_event());
-    scene.stop_all();
+    let mut context = CaseContext::new(harness);
+    // Finds events that the case did not expect.
+    let outcome = run_steps(&mut context).and_then(|()| context.expect_no_event());
+    context.stop_all();
     outcome.err().map(|detail| ConformanceViolation { case, detail })
 }

@@ -1,4 +1,4 @@
-//! What a host reports.
+//! The events that a host reports.
 
 use std::path::PathBuf;
 
@@ -7,74 +7,74 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::HostSessionHandle;
 
-/// The events of a host, in order. Not bounded: every session has a handful of them, and none may be lost.
+/// The stream of a host's events, in order. It is not bounded: a session has only a few events, and none may be lost.
 pub type HostEvents = UnboundedReceiver<HostEvent>;
 
-/// Something happened to a session's program.
+/// A change in the state of a session's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
-    /// It runs.
+    /// The program is running.
     Spawned {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
-        /// What it takes to find it again.
+        /// The handle by which a later daemon finds the program.
         handle: HostSessionHandle,
-        /// Where its output goes, if it is kept.
+        /// The file that the output goes to, if it is kept.
         output: Option<PathBuf>,
-        /// What of its order could not be kept, in sentences: bounds without a controller, a user that can't be had.
+        /// The limits and settings of the request that this machine can't enforce, in sentences.
         shortcomings: Vec<String>,
     },
-    /// It could not be started. Nothing of it is left.
+    /// The program could not be started. No process of it is left.
     SpawnFailed {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
-        /// Why.
+        /// The reason, for people.
         failure: SpawnFailure,
     },
-    /// An earlier daemon's program was found, and is watched again.
+    /// The program of an earlier daemon was found, and is watched again.
     Reattached {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
-        /// What it takes to find it again.
+        /// The handle by which a later daemon finds the program.
         handle: HostSessionHandle,
     },
-    /// There is no such program: it ended while nobody looked, or it never ran.
+    /// The program doesn't run: it ended while no daemon was watching, or never started.
     Gone {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
     },
-    /// It may still run, but can't be taken back yet. The host tries again until it is
-    /// [`Reattached`](Self::Reattached) or [`Gone`](Self::Gone), carries out then what was ordered meanwhile, and
-    /// starts nothing else before.
+    /// The program may still run, but can't be reattached yet. The host tries again until the program is
+    /// [`Reattached`](Self::Reattached) or [`Gone`](Self::Gone), and then carries out the requests of the meantime. It
+    /// starts no other program before.
     ReattachPending {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
-        /// Why, for people.
+        /// The reason, for people.
         detail: String,
     },
-    /// It shows its first window.
+    /// The program shows its first window.
     WindowReady {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
     },
-    /// The last of its processes has ended.
+    /// The last process of the program has ended.
     Exited {
-        /// Which session.
+        /// The session of the program.
         session_id: SessionId,
-        /// How its first program ended, where that is known.
+        /// The exit status of the first process, as far as it is known.
         status: ExitStatus,
     },
-    /// Something did not go as ordered, but goes on: a process that outlives its kill, a compositor that went away.
+    /// A problem that ends no session: for example a process that survives its kill, or a compositor that went away.
     Problem {
-        /// Which session, if it is about one.
+        /// The session that has the problem, unless it concerns all.
         session_id: Option<SessionId>,
-        /// For people.
+        /// A description for people.
         detail: String,
     },
 }
 
 impl HostEvent {
-    /// Which session it is about, if it is about one.
+    /// Returns the session that the event is about, if it is about one.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {
@@ -90,19 +90,19 @@ impl HostEvent {
     }
 }
 
-/// How a program ended. Both are absent where nobody saw it.
+/// The exit status of a program. Both fields are `None` if no daemon was watching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitStatus {
-    /// Its exit code.
+    /// The exit code, if the program exited.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the program, if one did.
     pub signal: Option<i32>,
 }
 
-/// Why a program could not be started.
+/// The reason why a program could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct SpawnFailure {
-    /// Place, fault and cure, for people.
+    /// The place, the fault and the cure, for people.
     pub detail: String,
 }

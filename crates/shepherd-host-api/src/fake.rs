@@ -1,4 +1,4 @@
-//! A host without a machine: programs follow a script, and time passes when the test says so.
+//! A host for tests: programs follow a script, and time passes only when the test says so.
 
 use std::time::Duration;
 
@@ -13,71 +13,71 @@ mod program;
 
 pub use platform::FakePlatform;
 
-/// What a program of a [`FakePlatform`] does. The default starts at once, shows no window, runs for ever, and ends when
-/// it is asked to.
+/// The script of a program on a [`FakePlatform`]. The default program starts at once, shows no window, runs for ever,
+/// and ends when it is asked to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FakeProgram {
-    /// How it starts.
+    /// The way in which the program starts.
     pub start: FakeStart,
-    /// It shows its first window so long after its start.
+    /// The time from the start to the first window, if the program shows one.
     pub window: Option<Duration>,
-    /// It ends by itself, so long after its start.
+    /// The time after which the program ends by itself, and how it ends.
     pub exits: Option<(Duration, ExitStatus)>,
-    /// What it does when it is asked to end.
+    /// The reaction of the program to a stop request.
     pub stop_response: StopResponse,
 }
 
-/// How a program starts.
+/// The way in which a fake program starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FakeStart {
-    /// At once.
+    /// The program runs at once.
     #[default]
     AtOnce,
-    /// So long after the order.
+    /// The program runs this long after the request.
     After(Duration),
-    /// Not at all, and why.
+    /// The program can't be started.
     Fails {
-        /// Place, fault and cure.
+        /// The place, the fault and the cure.
         detail: String,
     },
 }
 
-/// What a program does when it is asked to end.
+/// The reaction of a fake program to a stop request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopResponse {
-    /// It ends.
+    /// The program ends at once.
     #[default]
     Ends,
-    /// It goes on until it is killed.
+    /// The program runs until it is killed.
     Ignores,
 }
 
-/// An order that a [`FakeHost`] was given.
+/// A request that was made of a [`FakeHost`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum FakeHostRequest {
-    /// To start something.
+    /// A call of [`HostAdapter::spawn`].
     Spawn(Box<HostSpawnRequest>),
-    /// To end something.
+    /// A call of [`HostAdapter::stop`].
     Stop(HostStopRequest),
-    /// To take something back.
+    /// A call of [`HostAdapter::reattach`].
     Reattach {
-        /// Which session.
+        /// The session of the request.
         session_id: SessionId,
-        /// By what.
+        /// The handle that was given, if any.
         handle: Option<HostSessionHandle>,
     },
-    /// To show something.
+    /// A call of [`HostAdapter::show_window`].
     ShowWindow {
-        /// Which session.
+        /// The session of the request.
         session_id: SessionId,
-        /// How.
+        /// The way in which the window is shown.
         display: WindowDisplay,
     },
-    /// Another policy applies.
+    /// A call of [`HostAdapter::apply_policy`].
     ApplyPolicy,
 }
 
-/// A host in a [`FakePlatform`].
+/// A host whose programs run on a [`FakePlatform`].
 #[derive(Debug)]
 pub struct FakeHost {
     platform: FakePlatform,
@@ -86,24 +86,24 @@ pub struct FakeHost {
 }
 
 impl Default for FakeHost {
-    /// In a world of its own.
+    /// Makes a host with its own platform.
     fn default() -> Self {
         FakePlatform::default().host()
     }
 }
 
 impl FakeHost {
-    fn new(world: FakePlatform) -> Self {
-        Self { platform: world, capabilities: HostCapabilities::all_supported(), limitations: Vec::new() }
+    fn new(platform: FakePlatform) -> Self {
+        Self { platform, capabilities: HostCapabilities::all_supported(), limitations: Vec::new() }
     }
 
-    /// The world that it is in.
+    /// Returns the platform that this host runs programs on.
     #[must_use]
     pub fn platform(&self) -> FakePlatform {
         self.platform.clone()
     }
 
-    /// The same host, but it can do only this.
+    /// Returns the same host with these capabilities and limitations.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: HostCapabilities, limitations: Vec<String>) -> Self {
         self.capabilities = capabilities;
@@ -111,8 +111,8 @@ impl FakeHost {
         self
     }
 
-    fn record_request(&self, order: FakeHostRequest) {
-        self.platform.lock_state().requests.push(order);
+    fn record_request(&self, request: FakeHostRequest) {
+        self.platform.lock_state().requests.push(request);
     }
 }
 
@@ -133,19 +133,19 @@ impl HostAdapter for FakeHost {
         self.record_request(FakeHostRequest::ApplyPolicy);
     }
 
-    fn spawn(&mut self, order: HostSpawnRequest) {
-        self.record_request(FakeHostRequest::Spawn(Box::new(order.clone())));
-        self.platform.lock_state().spawn(&order);
+    fn spawn(&mut self, request: HostSpawnRequest) {
+        self.record_request(FakeHostRequest::Spawn(Box::new(request.clone())));
+        self.platform.lock_state().spawn(&request);
     }
 
-    fn stop(&mut self, order: HostStopRequest) {
-        self.record_request(FakeHostRequest::Stop(order.clone()));
-        self.platform.lock_state().stop(&order);
+    fn stop(&mut self, request: HostStopRequest) {
+        self.record_request(FakeHostRequest::Stop(request.clone()));
+        self.platform.lock_state().stop(&request);
     }
 
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>) {
-        let order = FakeHostRequest::Reattach { session_id: session_id.clone(), handle: handle.cloned() };
-        self.record_request(order);
+        let request = FakeHostRequest::Reattach { session_id: session_id.clone(), handle: handle.cloned() };
+        self.record_request(request);
         self.platform.lock_state().reattach(session_id);
     }
 

@@ -1,20 +1,21 @@
-//! What it takes to find a program again.
+//! The handle by which a host finds a program again.
 
 use serde::{Deserialize, Serialize};
 
-/// What a host needs to take a program back after a restart of the daemon (S5.2). Opaque to everybody else.
+/// The information that a host needs to reattach a program after a restart of the daemon (S5.2). Only the host that
+/// made a handle can read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostSessionHandle(String);
 
 impl HostSessionHandle {
-    /// A handle from the text that a host made of it.
+    /// Makes a handle from the text that a host encoded.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text, for the store and for the host that made it.
+    /// Returns the text, for the store and for the host that made it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

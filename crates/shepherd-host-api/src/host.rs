@@ -6,48 +6,47 @@ use shepherd_util::SessionId;
 
 use crate::{HostEvents, HostSessionHandle, HostSpawnRequest, HostStopRequest};
 
-/// A platform.
+/// A platform on which Shepherd runs programs.
 ///
-/// No method waits for a program, a disk or a compositor: each takes an order and returns, and what came of it is an
-/// event. Events of one session come in order, and nothing comes after its [`Exited`](crate::HostEvent::Exited),
+/// No method waits for a program, a disk or a compositor: each takes a request and returns, and the outcome is an
+/// event. Events of one session come in order. The last event of a session is [`Exited`](crate::HostEvent::Exited),
 /// [`SpawnFailed`](crate::HostEvent::SpawnFailed) or [`Gone`](crate::HostEvent::Gone).
 pub trait HostAdapter {
-    /// What this host can do, as it found out when it was made (S5.1).
+    /// Returns what this host can do (S5.1).
     fn capabilities(&self) -> HostCapabilities;
 
-    /// What this host can't do, in sentences for people (S13.3). Empty if it lacks nothing.
+    /// Returns what this host can't do, in sentences for people (S13.3). Empty if the host lacks nothing.
     fn limitations(&self) -> Vec<String>;
 
-    /// Where events come out. There is one stream; a second call ends the first.
+    /// Returns the stream of events. There is only one stream: a second call ends the first stream.
     fn subscribe(&mut self) -> HostEvents;
 
-    /// Another policy applies: libraries, drivers and the compositor are those of this one from now on. What runs
-    /// goes on as it was ordered.
+    /// Uses the libraries, drivers and compositor of this policy from now on. Running programs are not affected.
     fn apply_policy(&mut self, policy: &Policy);
 
     /// Starts a program. [`Spawned`](crate::HostEvent::Spawned) or
     /// [`SpawnFailed`](crate::HostEvent::SpawnFailed) follows.
     ///
-    /// What is needed to find the program again, as long as this machine is not started anew, is written down before it
-    /// runs its first instruction.
-    fn spawn(&mut self, order: HostSpawnRequest);
+    /// The host records how to find the program again before the program runs its first instruction. The record is
+    /// valid until the machine restarts.
+    fn spawn(&mut self, request: HostSpawnRequest);
 
-    /// Ends a program and everything that came of it. [`Exited`](crate::HostEvent::Exited) follows when the whole
-    /// tree is gone. A second order can only be stricter than the first. A session that is still being started is
-    /// ended as soon as it is there. One that the host does not know is [`Gone`](crate::HostEvent::Gone).
-    fn stop(&mut self, order: HostStopRequest);
+    /// Stops a program and all processes that it started. [`Exited`](crate::HostEvent::Exited) follows when the whole
+    /// tree is gone. A second request can only be stricter than the first. A session that is still being started is
+    /// stopped as soon as it runs. A session that the host doesn't know is [`Gone`](crate::HostEvent::Gone).
+    fn stop(&mut self, request: HostStopRequest);
 
-    /// Takes back a program that an earlier daemon started (S9.1). Without a handle the host looks for what it wrote
-    /// down itself before the start. [`Reattached`](crate::HostEvent::Reattached) or
-    /// [`Gone`](crate::HostEvent::Gone) follows, possibly long after [`ReattachPending`](crate::HostEvent::InDoubt).
+    /// Reattaches a program that an earlier daemon started (S9.1). Without a handle, the host looks for its own record
+    /// of the program. [`Reattached`](crate::HostEvent::Reattached) or [`Gone`](crate::HostEvent::Gone) follows,
+    /// possibly long after a [`ReattachPending`](crate::HostEvent::ReattachPending).
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>);
 
-    /// Sessions of which this host has something written down. Asked before anything is started, these are what an
-    /// earlier daemon left: whoever finds one here that it does not know takes it back and ends it.
+    /// Returns the sessions of which this host has a record. Before the first start, these are the sessions that an
+    /// earlier daemon left. The daemon reattaches and stops those that it doesn't know.
     fn recorded_sessions(&self) -> Vec<SessionId> {
         Vec::new()
     }
 
-    /// Shows the window of a session, where the host can.
+    /// Shows the window of a session in this way, if the host can.
     fn show_window(&mut self, session_id: &SessionId, display: WindowDisplay);
 }

@@ -1,13 +1,14 @@
-//! What Shepherd needs of a platform: something that starts programs, ends them with everything that came of them,
-//! and says what became of them.
+//! The interface between Shepherd and a platform: starting programs, stopping them with all their processes, and
+//! reporting what happens to them.
 //!
-//! A [`Host`] takes orders and never makes anybody wait: each returns at once, and its outcome comes back as a
-//! [`HostEvent`] (S13.3b). The engine decides by [`HostCapabilities`], never by platform. Start with [`Host`].
+//! A [`HostAdapter`] takes requests and never makes its caller wait: each call returns at once, and its outcome comes
+//! back as a [`HostEvent`] (S13.3b). The engine decides by [`HostCapabilities`], never by platform. Start reading at
+//! [`HostAdapter`].
 //!
-//! [`FakeHost`] is one that follows a script, for the tests of whoever uses a host; [`conformance`] is what every
-//! host has to hold to, and can be run against any.
+//! [`FakeHost`] is a host that follows a script, for tests. [`conformance`] is a test suite that every host has to
+//! pass.
 //!
-//! What it never does: decide whether something may run, or for how long.
+//! A host never decides whether something may run, or for how long.
 
 #![warn(missing_docs)]
 

@@ -1,26 +1,26 @@
-//! What a host is told to do: complete, so that it has nothing to decide.
+//! The requests that a host carries out. Each is complete, so that the host has nothing to decide.
 
 use std::time::Duration;
 
 use shepherd_core::policy::PolicyEntry;
 use shepherd_util::{ProfileId, SessionId};
 
-/// Start this.
+/// A request to start the program of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpawnRequest {
-    /// For which session.
+    /// The session that the program belongs to.
     pub session_id: SessionId,
-    /// What to start, as the policy had it when it was approved.
+    /// The entry to start, as the policy had it when the launch was approved.
     pub entry: PolicyEntry,
-    /// Whose time it is.
+    /// The profile that the session is charged to.
     pub profile: ProfileId,
 }
 
-/// End this.
+/// A request to stop the program of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostStopRequest {
-    /// Which session.
+    /// The session to stop.
     pub session_id: SessionId,
-    /// How long it may take after it was asked; zero is the kill at once.
+    /// The time between the request to the program and its kill. Zero kills at once, without a request.
     pub grace: Duration,
 }

@@ -1,6 +1,6 @@
-//! Ending: how soon the first signal arrives after the order, and how soon a large tree is gone.
+//! Benchmarks of stopping: the time from the request to the first signal, and the time until a large tree is gone.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that can't run has nothing to report")]
-#![expect(clippy::print_stdout, reason = "the program that is signalled speaks to the benchmark")]
+#![expect(clippy::print_stdout, reason = "the signalled program reports to the benchmark")]
 #![expect(unsafe_code, reason = "waiting for a signal is a C interface")]
 
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use shepherd_util::{ProfileId, SessionId};
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, percentile, report};
 use ward_process::Containment;
 
-/// Five hundred processes, a quarter of them in sessions of their own.
+/// Five hundred processes, a quarter of them in their own sessions.
 const LARGE_TREE: &str = "fork 125 [ setsid; sleep 600000 ]; fork 374 [ sleep 600000 ]; sleep 600000";
 
-/// The argument with which this program is the one that is signalled.
+/// The argument that makes this program wait for the signal itself.
 const AWAIT_SIGNAL: &str = "await-signal";
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
 }
 
 fn report_signal_time() {
-    // SAFETY: all three take a set on our own stack; the signal is blocked before anybody is told to send it.
+    // SAFETY: all calls use a signal set on this stack. The signal is blocked before "ready" makes the benchmark send it.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -49,10 +49,10 @@ fn report_signal_time() {
     println!("{}", now());
 }
 
-/// Nanoseconds on a clock that all processes share.
+/// Returns nanoseconds on a clock that all processes share.
 fn now() -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec of ours.
+    // SAFETY: the call writes to a timespec on this stack.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
@@ -67,8 +67,8 @@ fn first_signal(containment: Containment) {
             let ordered = now();
             bench.stop(&session_id, Duration::from_secs(60));
             wait_for(|| lines(&log) == 2);
-            let said = std::fs::read_to_string(&log).unwrap();
-            let arrived: i64 = said.lines().nth(1).unwrap().parse().unwrap();
+            let output = std::fs::read_to_string(&log).unwrap();
+            let arrived: i64 = output.lines().nth(1).unwrap().parse().unwrap();
             millis(Duration::from_nanos((arrived - ordered).unsigned_abs()))
         })
         .collect();
@@ -136,19 +136,19 @@ impl BenchHost {
     fn start(&mut self, program: &Path, argument: &str) -> (SessionId, PathBuf) {
         let session_id = SessionId::from_random(now().unsigned_abs().into());
         let argv = vec![program.to_str().unwrap().to_owned(), argument.to_owned()];
-        let order = HostSpawnRequest {
+        let request = HostSpawnRequest {
             session_id: session_id.clone(),
             entry: entry(argv),
             profile: ProfileId::default(),
         };
-        self.host.spawn(order);
+        self.host.spawn(request);
         match self.events.blocking_recv() {
             Some(HostEvent::Spawned { output: Some(log), .. }) => (session_id, log),
             event => panic!("{event:?}"),
         }
     }
 
-    /// A large tree and its group.
+    /// Starts a large tree, and returns its session and its cgroup.
     fn start_large_tree(&mut self) -> (SessionId, PathBuf) {
         let (session_id, _) = self.start(Path::new(env!("CARGO_BIN_EXE_fake-entry")), LARGE_TREE);
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
@@ -184,7 +184,7 @@ fn lines(log: &Path) -> usize {
 fn wait_for(mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it takes too long");
+        assert!(start.elapsed() < Duration::from_secs(60), "timed out after 60 s");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Slow work, on a thread of its own.
+//! Runs slow work on its own thread.
 
 use std::panic::AssertUnwindSafe;
 use std::thread::Builder;
@@ -6,19 +6,20 @@ use std::thread::Builder;
 use crate::mailbox::MailboxSender;
 use crate::worker::WorkerMessage;
 
-/// Does something slow, and sends what came of it. `cannot` is sent if it was not done.
+/// Runs `work` on a new thread and sends its message to the worker. If the thread can't be started or panics, sends
+/// the message that `failed` makes of the reason.
 pub(crate) fn spawn_thread(
-    line: &MailboxSender<WorkerMessage>,
+    mailbox: &MailboxSender<WorkerMessage>,
     work: impl FnOnce() -> WorkerMessage + Send + 'static,
-    cannot: impl Fn(&str) -> WorkerMessage + Clone + Send + 'static,
+    failed: impl Fn(&str) -> WorkerMessage + Clone + Send + 'static,
 ) {
-    let (line_of_thread, cannot_there) = (line.clone(), cannot.clone());
+    let (thread_mailbox, panicked) = (mailbox.clone(), failed.clone());
     let started = Builder::new().name("host-start".into()).spawn(move || {
-        // Nobody may wait for ever because of a fault of ours.
+        // The session must not stay in its starting state for ever because of a bug here.
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(work));
-        line_of_thread.send(outcome.unwrap_or_else(|_| cannot_there("the thread that was at it panicked")));
+        thread_mailbox.send(outcome.unwrap_or_else(|_| panicked("the thread panicked")));
     });
     if let Err(error) = started {
-        line.send(cannot(&format!("there is no thread for it ({error})")));
+        mailbox.send(failed(&format!("could not start a thread: {error}")));
     }
 }

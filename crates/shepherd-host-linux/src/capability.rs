@@ -1,4 +1,4 @@
-//! What this host can do, what it can't, and why (S5.1, S13.3).
+//! The capabilities and limitations of this host (S5.1, S13.3).
 
 use std::ffi::OsStr;
 
@@ -9,15 +9,15 @@ use crate::launch_command::{MPV, QEMU};
 use crate::options::{LinuxHostOptions, RunAsRoot};
 use crate::sway::WindowControl;
 
-/// What holds now. Windows are there only while there is a compositor.
+/// Returns the present capabilities. Window capabilities exist only while a compositor is connected.
 pub(crate) fn capabilities(
     containment: Containment,
-    windows: &WindowControl,
+    window_control: &WindowControl,
     options: &LinuxHostOptions,
 ) -> HostCapabilities {
-    let windows = windows.is_connected();
+    let windows = window_control.is_connected();
     HostCapabilities {
-        // Each kind has a driver that needs nothing but itself; what a single entry lacks is said at its start.
+        // Each kind has a built-in driver. If the program of an entry is missing, its start reports that.
         spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
         can_kill_forcefully: true,
         can_graceful_stop: true,
@@ -39,34 +39,34 @@ pub(crate) fn limitations(
 ) -> Vec<String> {
     let mut sentences = Vec::new();
     for offer in probe.offers.iter().take_while(|offer| offer.containment < containment) {
-        let reason = offer.missing.as_deref().unwrap_or("it was not chosen");
+        let reason = offer.missing.as_deref().unwrap_or("it was not selected");
         sentences.push(format!(
-            "Programs are held by a {containment} and not by a {}: {reason}.",
+            "Programs are contained by a {containment} instead of a {}: {reason}.",
             offer.containment
         ));
     }
     if containment.is_escapable() {
-        sentences.push(format!("A program that sets out to do so can get out of a {containment}."));
+        sentences.push(format!("A program can deliberately escape from a {containment}."));
     }
     match (rustix::process::geteuid().is_root(), options.as_root) {
         (true, RunAsRoot::Never) => {}
         (true, RunAsRoot::WithoutAccount) => sentences.push(
-            "What names no account runs as root, and root can leave every containment: name one, and start the \
-             daemon without `--allow-root`."
+            "Entries without a `user` run as root, and root can escape from every containment. Set `user` for each \
+             entry, and start the daemon without `--allow-root`."
                 .to_owned(),
         ),
         (false, _) => sentences.push(
-            "Programs run as the daemon's own user, whose other programs they can touch, the daemon included: \
-             run it as root, and name a user for each entry."
+            "Programs run as the daemon's own user, so they can interfere with the daemon and with other programs of \
+             that user. Run the daemon as root, and set `user` for each entry."
                 .to_owned(),
         ),
     }
     for (program, what, package) in [
         (QEMU, "virtual machines of driver `qemu`", "qemu-system-x86"),
-        (MPV, "media without a player", "mpv"),
+        (MPV, "media libraries without a `player`", "mpv"),
     ] {
         if find_program(OsStr::new(program), &options.search_path).is_none() {
-            sentences.push(format!("There is no `{program}` for {what}: install {package}."));
+            sentences.push(format!("`{program}` is not installed, so {what} can't run. Install {package}."));
         }
     }
     sentences

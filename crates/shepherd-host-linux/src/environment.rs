@@ -1,29 +1,29 @@
-//! What a program gets to see of the daemon's environment: a short list, and nothing else (S6.5).
+//! The environment of programs: a short list of the daemon's variables, and nothing else (S6.5).
 //!
-//! Not on it, on purpose: everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), and whatever the
-//! daemon keeps for itself. A user's bus and service manager are not kept away by that: who is logged in or lingers has
-//! them in its runtime folder, under names that everybody knows. What they move stays held; what they start is not.
+//! The list leaves out everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), and everything that
+//! the daemon keeps for itself. It doesn't keep a program away from its user's message bus and service manager: if the
+//! user is logged in or lingers, both are in the runtime folder, under well-known names. Processes that they move to
+//! another cgroup stay contained; processes that they start don't.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::user::UnixUser;
 
-/// Language and time zone.
+/// Language and time zone, for programs of every user.
 const LOCALE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "TZ"];
 
-/// The daemon's own screen and sound: the display names are passed on to other users, too, who may or may not be
-/// let in there.
+/// The daemon's displays. They are also passed on to other users, who may or may not have access.
 const DISPLAY_VARIABLES: &[&str] = &["DISPLAY", "WAYLAND_DISPLAY"];
 
-/// Who the daemon is, and what only it can use.
+/// Variables of the daemon's own user, passed on only to programs that run as that user.
 const OWN_USER_VARIABLES: &[&str] =
     &["HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XAUTHORITY", "PULSE_SERVER", "PIPEWIRE_REMOTE"];
 
-/// Language in detail: `LC_ALL`, `LC_TIME`, …
+/// The prefix of detailed language settings: `LC_ALL`, `LC_TIME`, …
 const LOCALE_PREFIX: &str = "LC_";
 
-/// The environment of a program before its entry adds to it.
+/// Returns the environment of a program, before its entry adds variables.
 pub(crate) fn base(
     daemon: &[(OsString, OsString)],
     search_path: &OsStr,
@@ -53,12 +53,12 @@ pub(crate) fn base(
     environment
 }
 
-/// One variable.
+/// Returns the value of a variable.
 pub(crate) fn get<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
-/// The user's home if it is there, else the root folder.
+/// Returns the user's home if it exists, else the root folder.
 pub(crate) fn home(environment: &[(OsString, OsString)]) -> PathBuf {
     let home = get(environment, "HOME").map(Path::new).filter(|home| home.is_absolute() && home.is_dir());
     home.unwrap_or(Path::new("/")).to_owned()

@@ -1,4 +1,4 @@
-//! What is written down of a session, so that it can be found and ended by a later daemon.
+//! The record of a session, by which a later daemon can find and stop it.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use ward_process::TreeRecord;
 
 use crate::stop_method::StopMethod;
 
-/// All that a later daemon needs: which tree it is, and how it likes to be ended.
+/// The decoded form of a [`HostSessionHandle`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinuxSessionHandle {
     pub(crate) tree: TreeRecord,
     pub(crate) asks: Vec<StopMethod>,
-    /// The folder of its control socket, to be removed with it.
+    /// The folder of the control socket, which is removed with the session.
     pub(crate) sockets: Option<PathBuf>,
 }
 

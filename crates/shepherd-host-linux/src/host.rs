@@ -1,4 +1,4 @@
-//! The host: takes orders, hands each to the thread that carries it out, and returns.
+//! The host adapter: passes each request to the thread that carries it out, and returns.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -26,15 +26,15 @@ use crate::sway::WindowControl;
 use crate::unresolved::UnresolvedSessions;
 use crate::worker::{SessionWorker, WorkerChannels, WorkerMessage};
 
-/// Runs entries on this machine.
+/// The host adapter that runs entries on this machine.
 ///
-/// Dropping it leaves what runs, to be taken back by a later one with the same state folder.
+/// When the host is dropped, its programs keep running. A later host with the same state folder can reattach them.
 pub struct LinuxHost {
     options: Arc<LinuxHostOptions>,
     supervisor: Arc<Supervisor>,
     folder: StateFolder,
     resources: Arc<LaunchResources>,
-    /// Of the first subscriber: what happens before it subscribes is not lost.
+    /// The stream for the first subscriber, so that events before the subscription are not lost.
     events: Option<HostEvents>,
     limitations: Vec<String>,
     window_control: WindowControl,
@@ -45,10 +45,10 @@ pub struct LinuxHost {
 }
 
 impl LinuxHost {
-    /// Finds out what this machine gives, and starts the threads.
+    /// Finds out what this machine can do, and starts the threads.
     ///
     /// # Errors
-    /// When the containment is not to be had, or the state folder can't be made.
+    /// Fails if the containment is not available, or the state folder can't be created.
     pub fn new(options: LinuxHostOptions) -> Result<Self, HostSetupError> {
         let probe = ward_process::probe();
         let supervisor =
@@ -56,20 +56,21 @@ impl LinuxHost {
         let folder = StateFolder::open(&options.state_folder)?;
         let limitations = capability::limitations(supervisor.containment(), &probe, &options);
         let (sender, events) = unbounded_channel();
-        let (remains, janitor) = cleanup::start_thread(folder.clone()).map_err(HostSetupError::Threads)?;
-        let (line, inbox) = mailbox().map_err(HostSetupError::Threads)?;
+        let (remains, cleanup) = cleanup::start_thread(folder.clone()).map_err(HostSetupError::Threads)?;
+        let (worker_mailbox, inbox) = mailbox().map_err(HostSetupError::Threads)?;
         let options = Arc::new(options);
-        let windows = WindowControl::start(&options, supervisor.containment(), folder.clone(), line.clone())
-            .map_err(HostSetupError::Threads)?;
-        let ends = WorkerChannels {
+        let window_control =
+            WindowControl::start(&options, supervisor.containment(), folder.clone(), worker_mailbox.clone())
+                .map_err(HostSetupError::Threads)?;
+        let channels = WorkerChannels {
             inbox,
-            own_mailbox: line.clone(),
-            window_notifier: windows.notifier(),
+            own_mailbox: worker_mailbox.clone(),
+            window_notifier: window_control.notifier(),
             events: sender,
             cleanup: remains,
         };
-        let doubts = UnresolvedSessions::default();
-        let worker = SessionWorker::start(Arc::clone(&supervisor), doubts.clone(), ends)
+        let unresolved = UnresolvedSessions::default();
+        let worker = SessionWorker::start(Arc::clone(&supervisor), unresolved.clone(), channels)
             .map_err(HostSetupError::Threads)?;
         Ok(Self {
             options,
@@ -78,23 +79,23 @@ impl LinuxHost {
             resources: Arc::default(),
             events: Some(events),
             limitations,
-            window_control: windows,
-            unresolved: doubts,
-            worker_mailbox: line,
+            window_control,
+            unresolved,
+            worker_mailbox,
             worker: Some(worker),
-            cleanup: Some(janitor),
+            cleanup: Some(cleanup),
         })
     }
 
-    /// What holds programs together.
+    /// Returns the containment that holds the processes of a program together.
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.supervisor.containment()
     }
 }
 
-fn start_failed(session_id: &SessionId, why: &str) -> WorkerMessage {
-    let detail = format!("this machine: {why}; end other programs and try again");
+fn start_failed(session_id: &SessionId, reason: &str) -> WorkerMessage {
+    let detail = format!("this machine: {reason}; end other programs and try again");
     WorkerMessage::Started(session_id.clone(), Err(SpawnFailure { detail }))
 }
 
@@ -122,11 +123,11 @@ impl HostAdapter for LinuxHost {
         self.window_control.use_compositor(rules.compositor.as_ref());
     }
 
-    fn spawn(&mut self, order: HostSpawnRequest) {
-        let session_id = order.session_id.clone();
+    fn spawn(&mut self, request: HostSpawnRequest) {
+        let session_id = request.session_id.clone();
         self.worker_mailbox.send(WorkerMessage::SessionStarting(session_id.clone()));
-        let start = StartJob {
-            order,
+        let job = StartJob {
+            request,
             options: Arc::clone(&self.options),
             supervisor: Arc::clone(&self.supervisor),
             folder: self.folder.clone(),
@@ -135,23 +136,23 @@ impl HostAdapter for LinuxHost {
             unresolved: self.unresolved.clone(),
         };
         let id = session_id.clone();
-        let work = || WorkerMessage::Started(id, start.run().map(Box::new));
-        spawn_thread(&self.worker_mailbox, work, move |why| start_failed(&session_id, why));
+        let work = || WorkerMessage::Started(id, job.run().map(Box::new));
+        spawn_thread(&self.worker_mailbox, work, move |reason| start_failed(&session_id, reason));
     }
 
-    fn stop(&mut self, order: HostStopRequest) {
-        self.worker_mailbox.send(WorkerMessage::Stop(order, Instant::now()));
+    fn stop(&mut self, request: HostStopRequest) {
+        self.worker_mailbox.send(WorkerMessage::Stop(request, Instant::now()));
     }
 
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>) {
         self.worker_mailbox.send(WorkerMessage::SessionStarting(session_id.clone()));
-        let take_back = ReattachJob {
+        let job = ReattachJob {
             session_id: session_id.clone(),
             handle: handle.cloned(),
             supervisor: Arc::clone(&self.supervisor),
             folder: self.folder.clone(),
         };
-        take_back.run_on_thread(&self.worker_mailbox);
+        job.run_on_thread(&self.worker_mailbox);
     }
 
     fn recorded_sessions(&self) -> Vec<SessionId> {
@@ -166,7 +167,7 @@ impl HostAdapter for LinuxHost {
 impl Drop for LinuxHost {
     fn drop(&mut self) {
         self.worker_mailbox.send(WorkerMessage::Shutdown);
-        // The janitor leaves when the worker, who gives it work, has.
+        // The cleanup thread ends after the worker, which holds its sender.
         for thread in [self.worker.take(), self.cleanup.take()].into_iter().flatten() {
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! From an entry to a command line, and to the ways to ask it to end (S6.6).
+//! Turns an entry into a command line and into the methods that stop its program (S6.6).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,36 +21,34 @@ mod vm;
 pub(crate) use media::MPV;
 pub(crate) use qemu::QEMU;
 
-/// What the policy says once for all entries.
+/// The parts of a policy that several entries share.
 #[derive(Debug, Default)]
 pub(crate) struct LaunchResources {
     pub(crate) libraries: BTreeMap<String, MediaLibrary>,
     pub(crate) drivers: BTreeMap<String, CustomDriver>,
 }
 
-/// How an entry is run.
+/// A command line for an entry, with everything that its start and its stop need.
 pub(crate) struct LaunchCommand {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: Option<PathBuf>,
-    /// For its standard input.
+    /// The text for the standard input.
     pub(crate) input: Option<Vec<u8>>,
-    /// In this order.
+    /// The methods that stop the program, in the order in which they are tried.
     pub(crate) stop_methods: Vec<StopMethod>,
-    /// Whether it is to listen in the folder for control sockets.
     pub(crate) needs_socket_folder: bool,
-    /// What is known beforehand not to work, in sentences.
+    /// Known limitations of this command, in sentences for people.
     pub(crate) shortcomings: Vec<String>,
-    /// The name of a program that takes over what it is to run if it runs already, outside of any session.
+    /// The name of a program that would take over the launch if it is already running outside of any session.
     pub(crate) conflicting_program: Option<&'static str>,
 }
 
-/// Where recipes are made, and from what.
 pub(crate) struct LaunchCommandBuilder<'a> {
     pub(crate) resources: &'a LaunchResources,
-    /// What every program gets.
+    /// The variables that every program gets.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The folder for control sockets, which is made if the recipe needs it.
+    /// The folder for control sockets, which is created only if the command needs it.
     pub(crate) socket_folder: &'a Path,
 }
 
@@ -58,10 +56,10 @@ impl LaunchCommandBuilder<'_> {
     pub(crate) fn build(&self, kind: &EntryKind) -> Result<LaunchCommand, LaunchError> {
         match kind {
             EntryKind::Process { argv, env, cwd } => {
-                let mut recipe = self.plain_command(argv);
-                recipe.add_environment(env);
-                recipe.directory = cwd.as_ref().map(PathBuf::from);
-                Ok(recipe)
+                let mut command = self.plain_command(argv);
+                command.add_environment(env);
+                command.directory = cwd.as_ref().map(PathBuf::from);
+                Ok(command)
             }
             EntryKind::Vm { driver, args } => self.virtual_machine(driver, args),
             EntryKind::Media { library_id, args } => self.media(library_id, args),
@@ -69,7 +67,7 @@ impl LaunchCommandBuilder<'_> {
         }
     }
 
-    /// A command line that is ended by signals.
+    /// Returns a command that is stopped by a signal.
     fn plain_command(&self, argv: impl IntoIterator<Item = impl Into<OsString>>) -> LaunchCommand {
         LaunchCommand {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -92,10 +90,10 @@ impl LaunchCommand {
         }
     }
 
-    /// A command that asks the program to end, in the program's own environment.
+    /// Returns a stop method that runs a command in the environment of the program.
     fn stop_command(&self, argv: &[OsString]) -> Result<StopMethod, LaunchError> {
         let (name, args) =
-            argv.split_first().ok_or_else(|| LaunchError::new("its `stop` names no program", "name one"))?;
+            argv.split_first().ok_or_else(|| LaunchError::new("`stop` is empty", "name a program"))?;
         let program = resolve_program(name, &self.environment)?;
         Ok(StopMethod::Run(StopCommand { program, args: args.to_vec(), env: self.environment.clone() }))
     }

@@ -1,13 +1,13 @@
-//! Shepherd on Linux: entries become process trees that end when they are told to, whole.
+//! Shepherd on Linux: runs entries as process trees, and stops a tree with all its processes.
 //!
-//! [`LinuxHost`] is a [`Host`](shepherd_host_api::Host) on `ward-process`. A *recipe* turns an entry into a command
-//! line and into the ways to ask it to end (`launch_command`, `stop_method`). Starting happens on a thread of its own (`start_job`),
-//! watching and ending on one thread for all sessions (`worker`) that sleeps unless something happens, and tidying up
-//! on a third (`cleanup`), so that neither a slow disk nor a stubborn program delays a kill. Windows are a fourth's
-//! (`sway`), if the policy names a compositor. Start with `host.rs`.
+//! [`LinuxHost`] is a [`HostAdapter`](shepherd_host_api::HostAdapter) on `ward-process`. `launch_command` turns an
+//! entry into a command line and into the methods that stop it (`stop_method`). Each start has its own thread
+//! (`start_job`). One thread watches and stops all sessions (`worker`); it sleeps unless something happens. Another
+//! thread cleans up after sessions (`cleanup`), so that neither a slow disk nor a stubborn program delays a kill. A
+//! further thread handles windows if the policy names a compositor (`sway`). Start reading at `host.rs`.
 //!
-//! What it never does: decide whether something may run, start a shell, hand the daemon's own environment on, or end
-//! anything by its name.
+//! This crate never decides whether something may run, never starts a shell, never passes on the daemon's whole
+//! environment, and never stops anything by its name.
 
 mod host;
 mod options;
@@ -26,7 +26,6 @@ mod unresolved;
 
 mod preflight;
 
-mod stop_ladder;
 mod stop_method;
 mod worker;
 

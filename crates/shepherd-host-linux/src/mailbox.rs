@@ -1,4 +1,4 @@
-//! How the host's threads are told things: a queue, and a bell that wakes whoever sleeps in a poll.
+//! A message queue with an eventfd, so that a thread that sleeps in `poll` or `epoll` wakes up for messages.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,29 +7,26 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::EventfdFlags;
 
-/// The end that speaks.
 pub(crate) struct MailboxSender<T> {
     messages: Sender<T>,
     wake_fd: Arc<OwnedFd>,
 }
 
-/// The end that hears.
 pub(crate) struct MailboxReceiver<T> {
     messages: Receiver<T>,
     wake_fd: Arc<OwnedFd>,
 }
 
-/// Both ends.
 pub(crate) fn mailbox<T>() -> io::Result<(MailboxSender<T>, MailboxReceiver<T>)> {
-    let (sender, receiver) = channel();
-    let bell = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-    let inbox = MailboxReceiver { messages: receiver, wake_fd: Arc::clone(&bell) };
-    Ok((MailboxSender { messages: sender, wake_fd: bell }, inbox))
+    let (sender, messages) = channel();
+    let wake_fd = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    let receiver = MailboxReceiver { messages, wake_fd: Arc::clone(&wake_fd) };
+    Ok((MailboxSender { messages: sender, wake_fd }, receiver))
 }
 
 impl<T> MailboxSender<T> {
     pub(crate) fn send(&self, message: T) {
-        // A thread that has left needs to hear nothing.
+        // Messages to a thread that has ended are dropped.
         if self.messages.send(message).is_ok() {
             let _ = rustix::io::write(&self.wake_fd, &1_u64.to_ne_bytes());
         }
@@ -43,12 +40,12 @@ impl<T> Clone for MailboxSender<T> {
 }
 
 impl<T> MailboxReceiver<T> {
-    /// Readable when there is something to hear.
+    /// Returns the descriptor that is readable while messages are waiting.
     pub(crate) fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake_fd.as_fd()
     }
 
-    /// To be called before the messages are taken, so that none is missed.
+    /// Makes the descriptor unreadable. Call it before taking the messages, so that no message is missed.
     pub(crate) fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake_fd, &mut [0_u8; 8]);
     }

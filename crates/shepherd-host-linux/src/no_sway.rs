@@ -1,4 +1,4 @@
-//! Windows, where this was built without the feature `sway`: the same face, and nothing behind it.
+//! The interface of `sway` for builds without the feature `sway`. It does nothing.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ impl CompositorAccess {
 }
 
 impl WindowControl {
-    #[expect(clippy::unnecessary_wraps, reason = "with Sway a thread may be refused")]
+    #[expect(clippy::unnecessary_wraps, reason = "the version with Sway starts a thread, which can fail")]
     pub(crate) fn start(
         _options: &Arc<LinuxHostOptions>,
         _containment: Containment,
@@ -53,8 +53,8 @@ impl WindowControl {
     }
 
     pub(crate) fn limitation(&self) -> Option<String> {
-        let reason = "this was built without the feature `sway`";
-        Some(format!("Windows are neither noticed nor brought to the front: {reason}."))
+        let reason = "Shepherd was built without the feature `sway`";
+        Some(format!("Windows can't be detected or brought to the front: {reason}."))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a host is made from.
+//! The options of a host, and the errors of its setup.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,40 +6,39 @@ use std::path::PathBuf;
 
 use ward_process::{Containment, SetupError};
 
-/// Where programs that are named without a path are looked for, and what they get as their own `PATH`. Nobody but
-/// root can write there.
+/// The search path for programs that are named without a path, and the `PATH` that programs get. Only root can write to
+/// these folders.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games:/snap/bin";
 
-/// What a host is made from. It reads no environment variable itself.
+/// The options of a [`LinuxHost`](crate::LinuxHost), which reads no environment variable itself.
 #[derive(Clone, Debug)]
 pub struct LinuxHostOptions {
-    /// Where it keeps what outlives it: `sessions/` for what runs, `logs/` for what it said. Made if missing, and
-    /// nobody else's to read.
+    /// The folder for data that survives the host: `sessions/` for records of running programs, `logs/` for their
+    /// output. It is created if missing, and only the daemon's user can read it.
     pub state_folder: PathBuf,
-    /// Where folders for the control sockets of players and virtual machines are made. Short, because the path of a
-    /// socket is; and open to the users that entries run as.
+    /// The folder in which folders for the control sockets of players and virtual machines are created. Its path must
+    /// be short, because socket paths are limited, and the users of entries need access to it.
     pub socket_folder: PathBuf,
-    /// The daemon's environment. Programs get of it what the list in `environment.rs` names, and nothing else.
+    /// The daemon's environment. Programs get only the variables that `environment.rs` lists.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where programs are looked for.
+    /// The folders in which programs are searched, separated by colons.
     pub search_path: OsString,
-    /// What holds programs together; `None` is the strongest that this machine gives.
+    /// The containment for programs. `None` selects the strongest that this machine supports.
     pub containment: Option<Containment>,
-    /// Whether anything may run as root, if we do.
     pub as_root: RunAsRoot,
 }
 
-/// Whether a program may run as root: nothing could hold it.
+/// The rule for programs that would run as root, which no containment can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunAsRoot {
-    /// Whatever names no account is not to be started.
+    /// Entries without a `user` are not started.
     Never,
-    /// Whatever names no account. For trying things out where nobody but root is.
+    /// Entries without a `user` run as root. For trials on machines where root is the only user.
     WithoutAccount,
 }
 
 impl LinuxHostOptions {
-    /// The defaults: an empty environment, the usual places for programs, the strongest containment.
+    /// Returns the defaults: an empty environment, the usual program folders, the strongest containment.
     #[must_use]
     pub fn new(state_folder: PathBuf) -> Self {
         Self {
@@ -53,21 +52,13 @@ impl LinuxHostOptions {
     }
 }
 
-/// Why there is no host.
+/// The reasons why a host can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum HostSetupError {
-    /// Nothing can be held together.
     #[error("could not set up supervision")]
     Supervisor(#[from] SetupError),
-    /// Nothing can be written down.
-    #[error("could not make `{}`", folder.display())]
-    Folder {
-        /// Which.
-        folder: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// No descriptor or no thread was to be had.
+    #[error("could not create `{}`", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
     #[error("could not start the host's threads")]
     Threads(#[source] io::Error),
 }

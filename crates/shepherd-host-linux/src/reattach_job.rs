@@ -1,4 +1,4 @@
-//! Taking back a program that an earlier daemon started, on a thread of its own.
+//! Reattaches a program that an earlier daemon started, on its own thread.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::start_job::uid_of;
 use crate::state_folder::StateFolder;
 use crate::worker::{ReattachFailure, RunningSession, StartedSession, WorkerMessage};
 
-/// All that it takes.
 #[derive(Clone)]
 pub(crate) struct ReattachJob {
     pub(crate) session_id: SessionId,
@@ -23,12 +22,11 @@ pub(crate) struct ReattachJob {
 }
 
 impl ReattachJob {
-    /// Does it on a thread of its own.
-    pub(crate) fn run_on_thread(self, line: &MailboxSender<WorkerMessage>) {
+    pub(crate) fn run_on_thread(self, mailbox: &MailboxSender<WorkerMessage>) {
         let (session_id, spare) = (self.session_id.clone(), self.clone());
         let work = || WorkerMessage::Reattached(session_id, self.run().map(Box::new));
-        spawn_thread(line, work, move |why| {
-            WorkerMessage::Reattached(spare.session_id.clone(), Err(spare.uncertain(why.to_owned())))
+        spawn_thread(mailbox, work, move |reason| {
+            WorkerMessage::Reattached(spare.session_id.clone(), Err(spare.uncertain(reason.to_owned())))
         });
     }
 
@@ -38,7 +36,7 @@ impl ReattachJob {
         let handle = match given {
             Some(handle) => handle,
             None => match self.folder.read_handle(&self.session_id) {
-                Ok(written) => match written.as_ref().and_then(LinuxSessionHandle::parse) {
+                Ok(recorded) => match recorded.as_ref().and_then(LinuxSessionHandle::parse) {
                     Some(handle) => handle,
                     None => {
                         self.remove_empty_cgroup();
@@ -46,9 +44,7 @@ impl ReattachJob {
                     }
                 },
                 Err(error) => {
-                    return Err(
-                        self.uncertain(format!("what was written down of it can't be read ({error})"))
-                    );
+                    return Err(self.uncertain(format!("could not read the handle of the program: {error}")));
                 }
             },
         };
@@ -61,16 +57,16 @@ impl ReattachJob {
                 Ok(StartedSession { running: RunningSession::new(tree, asks, user, sockets), event })
             }
             Err(ReattachError::Gone(_)) => Err(gone(handle.sockets)),
-            Err(error) => Err(self.uncertain(format!("it may still run, but can't be taken back ({error})"))),
+            Err(error) => Err(self.uncertain(format!("could not reattach the program: {error}"))),
         }
     }
 
-    /// Nobody knows whether it still runs: to be tried again.
+    /// Returns the failure for a program that may still run, so that the worker tries again.
     fn uncertain(&self, detail: String) -> ReattachFailure {
         ReattachFailure::Uncertain { detail, retry: Box::new(self.clone()) }
     }
 
-    /// By whatever holds it, which need not be what we would use today.
+    /// Reattaches with the recorded containment, which may differ from the one that this host uses.
     fn reattach(&self, record: &TreeRecord) -> Result<ProcessTree, ReattachError> {
         match self.supervisor.reattach(record) {
             Err(ReattachError::ContainmentMismatch { recorded, ours }) => {
@@ -83,7 +79,7 @@ impl ReattachJob {
         }
     }
 
-    /// A start that was not even written down never came to its program, but may have left an empty group.
+    /// Removes the cgroup of a start that was interrupted before its handle was written. Its program never ran.
     fn remove_empty_cgroup(&self) {
         let record =
             self.session_id.as_str().parse().ok().and_then(|id| self.supervisor.find_record(&id).ok()?);

@@ -1,7 +1,8 @@
-//! The folder in which a player or a virtual machine listens for what the host has to say.
+//! The folder for the control socket of a player or a virtual machine.
 //!
-//! It stays the host's, and a list of access rights opens it to the user of the session. To give it away would take
-//! a right (`CAP_CHOWN`) that the daemon needs for nothing else, and would let the session change who gets in.
+//! The folder belongs to the daemon, and an access control list opens it to the user of the session. Changing its owner
+//! would need a capability (`CAP_CHOWN`) that the daemon needs for nothing else, and would let the session change the
+//! permissions.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -11,11 +12,11 @@ use std::path::Path;
 use rustix::fs::XattrFlags;
 use ward_process::UserIdentity;
 
-/// The attribute in which the kernel keeps such a list, and the only version of it.
+/// The extended attribute that holds the list, and the only version of its format (`acl(5)`).
 const ACL_ATTRIBUTE: &str = "system.posix_acl_access";
 const ACL_VERSION: u32 = 2;
 
-/// The kinds of lines, in the order that the kernel wants.
+/// The tags of entries, in the order that the kernel requires.
 const ACL_USER_OBJ: u16 = 0x01;
 const ACL_USER: u16 = 0x02;
 const ACL_GROUP_OBJ: u16 = 0x04;
@@ -25,13 +26,13 @@ const ACL_OTHER: u16 = 0x20;
 const READ_WRITE_EXECUTE: u16 = 0o7;
 const NO_ACCESS: u16 = 0;
 
-/// The number in lines that are about nobody by number.
+/// The id in entries that name no user or group.
 const ACL_UNDEFINED_ID: u32 = u32::MAX;
 
-/// Makes the folder, for ourselves and for whom the session runs as.
+/// Creates the folder, open to the daemon's user and to the user of the session.
 pub(crate) fn make(folder: &Path, identity: Option<&UserIdentity>) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(folder)?;
-    // A daemon's mask may be stricter than a folder can bear.
+    // The daemon's umask may have removed permissions.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     let Some(identity) = identity else { return Ok(()) };
     let opened =
@@ -43,7 +44,7 @@ pub(crate) fn make(folder: &Path, identity: Option<&UserIdentity>) -> io::Result
 }
 
 fn access_list_for(user: u32) -> Vec<u8> {
-    let lines = [
+    let entries = [
         (ACL_USER_OBJ, READ_WRITE_EXECUTE, ACL_UNDEFINED_ID),
         (ACL_USER, READ_WRITE_EXECUTE, user),
         (ACL_GROUP_OBJ, NO_ACCESS, ACL_UNDEFINED_ID),
@@ -51,10 +52,10 @@ fn access_list_for(user: u32) -> Vec<u8> {
         (ACL_OTHER, NO_ACCESS, ACL_UNDEFINED_ID),
     ];
     let mut list = ACL_VERSION.to_le_bytes().to_vec();
-    for (kind, rights, number) in lines {
-        list.extend(kind.to_le_bytes());
-        list.extend(rights.to_le_bytes());
-        list.extend(number.to_le_bytes());
+    for (tag, permissions, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(permissions.to_le_bytes());
+        list.extend(id.to_le_bytes());
     }
     list
 }
@@ -65,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether somebody can make a file in a folder, and look what is there.
+    /// Returns whether a user can create a file in a folder and list the folder.
     fn can_use_folder(user: u32, folder: &Path) -> bool {
         let user = format!("--reuid={user}");
         let script = format!("cd '{0}' && : > made-by-$(id -u) && ls '{0}'", folder.display());
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_open_to_the_user_of_the_session_and_to_no_other() {
+    fn the_folder_is_open_to_the_user_of_the_session_and_to_no_other() {
         let parent = tempfile::tempdir().unwrap();
         std::fs::set_permissions(parent.path(), Permissions::from_mode(0o755)).unwrap();
         let folder = parent.path().join("shepherd-1");
@@ -88,7 +89,7 @@ mod tests {
         }
         make(&folder, Some(&UserIdentity::new(65_001, 65_000, &[65_000]))).unwrap();
         assert!(can_use_folder(65_001, &folder));
-        // Of the same group.
+        // Another user of the same group.
         assert!(!can_use_folder(65_002, &folder));
         assert!(
             !Command::new("setpriv")

@@ -1,4 +1,4 @@
-//! Starting a program: from an order to a tree that runs, on a thread of its own.
+//! Starts the program of an entry, on its own thread.
 
 use std::ffi::OsString;
 use std::io::{self, Seek, Write};
@@ -26,71 +26,75 @@ use crate::unresolved::UnresolvedSessions;
 use crate::user::UnixUser;
 use crate::worker::{RunningSession, StartedSession};
 
-/// Bytes of output that are kept of a session unless its entry says otherwise: enough for a day of chatter.
+/// The bytes of output that are kept of a session by default: enough for a day of a talkative program.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
-/// All that a start needs to know.
 pub(crate) struct StartJob {
-    pub(crate) order: HostSpawnRequest,
+    pub(crate) request: HostSpawnRequest,
     pub(crate) options: Arc<LinuxHostOptions>,
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) folder: StateFolder,
     pub(crate) resources: Arc<LaunchResources>,
-    /// To the compositor, if there is one.
     pub(crate) compositor: CompositorAccess,
     pub(crate) unresolved: UnresolvedSessions,
 }
 
-/// What is wrong, and what helps; whose fault it is comes on top.
+/// A reason why an entry can't be started, and the cure. The caller adds the name of the entry.
 pub(crate) struct LaunchError {
     pub(crate) message: String,
     pub(crate) help: String,
 }
 
 impl LaunchError {
-    pub(crate) fn new(fault: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { message: fault.into(), help: cure.into() }
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), help: help.into() }
+    }
+
+    pub(crate) fn empty_command() -> Self {
+        Self::new("the command is empty", "name a program")
     }
 }
 
 impl StartJob {
     pub(crate) fn run(self) -> Result<StartedSession, SpawnFailure> {
-        self.try_start().map_err(|LaunchError { message: fault, help: cure }| SpawnFailure {
-            detail: format!("entry `{}`: {fault}; {cure}", self.order.entry.entry_id),
+        self.try_start().map_err(|LaunchError { message, help }| SpawnFailure {
+            detail: format!("entry `{}`: {message}; {help}", self.request.entry.entry_id),
         })
     }
 
     fn try_start(&self) -> Result<StartedSession, LaunchError> {
-        if let Some((session_id, doubt)) = self.unresolved.first() {
+        if let Some((session_id, detail)) = self.unresolved.first() {
             return Err(LaunchError::new(
-                format!("the program of session {session_id} may still run: {doubt}"),
+                format!("the program of session {session_id} may still run: {detail}"),
                 "wait until it is found, run the daemon as the same user as before, or restart the machine",
             ));
         }
-        let entry = &self.order.entry;
+        let entry = &self.request.entry;
         let user = self.user_for(entry)?;
         let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
-        let display = self.compositor.prepare_session(&self.order.session_id);
+        let display = self.compositor.prepare_session(&self.request.session_id);
         base.extend(display.map(|display| ("WAYLAND_DISPLAY".into(), display.into())));
-        let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.order.session_id));
-        let kitchen =
+        let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.request.session_id));
+        let builder =
             LaunchCommandBuilder { resources: &self.resources, environment: base, socket_folder: &sockets };
-        let recipe = kitchen.build(&entry.kind)?;
+        let command = builder.build(&entry.kind)?;
         let identity = user.map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
-        if let Some(rival) = recipe
+        if let Some(conflicting) = command
             .conflicting_program
-            .filter(|rival| conflicting_program::is_running(rival, uid_of(identity.as_ref())))
+            .filter(|program| conflicting_program::is_running(program, uid_of(identity.as_ref())))
         {
             return Err(LaunchError::new(
-                format!("`{rival}` runs already, outside of any session, and would take it over"),
-                "end that one first, and let nothing else start it",
+                format!(
+                    "`{conflicting}` is already running outside of any session and would take over the launch"
+                ),
+                "quit it first, and let nothing else start it",
             ));
         }
-        let sockets = match recipe.needs_socket_folder {
+        let sockets = match command.needs_socket_folder {
             true => Some(make_socket_folder(sockets, identity.as_ref())?),
             false => None,
         };
-        self.spawn_tree(entry, recipe, identity.as_ref(), sockets.clone()).inspect_err(|_| {
+        self.spawn_tree(entry, command, identity.as_ref(), sockets.clone()).inspect_err(|_| {
             if let Some(sockets) = sockets {
                 let _ = sandbox::remove_folder(&sockets);
             }
@@ -100,34 +104,34 @@ impl StartJob {
     fn spawn_tree(
         &self,
         entry: &PolicyEntry,
-        recipe: LaunchCommand,
+        command: LaunchCommand,
         identity: Option<&UserIdentity>,
         sockets: Option<PathBuf>,
     ) -> Result<StartedSession, LaunchError> {
-        let session_id = &self.order.session_id;
+        let session_id = &self.request.session_id;
         let log = self.folder.log_path(session_id);
-        let (asks, mut shortcomings) = (recipe.stop_methods.clone(), recipe.shortcomings.clone());
-        let order = self.tree_order(entry, recipe, identity, &log)?;
+        let (stop_methods, mut shortcomings) = (command.stop_methods.clone(), command.shortcomings.clone());
+        let spec = self.process_spec(entry, command, identity, &log)?;
         let id: TreeId = session_id
             .as_str()
             .parse()
-            .map_err(|error| LaunchError::new(format!("{error}"), "this is a fault of the daemon"))?;
-        let mut written = None;
-        let spawned = self.supervisor.spawn_recorded(id, order, |record| {
-            let handle =
-                LinuxSessionHandle { tree: record.clone(), asks: asks.clone(), sockets: sockets.clone() };
+            .map_err(|error| LaunchError::new(format!("{error}"), "this is a bug in the daemon"))?;
+        let mut recorded = None;
+        let spawned = self.supervisor.spawn_recorded(id, spec, |record| {
+            let (asks, sockets) = (stop_methods.clone(), sockets.clone());
+            let handle = LinuxSessionHandle { tree: record.clone(), asks, sockets };
             let text = handle.encode().map_err(io::Error::other)?;
             self.folder.write_handle(session_id, &text)?;
-            written = Some(text);
+            recorded = Some(text);
             Ok(())
         });
-        let (tree, handle) = match (spawned, written) {
+        let (tree, handle) = match (spawned, recorded) {
             (Ok(tree), Some(handle)) => (tree, handle),
             (Ok(_), None) => {
-                return Err(LaunchError::new("it was not written down", "this is a fault of the daemon"));
+                return Err(LaunchError::new("its handle was not recorded", "this is a bug in the daemon"));
             }
-            (Err(error), written) => {
-                if written.is_some() {
+            (Err(error), recorded) => {
+                if recorded.is_some() {
                     self.folder.remove_handle(session_id);
                 }
                 return Err(explain_spawn_error(&error));
@@ -137,21 +141,21 @@ impl StartJob {
         let event =
             HostEvent::Spawned { session_id: session_id.clone(), handle, output: Some(log), shortcomings };
         let user = uid_of(identity);
-        Ok(StartedSession { running: RunningSession::new(tree, asks, user, sockets), event })
+        Ok(StartedSession { running: RunningSession::new(tree, stop_methods, user, sockets), event })
     }
 
-    fn tree_order(
+    fn process_spec(
         &self,
         entry: &PolicyEntry,
-        recipe: LaunchCommand,
+        command: LaunchCommand,
         identity: Option<&UserIdentity>,
         log: &Path,
     ) -> Result<ProcessSpec, LaunchError> {
-        let LaunchCommand { argv, environment, directory, input, .. } = recipe;
-        let name = argv.first().ok_or_else(|| LaunchError::new("it names no program", "name one"))?;
+        let LaunchCommand { argv, environment, directory, input, .. } = command;
+        let name = argv.first().ok_or_else(LaunchError::empty_command)?;
         let program = resolve_program(name, &environment)?;
         let directory = directory.unwrap_or_else(|| environment::home(&environment));
-        let mut order = ProcessSpec::new(program)
+        let mut spec = ProcessSpec::new(program)
             .argv0(name)
             .args(argv.iter().skip(1))
             .directory(directory)
@@ -163,20 +167,20 @@ impl StartJob {
             })
             .stderr_with_stdout();
         for (name, value) in environment {
-            order = order.env(name, value);
+            spec = spec.env(name, value);
         }
         if let Some(identity) = identity {
-            order = order.identity(identity.clone());
+            spec = spec.identity(identity.clone());
         }
         match input {
-            Some(text) => Ok(order.stdin(memfd_input(&text).map_err(|error| {
-                LaunchError::new(format!("could not prepare its input ({error})"), "free some memory")
+            Some(text) => Ok(spec.stdin(memfd_input(&text).map_err(|error| {
+                LaunchError::new(format!("could not prepare its standard input: {error}"), "free some memory")
             })?)),
-            None => Ok(order),
+            None => Ok(spec),
         }
     }
 
-    /// Whom to run as, if not as ourselves.
+    /// Returns the user to run as, unless it is the daemon's own user.
     fn user_for(&self, entry: &PolicyEntry) -> Result<Option<UnixUser>, LaunchError> {
         let Some(name) = &entry.run.user else { return Ok(None) };
         let user = find_user(name)?;
@@ -186,29 +190,29 @@ impl StartJob {
         }
         if !own.is_root() {
             return Err(LaunchError::new(
-                format!("it is to run as `{name}`, and only root can run something as somebody else"),
-                "run the daemon as root, or take `user` away",
+                format!("only root can run it as user `{name}`"),
+                "run the daemon as root, or remove `user`",
             ));
         }
         Ok(Some(user))
     }
 }
 
-/// Somebody whom a policy names.
+/// Finds the user that an entry names.
 pub(crate) fn find_user(name: &str) -> Result<UnixUser, LaunchError> {
     UnixUser::find_on_system(name)
         .map_err(|error| {
-            LaunchError::new(format!("the users of this machine can't be read ({error})"), "mend it")
+            LaunchError::new(
+                format!("could not read the users of this machine: {error}"),
+                "repair `/etc/passwd` and `/etc/group`",
+            )
         })?
         .ok_or_else(|| {
-            LaunchError::new(
-                format!("it is to run as `{name}`, who is no user of this machine"),
-                "name one that `/etc/passwd` lists",
-            )
+            LaunchError::new(format!("no such user `{name}`"), "name a user that `/etc/passwd` lists")
         })
 }
 
-/// Looks a program up where the entry says, or where programs are.
+/// Returns the absolute path of a program, which may be searched in `PATH`.
 pub(crate) fn resolve_program(
     name: &OsString,
     environment: &[(OsString, OsString)],
@@ -216,16 +220,16 @@ pub(crate) fn resolve_program(
     let path = environment::get(environment, "PATH").unwrap_or_default();
     find_program(name, path).ok_or_else(|| {
         let shown = name.to_string_lossy();
-        let fault = if shown.contains('/') {
-            format!("`{shown}` is no whole path")
+        let message = if shown.contains('/') {
+            format!("`{shown}` is not an absolute path")
         } else {
-            format!("there is no program `{shown}` in {}", path.to_string_lossy())
+            format!("program `{shown}` not found in {}", path.to_string_lossy())
         };
-        LaunchError::new(fault, "install it, or give its whole path")
+        LaunchError::new(message, "install it, or give its absolute path")
     })
 }
 
-/// The number of the user that a program runs as.
+/// Returns the id of the user that a program runs as.
 pub(crate) fn uid_of(identity: Option<&UserIdentity>) -> u32 {
     identity.map_or_else(|| rustix::process::geteuid().as_raw(), UserIdentity::user)
 }
@@ -234,13 +238,13 @@ fn make_socket_folder(folder: PathBuf, identity: Option<&UserIdentity>) -> Resul
     match socket_folder::make(&folder, identity) {
         Ok(()) => Ok(folder),
         Err(error) => Err(LaunchError::new(
-            format!("could not make `{}` for its control socket ({error})", folder.display()),
+            format!("could not create `{}` for the control socket: {error}", folder.display()),
             "free some space there",
         )),
     }
 }
 
-/// A text to be read, of any length, with nobody at the other end who would have to wait.
+/// Puts a text of any length into a memory file. A pipe would need a thread that writes to it.
 fn memfd_input(text: &[u8]) -> io::Result<StdinSource> {
     let mut file = std::fs::File::from(rustix::fs::memfd_create("payload", MemfdFlags::CLOEXEC)?);
     file.write_all(text)?;
@@ -262,15 +266,18 @@ fn tree_limits(limits: ResourceLimits) -> TreeLimits {
 fn unenforced_limits(identity: Option<&UserIdentity>, reports: &[LimitReport]) -> Vec<String> {
     let mut sentences = Vec::new();
     if uid_of(identity) == 0 {
-        sentences.push("It runs as root, who can leave every containment: name a user for it.".to_owned());
+        sentences.push(
+            "It runs as root, and root can escape from every containment. Set `user` for this entry."
+                .to_owned(),
+        );
     }
     for LimitReport { limit, kept } in reports {
         match kept {
             LimitEnforcement::Not { reason } => {
-                sentences.push(format!("Its bound on `{limit}` is not kept: {reason}."));
+                sentences.push(format!("Its limit on `{limit}` is not enforced: {reason}."));
             }
             LimitEnforcement::ByResourceLimit if *limit == "memory" => sentences.push(
-                "Its bound on `memory` is kept for the address space of each process, not for all together."
+                "Its limit on `memory` applies to each process's address space, not to all processes together."
                     .to_owned(),
             ),
             LimitEnforcement::ByResourceLimit | LimitEnforcement::ByCgroup => {}
@@ -279,21 +286,23 @@ fn unenforced_limits(identity: Option<&UserIdentity>, reports: &[LimitReport]) -
     sentences
 }
 
-/// Says what went wrong and what helps.
+/// Adds the cure to an error of `ward-process`.
 fn explain_spawn_error(error: &SpawnError) -> LaunchError {
-    let cure = match error {
+    let help = match error {
         SpawnError::NulByte { .. } | SpawnError::RelativeProgram { .. } | SpawnError::ZeroLimit { .. } => {
             "correct the entry"
         }
-        SpawnError::Start { .. } => "see that program and folder are there and open to the user it runs as",
-        SpawnError::NotRecorded(_) | SpawnError::Stream { .. } => {
-            "see that the data folder can be written and has space left"
+        SpawnError::Start { .. } => {
+            "check that the program and its folder exist and are open to the user it runs as"
         }
-        SpawnError::Killed { .. } => "look who kills programs here: the kernel does when memory is short",
+        SpawnError::NotRecorded(_) | SpawnError::Stream { .. } => {
+            "check that the data folder is writable and has space left"
+        }
+        SpawnError::Killed { .. } => "find out what killed it: the kernel does so when memory runs out",
         SpawnError::CannotDieWithSupervisor(_)
         | SpawnError::Sandbox(_)
         | SpawnError::Cgroup { .. }
-        | SpawnError::Fork(_) => "`shepherd doctor` says what this machine can't do",
+        | SpawnError::Fork(_) => "run `shepherd doctor` to see what this machine can't do",
     };
-    LaunchError::new(ErrorChain(error).to_string(), cure)
+    LaunchError::new(ErrorChain(error).to_string(), help)
 }

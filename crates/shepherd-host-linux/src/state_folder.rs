@@ -1,4 +1,4 @@
-//! The state folder: what runs, and what it said.
+//! The state folder: handles of running sessions, and logs of their output.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,20 +11,19 @@ use shepherd_util::SessionId;
 
 use crate::options::HostSetupError;
 
-/// Logs of ended sessions that are kept: some weeks of an ordinary household.
+/// The number of logs of ended sessions that are kept: some weeks in an ordinary family.
 const MAX_LOGS: usize = 200;
 
-/// Bytes of them together: as much as a policy can let one session write, so that none is too long to be kept. At the
-/// default bound of a session it is the number above that counts.
+/// The bytes that all these logs may have together. A policy can't allow a session a longer log, so that no log is too
+/// long to be kept. With the default limit of a session, [`MAX_LOGS`] is reached first.
 const MAX_LOG_BYTES: u64 = 1 << 30;
 
-/// No handle of ours comes near it.
+/// The largest handle file that is read. Real handles are much smaller.
 const MAX_HANDLE: u64 = 1 << 20;
 
 const HANDLE_EXTENSION: &str = "handle";
 const LOG_EXTENSION: &str = "log";
 
-/// Where everything is that outlives the host.
 #[derive(Clone, Debug)]
 pub(crate) struct StateFolder {
     sessions: PathBuf,
@@ -44,15 +43,16 @@ impl StateFolder {
         Ok(folder)
     }
 
-    /// Written before the program runs. Not synced: it names a process tree of this boot, and whatever the disk has
-    /// lost after a power failure, that tree is lost as well. There is none yet: a session is started once.
+    /// Writes the handle of a session before its program runs. The file is not synced: it names a process tree of this
+    /// boot, and a power failure that loses the file also ends the tree. The file must not exist yet, because a session
+    /// is started only once.
     pub(crate) fn write_handle(&self, session_id: &SessionId, handle: &HostSessionHandle) -> io::Result<()> {
         let path = self.handle_path(session_id);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(handle.as_str().as_bytes()).inspect_err(|_| self.remove_handle(session_id))
     }
 
-    /// What was written down; `None` if nothing was. A half-written one is none: its program never ran.
+    /// Reads the handle of a session. A handle that is only half written belongs to a program that never ran.
     pub(crate) fn read_handle(&self, session_id: &SessionId) -> io::Result<Option<HostSessionHandle>> {
         let mut text = String::new();
         match File::open(self.handle_path(session_id)) {
@@ -63,12 +63,12 @@ impl StateFolder {
         Ok(Some(HostSessionHandle::new(text)))
     }
 
-    /// A file that can't be removed is removed by a later daemon, when it finds nothing behind it.
+    /// Removes the handle of a session. If that fails, a later daemon removes it when it finds no program.
     pub(crate) fn remove_handle(&self, session_id: &SessionId) {
         let _ = fs::remove_file(self.handle_path(session_id));
     }
 
-    /// Sessions of which something is written down.
+    /// Returns the sessions that have a handle file, sorted.
     pub(crate) fn recorded_sessions(&self) -> Vec<SessionId> {
         let entries = fs::read_dir(&self.sessions).into_iter().flatten().flatten();
         let mut found: Vec<SessionId> = entries
@@ -86,19 +86,18 @@ impl StateFolder {
         self.logs.join(format!("{session_id}.{LOG_EXTENSION}"))
     }
 
-    /// Of a compositor that we start.
     #[cfg(feature = "sway")]
     pub(crate) fn compositor_log_path(&self) -> PathBuf {
         self.logs.join("compositor.log")
     }
 
-    /// What a later daemon needs to take back a compositor that we started.
+    /// Returns the path of the record by which a later daemon reattaches a compositor.
     #[cfg(feature = "sway")]
     pub(crate) fn compositor_record_path(&self) -> PathBuf {
         self.sessions.join("compositor.record")
     }
 
-    /// Removes the oldest logs beyond those that are kept. What still runs, or may, keeps its own.
+    /// Removes the oldest logs beyond the limits. Sessions that run, or may run, keep their logs.
     pub(crate) fn prune_logs(&self) {
         let running = self.recorded_sessions();
         let mut logs: Vec<SessionLog> = fs::read_dir(&self.logs)
@@ -108,7 +107,7 @@ impl StateFolder {
             .filter_map(|entry| SessionLog::from_path(entry.path()))
             .filter(|log| running.binary_search(&log.session_id).is_err())
             .collect();
-        logs.sort_unstable_by(|one, other| (other.written, &other.path).cmp(&(one.written, &one.path)));
+        logs.sort_unstable_by(|a, b| (b.written, &b.path).cmp(&(a.written, &a.path)));
         let mut bytes: u64 = 0;
         for (count, log) in logs.into_iter().enumerate() {
             bytes = bytes.saturating_add(log.bytes);
@@ -123,7 +122,6 @@ impl StateFolder {
     }
 }
 
-/// What a session said.
 struct SessionLog {
     session_id: SessionId,
     path: PathBuf,
@@ -132,7 +130,7 @@ struct SessionLog {
 }
 
 impl SessionLog {
-    /// `None` of every other file.
+    /// Returns `None` for files that are not logs of sessions.
     fn from_path(path: PathBuf) -> Option<Self> {
         let is_log = path.extension().is_some_and(|extension| extension == LOG_EXTENSION);
         let session_id = path.file_stem().filter(|_| is_log)?.to_str()?.parse().ok()?;
@@ -151,7 +149,7 @@ mod tests {
         format!("session-{number:032x}").parse().unwrap()
     }
 
-    /// A session's log of so many bytes, which take no space; a higher number is a later one.
+    /// Makes a sparse log of this length. A session with a higher number has a newer log.
     fn write_log(folder: &StateFolder, number: u64, bytes: u64) -> PathBuf {
         let path = folder.log_path(&session(number));
         let file = File::create(&path).unwrap();
@@ -160,7 +158,7 @@ mod tests {
         path
     }
 
-    /// S13: what programs write can't fill the disk, however much of it a policy keeps.
+    /// S13: the output of programs can't fill the disk, however much a policy keeps.
     #[test]
     fn the_oldest_logs_go_when_all_together_are_too_long() {
         let state = tempfile::tempdir().unwrap();
@@ -175,12 +173,12 @@ mod tests {
         folder.prune_logs();
         assert_eq!(left(), [false, false, false, true, true, true]);
         assert!(running.exists() && compositor.exists());
-        // One that is as long as a policy can allow is kept, and no other.
+        // A log of the greatest length that a policy can allow is kept, and all others go.
         let longest = write_log(&folder, 9, MAX_LOG_BYTES);
         folder.prune_logs();
         assert_eq!(left(), [false; 6]);
         assert!(longest.exists() && running.exists());
-        // It has ended, and is the oldest.
+        // The session of the oldest log has ended now.
         folder.remove_handle(&session(1));
         folder.prune_logs();
         assert!(longest.exists() && !running.exists());

@@ -1,4 +1,4 @@
-//! Ways to ask a program to end, as data that outlives the daemon, and how each is carried out.
+//! The methods that ask a program to end. They are stored in the session's handle, so that they survive the daemon.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,64 +17,52 @@ use ward_process::{
 
 mod control_socket;
 
-/// One way to ask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StopMethod {
-    /// `SIGTERM` to every member.
+    /// Sends `SIGTERM` to every process of the tree.
     Signal,
-    /// A command of the program's own.
+    /// Runs a command of the program itself.
     Run(StopCommand),
-    /// A machine's power button.
-    PowerDown {
-        /// Where its monitor listens.
-        socket: PathBuf,
-    },
-    /// A machine's monitor is told to end it.
-    QuitMachine {
-        /// Where its monitor listens.
-        socket: PathBuf,
-    },
-    /// A player is told to quit.
-    QuitPlayer {
-        /// Where it listens.
-        socket: PathBuf,
-    },
+    /// Presses the power button of a virtual machine.
+    PowerDown { socket: PathBuf },
+    /// Tells the monitor of a virtual machine to quit.
+    QuitMachine { socket: PathBuf },
+    /// Tells a media player to quit.
+    QuitPlayer { socket: PathBuf },
 }
 
-/// A request that may take its time, and so is made on a thread of its own.
+/// A stop request that can be slow, and is therefore made on its own thread.
 pub(crate) struct SlowStopRequest {
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) session_id: SessionId,
-    /// Whom the tree runs as.
+    /// The identity of the tree, which a stop command gets as well.
     pub(crate) identity: Option<UserIdentity>,
-    /// As which user it must answer.
+    /// The user id that the process at the control socket must have.
     pub(crate) user: u32,
     pub(crate) method: StopMethod,
-    /// Readable when the session is over.
+    /// An eventfd that is readable when the session is over.
     pub(crate) session_over: Arc<OwnedFd>,
-    /// Nobody waits for it longer.
     pub(crate) timeout: Duration,
 }
 
-/// Why a request was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StopMethodError {
-    #[error("nobody listens who could be asked")]
+    #[error("could not reach the program at its control socket")]
     Socket(#[from] io::Error),
-    #[error("whoever listens at the control socket is not the program")]
+    #[error("the process at the control socket is not the program")]
     WrongPeer,
-    #[error("the answer was `{0}`")]
+    #[error("the program refused the request: `{0}`")]
     Refused(String),
-    #[error("the command that was to end it could not be run")]
+    #[error("could not run the stop command")]
     Command(#[from] ward_process::SpawnError),
 }
 
 impl SlowStopRequest {
-    /// Makes the request. That it was made does not mean that anything comes of it.
+    /// Makes the request. Success doesn't mean that the program will end.
     pub(crate) fn send(self) -> Result<(), StopMethodError> {
         match &self.method {
-            // Signals are the worker's own, without a thread.
+            // The worker sends signals itself.
             StopMethod::Signal => Ok(()),
             StopMethod::Run(command) => self.run_command(command),
             StopMethod::PowerDown { socket } => {
@@ -87,29 +75,29 @@ impl SlowStopRequest {
         }
     }
 
-    /// The command is no more trusted than the program: it runs as its user, in a tree of its own, and not longer
-    /// than the session, so that it can't end the next one.
+    /// Runs a stop command in its own tree. The command is no more trusted than the program, so it runs as the same
+    /// user. It ends with the session at the latest, so that it can't end the next session.
     fn run_command(&self, command: &StopCommand) -> Result<(), StopMethodError> {
-        let mut order = ProcessSpec::new(&command.program).args(command.args.iter().cloned());
+        let mut spec = ProcessSpec::new(&command.program).args(command.args.iter().cloned());
         for (name, value) in &command.env {
-            order = order.env(name, value);
+            spec = spec.env(name, value);
         }
         if let Some(identity) = &self.identity {
-            order = order.identity(identity.clone());
+            spec = spec.identity(identity.clone());
         }
-        let order = order.lifetime(match self.supervisor.containment() {
+        let spec = spec.lifetime(match self.supervisor.containment() {
             Containment::ProcessGroup => TreeLifetime::Independent,
             Containment::Cgroup | Containment::PidNamespace | Containment::Subreaper => {
                 TreeLifetime::DiesWithSupervisor
             }
         });
-        let mut tree = self.supervisor.spawn(self.command_id()?, order)?;
+        let mut tree = self.supervisor.spawn(self.command_id()?, spec)?;
         self.wait_for_command(&mut tree)?;
         let _ = self.supervisor.stop(&mut tree, StopLadder::force());
         Ok(())
     }
 
-    /// Until the command has ended, the session is over, or nobody waits any more.
+    /// Waits until the command has ended, the session is over, or the timeout has passed.
     fn wait_for_command(&self, command: &mut ProcessTree) -> io::Result<()> {
         let deadline = Instant::now().checked_add(self.timeout);
         while command.poll_ended()?.is_none() {
@@ -132,7 +120,7 @@ impl SlowStopRequest {
         Ok(())
     }
 
-    /// One that neither a session nor another command of this session has.
+    /// Makes an id that neither a session nor another stop command of this session has.
     fn command_id(&self) -> Result<TreeId, StopMethodError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         format!("stop-{}-{now:x}", self.session_id).parse().map_err(|error| io::Error::other(error).into())

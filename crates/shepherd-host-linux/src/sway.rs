@@ -1,13 +1,14 @@
-//! Windows, with Sway (S6.7): when a session shows its first one, and which of them is in front.
+//! Windows of sessions, with the compositor Sway (S6.7): reports the first window of a session, and brings its windows
+//! to the front.
 //!
-//! A thread of its own talks to the compositor, so that one that hangs delays nobody. It tells whose a window is by the
-//! process that made it, which must be of the session's tree; names and titles are not looked at. Nothing is granted
-//! or ended because of what a compositor says.
+//! A separate thread talks to the compositor, so that a compositor that hangs delays nothing else. A window belongs to a
+//! session if its process is in the session's tree; names and titles don't count. The compositor's answers never grant
+//! or end anything.
 //!
-//! A Sway of our own goes on while a session runs, whatever becomes of the daemon, and the next one takes both back
-//! (`own_sway`). It starts programs for whoever asks; they end with the session (`sway_children`).
+//! A Sway that the daemon started goes on as long as a session runs, even if the daemon ends. The next daemon reattaches
+//! both (`own_sway`). Sway starts programs for any client that asks; they end with the session (`sway_children`).
 //!
-//! For windows of Xwayland, Sway only knows the number that the program itself claims.
+//! For Xwayland windows, Sway only knows the process id that the program itself claims.
 
 use std::io;
 use std::path::PathBuf;
@@ -36,31 +37,26 @@ use compositor_watcher::CompositorWatcher;
 use status::{CompositorState, CompositorStatus};
 use sway_children::SwayChildren;
 
-/// What the thread is told.
 enum CompositorMessage {
-    /// Work with this compositor.
     UseCompositor(Option<CompositorConfig>),
-    /// A session runs, and these are its processes.
     SessionRunning(SessionId, TreeMembership),
-    /// Show it so, now and when it opens other windows.
+    /// Shows the session's windows in this way, now and when it opens others.
     ShowWindow(SessionId, WindowDisplay),
-    /// It is over.
     SessionEnded(SessionId),
-    /// The host is no more.
     Shutdown,
 }
 
-/// What it takes to start one.
+/// Everything that is needed to start or reattach a Sway.
 struct SwayContext {
     options: Arc<LinuxHostOptions>,
-    /// What holds the sessions.
+    /// The containment of the sessions.
     containment: Containment,
-    /// Where its output goes, and what a later daemon needs to take it back.
+    /// The folder for Sway's log and its record for a later daemon.
     folder: StateFolder,
     sway_children: SwayChildren,
 }
 
-/// The windows of all sessions.
+/// The host's handle to the thread that controls the windows of all sessions.
 pub(crate) struct WindowControl {
     compositor: Option<CompositorConfig>,
     status: CompositorStatus,
@@ -70,34 +66,28 @@ pub(crate) struct WindowControl {
 }
 
 impl WindowControl {
-    /// Starts the thread, which sleeps until the policy names a compositor.
+    /// Starts the thread. It sleeps until the policy names a compositor.
     pub(crate) fn start(
         options: &Arc<LinuxHostOptions>,
         containment: Containment,
         folder: StateFolder,
         worker: MailboxSender<worker::WorkerMessage>,
     ) -> io::Result<Self> {
-        let (line, inbox) = mailbox()?;
-        let (sight, guests) = (CompositorStatus::new(), SwayChildren::default());
-        let means =
-            SwayContext { options: Arc::clone(options), containment, folder, sway_children: guests.clone() };
-        let thread = CompositorWatcher::start(inbox, worker, means, sight.clone())?;
-        Ok(Self {
-            compositor: None,
-            status: sight,
-            sway_children: guests,
-            mailbox: line,
-            thread: Some(thread),
-        })
+        let (mailbox, inbox) = mailbox()?;
+        let (status, sway_children) = (CompositorStatus::new(), SwayChildren::default());
+        let options = Arc::clone(options);
+        let context = SwayContext { options, containment, folder, sway_children: sway_children.clone() };
+        let thread = CompositorWatcher::start(inbox, worker, context, status.clone())?;
+        Ok(Self { compositor: None, status, sway_children, mailbox, thread: Some(thread) })
     }
 
-    /// For the thread that knows when sessions run.
+    /// Returns the notifier for the worker, which knows when sessions run.
     pub(crate) fn notifier(&self) -> WindowNotifier {
         WindowNotifier { mailbox: self.mailbox.clone(), sway_children: self.sway_children.clone() }
     }
 
-    /// Works with this compositor from now on. Looks for nothing itself: that is for the thread, which a compositor or a
-    /// folder that hangs holds up.
+    /// Uses this compositor from now on. Only the thread looks for it, because a compositor or a file system that hangs
+    /// must not block the caller.
     pub(crate) fn use_compositor(&mut self, compositor: Option<&CompositorConfig>) {
         if self.compositor.as_ref() == compositor {
             return;
@@ -115,17 +105,17 @@ impl WindowControl {
         self.mailbox.send(CompositorMessage::ShowWindow(session_id.clone(), display));
     }
 
-    /// Whether windows are noticed, and can be brought to the front and made to fill the screen.
+    /// Returns whether windows can be detected, brought to the front and made fullscreen.
     pub(crate) fn is_connected(&self) -> bool {
         self.status.is_connected()
     }
 
-    /// For whoever starts programs.
+    /// Returns the compositor access for threads that start programs.
     pub(crate) fn compositor_access(&self) -> CompositorAccess {
         CompositorAccess { status: self.status.clone(), sway_children: self.sway_children.clone() }
     }
 
-    /// What is missing, if something is.
+    /// Returns a sentence about missing window control, if it is missing.
     pub(crate) fn limitation(&self) -> Option<String> {
         self.status.limitation()
     }
@@ -140,15 +130,15 @@ impl Drop for WindowControl {
     }
 }
 
-/// The way of a program to its compositor.
+/// The connection of a starting program to the compositor.
 pub(crate) struct CompositorAccess {
     status: CompositorStatus,
     sway_children: SwayChildren,
 }
 
 impl CompositorAccess {
-    /// A session is about to start: says where it finds the compositor. One that is coming is waited for. What a Sway of
-    /// ours starts from now on ends with the session.
+    /// Returns the Wayland display for a session that is about to start, and waits for a compositor that is starting.
+    /// Programs that the daemon's Sway starts from now on end with the session.
     pub(crate) fn prepare_session(&self, session_id: &SessionId) -> Option<PathBuf> {
         let display = self.status.wait_for_display();
         self.sway_children.session_starting(session_id);
@@ -156,7 +146,7 @@ impl CompositorAccess {
     }
 }
 
-/// Says which sessions there are.
+/// The worker's handle, by which it reports when sessions start and end.
 pub(crate) struct WindowNotifier {
     mailbox: MailboxSender<CompositorMessage>,
     sway_children: SwayChildren,
@@ -168,13 +158,12 @@ impl WindowNotifier {
         self.mailbox.send(CompositorMessage::SessionRunning(session_id.clone(), tree.membership()));
     }
 
-    /// It did not start.
     pub(crate) fn session_failed(&self, session_id: &SessionId) {
         self.sway_children.session_failed(session_id);
     }
 
-    /// It is over: ends what a Sway of ours has started meanwhile. Whether nothing of it is left; until then it is to be
-    /// called again. Never waits.
+    /// Kills the programs that the daemon's Sway has started during a session that is over. Returns whether none is left;
+    /// until then, the worker calls again. Never waits.
     pub(crate) fn kill_sway_children(&self, session_id: &SessionId) -> bool {
         self.sway_children.kill_started_since(session_id)
     }
@@ -188,25 +177,24 @@ impl WindowNotifier {
 mod tests {
     use super::*;
 
-    /// The daemon's loop must not wait for a disk or a compositor, and so does not look for one (S13.3b).
+    /// The daemon's loop must not wait for a disk or a compositor (S13.3b).
     #[test]
     fn applying_a_policy_does_not_wait_for_the_compositor() {
-        let (line, inbox) = mailbox().unwrap();
-        let sight = CompositorStatus::new();
+        let (mailbox, inbox) = mailbox().unwrap();
         let mut windows = WindowControl {
             compositor: None,
-            status: sight,
+            status: CompositorStatus::new(),
             sway_children: SwayChildren::default(),
-            mailbox: line,
+            mailbox,
             thread: None,
         };
         let nowhere = CompositorConfig::Connect { socket: Some("/nonexistent/sway".into()) };
         windows.use_compositor(Some(&nowhere));
-        // Nobody has looked yet, or it would be missing.
+        // If something had looked for the compositor, it would be reported as missing.
         assert_eq!(windows.limitation(), None);
         assert!(!windows.is_connected());
         assert!(
-            matches!(inbox.try_next(), Some(CompositorMessage::UseCompositor(Some(follows))) if follows == nowhere)
+            matches!(inbox.try_next(), Some(CompositorMessage::UseCompositor(Some(used))) if used == nowhere)
         );
     }
 }

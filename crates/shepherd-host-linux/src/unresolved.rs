@@ -1,16 +1,16 @@
-//! Programs of earlier daemons of which nobody knows whether they still run.
+//! Sessions of earlier daemons whose programs may still run, but could not be reattached yet.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shepherd_util::SessionId;
 
-/// They are shared between the thread that takes back and those that start: nothing is started while there is one.
+/// Shared between the worker and the threads that start programs: nothing is started while a session is unresolved.
 #[derive(Clone, Default)]
 pub(crate) struct UnresolvedSessions(Arc<Mutex<BTreeMap<SessionId, String>>>);
 
 impl UnresolvedSessions {
-    /// Whether it is a new one.
+    /// Adds a session. Returns whether it is new.
     pub(crate) fn add(&self, session_id: &SessionId, detail: &str) -> bool {
         self.lock().insert(session_id.clone(), detail.to_owned()).is_none()
     }
@@ -19,7 +19,7 @@ impl UnresolvedSessions {
         self.lock().remove(session_id);
     }
 
-    /// One of them, and why.
+    /// Returns an unresolved session and the reason, if there is one.
     pub(crate) fn first(&self) -> Option<(SessionId, String)> {
         self.lock().first_key_value().map(|(session_id, detail)| (session_id.clone(), detail.clone()))
     }

@@ -1,40 +1,39 @@
-//! Who a user is, from the two files that say so. Users of a directory service are not seen.
+//! Looks up users in `/etc/passwd` and `/etc/group`. Users of a directory service are not found.
 
 use std::path::{Path, PathBuf};
 
 use shepherd_util::{GroupEntry, parse_group, parse_passwd};
 
-/// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnixUser {
     pub(crate) name: String,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// All its groups, its own included.
+    /// All groups of the user, including the primary group.
     pub(crate) gids: Vec<u32>,
     pub(crate) home: PathBuf,
 }
 
 impl UnixUser {
-    /// Looks a name up in the texts of `/etc/passwd` and `/etc/group`.
+    /// Finds a user in the texts of `/etc/passwd` and `/etc/group`.
     pub(crate) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
         let line = parse_passwd(passwd).find(|line| line.name == name && line.home.is_some())?;
-        let mut groups = vec![line.gid];
+        let mut gids = vec![line.gid];
         for GroupEntry { gid, members, .. } in parse_group(group) {
-            if members.contains(&name) && !groups.contains(&gid) {
-                groups.push(gid);
+            if members.contains(&name) && !gids.contains(&gid) {
+                gids.push(gid);
             }
         }
         let home = PathBuf::from(line.home?);
-        Some(Self { name: name.to_owned(), uid: line.uid, gid: line.gid, gids: groups, home })
+        Some(Self { name: name.to_owned(), uid: line.uid, gid: line.gid, gids, home })
     }
 
-    /// The same, on this machine.
+    /// Finds a user of this machine.
     pub(crate) fn find_on_system(name: &str) -> std::io::Result<Option<Self>> {
         Self::find_in_files(name, Path::new("/etc/passwd"), Path::new("/etc/group"))
     }
 
-    /// Somebody's full name in another encoding is no reason to know nobody.
+    /// Reads the files lossily, because a full name may be in another encoding.
     fn find_in_files(name: &str, passwd: &Path, group: &Path) -> std::io::Result<Option<Self>> {
         let text =
             |file| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(file)?).into_owned());
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_another_encoding_hides_nobody() {
+    fn a_name_in_another_encoding_hides_no_user() {
         let folder = tempfile::tempdir().unwrap();
         let (passwd, group) = (folder.path().join("passwd"), folder.path().join("group"));
         std::fs::write(

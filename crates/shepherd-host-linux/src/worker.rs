@@ -1,96 +1,37 @@
-//! The one thread that watches and ends programs. It sleeps unless something happens.
+//! The worker: the one thread that watches all running programs and stops them. It sleeps unless something happens.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
-use shepherd_host_api::{ExitStatus, HostEvent, HostStopRequest, SpawnFailure};
+use shepherd_host_api::{ExitStatus, HostEvent, HostStopRequest};
 use shepherd_util::SessionId;
-use tokio::sync::mpsc::UnboundedSender;
 use ward_process::{ProcessExit, Supervisor};
 
 use crate::cleanup::SessionRemains;
-use crate::mailbox::{MailboxReceiver, MailboxSender};
-use crate::reattach_job::ReattachJob;
-use crate::sway::WindowNotifier;
 use crate::unresolved::UnresolvedSessions;
 
 mod ended_sessions;
+mod message;
 mod session;
 
 use ended_sessions::EndedSessions;
+pub(crate) use message::{ReattachFailure, StartedSession, WorkerChannels, WorkerMessage};
 pub(crate) use session::RunningSession;
-use session::{StopDeadline, WorkerSession};
+use session::{AfterStart, StopDeadline, WorkerSession};
 
-/// What the thread is told.
-pub(crate) enum WorkerMessage {
-    /// A session is being started or taken back.
-    SessionStarting(SessionId),
-    /// What came of it.
-    Started(SessionId, Result<Box<StartedSession>, SpawnFailure>),
-    /// What came of it.
-    Reattached(SessionId, Result<Box<StartedSession>, ReattachFailure>),
-    /// End it, by an order of this moment.
-    Stop(HostStopRequest, Instant),
-    /// The request of this index could not be made.
-    StopRequestFailed(SessionId, usize),
-    /// It shows its first window.
-    #[cfg_attr(not(feature = "sway"), expect(dead_code, reason = "only a compositor module says so"))]
-    WindowReady(SessionId),
-    /// Something is not as it should be, of no session in particular.
-    #[cfg_attr(not(feature = "sway"), expect(dead_code, reason = "only a compositor module says so"))]
-    Problem(String),
-    /// Events go here from now on.
-    Subscribe(UnboundedSender<HostEvent>),
-    /// The host is no more; what runs goes on.
-    Shutdown,
-}
-
-/// A program that runs, and the event that says so.
-pub(crate) struct StartedSession {
-    pub(crate) running: RunningSession,
-    pub(crate) event: HostEvent,
-}
-
-/// A program that could not be taken back.
-pub(crate) enum ReattachFailure {
-    /// It is gone.
-    Gone {
-        /// The folder of its control socket.
-        sockets: Option<PathBuf>,
-    },
-    /// That is not certain. What was written down of it stays.
-    Uncertain {
-        /// Why.
-        detail: String,
-        /// What to do again.
-        retry: Box<ReattachJob>,
-    },
-}
-
-/// Whom the thread hears and whom it tells.
-pub(crate) struct WorkerChannels {
-    pub(crate) inbox: MailboxReceiver<WorkerMessage>,
-    /// To itself, for those who work for it elsewhere.
-    pub(crate) own_mailbox: MailboxSender<WorkerMessage>,
-    pub(crate) window_notifier: WindowNotifier,
-    pub(crate) events: UnboundedSender<HostEvent>,
-    pub(crate) cleanup: Sender<SessionRemains>,
-}
-
-/// Between two attempts to take back what is in doubt: its cause is a person or another program, and goes unannounced.
+/// The time between two attempts to reattach a program that may still run. The cause is a person or another program,
+/// and nothing announces that it is gone.
 const REATTACH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Between two looks at those who have been killed: about as long as one takes to die.
+/// The time between two checks for killed processes: about as long as a process takes to die.
 const KILL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What is behind every wake-up that is no tree's.
+/// The epoll token of the mailbox. All other wake-ups come from trees.
 const WAKE_TOKEN: u64 = 0;
 
 pub(crate) struct SessionWorker {
@@ -99,27 +40,22 @@ pub(crate) struct SessionWorker {
     channels: WorkerChannels,
     epoll: OwnedFd,
     sessions: BTreeMap<SessionId, WorkerSession>,
-    /// Those whose last event is out.
+    /// The sessions whose last event has been sent.
     ended: EndedSessions,
 }
 
 impl SessionWorker {
-    /// Starts the thread.
+    /// Starts the worker's thread.
     pub(crate) fn start(
         supervisor: Arc<Supervisor>,
-        doubts: UnresolvedSessions,
-        ends: WorkerChannels,
+        unresolved: UnresolvedSessions,
+        channels: WorkerChannels,
     ) -> io::Result<JoinHandle<()>> {
-        let wakers = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &wakers,
-            ends.inbox.wake_fd(),
-            epoll::EventData::new_u64(WAKE_TOKEN),
-            epoll::EventFlags::IN,
-        )?;
-        let (sessions, over) = (BTreeMap::new(), EndedSessions::default());
-        let worker =
-            Self { supervisor, unresolved: doubts, channels: ends, epoll: wakers, sessions, ended: over };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let token = epoll::EventData::new_u64(WAKE_TOKEN);
+        epoll::add(&epoll, channels.inbox.wake_fd(), token, epoll::EventFlags::IN)?;
+        let (sessions, ended) = (BTreeMap::new(), EndedSessions::default());
+        let worker = Self { supervisor, unresolved, channels, epoll, sessions, ended };
         Builder::new().name("host-worker".into()).spawn(move || worker.run())
     }
 
@@ -137,14 +73,14 @@ impl SessionWorker {
         }
     }
 
-    /// Until there is news, or until the next step of a stop that is under way.
+    /// Sleeps until a message or a tree wakes the thread, or until the next step of a stop is due.
     fn sleep(&self, woken: &mut Vec<epoll::Event>) {
         let now = Instant::now();
         let due = self.sessions.values().filter_map(WorkerSession::next_due).min();
         let timeout = due.map(|due| due.saturating_duration_since(now));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         woken.clear();
-        // Interrupted is woken, too: whoever is woken looks at everything.
+        // `EINTR` is harmless: every wake-up re-checks all sessions.
         let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(woken), timeout.as_ref());
         if woken.iter().any(|event| event.data.u64() == WAKE_TOKEN) {
             self.channels.inbox.clear_wake();
@@ -168,15 +104,15 @@ impl SessionWorker {
                     self.emit(HostEvent::SpawnFailed { session_id, failure });
                 }
             }
-            WorkerMessage::Reattached(session_id, Err(lost)) => {
+            WorkerMessage::Reattached(session_id, Err(failure)) => {
                 if self.is_not_running(&session_id) {
-                    self.handle_reattach_failure(session_id, lost);
+                    self.handle_reattach_failure(session_id, failure);
                 }
             }
-            WorkerMessage::Stop(order, since) => self.stop(&order, since),
-            WorkerMessage::StopRequestFailed(session_id, request) => {
+            WorkerMessage::Stop(request, since) => self.stop(&request, since),
+            WorkerMessage::StopRequestFailed(session_id, rung) => {
                 if let Some(WorkerSession::Running(running)) = self.sessions.get_mut(&session_id) {
-                    running.skip_request(request);
+                    running.skip_rung(rung);
                 }
             }
             WorkerMessage::WindowReady(session_id) => {
@@ -186,37 +122,36 @@ impl SessionWorker {
             }
             WorkerMessage::Problem(detail) => self.emit(HostEvent::Problem { session_id: None, detail }),
             WorkerMessage::Subscribe(events) => self.channels.events = events,
-            // Heard by `run`.
+            // `run` handles it.
             WorkerMessage::Shutdown => {}
         }
     }
 
     fn add_starting(&mut self, session_id: SessionId) {
-        self.sessions.entry(session_id).or_insert(WorkerSession::Starting { stop: None, retry: None });
+        self.sessions.entry(session_id).or_insert(WorkerSession::Starting(AfterStart::KeepRunning));
     }
 
-    /// Whoever starts or takes back what runs already changes nothing about it.
+    /// Returns whether the outcome of a start or a reattachment counts. If the session is already running, the outcome
+    /// changes nothing, and this is reported.
     fn is_not_running(&self, session_id: &SessionId) -> bool {
         let running = matches!(self.sessions.get(session_id), Some(WorkerSession::Running(_)));
         if running {
-            self.report_problem(
-                session_id,
-                "it was to be started or taken back, but it runs already".to_owned(),
-            );
+            let detail = "could not start or reattach the session: it is already running";
+            self.report_problem(session_id, detail.to_owned());
         }
         !running
     }
 
-    fn handle_reattach_failure(&mut self, session_id: SessionId, lost: ReattachFailure) {
-        let earlier = self.sessions.remove(&session_id);
-        match lost {
-            ReattachFailure::Uncertain { detail, retry: again } => {
+    fn handle_reattach_failure(&mut self, session_id: SessionId, failure: ReattachFailure) {
+        let after_start = self.take_after_start(&session_id);
+        match failure {
+            ReattachFailure::Uncertain { detail, retry } => {
                 if self.unresolved.add(&session_id, &detail) {
                     self.emit(HostEvent::ReattachPending { session_id: session_id.clone(), detail });
                 }
-                let stop = earlier.and_then(|session| session.pending_stop());
-                let again = Some((Instant::now() + REATTACH_INTERVAL, again));
-                self.sessions.insert(session_id, WorkerSession::Starting { stop, retry: again });
+                let retry_at = Instant::now() + REATTACH_INTERVAL;
+                let later = WorkerSession::ReattachLater { retry_at, job: retry, after_start };
+                self.sessions.insert(session_id, later);
             }
             ReattachFailure::Gone { sockets } => {
                 self.unresolved.resolve(&session_id);
@@ -228,42 +163,48 @@ impl SessionWorker {
         }
     }
 
+    /// Removes a session that was being started, and returns what is to happen once it runs.
+    fn take_after_start(&mut self, session_id: &SessionId) -> AfterStart {
+        self.sessions.remove(session_id).map_or(AfterStart::KeepRunning, |session| session.after_start())
+    }
+
     fn add_running(&mut self, session_id: &SessionId, started: StartedSession) {
         let StartedSession { mut running, event } = started;
-        let stop = self.sessions.remove(session_id).and_then(|session| session.pending_stop());
+        let after_start = self.take_after_start(session_id);
         self.unresolved.resolve(session_id);
-        // Before it is said: whoever hears it may want it shown.
+        // Before the event is sent: its receiver may ask at once to show the session's window.
         self.channels.window_notifier.session_running(session_id, &running.tree);
         self.emit(event);
         let data = epoll::EventData::new_u64(WAKE_TOKEN + 1);
         let watched = epoll::add(&self.epoll, running.tree.readiness_fd(), data, epoll::EventFlags::IN);
         if let Err(error) = watched {
-            // Nothing would tell us of its end.
-            let detail = format!("the program can't be watched ({error}), so it is ended");
-            self.report_problem(session_id, detail);
+            // Nothing would wake the worker when the program ends.
+            self.report_problem(session_id, unwatchable(&error));
             running.stop(StopDeadline::immediate(Instant::now()));
         }
-        if let Some(stop) = stop {
-            running.stop(stop);
+        match after_start {
+            AfterStart::KeepRunning => {}
+            AfterStart::Stop(deadline) => running.stop(deadline),
         }
         self.sessions.insert(session_id.clone(), WorkerSession::Running(Box::new(running)));
         self.update_session(session_id);
     }
 
-    fn stop(&mut self, order: &HostStopRequest, since: Instant) {
-        let ordered = StopDeadline { since, grace: order.grace };
-        match self.sessions.get_mut(&order.session_id) {
-            Some(WorkerSession::Starting { stop, .. }) => {
-                *stop = Some(stop.map_or(ordered, |earlier| earlier.merge_stricter(ordered)));
+    fn stop(&mut self, request: &HostStopRequest, since: Instant) {
+        let session_id = &request.session_id;
+        let deadline = StopDeadline { since, grace: request.grace };
+        match self.sessions.get_mut(session_id) {
+            Some(WorkerSession::Starting(after_start) | WorkerSession::ReattachLater { after_start, .. }) => {
+                after_start.add_stop(deadline);
             }
             Some(WorkerSession::Running(running)) => {
-                running.stop(ordered);
-                self.update_session(&order.session_id);
+                running.stop(deadline);
+                self.update_session(session_id);
             }
-            None if self.ended.contains(&order.session_id) => {}
+            None if self.ended.contains(session_id) => {}
             None => {
-                self.ended.insert(order.session_id.clone());
-                self.emit(HostEvent::Gone { session_id: order.session_id.clone() });
+                self.ended.insert(session_id.clone());
+                self.emit(HostEvent::Gone { session_id: session_id.clone() });
             }
         }
     }
@@ -273,41 +214,40 @@ impl SessionWorker {
         all.iter().for_each(|session_id| self.update_session(session_id));
     }
 
-    /// Takes the steps that are due, and notices the end.
+    /// Takes the steps of the session that are due, and finishes the session if its tree has ended.
     fn update_session(&mut self, session_id: &SessionId) {
         let running = match self.sessions.get_mut(session_id) {
             Some(WorkerSession::Running(running)) => running,
             Some(starting) => {
-                if let Some(again) = starting.take_due_reattach(Instant::now()) {
-                    again.run_on_thread(&self.channels.own_mailbox);
+                if let Some(job) = starting.take_due_reattach(Instant::now()) {
+                    job.run_on_thread(&self.channels.own_mailbox);
                 }
                 return;
             }
             None => return,
         };
-        let survives = running.advance_stop(session_id, &self.supervisor, &self.channels.own_mailbox);
+        let report_survivors = running.advance_stop(session_id, &self.supervisor, &self.channels.own_mailbox);
         match running.tree.poll_ended() {
             Ok(Some(ended)) if self.channels.window_notifier.kill_sway_children(session_id) => {
                 self.finish_session(session_id, ended.exit);
             }
             Ok(Some(_)) => {
-                // Its end would be news until what the compositor started for it is gone.
+                // The descriptor of an ended tree stays readable, which would wake the worker all the time until
+                // the programs that the compositor started for the session are gone.
                 let _ = epoll::delete(&self.epoll, running.tree.readiness_fd());
                 running.check_at(Instant::now() + KILL_CHECK_INTERVAL);
             }
-            Ok(None) if survives => {
-                let left = running.tree.processes();
-                let detail = format!("{} processes outlive their kill: {left:?}", left.len());
+            Ok(None) if report_survivors => {
+                let detail = survivors(&running.tree.processes());
                 self.report_problem(session_id, detail);
             }
             Ok(None) => {}
             Err(error) => {
-                // It would be news for ever. From now on it is only looked at after each strike.
+                // The descriptor could stay readable for ever. From now on the tree is only checked after each kill.
                 let _ = epoll::delete(&self.epoll, running.tree.readiness_fd());
                 running.stop(StopDeadline::immediate(Instant::now()));
                 if running.mark_problem_reported() {
-                    let detail = format!("the program can't be watched ({error}), so it is ended");
-                    self.report_problem(session_id, detail);
+                    self.report_problem(session_id, unwatchable(&error));
                 }
             }
         }
@@ -337,7 +277,18 @@ impl SessionWorker {
     }
 
     fn emit(&self, event: HostEvent) {
-        // Nobody has to listen.
+        // It doesn't matter if nobody has subscribed.
         let _ = self.channels.events.send(event);
+    }
+}
+
+fn unwatchable(error: &dyn std::error::Error) -> String {
+    format!("could not watch the program, so it is being stopped: {error}")
+}
+
+fn survivors(processes: &[i32]) -> String {
+    match processes {
+        [process] => format!("process {process} survived its kill"),
+        processes => format!("{} processes survived their kill: {processes:?}", processes.len()),
     }
 }

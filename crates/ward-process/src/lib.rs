@@ -43,8 +43,8 @@ mod sys;
 pub use containment::{Containment, ContainmentReport, ContainmentStatus, probe};
 pub use exit::{ProcessExit, ResourceUsage, TreeExit};
 pub use ladder::{
-    EndedBy, LadderProgress, LadderStep, RungOutcome, StopCommand, StopLadder, StopReport, StopRung,
-    StopSignal,
+    EndedBy, LadderProgress, LadderStep, RungOutcome, RungPatience, StopAction, StopCommand, StopLadder,
+    StopReport, StopRung, StopSignal,
 };
 pub use limits::{LimitEnforcement, LimitReport, TreeLimits};
 pub use output::StreamCapture;

@@ -1,39 +1,43 @@
-//! Carrying out a ladder, waiting in between.
+//! `Supervisor::stop`: follows a stop ladder and waits between its steps.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use crate::containment::Containment;
 use crate::ladder::{
-    EndedBy, LadderProgress, LadderStep, RungOutcome, StopCommand, StopLadder, StopReport, StopRung,
+    EndedBy, LadderProgress, LadderStep, RungOutcome, StopAction, StopCommand, StopLadder, StopReport,
 };
 use crate::process_spec::{ProcessSpec, TreeLifetime};
 use crate::record::TreeId;
 use crate::supervisor::{SpawnError, Supervisor};
 use crate::tree::{ProcessTree, SignalReach};
 
-/// Why a tree is not known to be gone.
+/// The reasons why a tree can't be reported as gone.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// Members outlived their kill, as one does that hangs in the kernel.
-    #[error("{} processes are left {elapsed:?} after the first rung", survivors.len())]
+    /// Members survived their kill, as a process does that hangs in the kernel.
+    #[error("could not kill {} of the tree in {elapsed:?}", count_processes(survivors.len()))]
     Survivors {
-        /// Their numbers.
+        /// The process ids of the members that are left.
         survivors: Vec<i32>,
-        /// How long it was tried.
+        /// The time since the first rung.
         elapsed: Duration,
     },
-    /// The kernel refused to tell.
+    /// The kernel didn't say whether the tree has ended.
     #[error("could not watch the tree end")]
     Watch(#[from] io::Error),
 }
 
-/// A stop command that runs. It ends with its rung, whatever it is doing.
+fn count_processes(count: usize) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
+/// A running stop command, which is killed when its rung is over.
 struct RunningStopCommand(ProcessTree);
 
 impl Drop for RunningStopCommand {
     fn drop(&mut self) {
-        /// One that hangs in the kernel is left to whoever is spawned or polled next.
+        /// A command that hangs in the kernel for longer is reaped by a later spawn or poll.
         const STOP_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
         self.0.kill();
         let _ = self.0.wait(Some(STOP_COMMAND_TIMEOUT));
@@ -41,64 +45,64 @@ impl Drop for RunningStopCommand {
 }
 
 impl Supervisor {
-    /// Ends a tree by the rungs of a ladder, and verifies that nothing is left.
+    /// Stops a tree by following a ladder, and returns when no process of the tree is left.
     ///
     /// # Errors
-    /// When members outlive their kill, or can't be watched.
+    /// Fails if members survive their kill for longer than the ladder's kill patience, or can't be watched.
     pub fn stop(&self, tree: &mut ProcessTree, ladder: StopLadder) -> Result<StopReport, StopError> {
         let start = Instant::now();
-        let mut climb = LadderProgress::new(ladder);
+        let mut progress = LadderProgress::new(ladder);
         let mut rungs = Vec::new();
-        let mut helper = None;
-        let mut look_again = None;
+        let mut running_command = None;
+        let mut signal_retry = None;
         loop {
             if let Some(ended) = tree.poll_ended()? {
-                let (ended_by, elapsed) = (climb.ended_by(), start.elapsed());
+                let (ended_by, elapsed) = (progress.ended_by(), start.elapsed());
                 if let EndedBy::Rung(_) = ended_by
                     && let Some(last) = rungs.last_mut()
                 {
                     *last = RungOutcome::Worked;
                 }
-                drop(helper);
+                drop(running_command);
                 tree.finish_recordings_and_files(None);
                 return Ok(StopReport { ended_by, rungs, elapsed, ended });
             }
-            if look_again.take_if(|due| *due <= start.elapsed()).is_some() {
-                look_again = next_signal_retry(tree.signal_remaining(), start);
+            if signal_retry.take_if(|due| *due <= start.elapsed()).is_some() {
+                signal_retry = next_signal_retry(tree.signal_remaining(), start);
             }
-            match climb.next_step(start.elapsed()) {
-                LadderStep::TryRung(rung) => {
-                    let started = match rung {
-                        StopRung::Signal { signal, .. } => {
-                            look_again = next_signal_retry(tree.signal(*signal), start);
+            match progress.next_step(start.elapsed()) {
+                LadderStep::TryRung { index, action } => {
+                    let started = match action {
+                        StopAction::Signal(signal) => {
+                            signal_retry = next_signal_retry(tree.signal(*signal), start);
                             Ok(None)
                         }
-                        StopRung::Run { command, .. } => self.start_stop_command(tree, command).map(Some),
+                        StopAction::Run(command) => self.start_stop_command(tree, command).map(Some),
                     };
-                    // The command of the rung before has had its time.
-                    drop(helper.take());
+                    // The rung of the previous command is over.
+                    drop(running_command.take());
                     match started {
                         Ok(started) => {
-                            helper = started;
+                            running_command = started;
                             rungs.push(RungOutcome::NoEffect);
                         }
                         Err(error) => {
                             rungs.push(RungOutcome::NotStarted { reason: format_error_chain(&error) });
-                            climb.skip_rung();
+                            progress.skip_rung(index);
                         }
                     }
                 }
                 LadderStep::Kill => {
-                    look_again = None;
+                    signal_retry = None;
                     tree.kill();
-                    drop(helper.take());
+                    drop(running_command.take());
                 }
                 LadderStep::WaitUntil(until) => {
-                    let until = look_again.map_or(until, |due| due.min(until));
+                    let until = signal_retry.map_or(until, |due| due.min(until));
                     tree.wait(Some(until.saturating_sub(start.elapsed())))?;
                 }
-                LadderStep::GiveUp if tree.end_if_only_zombies().is_some() => {}
-                LadderStep::GiveUp => {
+                LadderStep::ReportSurvivors if tree.end_if_only_zombies().is_some() => {}
+                LadderStep::ReportSurvivors => {
                     let survivors = tree.processes();
                     return Err(StopError::Survivors { survivors, elapsed: start.elapsed() });
                 }
@@ -106,18 +110,18 @@ impl Supervisor {
         }
     }
 
-    /// It is no more trusted than the tree, so that it gets no more rights.
+    /// Starts a stop command as the user of the tree: the command is no more trusted than the tree.
     fn start_stop_command(
         &self,
         tree: &ProcessTree,
         command: &StopCommand,
     ) -> Result<RunningStopCommand, SpawnError> {
-        let mut order = ProcessSpec::new(&command.program).args(command.args.iter().cloned());
+        let mut spec = ProcessSpec::new(&command.program).args(command.args.iter().cloned());
         for (name, value) in &command.env {
-            order = order.env(name, value);
+            spec = spec.env(name, value);
         }
         if let Some(identity) = tree.identity() {
-            order = order.identity(identity.clone());
+            spec = spec.identity(identity.clone());
         }
         let lifetime = match self.containment() {
             Containment::ProcessGroup => TreeLifetime::Independent,
@@ -125,19 +129,19 @@ impl Supervisor {
                 TreeLifetime::DiesWithSupervisor
             }
         };
-        self.spawn(TreeId::for_stop_command(), order.lifetime(lifetime)).map(RunningStopCommand)
+        self.spawn(TreeId::for_stop_command(), spec.lifetime(lifetime)).map(RunningStopCommand)
     }
 }
 
-/// When to look for those whom a request has not reached, from the start of the stop.
+/// Returns when to signal the members that the signal has not reached, as time since the start of the stop.
 fn next_signal_retry(reach: SignalReach, start: Instant) -> Option<Duration> {
     match reach {
         SignalReach::AllMembers => None,
-        SignalReach::Incomplete { retry_after: look_again } => Some(start.elapsed() + look_again),
+        SignalReach::Incomplete { retry_after } => Some(start.elapsed() + retry_after),
     }
 }
 
-/// The error with what is behind it.
+/// Returns the error with all its causes in one line.
 fn format_error_chain(error: &SpawnError) -> String {
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -208,11 +208,11 @@ always = true
     let expected = [
         "there is no group `no-such-group` on this machine; ",
         "there is no user `no-such-kid` on this machine; ",
-        "entry `game`: it is to run as `no-such-user`, who is no user of this machine; ",
-        "entries `game`, `same-game`: there is no program `no-such-game` in ",
-        "entry `own-game`: there is no program `/opt/no-such-game/start`; ",
-        "entry `lost`: its folder `/nonexistent` is not there; ",
-        "entry `films`: library `films`: `/nonexistent/films` can't be read ",
+        "entry `game`: no such user `no-such-user`; ",
+        "entries `game`, `same-game`: program `no-such-game` not found in ",
+        "entry `own-game`: program `/opt/no-such-game/start` not found; ",
+        "entry `lost`: folder `/nonexistent` does not exist; ",
+        "entry `films`: library `films`: could not read `/nonexistent/films`: ",
     ];
     assert_eq!(remarks.lines().count(), expected.len(), "{remarks}");
     let json: Value =

@@ -1,4 +1,4 @@
-//! What a later host does about the programs of an earlier one (S5.2, S9.1).
+//! Cases about the programs of an earlier host (S5.2, S9.1).
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::case_context::{CaseContext, CaseResult};
 use super::{ConformanceCase, ConformanceHarness, TestProgram};
 use crate::{HostAdapter, HostEvent, HostSessionHandle};
 
-/// Longer than anything is waited for.
+/// Longer than any case waits.
 const LONG_GRACE: Duration = Duration::from_secs(3_600);
 
 pub(super) fn restart_cases<S: ConformanceHarness>() -> Vec<ConformanceCase<S>> {
     vec![
-        ("a program is taken back by its handle and can be ended", reattach_by_handle),
-        ("a program is taken back without its handle and can be ended", reattach_without_handle),
-        ("a program that ignores requests is killed after it was taken back", reattached_killed_after_grace),
-        ("a program that is stopped while it is taken back is ended", stop_during_reattach),
-        ("a program that ends while nobody looks is gone", gone_after_restart),
+        ("a program is reattached by its handle and can be stopped", reattach_by_handle),
+        ("a program is reattached without its handle and can be stopped", reattach_without_handle),
+        ("a program that ignores requests is killed after it was reattached", reattached_killed_after_grace),
+        ("a program that is stopped during its reattachment ends", stop_during_reattach),
+        ("a program that ends while there is no host is gone", gone_after_restart),
         ("a program that never ran is gone, whatever the handle says", never_ran),
-        ("what an earlier host left is known to the next", sessions_are_recorded),
+        ("the sessions of an earlier host are known to the next host", sessions_are_recorded),
     ]
 }
 
-/// What the later host is given.
+/// The information by which the later host finds the program.
 #[derive(PartialEq)]
 enum ReattachBy {
     Handle,
@@ -29,68 +29,68 @@ enum ReattachBy {
 }
 
 fn reattach_and_stop<S: ConformanceHarness>(
-    play: &mut CaseContext<'_, S>,
-    part: TestProgram,
-    given: &ReattachBy,
+    context: &mut CaseContext<'_, S>,
+    program: TestProgram,
+    reattach_by: &ReattachBy,
 ) -> CaseResult {
-    let (session_id, handle) = play.start(part)?;
-    // So that it has come to where it ignores requests, if it does.
-    play.expect_no_event()?;
-    play.restart();
-    play.host()?.reattach(&session_id, (*given == ReattachBy::Handle).then_some(&handle));
-    play.expect_reattached(&session_id)?;
-    play.expect_no_event()?;
-    let grace = if part == TestProgram::IgnoresRequests { Duration::from_millis(200) } else { LONG_GRACE };
-    play.stop(&session_id, grace)?;
-    play.expect_exited(&session_id).map(drop)
+    let (session_id, handle) = context.start(program)?;
+    // Gives a program that ignores requests the time to install its signal handler.
+    context.expect_no_event()?;
+    context.restart();
+    context.host()?.reattach(&session_id, (*reattach_by == ReattachBy::Handle).then_some(&handle));
+    context.expect_reattached(&session_id)?;
+    context.expect_no_event()?;
+    let grace = if program == TestProgram::IgnoresRequests { Duration::from_millis(200) } else { LONG_GRACE };
+    context.stop(&session_id, grace)?;
+    context.expect_exited(&session_id).map(drop)
 }
 
-fn reattach_by_handle<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
-    reattach_and_stop(play, TestProgram::EndsOnRequest, &ReattachBy::Handle)
+fn reattach_by_handle<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
+    reattach_and_stop(context, TestProgram::EndsOnRequest, &ReattachBy::Handle)
 }
 
-fn reattach_without_handle<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
-    reattach_and_stop(play, TestProgram::ForksAndExits, &ReattachBy::SessionId)
+fn reattach_without_handle<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
+    reattach_and_stop(context, TestProgram::ForksAndExits, &ReattachBy::SessionId)
 }
 
-fn reattached_killed_after_grace<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
-    reattach_and_stop(play, TestProgram::IgnoresRequests, &ReattachBy::Handle)
+fn reattached_killed_after_grace<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
+    reattach_and_stop(context, TestProgram::IgnoresRequests, &ReattachBy::Handle)
 }
 
-fn stop_during_reattach<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
-    let (session_id, handle) = play.start(TestProgram::EndsOnRequest)?;
-    play.restart();
-    play.host()?.reattach(&session_id, Some(&handle));
-    play.stop(&session_id, LONG_GRACE)?;
-    play.expect_reattached(&session_id)?;
-    play.expect_exited(&session_id).map(drop)
+fn stop_during_reattach<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
+    let (session_id, handle) = context.start(TestProgram::EndsOnRequest)?;
+    context.restart();
+    context.host()?.reattach(&session_id, Some(&handle));
+    context.stop(&session_id, LONG_GRACE)?;
+    context.expect_reattached(&session_id)?;
+    context.expect_exited(&session_id).map(drop)
 }
 
-fn gone_after_restart<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
+fn gone_after_restart<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
     let (session_id, handle) =
-        play.start(TestProgram::Exits { after: Duration::from_millis(500), code: 0 })?;
-    play.restart_after(Duration::from_secs(2));
-    play.host()?.reattach(&session_id, Some(&handle));
-    play.expect_event(&HostEvent::Gone { session_id })
+        context.start(TestProgram::Exits { after: Duration::from_millis(500), code: 0 })?;
+    context.restart_after(Duration::from_secs(2));
+    context.host()?.reattach(&session_id, Some(&handle));
+    context.expect_event(&HostEvent::Gone { session_id })
 }
 
-fn never_ran<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
+fn never_ran<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
     for handle in [None, Some(HostSessionHandle::new("{\"never\": \"ran\"}".to_owned()))] {
-        let session_id = play.harness.new_session_id();
-        play.host()?.reattach(&session_id, handle.as_ref());
-        play.expect_event(&HostEvent::Gone { session_id })?;
+        let session_id = context.harness.new_session_id();
+        context.host()?.reattach(&session_id, handle.as_ref());
+        context.expect_event(&HostEvent::Gone { session_id })?;
     }
     Ok(())
 }
 
-fn sessions_are_recorded<S: ConformanceHarness>(play: &mut CaseContext<'_, S>) -> CaseResult {
-    let (session_id, _) = play.start(TestProgram::EndsOnRequest)?;
-    play.restart();
-    if !play.host()?.recorded_sessions().contains(&session_id) {
-        return Err(format!("{session_id} is forgotten"));
+fn sessions_are_recorded<S: ConformanceHarness>(context: &mut CaseContext<'_, S>) -> CaseResult {
+    let (session_id, _) = context.start(TestProgram::EndsOnRequest)?;
+    context.restart();
+    if !context.host()?.recorded_sessions().contains(&session_id) {
+        return Err(format!("the host has no record of {session_id}"));
     }
-    play.host()?.reattach(&session_id, None);
-    play.expect_reattached(&session_id)?;
-    play.stop(&session_id, Duration::ZERO)?;
-    play.expect_exited(&session_id).map(drop)
+    context.host()?.reattach(&session_id, None);
+    context.expect_reattached(&session_id)?;
+    context.stop(&session_id, Duration::ZERO)?;
+    context.expect_exited(&session_id).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The world that outlives a fake host, as the machine outlives a daemon.
+//! The fake platform, which survives a fake host as a machine survives a daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::{
     ExitStatus, HostEvent, HostEvents, HostSessionHandle, HostSpawnRequest, HostStopRequest, SpawnFailure,
 };
 
-/// Where fake programs run. A handle: every clone is the same world.
+/// The place where fake programs run. Every clone is a handle to the same platform.
 #[derive(Clone, Debug, Default)]
 pub struct FakePlatform(Arc<Mutex<FakePlatformState>>);
 
@@ -24,14 +24,14 @@ pub(super) struct FakePlatformState {
     pub(super) programs: BTreeMap<SessionId, FakeProcess>,
     ended_sessions: BTreeSet<SessionId>,
     pub(super) requests: Vec<FakeHostRequest>,
-    /// What is said before anybody listens.
+    /// Events that were sent before anybody subscribed.
     undelivered: Vec<HostEvent>,
     events: Option<UnboundedSender<HostEvent>>,
 }
 
 impl FakePlatform {
-    /// A host in this world. One that was there before is as dead as a daemon that was killed: what runs goes on, and
-    /// this one knows nothing of it until it takes it back.
+    /// Makes a host on this platform, as if the daemon of the previous host had been killed: programs go on, and the new
+    /// host knows nothing of them until it reattaches them.
     #[must_use]
     pub fn host(&self) -> FakeHost {
         let mut state = self.lock_state();
@@ -44,27 +44,27 @@ impl FakePlatform {
         FakeHost::new(self.clone())
     }
 
-    /// What the programs of an entry do from now on.
+    /// Sets the script that programs of an entry follow from now on.
     pub fn set_script(&self, entry_id: &EntryId, program: FakeProgram) {
         self.lock_state().scripts.insert(entry_id.clone(), program);
     }
 
-    /// Time passes, and what was to happen in it happens, in order.
+    /// Lets time pass. All steps that are due in that time happen, in request.
     pub fn advance_time(&self, duration: Duration) {
         self.lock_state().advance_time(duration);
     }
 
-    /// A program ends now. Whether there was one.
+    /// Ends a program now. Returns whether it existed.
     pub fn end_program(&self, session_id: &SessionId, status: ExitStatus) -> bool {
         self.lock_state().end_program(session_id, status)
     }
 
-    /// The host reports something.
+    /// Sends an event as if the host had reported it.
     pub fn emit_event(&self, event: HostEvent) {
         self.lock_state().emit(event);
     }
 
-    /// Which programs run.
+    /// Returns the sessions whose programs are running.
     #[must_use]
     pub fn running_sessions(&self) -> Vec<SessionId> {
         let state = self.lock_state();
@@ -72,14 +72,14 @@ impl FakePlatform {
         running.map(|(session_id, _)| session_id.clone()).collect()
     }
 
-    /// All orders so far.
+    /// Returns all requests so far, in request.
     #[must_use]
     pub fn requests(&self) -> Vec<FakeHostRequest> {
         self.lock_state().requests.clone()
     }
 
     pub(super) fn lock_state(&self) -> MutexGuard<'_, FakePlatformState> {
-        // Whoever panicked was a test.
+        // Only a failing test can have poisoned the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -92,9 +92,9 @@ impl FakePlatformState {
         events
     }
 
-    pub(super) fn spawn(&mut self, order: &HostSpawnRequest) {
-        let script = self.scripts.get(&order.entry.entry_id).cloned().unwrap_or_default();
-        let session_id = order.session_id.clone();
+    pub(super) fn spawn(&mut self, request: &HostSpawnRequest) {
+        let script = self.scripts.get(&request.entry.entry_id).cloned().unwrap_or_default();
+        let session_id = request.session_id.clone();
         let starts = match &script.start {
             FakeStart::AtOnce => self.now,
             FakeStart::After(wait) => self.now.saturating_add(*wait),
@@ -108,11 +108,11 @@ impl FakePlatformState {
         self.advance_time(Duration::ZERO);
     }
 
-    pub(super) fn stop(&mut self, order: &HostStopRequest) {
-        match self.programs.get_mut(&order.session_id) {
-            Some(program) if program.attached => program.stop(self.now, order.grace),
-            _ if self.ended_sessions.contains(&order.session_id) => {}
-            _ => self.report_gone(&order.session_id),
+    pub(super) fn stop(&mut self, request: &HostStopRequest) {
+        match self.programs.get_mut(&request.session_id) {
+            Some(program) if program.attached => program.stop(self.now, request.grace),
+            _ if self.ended_sessions.contains(&request.session_id) => {}
+            _ => self.report_gone(&request.session_id),
         }
         self.advance_time(Duration::ZERO);
     }
@@ -135,26 +135,26 @@ impl FakePlatformState {
 
     fn advance_time(&mut self, duration: Duration) {
         let end = self.now.saturating_add(duration);
-        while let Some((at, session_id, act)) = self.next_step().filter(|(at, ..)| *at <= end) {
+        while let Some((at, session_id, step)) = self.next_step().filter(|(at, ..)| *at <= end) {
             self.now = self.now.max(at);
-            self.run_step(&session_id, act);
+            self.run_step(&session_id, step);
         }
         self.now = end;
     }
 
     fn next_step(&self) -> Option<(Duration, SessionId, FakeProcessStep)> {
-        let acts = self.programs.iter().filter_map(|(session_id, program)| {
-            let (at, act) = program.next_step()?;
-            Some((at, session_id, act))
+        let steps = self.programs.iter().filter_map(|(session_id, program)| {
+            let (at, step) = program.next_step()?;
+            Some((at, session_id, step))
         });
-        acts.min_by_key(|(at, ..)| *at).map(|(at, session_id, act)| (at, session_id.clone(), act))
+        steps.min_by_key(|(at, ..)| *at).map(|(at, session_id, step)| (at, session_id.clone(), step))
     }
 
-    fn run_step(&mut self, session_id: &SessionId, act: FakeProcessStep) {
+    fn run_step(&mut self, session_id: &SessionId, step: FakeProcessStep) {
         let Some(program) = self.programs.get_mut(session_id) else { return };
-        program.record_step(act);
+        program.record_step(step);
         let attached = program.attached;
-        let event = match act {
+        let event = match step {
             FakeProcessStep::Start => HostEvent::Spawned {
                 session_id: session_id.clone(),
                 handle: handle(session_id),
@@ -183,7 +183,7 @@ impl FakePlatformState {
 
     fn emit(&mut self, event: HostEvent) {
         match &self.events {
-            // Nobody has to listen.
+            // It doesn't matter if the subscriber is gone.
             Some(events) => _ = events.send(event),
             None => self.undelivered.push(event),
         }

@@ -1,24 +1,24 @@
-//! One program of a fake world: when it does what.
+//! A program on the fake platform, with the times of its steps.
 
 use std::time::Duration;
 
 use super::{FakeProgram, StopResponse};
 use crate::ExitStatus;
 
-/// How a program looks that was killed, and one that ended because it was asked to.
+/// The statuses of a program that was killed, and of a program that ended on request.
 const KILLED: ExitStatus = ExitStatus { code: None, signal: Some(9) };
 const TERMINATED: ExitStatus = ExitStatus { code: None, signal: Some(15) };
 
 #[derive(Debug)]
 pub(super) struct FakeProcess {
     script: FakeProgram,
-    /// Whether the host of today knows it.
+    /// True if the present host has started or reattached the program.
     pub(super) attached: bool,
     starts_at: Duration,
     state: FakeProcessState,
-    /// Since when it knows that it is to end, if it was asked and not just killed.
+    /// When the program was asked to end. `None` if it was killed without a request.
     stop_requested_at: Option<Duration>,
-    /// When it is killed, if it was ordered to end.
+    /// When the program will be killed, if it is being stopped.
     killed_at: Option<Duration>,
 }
 
@@ -26,11 +26,9 @@ pub(super) struct FakeProcess {
 enum FakeProcessState {
     Starting,
     Running,
-    /// It has shown its window.
     WindowShown,
 }
 
-/// What a program does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FakeProcessStep {
     Start,
@@ -39,11 +37,11 @@ pub(super) enum FakeProcessStep {
 }
 
 impl FakeProcess {
-    pub(super) fn new(script: FakeProgram, starts: Duration) -> Self {
+    pub(super) fn new(script: FakeProgram, starts_at: Duration) -> Self {
         Self {
             script,
             attached: true,
-            starts_at: starts,
+            starts_at,
             state: FakeProcessState::Starting,
             stop_requested_at: None,
             killed_at: None,
@@ -54,7 +52,7 @@ impl FakeProcess {
         self.state != FakeProcessState::Starting
     }
 
-    /// What comes next, and when.
+    /// Returns the next step and its time.
     pub(super) fn next_step(&self) -> Option<(Duration, FakeProcessStep)> {
         if self.state == FakeProcessState::Starting {
             return Some((self.starts_at, FakeProcessStep::Start));
@@ -63,21 +61,21 @@ impl FakeProcess {
         let window = self.script.window.filter(|_| self.state == FakeProcessState::Running);
         let window = window.map(|wait| (after(wait), FakeProcessStep::ShowWindow));
         let ends = self.script.exits.map(|(wait, status)| (after(wait), FakeProcessStep::End(status)));
-        let asked = self.stop_requested_at.filter(|_| self.script.stop_response == StopResponse::Ends);
-        let obeys = asked.map(|at| (at, FakeProcessStep::End(TERMINATED)));
+        let requested = self.stop_requested_at.filter(|_| self.script.stop_response == StopResponse::Ends);
+        let ends_on_request = requested.map(|at| (at, FakeProcessStep::End(TERMINATED)));
         let killed = self.killed_at.map(|at| (at, FakeProcessStep::End(KILLED)));
-        [window, ends, obeys, killed].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [window, ends, ends_on_request, killed].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    pub(super) fn record_step(&mut self, act: FakeProcessStep) {
-        match act {
+    pub(super) fn record_step(&mut self, step: FakeProcessStep) {
+        match step {
             FakeProcessStep::Start => self.state = FakeProcessState::Running,
             FakeProcessStep::ShowWindow => self.state = FakeProcessState::WindowShown,
             FakeProcessStep::End(_) => {}
         }
     }
 
-    /// It is asked to end, and killed after the grace.
+    /// Asks the program to end, and kills it after the grace.
     pub(super) fn stop(&mut self, now: Duration, grace: Duration) {
         if !grace.is_zero() {
             self.stop_requested_at.get_or_insert(now);

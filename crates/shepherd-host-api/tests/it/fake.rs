@@ -1,4 +1,4 @@
-//! What the script of a fake program says is what happens.
+//! The fake host follows the scripts of its programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,7 +46,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn a_program_starts_shows_a_window_and_ends_when_its_script_says() {
     let mut host = FakeHost::default();
-    let (world, mut events) = (host.platform(), host.subscribe());
+    let (platform, mut events) = (host.platform(), host.subscribe());
     let status = ExitStatus { code: Some(3), signal: None };
     let program = FakeProgram {
         start: FakeStart::After(SECOND),
@@ -54,25 +54,25 @@ fn a_program_starts_shows_a_window_and_ends_when_its_script_says() {
         exits: Some((5 * SECOND, status)),
         ..FakeProgram::default()
     };
-    world.set_script(&"game".parse().unwrap(), program);
-    let order = spawn_request("game", 1);
-    let session_id = order.session_id.clone();
-    host.spawn(order);
+    platform.set_script(&"game".parse().unwrap(), program);
+    let request = spawn_request("game", 1);
+    let session_id = request.session_id.clone();
+    host.spawn(request);
     assert_eq!(received_events(&mut events), []);
-    world.advance_time(SECOND);
+    platform.advance_time(SECOND);
     assert!(matches!(received_events(&mut events)[..], [HostEvent::Spawned { .. }]));
-    assert_eq!(world.running_sessions(), std::slice::from_ref(&session_id));
-    world.advance_time(SECOND);
+    assert_eq!(platform.running_sessions(), std::slice::from_ref(&session_id));
+    platform.advance_time(SECOND);
     assert_eq!(received_events(&mut events), [HostEvent::WindowReady { session_id: session_id.clone() }]);
-    world.advance_time(10 * SECOND);
+    platform.advance_time(10 * SECOND);
     assert_eq!(received_events(&mut events), [HostEvent::Exited { session_id, status }]);
-    assert_eq!(world.running_sessions(), []);
+    assert_eq!(platform.running_sessions(), []);
 }
 
 #[test]
 fn every_request_is_recorded() {
     let mut host = FakeHost::default();
-    let world = host.platform();
+    let platform = host.platform();
     let spawn = spawn_request("game", 1);
     let session_id = spawn.session_id.clone();
     let stop = HostStopRequest { session_id: session_id.clone(), grace: SECOND };
@@ -81,7 +81,7 @@ fn every_request_is_recorded() {
     host.stop(stop.clone());
     host.reattach(&session_id, None);
     assert_eq!(
-        world.requests(),
+        platform.requests(),
         [
             FakeHostRequest::Spawn(Box::new(spawn)),
             FakeHostRequest::ShowWindow {
@@ -109,11 +109,11 @@ fn events_before_the_first_subscriber_are_kept() {
 #[test]
 fn a_new_host_gets_no_events_of_sessions_it_has_not_reattached() {
     let mut host = FakeHost::default();
-    let world = host.platform();
+    let platform = host.platform();
     host.spawn(spawn_request("game", 1));
-    let mut later = world.host();
-    let mut events = later.subscribe();
-    assert_eq!(later.recorded_sessions(), [SessionId::from_random(1)]);
-    world.end_program(&SessionId::from_random(1), ExitStatus::default());
+    let mut later_host = platform.host();
+    let mut events = later_host.subscribe();
+    assert_eq!(later_host.recorded_sessions(), [SessionId::from_random(1)]);
+    platform.end_program(&SessionId::from_random(1), ExitStatus::default());
     assert_eq!(received_events(&mut events), []);
 }

@@ -1,6 +1,8 @@
-//! The fake host: that it holds to what every host must, and does what its script says.
+//! Tests of the fake host and of the conformance suite.
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod conformance_detects_flaws;
 #[cfg(test)]
 mod fake;

@@ -1,7 +1,7 @@
-//! A test double: a daemon that starts one entry and waits to be killed.
+//! A test double of a daemon, which starts one entry and waits to be killed.
 //!
-//! `fake-daemon-host CONTAINMENT STATE SESSION PROGRAM SCRIPT` prints the handle when the program runs.
-#![expect(clippy::panic, clippy::print_stdout, reason = "a test double speaks to its test")]
+//! `fake-daemon-host CONTAINMENT STATE SESSION PROGRAM SCRIPT` prints the handle as soon as the program runs.
+#![expect(clippy::panic, clippy::print_stdout, reason = "a test double reports to its test")]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Reading the arguments of drivers, which the policy language passes on unread.
+//! Reads the arguments of drivers, which the policy language passes on unread.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::start_job::LaunchError;
 
-/// The arguments of a driver: each is taken once, and what is left over at the end is a mistake.
+/// The arguments of a driver. Each is taken once; an argument that is left at the end is unknown.
 pub(super) struct DriverArguments<'a> {
-    /// For messages: ``driver `qemu` ``.
+    /// The driver as messages name it: ``driver `qemu` ``.
     driver: &'a str,
     remaining: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> DriverArguments<'a> {
-    pub(super) fn new(of: &'a str, all: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Self {
-        Self { driver: of, remaining: all.into_iter().map(|(key, value)| (key.as_str(), value)).collect() }
+    pub(super) fn new(driver: &'a str, all: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Self {
+        Self { driver, remaining: all.into_iter().map(|(key, value)| (key.as_str(), value)).collect() }
     }
 
     pub(super) fn take<T>(
@@ -28,8 +28,8 @@ impl<'a> DriverArguments<'a> {
         match read(value) {
             Some(value) => Ok(Some(value)),
             None => Err(LaunchError::new(
-                format!("{} does not understand `{key} = {value}`", self.driver),
-                format!("`{key}` is {wanted}"),
+                format!("invalid value `{key} = {value}` for {}", self.driver),
+                format!("`{key}` must be {wanted}"),
             )),
         }
     }
@@ -47,13 +47,13 @@ impl<'a> DriverArguments<'a> {
             .ok_or_else(|| LaunchError::new(format!("{} needs `{key}`", self.driver), format!("add `{key}`")))
     }
 
-    /// Nothing may be left: a misspelt bound would be none.
+    /// Fails if an argument is left: a misspelt limit would not limit anything.
     pub(super) fn reject_unknown(self, known: &str) -> Result<(), LaunchError> {
         match self.remaining.keys().next() {
             None => Ok(()),
             Some(key) => Err(LaunchError::new(
-                format!("{} knows no `{key}`", self.driver),
-                format!("it knows {known}"),
+                format!("unknown key `{key}` for {}", self.driver),
+                format!("valid keys are {known}"),
             )),
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A text, or a number as text.
+/// Reads a text, or a number as text.
 pub(super) fn text_or_number(value: &Value) -> Option<String> {
     text(value).or_else(|| value.as_u64().map(|number| number.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Custom entries: `flatpak`, `snap` and `steam`, and a program of the policy's for every other type.
+//! Custom entries: `flatpak`, `snap` and `steam` are built in; for every other type the policy names a driver.
 //!
 //! | type | payload | runs |
 //! | --- | --- | --- |
@@ -7,9 +7,9 @@
 //! | `steam` | `{ app, args }`, or the number alone | `steam -applaunch NUMBER ARGS…` |
 //! | other | whatever its driver wants | the driver's `argv`, with the payload as JSON on its standard input |
 //!
-//! Snaps are set up by a helper that gains root's rights, which `no_new_privs` (S6.5) forbids: unless an entry runs as
-//! root, its snap may not start, and this is said with its start. Steam hands a game to a client that runs already, which
-//! is then outside of the tree: while the user has one outside of a session, nothing is started.
+//! A helper with root rights sets up snaps, which `no_new_privs` (S6.5) forbids. A snap may therefore fail to start
+//! unless its entry runs as root, and the start reports that. Steam hands a game to a client that is already running,
+//! which is then outside of the tree. A Steam entry is not started while its user has such a client.
 
 use std::ffi::OsString;
 
@@ -20,11 +20,12 @@ use super::{LaunchCommand, LaunchCommandBuilder};
 use crate::start_job::LaunchError;
 use crate::stop_method::StopMethod;
 
-const SNAP_PRIVILEGE_NOTE: &str = "Snaps are set up by a helper that gains root's rights, and nothing that is started here \
-                                 gains rights: unless it runs as root, it may not start.";
+const SNAP_PRIVILEGE_NOTE: &str = "Snaps need a helper that gains root rights, and programs that Shepherd starts \
+                                   can't gain rights. The snap may not start unless it runs as root.";
 
-const STEAM_HANDOVER_NOTE: &str = "Steam gives a game to a client that runs already: what the user starts by hand while this runs \
-                                is not held. Let nothing else start Steam, neither a menu nor the login.";
+const STEAM_HANDOVER_NOTE: &str = "Steam hands a game to a client that is already running, so games that the user \
+                                   starts by hand are not contained. Let nothing else start Steam, neither a menu nor \
+                                   the login.";
 
 struct PackagedApp {
     name: String,
@@ -36,32 +37,32 @@ impl LaunchCommandBuilder<'_> {
         match type_name {
             "flatpak" => {
                 let app = PackagedApp::parse("type `flatpak`", payload)?;
-                let mut recipe = self.app_command(&["flatpak", "run"], &app);
-                // The hard way of Flatpak's own, for what it started outside of our tree: after the signal.
+                let mut command = self.app_command(&["flatpak", "run"], &app);
+                // Flatpak can start processes outside of the tree. `flatpak kill` ends them, after the signal.
                 let kill = [OsString::from("flatpak"), "kill".into(), app.name.into()];
-                recipe.stop_methods = vec![StopMethod::Signal, recipe.stop_command(&kill)?];
-                Ok(recipe)
+                command.stop_methods = vec![StopMethod::Signal, command.stop_command(&kill)?];
+                Ok(command)
             }
             "snap" => {
-                let mut recipe =
+                let mut command =
                     self.app_command(&["snap", "run"], &PackagedApp::parse("type `snap`", payload)?);
-                recipe.shortcomings.push(SNAP_PRIVILEGE_NOTE.to_owned());
-                Ok(recipe)
+                command.shortcomings.push(SNAP_PRIVILEGE_NOTE.to_owned());
+                Ok(command)
             }
             "steam" => {
                 let app = PackagedApp::parse("type `steam`", payload)?;
                 if app.name.is_empty() || !app.name.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(LaunchError::new(
-                        format!("`{}` is no app of Steam's", app.name),
-                        "give its number",
+                        format!("`{}` is not a Steam app number", app.name),
+                        "give the number of the app",
                     ));
                 }
-                let mut recipe = self.app_command(&["steam", "-applaunch"], &app);
+                let mut command = self.app_command(&["steam", "-applaunch"], &app);
                 let shutdown = [OsString::from("steam"), "-shutdown".into()];
-                recipe.stop_methods = vec![recipe.stop_command(&shutdown)?, StopMethod::Signal];
-                recipe.conflicting_program = Some("steam");
-                recipe.shortcomings.push(STEAM_HANDOVER_NOTE.to_owned());
-                Ok(recipe)
+                command.stop_methods = vec![command.stop_command(&shutdown)?, StopMethod::Signal];
+                command.conflicting_program = Some("steam");
+                command.shortcomings.push(STEAM_HANDOVER_NOTE.to_owned());
+                Ok(command)
             }
             _ => self.driver_command(type_name, payload),
         }
@@ -75,20 +76,20 @@ impl LaunchCommandBuilder<'_> {
     fn driver_command(&self, type_name: &str, payload: &Value) -> Result<LaunchCommand, LaunchError> {
         let driver = self.resources.drivers.get(type_name).ok_or_else(|| {
             LaunchError::new(
-                format!("nothing here runs entries of type `{type_name}`"),
-                "it is `flatpak`, `snap` or `steam`, or the policy's `[drivers]` names a program for it",
+                format!("no driver for entries of type `{type_name}`"),
+                "use `flatpak`, `snap` or `steam`, or name a program under `[drivers]`",
             )
         })?;
-        let mut recipe = self.plain_command(&driver.argv);
-        recipe.input = Some(payload.to_string().into_bytes());
-        Ok(recipe)
+        let mut command = self.plain_command(&driver.argv);
+        command.input = Some(payload.to_string().into_bytes());
+        Ok(command)
     }
 }
 
 impl PackagedApp {
-    fn parse(of: &str, payload: &Value) -> Result<Self, LaunchError> {
+    fn parse(driver: &str, payload: &Value) -> Result<Self, LaunchError> {
         let app = if let Value::Object(table) = payload {
-            let mut arguments = DriverArguments::new(of, table);
+            let mut arguments = DriverArguments::new(driver, table);
             let name = arguments.take("app", text_or_number, "the name of the app")?;
             let name = arguments.require("app", name)?;
             let args = arguments.texts("args")?;
@@ -96,12 +97,15 @@ impl PackagedApp {
             Self { name, args }
         } else {
             let name = text_or_number(payload).ok_or_else(|| {
-                LaunchError::new(format!("{of} does not understand {payload}"), "give the name of the app")
+                LaunchError::new(
+                    format!("invalid payload {payload} for {driver}"),
+                    "give the name of the app",
+                )
             })?;
             Self { name, args: Vec::new() }
         };
         if app.name.starts_with('-') || app.name.is_empty() {
-            return Err(LaunchError::new(format!("`{}` is no name of an app", app.name), "correct it"));
+            return Err(LaunchError::new(format!("`{}` is not an app name", app.name), "correct it"));
         }
         Ok(app)
     }

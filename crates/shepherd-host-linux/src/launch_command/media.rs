@@ -1,4 +1,4 @@
-//! Media: the files of a library, and what plays them.
+//! Media entries: plays the files of a library.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,13 +8,13 @@ use super::{LaunchCommand, LaunchCommandBuilder};
 use crate::start_job::LaunchError;
 use crate::stop_method::StopMethod;
 
-/// The player of a library that names none.
+/// The default player of a library.
 pub(crate) const MPV: &str = "mpv";
 
 impl LaunchCommandBuilder<'_> {
     pub(super) fn media(&self, library_id: &str, args: &[String]) -> Result<LaunchCommand, LaunchError> {
         let library = self.resources.libraries.get(library_id).ok_or_else(|| {
-            LaunchError::new(format!("there is no library `{library_id}`"), "add it to `[libraries]`")
+            LaunchError::new(format!("no such library `{library_id}`"), "add it to `[libraries]`")
         })?;
         let files = media_files::library_files(library_id, &library.paths)?;
         let player = library.player.as_deref().unwrap_or(MPV);
@@ -30,13 +30,13 @@ impl LaunchCommandBuilder<'_> {
         if is_mpv {
             argv.push("--".into());
         }
-        // Whole paths, so that no player can take one for an option.
+        // The paths are absolute, so that no player can take one for an option.
         argv.extend(files.into_iter().map(Into::into));
-        let mut recipe = self.plain_command(argv);
+        let mut command = self.plain_command(argv);
         if is_mpv {
-            recipe.needs_socket_folder = true;
-            recipe.stop_methods.insert(0, StopMethod::QuitPlayer { socket });
+            command.needs_socket_folder = true;
+            command.stop_methods.insert(0, StopMethod::QuitPlayer { socket });
         }
-        Ok(recipe)
+        Ok(command)
     }
 }

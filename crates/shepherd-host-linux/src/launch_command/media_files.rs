@@ -1,4 +1,4 @@
-//! The files of a library.
+//! Finds the media files of a library.
 
 use std::fs;
 use std::io;
@@ -6,55 +6,57 @@ use std::path::{Path, PathBuf};
 
 use crate::start_job::LaunchError;
 
-/// What is taken for media in a folder. A file that a library names itself is taken as it is.
+/// The extensions of media files in a folder. A file that a library names itself may have any extension.
 const MEDIA_EXTENSIONS: &[&str] = &[
     "aac", "avi", "bmp", "flac", "flv", "gif", "jpeg", "jpg", "m4a", "m4v", "mka", "mkv", "mov", "mp3",
     "mp4", "mpeg", "mpg", "oga", "ogg", "ogv", "opus", "png", "ts", "wav", "webm", "webp", "wma", "wmv",
     "y4m",
 ];
 
-/// Folders in folders.
-const DEPTH: u32 = 16;
+/// The greatest depth of nested folders.
+const MAX_DEPTH: u32 = 16;
 
-/// A command line has no room for more.
+/// The total length of all paths, which has to fit into a command line.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Names that are looked at. Whoever fills a folder with more has no library, and may be after our memory.
+/// The number of directory entries that are read. A folder with more is no library, and may be an attempt to exhaust
+/// the daemon's memory.
 const MAX_NAMES: usize = 50_000;
 
-/// All files of a library: in the order in which it names them, and by name inside of folders.
+/// Returns all files of a library, in the order of its `paths`, and sorted by name inside of folders.
 pub(super) fn library_files(library_id: &str, paths: &[String]) -> Result<Vec<PathBuf>, LaunchError> {
-    let mut found = MediaScan::default();
+    let mut scan = MediaScan::default();
     for path in paths {
         let path = Path::new(path);
-        let unreadable = |why: String| {
-            let place = format!("library `{library_id}`: `{}`", path.display());
-            LaunchError::new(format!("{place} {why}"), "correct its `paths`, or mount what is missing")
+        let failed = |message: String| {
+            let help = "correct its `paths`, or mount the missing disk";
+            LaunchError::new(format!("library `{library_id}`: {message}"), help)
         };
+        let unreadable = |error| failed(format!("could not read `{}`: {error}", path.display()));
         if !path.is_absolute() {
-            return Err(unreadable("is no whole path".to_owned()));
+            return Err(failed(format!("`{}` is not an absolute path", path.display())));
         }
-        let metadata = fs::metadata(path).map_err(|error| unreadable(format!("can't be read ({error})")))?;
-        let looked =
-            if metadata.is_dir() { found.walk(path, DEPTH) } else { found.add_file(path.to_owned()) };
-        looked.map_err(|trouble| match trouble {
-            MediaScanError::Unreadable(error) => unreadable(format!("can't be read ({error})")),
+        let metadata = fs::metadata(path).map_err(unreadable)?;
+        let scanned =
+            if metadata.is_dir() { scan.walk(path, MAX_DEPTH) } else { scan.add_file(path.to_owned()) };
+        scanned.map_err(|error| match error {
+            MediaScanError::Unreadable(error) => unreadable(error),
             MediaScanError::TooMany => LaunchError::new(
-                format!("library `{library_id}` has more files than a command line holds"),
-                "make several libraries of it",
+                format!("library `{library_id}` has too many files for a command line"),
+                "split it into several libraries",
             ),
         })?;
     }
-    if found.files.is_empty() {
+    if scan.files.is_empty() {
         return Err(LaunchError::new(
-            format!("library `{library_id}` has no files to play"),
-            "put some into its folders, or correct its `paths`",
+            format!("library `{library_id}` contains no media files"),
+            "add some to its folders, or correct its `paths`",
         ));
     }
-    Ok(found.files)
+    Ok(scan.files)
 }
 
-/// What was found so far, and what that took.
+/// The files that were found so far, and the resources that they used.
 #[derive(Default)]
 struct MediaScan {
     files: Vec<PathBuf>,
@@ -62,7 +64,6 @@ struct MediaScan {
     names: usize,
 }
 
-/// Why nothing more is looked for.
 enum MediaScanError {
     Unreadable(io::Error),
     TooMany,
@@ -72,10 +73,10 @@ impl MediaScan {
     fn walk(&mut self, folder: &Path, depth: u32) -> Result<(), MediaScanError> {
         for entry in self.list(folder)? {
             let path = entry.path();
-            // A link to a folder may lead in a circle; one to a file does not.
+            // A symlink to a folder could lead in a circle, so only symlinks to files are followed.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && depth > 0 {
                 match self.walk(&path, depth - 1) {
-                    // One that can't be read has nothing to show.
+                    // An unreadable folder inside of a library counts as empty.
                     Ok(()) | Err(MediaScanError::Unreadable(_)) => {}
                     Err(MediaScanError::TooMany) => return Err(MediaScanError::TooMany),
                 }
@@ -86,7 +87,7 @@ impl MediaScan {
         Ok(())
     }
 
-    /// What is not hidden in a folder, by name.
+    /// Returns the entries of a folder that are not hidden, sorted by name.
     fn list(&mut self, folder: &Path) -> Result<Vec<fs::DirEntry>, MediaScanError> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(folder).map_err(MediaScanError::Unreadable)?.flatten() {
@@ -113,22 +114,22 @@ impl MediaScan {
 }
 
 fn is_media(path: &Path) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
-    ending.is_some_and(|ending| MEDIA_EXTENSIONS.contains(&ending.as_str()))
+    let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
+    extension.is_some_and(|extension| MEDIA_EXTENSIONS.contains(&extension.as_str()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// It gives up in the middle, not when all of it is in memory.
+    /// The scan stops at its limit, and doesn't read the rest into memory.
     #[test]
     fn a_folder_is_read_only_as_far_as_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.mp4", "b.mp4", ".hidden"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        let walk = |mut found: MediaScan| found.walk(folder.path(), DEPTH).map(|()| found.files.len());
+        let walk = |mut scan: MediaScan| scan.walk(folder.path(), MAX_DEPTH).map(|()| scan.files.len());
         assert!(matches!(walk(MediaScan::default()), Ok(2)));
         assert!(matches!(walk(MediaScan { names: MAX_NAMES - 3, ..MediaScan::default() }), Ok(2)));
         assert!(matches!(
@@ -140,7 +141,7 @@ mod tests {
             Err(MediaScanError::TooMany)
         ));
         let too_many = library_files("films", &vec![folder.path().to_str().unwrap().to_owned(); MAX_NAMES]);
-        let fault = too_many.err().map(|fault| fault.message);
-        assert_eq!(fault.as_deref(), Some("library `films` has more files than a command line holds"));
+        let message = too_many.err().map(|error| error.message);
+        assert_eq!(message.as_deref(), Some("library `films` has too many files for a command line"));
     }
 }

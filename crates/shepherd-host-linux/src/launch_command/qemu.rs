@@ -1,22 +1,22 @@
-//! Driver `qemu`. Its arguments:
+//! Virtual machines of driver `qemu`, which has these arguments:
 //!
 //! | key | is | default |
 //! | --- | --- | --- |
 //! | `memory` | MiB, or a text such as `2G` | 1024 |
 //! | `cpus` | processors | 1 |
-//! | `disk` | images, `qcow2` or `raw` by their ending | none |
-//! | `cdrom` | images that are only read | none |
-//! | `snapshot` | whether what is written to disks is forgotten | false |
+//! | `disk` | images; the extension `.qcow2` means `qcow2`, others `raw` | none |
+//! | `cdrom` | read-only images | none |
+//! | `snapshot` | whether changes to disks are discarded | false |
 //! | `kernel`, `initrd`, `append` | a Linux kernel to start without a disk | none |
 //! | `machine` | QEMU's machine type | QEMU's own |
-//! | `accel` | `kvm` or `tcg` | `kvm` if the kernel lets us, else `tcg` |
+//! | `accel` | `kvm` or `tcg` | `kvm` if available, else `tcg` |
 //! | `display` | `none`, `gtk`, `sdl`, … | `gtk` |
 //! | `network` | `none` or `user` | `none` |
 //! | `serial` | `none`, or `log` for the session's output | `none` |
 //! | `program` | the QEMU to run | `qemu-system-x86_64` |
 //! | `extra` | further arguments, as they are | none |
 //!
-//! The machine is ended by its power button, then by its monitor, then by signals.
+//! The machine is stopped by its power button, then by its monitor, then by a signal.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ use super::{LaunchCommand, LaunchCommandBuilder};
 use crate::start_job::LaunchError;
 use crate::stop_method::StopMethod;
 
-/// What is run unless told otherwise.
+/// The default QEMU program.
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
 const KEYS: &str = "`memory`, `cpus`, `disk`, `cdrom`, `snapshot`, `kernel`, `initrd`, `append`, `machine`, \
@@ -51,14 +51,14 @@ impl LaunchCommandBuilder<'_> {
         add_devices(&mut command, &mut arguments)?;
         command.add(arguments.texts("extra")?);
         arguments.reject_unknown(KEYS)?;
-        let mut recipe = self.plain_command(command.0);
-        recipe.needs_socket_folder = true;
-        recipe.stop_methods = vec![
+        let mut launch = self.plain_command(command.0);
+        launch.needs_socket_folder = true;
+        launch.stop_methods = vec![
             StopMethod::PowerDown { socket: socket.clone() },
             StopMethod::QuitMachine { socket },
             StopMethod::Signal,
         ];
-        Ok(recipe)
+        Ok(launch)
     }
 }
 
@@ -80,7 +80,7 @@ fn hardware(command: &mut QemuCommandLine, arguments: &mut DriverArguments<'_>) 
     }
     match arguments.text("accel")? {
         Some(accel) => command.add(["-accel".to_owned(), accel]),
-        // Tried in this order.
+        // QEMU tries these in order.
         None => command.add(["-accel", "kvm", "-accel", "tcg"]),
     }
     Ok(())
@@ -88,8 +88,8 @@ fn hardware(command: &mut QemuCommandLine, arguments: &mut DriverArguments<'_>) 
 
 fn media(command: &mut QemuCommandLine, arguments: &mut DriverArguments<'_>) -> Result<(), LaunchError> {
     for disk in arguments.texts("disk")? {
-        // Never found out by looking inside: what a guest writes into a raw disk could make it another format,
-        // with a file of the host behind it.
+        // QEMU must not detect the format from the contents: a guest could write a header into a raw disk that names a
+        // file of the host.
         let format = if disk.ends_with(".qcow2") { "qcow2" } else { "raw" };
         command.add([
             "-drive".to_owned(),
@@ -129,8 +129,8 @@ fn add_devices(
         Some("user") => command.add(["-nic", "user,model=virtio-net-pci"]),
         Some(other) => {
             return Err(LaunchError::new(
-                format!("driver `qemu` does not understand `network = \"{other}\"`"),
-                "`network` is `none` or `user`; anything else goes into `extra`",
+                format!("invalid value `network = \"{other}\"` for driver `qemu`"),
+                "`network` must be `none` or `user`; anything else goes into `extra`",
             ));
         }
     }
@@ -141,15 +141,15 @@ fn add_devices(
             Ok(())
         }
         Some(other) => Err(LaunchError::new(
-            format!("driver `qemu` does not understand `serial = \"{other}\"`"),
-            "`serial` is `none` or `log`",
+            format!("invalid value `serial = \"{other}\"` for driver `qemu`"),
+            "`serial` must be `none` or `log`",
         )),
     }
 }
 
-/// A path as a part of one of QEMU's options.
+/// Escapes a path for a QEMU option, in which a comma separates parts.
 fn escape_commas(path: &std::ffi::OsStr) -> Result<String, LaunchError> {
     path.to_str().map(|path| path.replace(',', ",,")).ok_or_else(|| {
-        LaunchError::new("the folder for control sockets is no UTF-8", "choose another for the daemon")
+        LaunchError::new("the path of the socket folder is not UTF-8", "choose another folder for the daemon")
     })
 }

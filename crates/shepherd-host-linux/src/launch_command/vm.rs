@@ -1,4 +1,4 @@
-//! Virtual machines: driver `qemu`, and `command` for every other one.
+//! Virtual machines: driver `qemu`, and driver `command` for every other program.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,13 +20,13 @@ impl LaunchCommandBuilder<'_> {
             "qemu" => self.qemu(args),
             "command" => self.command_machine(args),
             _ => Err(LaunchError::new(
-                format!("there is no driver `{driver}` for virtual machines"),
-                "it is `qemu` or `command`",
+                format!("no such driver `{driver}` for virtual machines"),
+                "use `qemu` or `command`",
             )),
         }
     }
 
-    /// `argv`, `cwd`, and `stop`: a command that powers the machine down.
+    /// Reads `argv`, `cwd`, and `stop`, a command that powers the machine down.
     fn command_machine(&self, args: &BTreeMap<String, Value>) -> Result<LaunchCommand, LaunchError> {
         let mut arguments = DriverArguments::new("driver `command`", args);
         let argv = arguments.texts("argv")?;
@@ -34,11 +34,11 @@ impl LaunchCommandBuilder<'_> {
         let stop: Vec<OsString> = arguments.texts("stop")?.into_iter().map(Into::into).collect();
         let argv = arguments.require("argv", (!argv.is_empty()).then_some(argv))?;
         arguments.reject_unknown("`argv`, `cwd` and `stop`")?;
-        let mut recipe = self.plain_command(argv);
-        recipe.directory = directory.map(PathBuf::from);
+        let mut command = self.plain_command(argv);
+        command.directory = directory.map(PathBuf::from);
         if !stop.is_empty() {
-            recipe.stop_methods.insert(0, recipe.stop_command(&stop)?);
+            command.stop_methods.insert(0, command.stop_command(&stop)?);
         }
-        Ok(recipe)
+        Ok(command)
     }
 }

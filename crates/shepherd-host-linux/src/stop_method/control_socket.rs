@@ -1,7 +1,6 @@
-//! A word to a program that listens at a socket of its own: QEMU's monitor (QMP), mpv's IPC.
+//! Sends stop commands to programs that listen at a control socket: QEMU's monitor (QMP) and mpv's IPC.
 //!
-//! Whoever listens there is no more trusted than any program: it must be of the user that the session runs as, gets
-//! so much time, and is listened to for so many bytes.
+//! The listener is not trusted: it must run as the user of the session, and its replies are limited in time and size.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,32 +13,32 @@ use serde_json::Value;
 
 use super::StopMethodError;
 
-/// Many times what either says before it answers.
+/// Many times the bytes that either program sends before it answers.
 const MAX_REPLY_BYTES: u64 = 256 * 1024;
 
-/// Says one word to a machine's monitor.
+/// Sends a command to the monitor of a virtual machine.
 pub(super) fn send_monitor_command(
     socket: &Path,
     user: u32,
-    patience: Duration,
-    word: &str,
+    timeout: Duration,
+    command: &str,
 ) -> Result<(), StopMethodError> {
-    let mut line = ControlConnection::open(socket, user, patience)?;
-    line.wait_for_key("QMP")?;
-    line.send_message(&serde_json::json!({ "execute": "qmp_capabilities" }))?;
-    line.wait_for_key("return")?;
-    line.send_message(&serde_json::json!({ "execute": word }))?;
-    accept_disconnect(line.wait_for_key("return"))
+    let mut connection = ControlConnection::open(socket, user, timeout)?;
+    connection.wait_for_key("QMP")?;
+    connection.send_message(&serde_json::json!({ "execute": "qmp_capabilities" }))?;
+    connection.wait_for_key("return")?;
+    connection.send_message(&serde_json::json!({ "execute": command }))?;
+    accept_disconnect(connection.wait_for_key("return"))
 }
 
-/// Tells a player to quit.
-pub(super) fn quit_player(socket: &Path, user: u32, patience: Duration) -> Result<(), StopMethodError> {
-    let mut line = ControlConnection::open(socket, user, patience)?;
-    line.send_message(&serde_json::json!({ "command": ["quit"] }))?;
-    accept_disconnect(line.wait_for_key("error"))
+/// Tells a media player to quit.
+pub(super) fn quit_player(socket: &Path, user: u32, timeout: Duration) -> Result<(), StopMethodError> {
+    let mut connection = ControlConnection::open(socket, user, timeout)?;
+    connection.send_message(&serde_json::json!({ "command": ["quit"] }))?;
+    accept_disconnect(connection.wait_for_key("error"))
 }
 
-/// It has been asked. One that obeys at once may well hang up before it answers.
+/// Treats a lost connection as success: a program that ends at once may close the socket before it answers.
 fn accept_disconnect(answer: Result<(), StopMethodError>) -> Result<(), StopMethodError> {
     match answer {
         Err(StopMethodError::Socket(_)) => Ok(()),
@@ -47,11 +46,11 @@ fn accept_disconnect(answer: Result<(), StopMethodError>) -> Result<(), StopMeth
     }
 }
 
-/// One that has stopped accepting must not make us wait for longer than we would for its answer.
-fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+/// Connects with a timeout, because a program that has stopped accepting would block `connect` for ever.
+fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(patience.max(Duration::from_millis(1))))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout.max(Duration::from_millis(1))))?;
     net::connect(&socket, &address)?;
     Ok(socket.into())
 }
@@ -62,13 +61,13 @@ struct ControlConnection {
 }
 
 impl ControlConnection {
-    fn open(socket: &Path, user: u32, patience: Duration) -> Result<Self, StopMethodError> {
-        let stream = connect(socket, patience)?;
+    fn open(socket: &Path, user: u32, timeout: Duration) -> Result<Self, StopMethodError> {
+        let stream = connect(socket, timeout)?;
         let peer = net::sockopt::socket_peercred(&stream).map_err(io::Error::from)?;
         if peer.uid.as_raw() != user {
             return Err(StopMethodError::WrongPeer);
         }
-        let deadline = Instant::now() + patience.min(Duration::from_secs(3_600));
+        let deadline = Instant::now() + timeout.min(Duration::from_secs(3_600));
         Ok(Self { stream: BufReader::new(stream.take(MAX_REPLY_BYTES)), deadline })
     }
 
@@ -78,7 +77,7 @@ impl ControlConnection {
         stream.write_all(format!("{message}\n").as_bytes())
     }
 
-    /// Listens until something with this key is said; what else is said is passed over.
+    /// Reads messages until one has this key. Other messages are ignored.
     fn wait_for_key(&mut self, key: &str) -> Result<(), StopMethodError> {
         loop {
             self.stream.get_ref().get_ref().set_read_timeout(Some(time_left(self.deadline)?))?;
@@ -86,13 +85,13 @@ impl ControlConnection {
             if self.stream.read_line(&mut text)? == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            let said: Value = serde_json::from_str(&text).unwrap_or_default();
-            match said.get(key) {
+            let message: Value = serde_json::from_str(&text).unwrap_or_default();
+            match message.get(key) {
                 Some(Value::String(outcome)) if outcome != "success" => {
                     return Err(StopMethodError::Refused(outcome.chars().take(200).collect()));
                 }
                 Some(_) => return Ok(()),
-                None if said.get("error").is_some() => {
+                None if message.get("error").is_some() => {
                     return Err(StopMethodError::Refused(text.chars().take(200).collect()));
                 }
                 None => {}
@@ -122,10 +121,10 @@ mod tests {
         let listener = socket();
         net::bind(&listener, &address).unwrap();
         net::listen(&listener, 0).unwrap();
-        let knocking: Vec<_> = std::iter::repeat_with(socket)
+        let pending: Vec<_> = std::iter::repeat_with(socket)
             .take_while(|socket| net::connect(socket, &address).is_ok())
             .collect();
-        assert!(!knocking.is_empty());
+        assert!(!pending.is_empty());
         let user = rustix::process::geteuid().as_raw();
         let refused = quit_player(&path, user, Duration::from_millis(100));
         assert!(matches!(refused, Err(StopMethodError::Socket(_))), "{refused:?}");

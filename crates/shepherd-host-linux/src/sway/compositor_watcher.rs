@@ -19,35 +19,33 @@ use super::{CompositorMessage, SwayContext, discovery};
 use crate::mailbox::{MailboxReceiver, MailboxSender};
 use crate::worker;
 
-/// A compositor that is being started takes about two of these.
+/// The first delay before another attempt to connect. A compositor takes about twice as long to start.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// One that is gone for good costs six wake-ups a minute.
+/// The longest delay. A compositor that is gone for good costs six wake-ups a minute.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// How long an earlier daemon's session may take to be taken back: longer than the daemon waits for it.
+/// The time in which sessions of an earlier daemon are reattached: longer than the daemon waits for them.
 const REATTACH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The least time between two looks at all windows, so that a program that plays with its own costs next to nothing.
+/// The least time between two requests for all windows, so that a program that keeps changing its windows costs little.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A session, as far as windows go.
 struct SessionWindows {
     members: TreeMembership,
     display: WindowDisplay,
-    /// It has had a window.
+    /// True once the session has had a window.
     ready: bool,
     /// The window that was last brought to the front.
     front: Option<i64>,
 }
 
-/// A compositor that answers.
 struct ConnectedSway {
-    link: SwayConnection,
+    connection: SwayConnection,
     since: Instant,
-    /// What is known of its windows is old.
+    /// True if windows may have changed since the last list.
     stale: bool,
-    /// It has been asked for them.
+    /// True while an answer to a request for all windows is outstanding.
     refresh_requested: bool,
     not_before: Instant,
 }
@@ -60,17 +58,17 @@ pub(super) struct CompositorWatcher {
     sessions: BTreeMap<SessionId, SessionWindows>,
     compositor: Option<CompositorConfig>,
     own_sway: Option<OwnSway>,
-    /// One that the policy does not name any more, or that an earlier daemon left. It goes on while there is a session,
+    /// A Sway that the policy doesn't name any more, or that an earlier daemon left. It is kept while there is a session,
     /// whose windows it may show.
     previous_sway: Option<OwnSway>,
-    /// From when on there is no session if none has been taken back.
+    /// The time after which no session of an earlier daemon is expected any more.
     reattach_deadline: Instant,
     connected: Option<ConnectedSway>,
-    /// When it is tried again.
+    /// The time of the next attempt to connect.
     retry_at: Instant,
-    /// How long after it was lost.
+    /// The delay before the attempt after that.
     retry_after: Duration,
-    /// That it is missing has been said.
+    /// True if the missing compositor has been reported.
     missing_reported: bool,
 }
 
@@ -78,14 +76,14 @@ impl CompositorWatcher {
     pub(super) fn start(
         inbox: MailboxReceiver<CompositorMessage>,
         worker: MailboxSender<worker::WorkerMessage>,
-        means: SwayContext,
-        sight: CompositorStatus,
+        context: SwayContext,
+        status: CompositorStatus,
     ) -> io::Result<JoinHandle<()>> {
         let watcher = Self {
             inbox,
             worker,
-            context: means,
-            status: sight,
+            context,
+            status,
             sessions: BTreeMap::new(),
             compositor: None,
             own_sway: None,
@@ -102,7 +100,7 @@ impl CompositorWatcher {
     fn run(mut self) {
         match OwnSway::reattach(&self.context) {
             Ok(None) => self.reattach_deadline = Instant::now(),
-            Ok(former) => self.previous_sway = former,
+            Ok(previous) => self.previous_sway = previous,
             Err(reason) => self.worker.send(worker::WorkerMessage::Problem(reason)),
         }
         loop {
@@ -120,7 +118,7 @@ impl CompositorWatcher {
         }
     }
 
-    /// A session goes on without us, and so does what shows its windows.
+    /// Keeps Sway running if a session goes on without the daemon, because Sway shows its windows.
     fn shut_down(mut self) {
         if self.context.sway_children.has_sessions() {
             self.own_sway.take().into_iter().chain(self.previous_sway.take()).for_each(OwnSway::detach);
@@ -133,16 +131,16 @@ impl CompositorWatcher {
             (Some(_), None) => Some(self.retry_at),
             (Some(_), Some(connected)) => connected.refresh_due(),
         };
-        // The end of a session wakes us anyway.
-        let settles = self.previous_sway.as_ref().filter(|_| !self.context.sway_children.has_sessions());
-        let due = due.into_iter().chain(settles.map(|_| self.reattach_deadline)).min();
+        // While there is a session, its end wakes this thread.
+        let expiring = self.previous_sway.as_ref().filter(|_| !self.context.sway_children.has_sessions());
+        let due = due.into_iter().chain(expiring.map(|_| self.reattach_deadline)).min();
         let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let link = self.connected.as_ref().map(|connected| connected.link.as_fd());
-        let own = self.own_sway.iter().chain(&self.previous_sway).map(OwnSway::readiness);
-        let all = [self.inbox.wake_fd()].into_iter().chain(link).chain(own);
+        let connection = self.connected.as_ref().map(|connected| connected.connection.as_fd());
+        let own_sways = self.own_sway.iter().chain(&self.previous_sway).map(OwnSway::readiness);
+        let all = [self.inbox.wake_fd()].into_iter().chain(connection).chain(own_sways);
         let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        // Interrupted is woken, too: whoever is woken looks at everything.
+        // `EINTR` is harmless: every wake-up re-checks everything.
         let _ = rustix::event::poll(&mut fds, timeout.as_ref());
     }
 
@@ -152,7 +150,7 @@ impl CompositorWatcher {
                 self.connected = None;
                 self.previous_sway = self.own_sway.take().or_else(|| self.previous_sway.take());
                 if let Some(CompositorConfig::Start { argv }) = &compositor {
-                    self.own_sway = self.previous_sway.take_if(|former| former.argv() == argv);
+                    self.own_sway = self.previous_sway.take_if(|previous| previous.argv() == argv);
                 }
                 self.compositor = compositor;
                 (self.retry_at, self.retry_after) = (Instant::now(), MIN_RETRY_DELAY);
@@ -172,32 +170,32 @@ impl CompositorWatcher {
                 }
             }
             CompositorMessage::SessionEnded(session_id) => _ = self.sessions.remove(&session_id),
-            // Heard by `run`.
+            // `run` handles it.
             CompositorMessage::Shutdown => {}
         }
     }
 
     fn maintain_compositor(&mut self) {
-        let is_over = |former: &mut OwnSway| {
+        let is_over = |previous: &mut OwnSway| {
             let is_needed =
                 self.context.sway_children.has_sessions() || Instant::now() < self.reattach_deadline;
-            former.has_ended() || !is_needed
+            previous.has_ended() || !is_needed
         };
         drop(self.previous_sway.take_if(is_over));
         if self.own_sway.as_ref().is_some_and(|own| own.has_ended() || own.is_unresponsive()) {
             self.own_sway = None;
-            self.set_disconnected("the Sway that was started has ended; its log says why");
+            self.set_disconnected("Sway has exited; its log shows why");
         }
         if self.connected.is_none() && Instant::now() >= self.retry_at {
             match self.try_connect() {
-                Ok(Some(link)) => self.set_connected(link),
+                Ok(Some(connection)) => self.set_connected(connection),
                 Ok(None) => self.retry_at = Instant::now() + self.retry_interval(),
                 Err(reason) => self.set_disconnected(&reason),
             }
         }
     }
 
-    /// `None` if it only needs more time.
+    /// Tries to connect to the compositor, and starts it if necessary. Returns `None` if it needs more time.
     fn try_connect(&mut self) -> Result<Option<SwayConnection>, String> {
         match &self.compositor {
             None => Ok(None),
@@ -206,10 +204,10 @@ impl CompositorWatcher {
             }
             Some(CompositorConfig::Start { argv }) => match &mut self.own_sway {
                 Some(own) => Ok(own.connect().ok()),
-                // There is one screen.
+                // Two compositors can't share the screen.
                 None if self.previous_sway.is_some() => Ok(None),
                 None => {
-                    // One that could not be held, or outlived its end, may still be there.
+                    // A Sway that could not be reattached before, or survived its kill, may still run.
                     self.own_sway = match OwnSway::reattach(&self.context)? {
                         None => Some(OwnSway::start(argv, &self.context)?),
                         earlier => earlier,
@@ -220,31 +218,36 @@ impl CompositorWatcher {
         }
     }
 
-    fn set_connected(&mut self, link: SwayConnection) {
-        self.status.set(CompositorState::connected_to(&link));
+    fn set_connected(&mut self, connection: SwayConnection) {
+        self.status.set(CompositorState::connected_to(&connection));
         self.missing_reported = false;
         let now = Instant::now();
-        self.connected =
-            Some(ConnectedSway { link, since: now, stale: true, refresh_requested: false, not_before: now });
+        self.connected = Some(ConnectedSway {
+            connection,
+            since: now,
+            stale: true,
+            refresh_requested: false,
+            not_before: now,
+        });
     }
 
     fn set_disconnected(&mut self, reason: &str) {
         if let Some(connected) = self.connected.take()
-            // One that comes and goes is not one that works.
+            // A compositor that keeps crashing doesn't get the short delay again.
             && connected.since.elapsed() > MAX_RETRY_DELAY
         {
             self.retry_after = MIN_RETRY_DELAY;
         }
         self.status.set(CompositorState::Unavailable(reason.to_owned()));
         if !std::mem::replace(&mut self.missing_reported, true) {
-            let detail = format!("windows are neither noticed nor brought to the front: {reason}");
+            let detail = format!("windows can't be detected or brought to the front: {reason}");
             self.worker.send(worker::WorkerMessage::Problem(detail));
         }
         self.retry_at = Instant::now() + self.retry_after;
         self.retry_after = (self.retry_after * 2).min(MAX_RETRY_DELAY);
     }
 
-    /// The longer one of our own has not listened, the longer it takes until it is tried again.
+    /// Returns the delay before another attempt. It grows with the time that Sway takes to start.
     fn retry_interval(&self) -> Duration {
         self.own_sway
             .as_ref()
@@ -259,15 +262,15 @@ impl CompositorWatcher {
 
     fn read_events(&mut self) {
         let Some(connected) = &mut self.connected else { return };
-        match connected.link.read_events() {
-            Ok(said) => said.into_iter().for_each(|said| self.handle_event(said)),
+        match connected.connection.read_events() {
+            Ok(events) => events.into_iter().for_each(|event| self.handle_event(event)),
             Err(error) => self.set_disconnected(&connection_lost_reason(&error)),
         }
     }
 
-    fn handle_event(&mut self, said: SwayEvent) {
+    fn handle_event(&mut self, event: SwayEvent) {
         let Some(connected) = &mut self.connected else { return };
-        match said {
+        match event {
             SwayEvent::WindowsChanged => connected.stale = true,
             SwayEvent::WindowList(windows) => {
                 connected.refresh_requested = false;
@@ -278,7 +281,7 @@ impl CompositorWatcher {
         }
     }
 
-    /// Asks for all windows, if there is a reason to.
+    /// Requests a list of all windows if they may have changed.
     fn request_windows_if_due(&mut self) {
         let now = Instant::now();
         let Some(connected) = &mut self.connected else { return };
@@ -287,12 +290,12 @@ impl CompositorWatcher {
         }
         (connected.stale, connected.refresh_requested, connected.not_before) =
             (false, true, now + MIN_REFRESH_INTERVAL);
-        if let Err(error) = connected.link.request_windows() {
+        if let Err(error) = connected.connection.request_windows() {
             self.set_disconnected(&connection_lost_reason(&error));
         }
     }
 
-    /// Reports first windows, and brings to the front what is to be there.
+    /// Reports the first windows of sessions, and brings the right windows to the front.
     fn arrange_windows(&mut self, windows: &[SwayWindow]) -> io::Result<()> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
         for (session_id, shown) in &mut self.sessions {
@@ -304,10 +307,12 @@ impl CompositorWatcher {
             let is_new = shown.front.replace(front.id) != Some(front.id);
             match shown.display {
                 WindowDisplay::Foreground if is_new => {
-                    connected.link.run_command(&format!("[con_id={}] focus", front.id))?;
+                    connected.connection.run_command(&format!("[con_id={}] focus", front.id))?;
                 }
                 WindowDisplay::Fullscreen if is_new || !front.is_fullscreen => {
-                    connected.link.run_command(&format!("[con_id={}] focus, fullscreen enable", front.id))?;
+                    connected
+                        .connection
+                        .run_command(&format!("[con_id={}] focus, fullscreen enable", front.id))?;
                 }
                 WindowDisplay::Unchanged | WindowDisplay::Foreground | WindowDisplay::Fullscreen => {}
             }
@@ -323,5 +328,5 @@ impl ConnectedSway {
 }
 
 fn connection_lost_reason(error: &io::Error) -> String {
-    format!("Sway has gone away ({error}); programs that run are ended on time as ever")
+    format!("lost the connection to Sway: {error}; running programs still end on time")
 }

@@ -1,7 +1,7 @@
-//! A connection to Sway: its framing, which nothing waits for.
+//! A non-blocking connection to Sway's IPC socket.
 //!
-//! Requests and events share one connection. Whatever does not fit into it at once, or is not understood, ends it:
-//! a compositor that hangs must not hang us.
+//! Requests and events share the connection. A request that doesn't fit into the socket buffer, or a reply that can't be
+//! parsed, ends the connection: a compositor that hangs must not block this thread.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,45 +21,43 @@ const SUBSCRIBE: u32 = 2;
 const GET_TREE: u32 = 4;
 const WINDOW_EVENT: u32 = 0x8000_0003;
 
-/// A tree of thousands of windows.
+/// The largest message: enough for a tree of thousands of windows.
 const MAX_FRAME: usize = 16 << 20;
 
-/// Pieces that are read before others have their turn; the rest is still there the next time.
+/// The number of reads before the thread does other work. The rest is read the next time.
 const MAX_READS: usize = 64;
 
-/// What Sway says that concerns us.
+/// The messages of Sway that the watcher needs.
 pub(super) enum SwayEvent {
-    /// Windows came, went or changed places.
+    /// Windows were opened, closed or moved.
     WindowsChanged,
-    /// All windows that there are.
     WindowList(Vec<SwayWindow>),
 }
 
-/// A connection.
 pub(super) struct SwayConnection {
     stream: UnixStream,
     unread: Vec<u8>,
-    /// Who listens.
+    /// The process that listens at the socket.
     peer_pid: i32,
     display: Option<PathBuf>,
 }
 
 impl SwayConnection {
-    /// Connects if somebody listens, and asks to be told of windows.
+    /// Connects and subscribes to window events.
     pub(super) fn open(socket: &Path) -> io::Result<Self> {
         let stream = connect(socket)?;
-        let peer = listener_pid(&stream)?;
-        let display = display::wayland_display(peer, socket);
-        let mut link = Self { stream, unread: Vec::new(), peer_pid: peer, display };
-        link.send(SUBSCRIBE, r#"["window"]"#)?;
-        Ok(link)
+        let peer_pid = listener_pid(&stream)?;
+        let display = display::wayland_display(peer_pid, socket);
+        let mut connection = Self { stream, unread: Vec::new(), peer_pid, display };
+        connection.send(SUBSCRIBE, r#"["window"]"#)?;
+        Ok(connection)
     }
 
     pub(super) fn peer_pid(&self) -> i32 {
         self.peer_pid
     }
 
-    /// Where its clients connect to.
+    /// Returns the Wayland socket that clients connect to.
     pub(super) fn display(&self) -> Option<&Path> {
         self.display.as_deref()
     }
@@ -80,31 +78,33 @@ impl SwayConnection {
         frame.extend(payload.as_bytes());
         match self.stream.write(&frame)? {
             written if written == frame.len() => Ok(()),
-            _ => Err(io::Error::new(ErrorKind::WouldBlock, "it does not read what it is told")),
+            _ => Err(io::Error::new(ErrorKind::WouldBlock, "Sway does not read its requests")),
         }
     }
 
-    /// What has been said since the last time.
+    /// Reads the events that have arrived since the last call.
     pub(super) fn read_events(&mut self) -> io::Result<Vec<SwayEvent>> {
-        let mut said = Vec::new();
-        let mut piece = [0; 16 * 1024];
+        let mut events = Vec::new();
+        let mut buffer = [0; 16 * 1024];
         for _ in 0..MAX_READS {
-            match self.stream.read(&mut piece) {
+            match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(length) => self.unread.extend(piece.get(..length).unwrap_or_default()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(said),
+                Ok(length) => self.unread.extend(buffer.get(..length).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(events),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
             while let Some((kind, payload)) = self.next_frame()? {
                 match kind {
-                    GET_TREE => said.push(SwayEvent::WindowList(layout::parse_windows(&payload)?)),
-                    WINDOW_EVENT if layout::affects_layout(&payload)? => said.push(SwayEvent::WindowsChanged),
+                    GET_TREE => events.push(SwayEvent::WindowList(layout::parse_windows(&payload)?)),
+                    WINDOW_EVENT if layout::affects_layout(&payload)? => {
+                        events.push(SwayEvent::WindowsChanged);
+                    }
                     _ => {}
                 }
             }
         }
-        Ok(said)
+        Ok(events)
     }
 
     fn next_frame(&mut self) -> io::Result<Option<(u32, Vec<u8>)>> {
@@ -112,7 +112,7 @@ impl SwayConnection {
         let [m0, m1, m2, m3, m4, m5, l0, l1, l2, l3, k0, k1, k2, k3] = *header;
         let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
         if [m0, m1, m2, m3, m4, m5] != *MAGIC || length > MAX_FRAME {
-            return Err(io::Error::new(ErrorKind::InvalidData, "whoever listens does not speak like Sway"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "the reply is not a Sway IPC message"));
         }
         if self.unread.len() < HEADER + length {
             return Ok(None);
@@ -128,7 +128,7 @@ impl AsFd for SwayConnection {
     }
 }
 
-/// Connects without waiting for whoever listens.
+/// Connects without waiting for the listener.
 pub(super) fn connect(socket: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -136,7 +136,7 @@ pub(super) fn connect(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream.into())
 }
 
-/// The number of the process that listens at the other end.
+/// Returns the id of the process that listens at the other end.
 pub(super) fn listener_pid(stream: &UnixStream) -> io::Result<i32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.pid.as_raw_nonzero().get())
 }

@@ -1,4 +1,4 @@
-//! Connecting to a Sway that runs already.
+//! Finds and connects to a Sway that is already running.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::time::SystemTime;
 use super::connection::SwayConnection;
 use crate::environment;
 
-/// Sockets of one user that are tried: many more than anybody has screens, stale ones included.
+/// The number of sockets of a user that are tried, including stale ones.
 const MAX_SOCKETS: usize = 16;
 
-/// Connects to the socket that is named, or else to the one that the daemon's environment leads to.
+/// Connects to the given socket, or else to a socket that the daemon's environment leads to.
 ///
 /// # Errors
-/// With what is missing, and what helps.
+/// Returns the problem and its cure as a sentence.
 pub(super) fn connect(
     socket: Option<&Path>,
     environment: &[(OsString, OsString)],
@@ -21,23 +21,26 @@ pub(super) fn connect(
     if let Some(socket) = socket {
         return SwayConnection::open(socket).map_err(|error| {
             let shown = socket.display();
-            format!("no Sway answers at `{shown}` ({error}); start one there, or name another socket")
+            format!(
+                "could not connect to Sway at `{shown}`: {error}; start Sway there, or name another socket"
+            )
         });
     }
     let variable = |name| environment::get(environment, name).map(PathBuf::from);
     let (named, folder) = (variable("SWAYSOCK"), variable("XDG_RUNTIME_DIR"));
     if named.is_none() && folder.is_none() {
-        let fault = "the daemon's environment has neither `SWAYSOCK` nor `XDG_RUNTIME_DIR`";
-        return Err(format!("{fault}; name the socket under `[compositor]`"));
+        let problem = "the daemon's environment has neither `SWAYSOCK` nor `XDG_RUNTIME_DIR`";
+        return Err(format!("{problem}; name the socket under `[compositor]`"));
     }
-    // The name of a socket has the number of its Sway in it, so that a later one listens elsewhere.
+    // The name of a socket contains the process id of its Sway, so `SWAYSOCK` can be out of date.
     let sockets = named.into_iter().chain(folder.iter().flat_map(|folder| sockets_in(folder)));
     sockets.filter_map(|socket| SwayConnection::open(&socket).ok()).next().ok_or_else(|| {
-        "no Sway of the daemon's own user runs; start one, or name its socket under `[compositor]`".to_owned()
+        "no Sway of the daemon's own user is running; start one, or name its socket under `[compositor]`"
+            .to_owned()
     })
 }
 
-/// The latest first.
+/// Returns the Sway sockets in a folder, the newest first.
 fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let mut sockets: Vec<(SystemTime, PathBuf)> = entries

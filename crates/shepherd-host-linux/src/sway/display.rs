@@ -1,4 +1,5 @@
-//! Where a compositor's clients connect to. Its IPC does not say, but the kernel says who listens where.
+//! Finds the Wayland display of a compositor. Sway's IPC doesn't name it, but the kernel says which process listens at a
+//! socket.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use super::connection::{connect, listener_pid};
 
-/// An environment of ordinary size, several times over.
+/// The largest environment that is read: several times the usual size.
 const MAX_ENVIRONMENT: u64 = 1 << 20;
 
-/// The numbers that Wayland's own library tries.
+/// The display numbers that `libwayland` tries.
 const DISPLAYS: std::ops::RangeInclusive<u32> = 0..=32;
 
-/// The display at which this process listens, in its runtime folder or else beside its other socket.
+/// Returns the display at which this process listens, in its runtime folder or else beside its IPC socket.
 pub(super) fn wayland_display(process: i32, socket: &Path) -> Option<PathBuf> {
     let folder = runtime_folder(process).or_else(|| Some(socket.parent()?.to_owned()))?;
     DISPLAYS.map(|number| folder.join(format!("wayland-{number}"))).find(|path| {

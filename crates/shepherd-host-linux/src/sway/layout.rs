@@ -1,15 +1,14 @@
-//! What Sway says of windows. Only what we use is read, so that another version may say more.
+//! Parses Sway's messages about windows. Only the needed fields are read, so that other versions may send more.
 
 use serde::Deserialize;
 
-/// A window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SwayWindow {
-    /// Sway's name for it; a later window has a higher one.
+    /// Sway's id. A newer window has a higher id.
     pub(super) id: i64,
-    /// Whose it is.
+    /// The process that the window belongs to.
     pub(super) pid: i32,
-    /// It lies above the others, as dialogs do, and windows of one size.
+    /// True for windows above the others: dialogs, and windows of a fixed size.
     pub(super) is_floating: bool,
     pub(super) is_fullscreen: bool,
 }
@@ -19,7 +18,7 @@ struct SwayNode {
     id: i64,
     #[serde(rename = "type")]
     kind: String,
-    /// Only windows have one.
+    /// The process. Only windows have one.
     pid: Option<i32>,
     #[serde(default)]
     fullscreen_mode: u8,
@@ -34,28 +33,28 @@ struct SwayWindowEvent {
     change: String,
 }
 
-/// All windows of a tree.
+/// Returns all windows of a layout tree.
 pub(super) fn parse_windows(tree: &[u8]) -> serde_json::Result<Vec<SwayWindow>> {
     let mut found = Vec::new();
-    let mut left = vec![serde_json::from_slice::<SwayNode>(tree)?];
-    while let Some(node) = left.pop() {
+    let mut nodes = vec![serde_json::from_slice::<SwayNode>(tree)?];
+    while let Some(node) = nodes.pop() {
         if let Some(pid) = node.pid {
-            let (floats, is_fullscreen) = (node.kind == "floating_con", node.fullscreen_mode != 0);
-            found.push(SwayWindow { id: node.id, pid, is_floating: floats, is_fullscreen });
+            let (is_floating, is_fullscreen) = (node.kind == "floating_con", node.fullscreen_mode != 0);
+            found.push(SwayWindow { id: node.id, pid, is_floating, is_fullscreen });
         }
-        left.extend(node.nodes.into_iter().chain(node.floating_nodes));
+        nodes.extend(node.nodes.into_iter().chain(node.floating_nodes));
     }
     Ok(found)
 }
 
-/// Whether what an event tells may change which window is to be in front. A program can change its title as often as
-/// it likes.
+/// Returns whether an event may change which window belongs in front. Other events don't count, because a program can
+/// change its title as often as it likes.
 pub(super) fn affects_layout(event: &[u8]) -> serde_json::Result<bool> {
     let event: SwayWindowEvent = serde_json::from_slice(event)?;
     Ok(matches!(event.change.as_str(), "new" | "close" | "floating" | "fullscreen_mode" | "move"))
 }
 
-/// The window of a program that is to be in front: the latest, but a dialog only if there is nothing else.
+/// Returns the window of a program that belongs in front: the newest, but a dialog only if there is no other window.
 pub(super) fn front_window(windows: impl Iterator<Item = SwayWindow>) -> Option<SwayWindow> {
     windows.max_by_key(|window| (!window.is_floating, window.id))
 }
@@ -71,11 +70,10 @@ mod tests {
           "floating_nodes": [{ "id": 9, "type": "floating_con", "pid": 70 }] }] }] }"#;
 
     #[test]
-    fn windows_are_what_has_a_process_wherever_it_is() {
+    fn every_node_with_a_process_is_a_window() {
         let mut found = parse_windows(TREE.as_bytes()).unwrap();
         found.sort_unstable_by_key(|window| window.id);
-        let window =
-            |id, pid, floats, is_fullscreen| SwayWindow { id, pid, is_floating: floats, is_fullscreen };
+        let window = |id, pid, is_floating, is_fullscreen| SwayWindow { id, pid, is_floating, is_fullscreen };
         assert_eq!(
             found,
             [window(5, 70, false, true), window(8, 71, false, false), window(9, 70, true, false)]
@@ -85,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_dialog_is_in_front_only_if_there_is_nothing_else() {
-        let window = |id, floats| SwayWindow { id, pid: 1, is_floating: floats, is_fullscreen: false };
+        let window = |id, is_floating| SwayWindow { id, pid: 1, is_floating, is_fullscreen: false };
         let check = |windows: &[SwayWindow]| front_window(windows.iter().copied()).map(|window| window.id);
         assert_eq!(check(&[]), None);
         assert_eq!(check(&[window(5, false), window(9, true)]), Some(5));

@@ -1,5 +1,5 @@
-//! A Sway that we start ourselves. It ends with us, unless a session runs: that one goes on without us, and so does what
-//! shows its windows (S9.1).
+//! A Sway that the daemon starts itself. It ends with the daemon, unless a session runs: the session goes on without the
+//! daemon, and so does the Sway that shows its windows (S9.1).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -23,62 +23,56 @@ use super::connection::SwayConnection;
 use super::sway_children::SwayChildren;
 use crate::environment;
 
-/// Variables of the daemon's that a compositor gets besides those that every program gets: where its screen and its
-/// seat are.
+/// The prefixes of the daemon's variables that a compositor gets in addition: they describe its screen and its seat.
 const VARIABLE_PREFIXES: &[&str] = &["WLR_", "XDG_", "LIBSEAT_"];
 
-/// How long it may take to end when it is asked to.
+/// The time that Sway gets to end on request.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Bytes of what it says that are kept: errors, for a day of them.
+/// The bytes of output that are kept: a day of errors.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
-/// How long one that was taken back may take to answer: it listens already, if it works.
+/// The time in which a reattached Sway must answer. If it works, it already listens.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// No record of ours comes near it.
+/// The largest record that is read. Real records are much smaller.
 const MAX_RECORD: u64 = 1 << 20;
 
-/// A Sway in a tree of its own.
 pub(super) struct OwnSway {
     supervisor: Supervisor,
     tree: Arc<Mutex<ProcessTree>>,
-    /// Of the tree, for those who only wait.
+    /// The readiness descriptor of the tree, which can be polled without the lock.
     readiness: OwnedFd,
     members: TreeMembership,
     sway_children: SwayChildren,
     details: SwayDetails,
-    /// Where it is written down.
+    /// The path of the record for a later daemon.
     record: PathBuf,
     since: Instant,
     on_drop: DropAction,
 }
 
-/// What is known of it besides its tree.
 struct SwayDetails {
-    /// By what it was started.
     argv: Vec<String>,
-    /// Where it listens.
     socket: PathBuf,
     origin: SwayOrigin,
 }
 
-/// How we came by it, and so how we know whether Sway itself still runs.
+/// The origin of a Sway, which determines how the daemon knows whether Sway itself still runs.
 enum SwayOrigin {
-    /// We started it, and are told.
+    /// This daemon started Sway, and is told when it exits.
     Started,
-    /// An earlier daemon did. Who answers at its socket is Sway.
+    /// An earlier daemon started Sway. The pidfd is that of the process that answers at the socket.
     Reattached(Option<OwnedFd>),
 }
 
-/// What becomes of it when we let go of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DropAction {
     End,
     Detach,
 }
 
-/// What is written down of it.
+/// The record by which a later daemon reattaches Sway.
 #[derive(Serialize, Deserialize)]
 struct SwayRecord {
     tree: TreeRecord,
@@ -87,26 +81,27 @@ struct SwayRecord {
 }
 
 impl OwnSway {
+    /// Starts a Sway.
+    ///
     /// # Errors
-    /// With what went wrong, and what helps.
-    pub(super) fn start(argv: &[String], means: &SwayContext) -> Result<Self, String> {
-        let options = &means.options;
-        let fault =
-            |error: &dyn std::error::Error| format!("`{}` can't be started ({error})", argv.join(" "));
+    /// Returns the problem and its cure as a sentence.
+    pub(super) fn start(argv: &[String], context: &SwayContext) -> Result<Self, String> {
+        let options = &context.options;
+        let failed = |error: &dyn std::error::Error| format!("could not start `{}`: {error}", argv.join(" "));
         let name = argv.first().map_or("", String::as_str);
         let program = find_program(OsStr::new(name), &options.search_path)
-            .ok_or_else(|| format!("there is no program `{name}`; install it, or give its whole path"))?;
-        // Inside a PID namespace it could not tell whose a window is.
-        let containment = match means.containment {
+            .ok_or_else(|| format!("program `{name}` not found; install it, or give its absolute path"))?;
+        // Inside a PID namespace, Sway would not know the process ids of its clients.
+        let containment = match context.containment {
             Containment::Cgroup => Containment::Cgroup,
             _ => Containment::Subreaper,
         };
-        let supervisor = Supervisor::with_containment(containment).map_err(|error| fault(&error))?;
+        let supervisor = Supervisor::with_containment(containment).map_err(|error| failed(&error))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let id = format!("compositor-{}-{now:x}", std::process::id());
         let socket = options.socket_folder.join(format!("shepherd-{id}.sock"));
-        let log = means.folder.compositor_log_path();
-        let mut order = ProcessSpec::new(program)
+        let log = context.folder.compositor_log_path();
+        let mut spec = ProcessSpec::new(program)
             .argv0(name)
             .args(argv.iter().skip(1))
             .stdout(OutputTarget::Record { path: log, limit: OUTPUT_LIMIT })
@@ -115,106 +110,97 @@ impl OwnSway {
         for (name, value) in
             base.into_iter().chain(options.environment.iter().filter(is_compositor_variable).cloned())
         {
-            order = order.env(name, value);
+            spec = spec.env(name, value);
         }
-        let id: TreeId = id.parse().map_err(|error| fault(&error))?;
-        let order = order.env("SWAYSOCK", &socket);
-        let record = means.folder.compositor_record_path();
-        let spawned = supervisor.spawn_recorded(id, order, |tree| {
+        let id: TreeId = id.parse().map_err(|error| failed(&error))?;
+        let spec = spec.env("SWAYSOCK", &socket);
+        let record = context.folder.compositor_record_path();
+        let spawned = supervisor.spawn_recorded(id, spec, |tree| {
             let (tree, argv, socket) = (tree.clone(), argv.to_vec(), socket.clone());
             write_record(&record, &SwayRecord { tree, argv, socket })
         });
-        let tree = spawned.map_err(|error| fault(&error))?;
+        let tree = spawned.map_err(|error| failed(&error))?;
         let argv = argv.to_vec();
-        Self::supervise(means, supervisor, tree, SwayDetails { argv, socket, origin: SwayOrigin::Started })
-            .map_err(|error| fault(&error))
+        Self::supervise(context, supervisor, tree, SwayDetails { argv, socket, origin: SwayOrigin::Started })
+            .map_err(|error| failed(&error))
     }
 
-    /// The one that an earlier daemon has left, if it still runs.
+    /// Reattaches the Sway that an earlier daemon has left, if it still runs.
     ///
     /// # Errors
-    /// When it may run, but can't be held.
-    pub(super) fn reattach(means: &SwayContext) -> Result<Option<Self>, String> {
-        let path = means.folder.compositor_record_path();
+    /// Fails if Sway may still run, but can't be reattached.
+    pub(super) fn reattach(context: &SwayContext) -> Result<Option<Self>, String> {
+        let path = context.folder.compositor_record_path();
         let Some(SwayRecord { tree: record, argv, socket }) = read_record(&path) else { return Ok(None) };
-        let fault = |error: &dyn std::error::Error| {
-            format!("the Sway of an earlier daemon may still run, but can't be taken back ({error})")
+        let failed = |error: &dyn std::error::Error| {
+            format!("could not reattach the Sway of an earlier daemon, which may still run: {error}")
         };
-        let supervisor = Supervisor::with_containment(record.containment).map_err(|error| fault(&error))?;
+        let supervisor = Supervisor::with_containment(record.containment).map_err(|error| failed(&error))?;
         match supervisor.reattach(&record) {
             Ok(tree) => {
-                let known = SwayDetails { argv, socket, origin: SwayOrigin::Reattached(None) };
-                Self::supervise(means, supervisor, tree, known).map(Some).map_err(|error| fault(&error))
+                let details = SwayDetails { argv, socket, origin: SwayOrigin::Reattached(None) };
+                Self::supervise(context, supervisor, tree, details).map(Some).map_err(|error| failed(&error))
             }
             Err(ReattachError::Gone(_)) => {
                 let _ = std::fs::remove_file(&socket);
                 let _ = std::fs::remove_file(&path);
                 Ok(None)
             }
-            Err(error) => Err(fault(&error)),
+            Err(error) => Err(failed(&error)),
         }
     }
 
-    /// One that can't be watched is ended.
+    /// Starts to watch a Sway. A Sway that can't be watched is killed.
     fn supervise(
-        means: &SwayContext,
+        context: &SwayContext,
         supervisor: Supervisor,
         mut tree: ProcessTree,
-        known: SwayDetails,
+        details: SwayDetails,
     ) -> io::Result<Self> {
         let readiness = tree.readiness_fd().try_clone_to_owned().inspect_err(|_| {
-            // What outlives that is looked for by the next daemon.
+            // If a process survives, the next daemon finds it by the record.
             let _ = supervisor.stop(&mut tree, StopLadder::force());
         })?;
-        let (members, guests) = (tree.membership(), means.sway_children.clone());
-        let (record, on_drop) = (means.folder.compositor_record_path(), DropAction::End);
+        let (members, sway_children) = (tree.membership(), context.sway_children.clone());
+        let (record, on_drop) = (context.folder.compositor_record_path(), DropAction::End);
         let tree = Arc::new(Mutex::new(tree));
-        guests.set_sway(&tree);
+        sway_children.set_sway(&tree);
         let since = Instant::now();
-        Ok(Self {
-            supervisor,
-            tree,
-            readiness,
-            members,
-            sway_children: guests,
-            details: known,
-            record,
-            since,
-            on_drop,
-        })
+        Ok(Self { supervisor, tree, readiness, members, sway_children, details, record, since, on_drop })
     }
 
-    /// By what it was started.
     pub(super) fn argv(&self) -> &[String] {
         &self.details.argv
     }
 
-    /// Connects, if it listens by now.
+    /// Connects to Sway, if it listens by now.
     pub(super) fn connect(&mut self) -> io::Result<SwayConnection> {
-        let link = SwayConnection::open(&self.details.socket)?;
-        // Others can make sockets there, too. Looked at after the number was pinned.
-        let peer = rustix::process::Pid::from_raw(link.peer_pid()).ok_or(io::ErrorKind::NotFound)?;
+        let connection = SwayConnection::open(&self.details.socket)?;
+        // Other users can create sockets in that folder. The pidfd is opened first, so that the process id can't be reused
+        // before the check.
+        let peer = rustix::process::Pid::from_raw(connection.peer_pid()).ok_or(io::ErrorKind::NotFound)?;
         let peer = rustix::process::pidfd_open(peer, PidfdFlags::empty())?;
-        if !self.members.contains(link.peer_pid()) {
-            return Err(io::Error::other("whoever listens at its socket is somebody else"));
+        if !self.members.contains(connection.peer_pid()) {
+            return Err(io::Error::other("another process listens at its socket"));
         }
         if let SwayOrigin::Reattached(sway) = &mut self.details.origin {
             *sway = Some(peer);
         }
         self.sway_children.set_ready();
-        Ok(link)
+        Ok(connection)
     }
 
     pub(super) fn age(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Readable when it may have ended.
+    /// Returns a descriptor that is readable when Sway may have ended.
     pub(super) fn readiness(&self) -> BorrowedFd<'_> {
         self.readiness.as_fd()
     }
 
-    /// One that can't be watched counts as ended, and is. What it started does not keep it alive.
+    /// Returns whether Sway has ended. A Sway that can't be watched counts as ended. The programs that it started don't
+    /// count.
     pub(super) fn has_ended(&self) -> bool {
         let mut tree = self.lock_tree();
         let tree_ended = !matches!(tree.poll_ended(), Ok(None));
@@ -225,29 +211,30 @@ impl OwnSway {
             }
     }
 
-    /// One that was taken back and does not answer is of no use any more.
+    /// Returns whether a reattached Sway has not answered in time, and so is of no use any more.
     pub(super) fn is_unresponsive(&self) -> bool {
         matches!(self.details.origin, SwayOrigin::Reattached(None)) && self.age() > READY_TIMEOUT
     }
 
-    /// It goes on without us, to be taken back.
+    /// Lets Sway go on without this daemon, so that the next one can reattach it.
     pub(super) fn detach(mut self) {
         self.on_drop = DropAction::Detach;
     }
 
-    /// Whoever panicked with it has left a tree that can be ended.
+    /// Locks the tree. After a panic in another thread the tree can still be stopped, so poisoning is ignored.
     fn lock_tree(&self) -> MutexGuard<'_, ProcessTree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Not synced: it names a tree of this boot, and whatever a disk loses, that tree is lost as well.
+/// Writes the record. The file is not synced: it names a tree of this boot, and a power failure that loses the file also
+/// ends the tree.
 fn write_record(path: &Path, record: &SwayRecord) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(record)?)
 }
 
-/// One that is half written is none: its Sway never ran.
+/// Reads the record. A half-written record belongs to a Sway that never ran.
 fn read_record(path: &Path) -> Option<SwayRecord> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(MAX_RECORD).read_to_end(&mut text).ok()?;
@@ -255,9 +242,9 @@ fn read_record(path: &Path) -> Option<SwayRecord> {
 }
 
 fn has_exited(pidfd: &OwnedFd) -> bool {
-    let mut waiting = [PollFd::new(pidfd, PollFlags::IN)];
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    rustix::event::poll(&mut waiting, Some(&now)).is_ok_and(|ready| ready > 0)
+    rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 fn is_compositor_variable((name, _): &&(OsString, OsString)) -> bool {
@@ -271,7 +258,7 @@ impl Drop for OwnSway {
         }
         let stopped = self.supervisor.stop(&mut self.lock_tree(), StopLadder::polite(GRACE));
         self.sway_children.clear_sway();
-        // What outlives its kill is looked for by the next daemon.
+        // If a process survives its kill, the next daemon finds it by the record.
         if stopped.is_ok() {
             let _ = std::fs::remove_file(&self.record);
         }

@@ -1,4 +1,4 @@
-//! How it is with the compositor, as all threads see it.
+//! The state of the compositor, shared by all threads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,32 +6,28 @@ use std::time::Duration;
 
 use super::connection::SwayConnection;
 
-/// How long a program waits for a compositor that is being started: several times as long as one takes to come up on a
-/// slow machine, and as long as anybody looks at an empty screen.
+/// The longest time that a program waits for a compositor that is starting: several times the time that a compositor
+/// needs on a slow machine, and about as long as people watch an empty screen.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How it is.
 pub(super) enum CompositorState {
-    /// The policy names none.
     NotConfigured,
-    /// It is being looked for or started.
+    /// The compositor is being searched or started.
     Starting,
-    /// There is none, because of this.
+    /// There is no compositor, for this reason.
     Unavailable(String),
-    /// There is one.
     Connected {
-        /// Where its clients connect to.
+        /// The Wayland socket that clients connect to.
         display: Option<PathBuf>,
     },
 }
 
 impl CompositorState {
-    pub(super) fn connected_to(link: &SwayConnection) -> Self {
-        Self::Connected { display: link.display().map(Into::into) }
+    pub(super) fn connected_to(connection: &SwayConnection) -> Self {
+        Self::Connected { display: connection.display().map(Into::into) }
     }
 }
 
-/// What is known of the compositor.
 #[derive(Clone)]
 pub(super) struct CompositorStatus(Arc<CompositorStatusInner>);
 
@@ -48,20 +44,20 @@ impl CompositorStatus {
         }))
     }
 
-    pub(super) fn set(&self, view: CompositorState) {
-        *self.lock_state() = view;
+    pub(super) fn set(&self, state: CompositorState) {
+        *self.lock_state() = state;
         self.0.changed.notify_all();
     }
 
-    /// Whether windows are noticed, and can be brought to the front and made to fill the screen.
     pub(super) fn is_connected(&self) -> bool {
         matches!(*self.lock_state(), CompositorState::Connected { .. })
     }
 
-    /// Where programs find the compositor. One that is coming is waited for: this is for threads that may.
+    /// Returns the display of the compositor. Waits for a compositor that is starting, so only threads that may wait call
+    /// it.
     pub(super) fn wait_for_display(&self) -> Option<PathBuf> {
-        let is_coming = |view: &mut CompositorState| matches!(view, CompositorState::Starting);
-        let waited = self.0.changed.wait_timeout_while(self.lock_state(), DISPLAY_TIMEOUT, is_coming);
+        let is_starting = |state: &mut CompositorState| matches!(state, CompositorState::Starting);
+        let waited = self.0.changed.wait_timeout_while(self.lock_state(), DISPLAY_TIMEOUT, is_starting);
         match &*waited.unwrap_or_else(PoisonError::into_inner).0 {
             CompositorState::Connected { display } => display.clone(),
             CompositorState::NotConfigured | CompositorState::Starting | CompositorState::Unavailable(_) => {
@@ -70,18 +66,18 @@ impl CompositorStatus {
         }
     }
 
-    /// What is missing, if something is.
+    /// Returns a sentence about missing window control, if it is missing.
     pub(super) fn limitation(&self) -> Option<String> {
-        let view = self.lock_state();
-        let reason = match &*view {
+        let state = self.lock_state();
+        let reason = match &*state {
             CompositorState::Starting | CompositorState::Connected { .. } => return None,
-            CompositorState::NotConfigured => "the policy names no `[compositor]`",
+            CompositorState::NotConfigured => "the policy has no `[compositor]`",
             CompositorState::Unavailable(reason) => reason.as_str(),
         };
-        Some(format!("Windows are neither noticed nor brought to the front: {reason}."))
+        Some(format!("Windows can't be detected or brought to the front: {reason}."))
     }
 
-    /// Each change of it is whole, so that one who panicked has not spoilt it.
+    /// Locks the state. Each change is a single assignment, so a panic can't leave it inconsistent.
     fn lock_state(&self) -> MutexGuard<'_, CompositorState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

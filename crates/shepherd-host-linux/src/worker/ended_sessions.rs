@@ -1,10 +1,11 @@
-//! Sessions that are over, so that an order that crosses their last event is not answered with another.
+//! Remembers sessions that have ended. A stop request can cross the last event of its session, and must not be answered
+//! with another event.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use shepherd_util::SessionId;
 
-/// Orders cross events within moments; a thousand sessions are days.
+/// Requests cross events within moments, and a thousand sessions take days.
 const MAX_REMEMBERED: usize = 1_024;
 
 #[derive(Debug, Default)]

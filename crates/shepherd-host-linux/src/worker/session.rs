@@ -1,4 +1,4 @@
-//! One session, as the worker sees it.
+//! The state of one session in the worker.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -9,54 +9,76 @@ use std::time::{Duration, Instant};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use shepherd_util::SessionId;
-use ward_process::{ProcessTree, SignalReach, StopSignal, Supervisor};
+use ward_process::{
+    LadderProgress, LadderStep, ProcessTree, SignalReach, StopLadder, StopSignal, Supervisor,
+};
 
 use super::WorkerMessage;
 use crate::mailbox::MailboxSender;
 use crate::reattach_job::ReattachJob;
-use crate::stop_ladder::{SessionStopLadder, StopStep};
 use crate::stop_method::{SlowStopRequest, StopMethod};
 
 pub(super) enum WorkerSession {
-    /// Another thread is at it.
-    Starting {
-        /// What is to be done as soon as it is there.
-        stop: Option<StopDeadline>,
-        /// Nobody is at it, because it is in doubt: when to try again.
-        retry: Option<(Instant, Box<ReattachJob>)>,
+    /// Another thread is starting or reattaching the program.
+    Starting(AfterStart),
+    /// The program may still run, but could not be reattached. Another attempt is made at `retry_at`.
+    ReattachLater {
+        retry_at: Instant,
+        job: Box<ReattachJob>,
+        after_start: AfterStart,
     },
     Running(Box<RunningSession>),
 }
 
+/// The worker's next action, as soon as the program is known to run.
+#[derive(Clone, Copy)]
+pub(super) enum AfterStart {
+    KeepRunning,
+    /// The stop was ordered while the program was being started or reattached.
+    Stop(StopDeadline),
+}
+
 impl WorkerSession {
-    /// When something has to be done about it, whatever happens.
+    /// Returns when the worker must look at the session even if nothing happens.
     pub(super) fn next_due(&self) -> Option<Instant> {
         match self {
-            Self::Starting { retry: again, .. } => again.as_ref().map(|(due, _)| *due),
+            Self::Starting(_) => None,
+            Self::ReattachLater { retry_at, .. } => Some(*retry_at),
             Self::Running(running) => running.due,
         }
     }
 
-    /// What is to be done as soon as it is there.
-    pub(super) fn pending_stop(&self) -> Option<StopDeadline> {
+    pub(super) fn after_start(&self) -> AfterStart {
         match self {
-            Self::Starting { stop, .. } => *stop,
-            Self::Running(_) => None,
+            Self::Starting(after_start) | Self::ReattachLater { after_start, .. } => *after_start,
+            Self::Running(_) => AfterStart::KeepRunning,
         }
     }
 
-    /// What is to be tried again by now.
+    /// Returns the reattachment that is due by `now`. The session then counts as starting.
     pub(super) fn take_due_reattach(&mut self, now: Instant) -> Option<Box<ReattachJob>> {
         match self {
-            Self::Starting { retry: again, .. } => {
-                again.take_if(|(due, _)| *due <= now).map(|(_, again)| again)
+            Self::ReattachLater { retry_at, job, after_start } if *retry_at <= now => {
+                let job = job.clone();
+                *self = Self::Starting(*after_start);
+                Some(job)
             }
-            Self::Running(_) => None,
+            Self::Starting(_) | Self::ReattachLater { .. } | Self::Running(_) => None,
         }
     }
 }
 
-/// When a stop was ordered, and how long it may take.
+impl AfterStart {
+    /// Adds an order to stop. If the session is already to be stopped, the stricter deadline counts.
+    pub(super) fn add_stop(&mut self, deadline: StopDeadline) {
+        *self = Self::Stop(match self {
+            Self::KeepRunning => deadline,
+            Self::Stop(earlier) => earlier.merge_stricter(deadline),
+        });
+    }
+}
+
+/// The time at which a stop was ordered, and the grace from then on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StopDeadline {
     pub(super) since: Instant,
@@ -68,40 +90,44 @@ impl StopDeadline {
         Self { since, grace: Duration::ZERO }
     }
 
-    /// Both at once.
+    /// Returns the deadline that satisfies both orders, counted from the first.
     pub(super) fn merge_stricter(self, other: Self) -> Self {
         let offset = other.since.saturating_duration_since(self.since);
         Self { since: self.since, grace: self.grace.min(offset.saturating_add(other.grace)) }
     }
 }
 
-/// A program that runs.
 pub(crate) struct RunningSession {
     pub(crate) tree: ProcessTree,
     pub(crate) sockets: Option<PathBuf>,
     stop_methods: Vec<StopMethod>,
-    /// As which user it runs.
+    /// The user id that the program runs as.
     user: u32,
     stopping: Option<StopProgress>,
-    /// Tells those who ask on threads of their own that it is over. Made for the first of them.
+    /// Tells threads that make slow stop requests that the session is over. Created for the first such thread.
     over_event: Option<Arc<OwnedFd>>,
     due: Option<Instant>,
     problem_reported: bool,
 }
 
 struct StopProgress {
-    order: StopDeadline,
-    ladder: SessionStopLadder,
-    /// When to look for those whom the signal has not reached.
-    next_check: Option<Instant>,
+    deadline: StopDeadline,
+    ladder: LadderProgress<StopMethod>,
+    /// When to signal the members that the stop signal has not reached.
+    signal_retry: Option<Instant>,
 }
 
 impl RunningSession {
-    pub(crate) fn new(tree: ProcessTree, asks: Vec<StopMethod>, user: u32, sockets: Option<PathBuf>) -> Self {
+    pub(crate) fn new(
+        tree: ProcessTree,
+        stop_methods: Vec<StopMethod>,
+        user: u32,
+        sockets: Option<PathBuf>,
+    ) -> Self {
         Self {
             tree,
             sockets,
-            stop_methods: asks,
+            stop_methods,
             user,
             stopping: None,
             over_event: None,
@@ -110,65 +136,73 @@ impl RunningSession {
         }
     }
 
-    pub(super) fn stop(&mut self, order: StopDeadline) {
+    /// Starts to stop the program, or makes a stop that is under way stricter.
+    pub(super) fn stop(&mut self, deadline: StopDeadline) {
         match &mut self.stopping {
             None => {
-                let descent = SessionStopLadder::new(self.stop_methods.len(), order.grace);
-                self.stopping = Some(StopProgress { order, ladder: descent, next_check: None });
+                let ladder = StopLadder::sharing_grace(self.stop_methods.iter().cloned(), deadline.grace);
+                let ladder = LadderProgress::new(ladder);
+                self.stopping = Some(StopProgress { deadline, ladder, signal_retry: None });
             }
             Some(stopping) => {
-                stopping.order = stopping.order.merge_stricter(order);
-                stopping.ladder.shorten_grace(stopping.order.grace);
+                stopping.deadline = stopping.deadline.merge_stricter(deadline);
+                stopping.ladder.shorten_grace(stopping.deadline.grace);
             }
         }
-        self.due = Some(order.since);
+        self.due = Some(deadline.since);
     }
 
-    pub(super) fn skip_request(&mut self, request: usize) {
+    /// Goes on to the next rung if the ladder still waits for this one, whose request could not be made.
+    pub(super) fn skip_rung(&mut self, rung: usize) {
         if let Some(stopping) = &mut self.stopping {
-            stopping.ladder.skip_request(request);
-            self.due = Some(stopping.order.since);
+            stopping.ladder.skip_rung(rung);
+            self.due = Some(stopping.deadline.since);
         }
     }
 
-    /// Something is to be done about it then, whatever happens.
     pub(super) fn check_at(&mut self, due: Instant) {
         self.due = Some(due);
     }
 
-    /// Whether nothing was said of it before.
+    /// Returns true the first time, so that a lasting problem is reported once.
     pub(super) fn mark_problem_reported(&mut self) -> bool {
         !std::mem::replace(&mut self.problem_reported, true)
     }
 
-    /// Takes the steps that are due. Whether something that outlives its kill is to be reported.
+    /// Takes the steps of the stop that are due. Returns whether processes that survived their kill are to be
+    /// reported.
     pub(super) fn advance_stop(
         &mut self,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &MailboxSender<WorkerMessage>,
+        mailbox: &MailboxSender<WorkerMessage>,
     ) -> bool {
         loop {
-            let Some(StopProgress { order, ladder: descent, next_check: look_again }) = &mut self.stopping
-            else {
+            let Some(StopProgress { deadline, ladder, signal_retry }) = &mut self.stopping else {
                 return false;
             };
-            let since = order.since;
-            match descent.next_step(since.elapsed()) {
-                StopStep::Request(request) => self.send_stop_request(request, session_id, supervisor, line),
-                StopStep::Kill => {
-                    *look_again = None;
+            let since = deadline.since;
+            match ladder.next_step(since.elapsed()) {
+                LadderStep::TryRung { action: StopMethod::Signal, .. } => {
+                    *signal_retry = next_signal_retry(self.tree.signal(StopSignal::Terminate));
+                }
+                LadderStep::TryRung { index, action } => {
+                    let method = action.clone();
+                    self.send_on_thread(method, index, session_id, supervisor, mailbox);
+                }
+                LadderStep::Kill => {
+                    *signal_retry = None;
                     self.tree.kill();
                 }
-                StopStep::WaitUntil(elapsed) => {
-                    if look_again.take_if(|due| *due <= Instant::now()).is_some() {
-                        *look_again = next_check(self.tree.signal_remaining());
+                LadderStep::WaitUntil(elapsed) => {
+                    if signal_retry.take_if(|due| *due <= Instant::now()).is_some() {
+                        *signal_retry = next_signal_retry(self.tree.signal_remaining());
                     }
-                    self.due = since.checked_add(elapsed).into_iter().chain(*look_again).min();
+                    self.due = since.checked_add(elapsed).into_iter().chain(*signal_retry).min();
                     return false;
                 }
-                StopStep::StillAlive if self.tree.end_if_only_zombies().is_some() => return false,
-                StopStep::StillAlive => {
+                LadderStep::ReportSurvivors if self.tree.end_if_only_zombies().is_some() => return false,
+                LadderStep::ReportSurvivors => {
                     self.due = Some(Instant::now());
                     return self.mark_problem_reported();
                 }
@@ -176,57 +210,34 @@ impl RunningSession {
         }
     }
 
-    fn send_stop_request(
-        &mut self,
-        request: usize,
-        session_id: &SessionId,
-        supervisor: &Arc<Supervisor>,
-        line: &MailboxSender<WorkerMessage>,
-    ) {
-        match self.stop_methods.get(request) {
-            Some(StopMethod::Signal) => {
-                let reach = self.tree.signal(StopSignal::Terminate);
-                if let Some(stopping) = &mut self.stopping {
-                    stopping.next_check = next_check(reach);
-                }
-            }
-            Some(ask) => {
-                let ask = ask.clone();
-                self.send_on_thread(ask, request, session_id, supervisor, line);
-            }
-            None => self.skip_request(request),
-        }
-    }
-
-    /// On a thread of its own, because it may take its time.
+    /// Makes a stop request on its own thread, because the program may be slow to answer.
     fn send_on_thread(
         &mut self,
-        ask: StopMethod,
-        request: usize,
+        method: StopMethod,
+        rung: usize,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &MailboxSender<WorkerMessage>,
+        mailbox: &MailboxSender<WorkerMessage>,
     ) {
-        let not_asked = WorkerMessage::StopRequestFailed(session_id.clone(), request);
-        let Ok(over) = self.over_event() else { return line.send(not_asked) };
-        let slow = SlowStopRequest {
+        let failed = || WorkerMessage::StopRequestFailed(session_id.clone(), rung);
+        let Ok(session_over) = self.over_event() else { return mailbox.send(failed()) };
+        let request = SlowStopRequest {
             supervisor: Arc::clone(supervisor),
             session_id: session_id.clone(),
             identity: self.tree.identity().cloned(),
             user: self.user,
-            method: ask,
-            session_over: over,
-            timeout: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
+            method,
+            session_over,
+            timeout: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.deadline.grace),
         };
-        let (line_of_thread, failed) =
-            (line.clone(), WorkerMessage::StopRequestFailed(session_id.clone(), request));
-        let started = Builder::new().name("host-ask".into()).spawn(move || {
-            if slow.send().is_err() {
-                line_of_thread.send(failed);
+        let (thread_mailbox, request_failed) = (mailbox.clone(), failed());
+        let started = Builder::new().name("host-stop".into()).spawn(move || {
+            if request.send().is_err() {
+                thread_mailbox.send(request_failed);
             }
         });
         if started.is_err() {
-            line.send(not_asked);
+            mailbox.send(failed());
         }
     }
 
@@ -239,7 +250,7 @@ impl RunningSession {
         Ok(over)
     }
 
-    /// Nobody needs to ask any more.
+    /// Ends the stop requests that other threads are still making.
     pub(super) fn cancel_stop_requests(&self) {
         if let Some(over) = &self.over_event {
             let _ = rustix::io::write(over, &1_u64.to_ne_bytes());
@@ -247,9 +258,9 @@ impl RunningSession {
     }
 }
 
-fn next_check(reach: SignalReach) -> Option<Instant> {
+fn next_signal_retry(reach: SignalReach) -> Option<Instant> {
     match reach {
         SignalReach::AllMembers => None,
-        SignalReach::Incomplete { retry_after: look_again } => Instant::now().checked_add(look_again),
+        SignalReach::Incomplete { retry_after } => Instant::now().checked_add(retry_after),
     }
 }

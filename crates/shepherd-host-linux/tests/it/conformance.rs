@@ -1,4 +1,4 @@
-//! The suite that every host is held to (S5.4), in every containment that this machine gives.
+//! The Linux host passes the conformance suite (S5.4) in every containment that this machine supports.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,15 +25,15 @@ impl ConformanceHarness for LinuxHarness {
         LinuxHost::new(options).unwrap()
     }
 
-    fn entry_for(&mut self, part: TestProgram) -> PolicyEntry {
-        match part {
+    fn entry_for(&mut self, program: TestProgram) -> PolicyEntry {
+        match program {
             TestProgram::EndsOnRequest => entry(process(&["sleep", "600"])),
             TestProgram::IgnoresRequests => script("ignore term; sleep 600000"),
             TestProgram::Exits { after, code } => {
                 script(&format!("sleep {}; exit {code}", after.as_millis()))
             }
             TestProgram::KillsItself => entry(process(&["sh", "-c", "kill -9 $$"])),
-            // What a process group can't hold it can't see, so that its wrapper stays.
+            // A process group can't see a daemon that left it, so the first process stays here.
             TestProgram::ForksAndExits if self.containment == Containment::ProcessGroup => {
                 script("fork 1 [ sleep 600000 ]; sleep 600000")
             }
@@ -46,7 +46,7 @@ impl ConformanceHarness for LinuxHarness {
         new_session()
     }
 
-    /// A thousand are made elsewhere.
+    /// A test in `many_sessions` makes a thousand rounds.
     fn stop_start_rounds(&self) -> usize {
         25
     }
@@ -58,13 +58,13 @@ impl ConformanceHarness for LinuxHarness {
 
 #[test]
 fn the_linux_host_conforms_in_every_containment() {
-    // Mostly waiting, so all at once.
+    // The cases mostly wait, so all containments run at the same time.
     std::thread::scope(|scope| {
         for containment in containments() {
             scope.spawn(move || {
                 let folder = tempfile::tempdir().unwrap();
-                let mut stage = LinuxHarness { state: folder.path().to_owned(), containment };
-                assert_eq!(run(&mut stage), [], "{containment}");
+                let mut harness = LinuxHarness { state: folder.path().to_owned(), containment };
+                assert_eq!(run(&mut harness), [], "{containment}");
             });
         }
     });

@@ -1,18 +1,16 @@
-//! The smallest operating system that knows what a power button is. The tests of the daemon use it too.
+//! A minimal operating system that handles the power button. The tests of the daemon use it too.
 
 use std::path::Path;
 
-/// What a guest does about its power button.
+/// The reaction of a guest to its power button.
 #[derive(Clone, Copy)]
 pub(crate) enum PowerButton {
-    /// Switches itself off.
     Obeyed,
-    /// Goes on.
     Ignored,
 }
 
-/// A disk whose first sector is the whole operating system: it says `GUEST-UP` on the serial line, and then waits for
-/// the power button, if it cares for it; then it says `GUEST-DOWN` and switches itself off.
+/// Writes a disk whose first sector is the whole operating system. It prints `GUEST-UP` on the serial line and waits. If
+/// the button is obeyed, it prints `GUEST-DOWN` when the button is pressed, and switches itself off.
 pub(crate) fn write_disk(path: &Path, button: PowerButton) {
     let start = [
         0x31, 0xc0, // xor ax, ax
@@ -25,12 +23,12 @@ pub(crate) fn write_disk(path: &Path, button: PowerButton) {
     ];
     let rest = match button {
         PowerButton::Obeyed => &[
-            0xba, 0x02, 0x06, // mov dx, 0x602: which events matter
+            0xba, 0x02, 0x06, // mov dx, 0x602: the event mask
             0xb8, 0x00, 0x01, // mov ax, 0x100: the power button
             0xef, // out dx, ax
             0xfb, // wait: sti
             0xf4, // hlt: until the next tick
-            0xba, 0x00, 0x06, // mov dx, 0x600: which events there were
+            0xba, 0x00, 0x06, // mov dx, 0x600: the event status
             0xed, // in ax, dx
             0xf6, 0xc4, 0x01, // test ah, 1
             0x74, 0xf5, // jz wait

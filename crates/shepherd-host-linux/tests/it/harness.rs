@@ -1,4 +1,4 @@
-//! What the tests share: hosts, entries, doubles, and an independent look at what is left.
+//! Shared set-up of the tests: hosts, entries, test doubles, and a search for survivors that doesn't use the host's code.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ use shepherd_util::{ProfileId, SessionId};
 use tempfile::TempDir;
 use ward_process::Containment;
 
-/// Long enough for the slowest machine; nothing waits that long unless it has failed.
+/// The longest wait of a test: long enough for the slowest machine, and reached only by a failing test.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// For what will not go anyway.
+/// The grace for programs that ignore the request to end.
 pub(crate) const SHORT_GRACE: Duration = Duration::from_millis(300);
 
 fn test_double(name: &str, built: &str) -> PathBuf {
-    // An archive of test binaries is run in another place than it was built in.
+    // An archive of test binaries runs in another place than it was built in.
     std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The containments that must be there for whoever runs the tests.
+/// Returns the available containments. Fails if one is missing that the user of the tests must have.
 pub(crate) fn containments() -> Vec<Containment> {
     let probe = ward_process::probe();
     let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
@@ -53,7 +53,7 @@ pub(crate) fn containments() -> Vec<Containment> {
     probe.available().collect()
 }
 
-/// Those that hold what tries to get away.
+/// Returns the containments that hold a program that tries to escape.
 pub(crate) fn holding_containments() -> Vec<Containment> {
     containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
 }
@@ -70,7 +70,7 @@ pub(crate) fn process(argv: &[&str]) -> EntryKind {
     EntryKind::Process { argv, env: BTreeMap::new(), cwd: None }
 }
 
-/// An entry that follows a script of the double.
+/// Returns an entry whose test double follows a script.
 pub(crate) fn script(script: &str) -> PolicyEntry {
     entry(process(&[fake_entry().to_str().unwrap(), script]))
 }
@@ -94,9 +94,9 @@ pub(crate) fn entry(kind: EntryKind) -> PolicyEntry {
     }
 }
 
-/// A host with a state folder of its own, and what it says.
+/// A host with its own state folder, and its events.
 pub(crate) struct TestHost {
-    /// Dropped first: it writes into the folder.
+    /// Declared first, so that it is dropped before the folder that it writes to.
     pub(crate) host: LinuxHost,
     pub(crate) events: HostEvents,
     pub(crate) folder: TempDir,
@@ -126,12 +126,13 @@ impl TestHost {
 
     pub(crate) fn spawn(&mut self, entry: PolicyEntry) -> SessionId {
         let session_id = new_session();
-        let order = HostSpawnRequest { session_id: session_id.clone(), entry, profile: ProfileId::default() };
-        self.host.spawn(order);
+        let request =
+            HostSpawnRequest { session_id: session_id.clone(), entry, profile: ProfileId::default() };
+        self.host.spawn(request);
         session_id
     }
 
-    /// Starts it, and waits until it runs.
+    /// Starts a program, and waits until it runs.
     pub(crate) fn start(&mut self, entry: PolicyEntry) -> StartedProgram {
         let session_id = self.spawn(entry);
         match self.next_event() {
@@ -143,7 +144,7 @@ impl TestHost {
         }
     }
 
-    /// Why it can't be started.
+    /// Starts a program that can't be started, and returns the message.
     pub(crate) fn spawn_failure(&mut self, entry: PolicyEntry) -> String {
         let session_id = self.spawn(entry);
         match self.next_event() {
@@ -156,12 +157,12 @@ impl TestHost {
         }
     }
 
-    pub(crate) fn order_stop(&mut self, session: &StartedProgram, grace: Duration) {
+    pub(crate) fn request_stop(&mut self, session: &StartedProgram, grace: Duration) {
         self.host.stop(HostStopRequest { session_id: session.session_id.clone(), grace });
     }
 
     pub(crate) fn stop(&mut self, session: &StartedProgram, grace: Duration) -> ExitStatus {
-        self.order_stop(session, grace);
+        self.request_stop(session, grace);
         self.wait_for_exit(session)
     }
 
@@ -184,19 +185,18 @@ impl TestHost {
         found.unwrap()
     }
 
-    /// After the end of everything: until logs are complete and what was written down is removed.
+    /// Waits until the logs of ended sessions are complete and their handles are removed.
     pub(crate) fn wait_for_cleanup(&self) {
-        wait_until("last words", || self.host.recorded_sessions().is_empty());
+        wait_until("cleanup", || self.host.recorded_sessions().is_empty());
     }
 
-    /// Nothing is said for so long.
+    /// Checks that no event comes for this long.
     pub(crate) fn assert_no_event(&mut self, length: Duration) {
         std::thread::sleep(length);
         assert_eq!(self.events.try_recv().ok(), None);
     }
 }
 
-/// A program that was started.
 pub(crate) struct StartedProgram {
     pub(crate) session_id: SessionId,
     pub(crate) output: PathBuf,
@@ -213,22 +213,23 @@ impl StartedProgram {
     }
 }
 
-/// Scripts whose processes are recognisable by an endless sleep that no other run has.
+/// A script whose processes are recognised by the length of an endless sleep, which is different in every run.
 pub(crate) struct MarkedScript {
-    text: String,
+    /// The length of the sleep, in milliseconds.
+    sleep: String,
     program: PathBuf,
-    /// Where a copy of the program lies that every user can execute.
+    /// The folder of a copy of the program that every user can execute.
     folder: Option<TempDir>,
 }
 
 impl MarkedScript {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let text = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Self { text, program: fake_entry(), folder: None }
+        let sleep = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self { sleep, program: fake_entry(), folder: None }
     }
 
-    /// With a double that other users can execute, too, wherever it was built.
+    /// Uses a copy of the test double that other users can execute, wherever the original was built.
     pub(crate) fn for_all_users() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
@@ -236,27 +237,27 @@ impl MarkedScript {
         let program = folder.path().join("fake-entry");
         std::fs::copy(fake_entry(), &program).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut token = Self::new();
-        (token.program, token.folder) = (program, Some(folder));
-        token
+        let mut marked = Self::new();
+        (marked.program, marked.folder) = (program, Some(folder));
+        marked
     }
 
-    /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
+    /// Returns an entry for a script. `FOREVER` in it is the sleep of this run; a process that begins it has arrived.
     pub(crate) fn entry(&self, text: &str) -> PolicyEntry {
         entry(process(&[self.program.to_str().unwrap(), &self.script(text)]))
     }
 
-    /// As root, the entry runs as somebody else.
+    /// Returns an entry that runs as another user if the test runs as root.
     pub(crate) fn entry_of_another_user(&self, text: &str) -> PolicyEntry {
         let user = is_root().then(|| "nobody".to_owned());
         PolicyEntry { run: RunPolicy { user, ..RunPolicy::default() }, ..self.entry(text) }
     }
 
     pub(crate) fn script(&self, text: &str) -> String {
-        text.replace("FOREVER", &format!("arrive; sleep {}", self.text))
+        text.replace("FOREVER", &format!("arrive; sleep {}", self.sleep))
     }
 
-    /// Living processes of this run, found by their command line and nothing of ours.
+    /// Returns the living processes of this run. They are found by their command line, not by the host's own code.
     pub(crate) fn survivors(&self) -> Vec<i32> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -270,7 +271,7 @@ impl MarkedScript {
         let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
         let is_double =
             command.starts_with(self.program.to_str().unwrap()) || command.starts_with("/proc/self/exe");
-        is_double && command.contains(&self.text) && !matches!(state, None | Some('Z' | 'X'))
+        is_double && command.contains(&self.sleep) && !matches!(state, None | Some('Z' | 'X'))
     }
 
     pub(crate) fn wait_for_arrivals(&self, count: usize) {
@@ -280,7 +281,7 @@ impl MarkedScript {
     }
 
     pub(crate) fn assert_none_left(&self) {
-        // The end is reported when nobody is left, so not even a moment is granted here.
+        // The host reports the end when no process is left, so this doesn't wait.
         assert_eq!(self.survivors(), Vec::<i32>::new());
     }
 }
@@ -297,14 +298,30 @@ impl Drop for MarkedScript {
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TEST_TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "still no {what} after {TEST_TIMEOUT:?}");
+        assert!(Instant::now() < deadline, "still waiting for {what} after {TEST_TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// A program that writes its arguments down, one a line, and then does what the rest of it says.
+/// Writes an executable shell script.
 pub(crate) fn write_script(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Returns the context switches of each thread of the host. They don't change while all threads sleep.
+pub(crate) fn context_switches() -> Vec<(String, Vec<String>)> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let mut found: Vec<_> = tasks
+        .filter_map(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            let status = std::fs::read_to_string(task.path().join("status")).ok()?;
+            let counts =
+                status.lines().filter(|line| line.contains("ctxt_switches")).map(str::to_owned).collect();
+            name.starts_with("host-").then_some((name, counts))
+        })
+        .collect();
+    found.sort();
+    found
 }

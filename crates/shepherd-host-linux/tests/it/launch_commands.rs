@@ -1,4 +1,4 @@
-//! What becomes of entries of each kind: command lines, as programs get them that stand in for the real ones (S6.6).
+//! The command lines of each kind of entry, as stand-ins for the real programs get them (S6.6).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::harness::{
     SHORT_GRACE, TEST_TIMEOUT, TestHost, containments, entry, fake_entry, wait_until, write_script,
 };
 
-/// Says what it was given, and leaves.
+/// A stand-in that prints its arguments.
 const ECHO: &str = "for word in \"$@\"; do echo \"[$word]\"; done";
 
-/// A host that finds only what the test puts into its folder, and what a shell needs.
+/// Returns a host that finds the given scripts first, and otherwise only system programs.
 fn host_with_programs(programs: &[(&str, &str)]) -> (TestHost, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in programs {
         write_script(&folder.path().join(name), text);
     }
-    let ground = TestHost::with_options(|options| {
+    let test_host = TestHost::with_options(|options| {
         options.containment = Some(containments()[0]);
         options.search_path = format!("{}:/usr/bin:/bin", folder.path().display()).into();
     });
-    (ground, folder)
+    (test_host, folder)
 }
 
 fn custom(type_name: &str, payload: Value) -> EntryKind {
@@ -38,20 +38,20 @@ fn vm(driver: &str, args: &Value) -> EntryKind {
     EntryKind::Vm { driver: driver.to_owned(), args }
 }
 
-/// The words that the stand-in was given.
-fn words(ground: &mut TestHost, kind: EntryKind) -> Vec<String> {
-    let session = ground.start(entry(kind));
-    ground.wait_for_exit(&session);
-    ground.wait_for_cleanup();
+/// Returns the arguments that the stand-in was given.
+fn words(test_host: &mut TestHost, kind: EntryKind) -> Vec<String> {
+    let session = test_host.start(entry(kind));
+    test_host.wait_for_exit(&session);
+    test_host.wait_for_cleanup();
     session.output().lines().map(|line| line.trim_matches(['[', ']']).to_owned()).collect()
 }
 
 #[test]
 fn flatpak_snap_and_steam_get_their_apps() {
     let programs = [("flatpak", ECHO), ("snap", ECHO), ("steam", ECHO)];
-    let (mut ground, _folder) = host_with_programs(&programs);
+    let (mut test_host, _folder) = host_with_programs(&programs);
     let mut check =
-        |kind, payload, wanted: &[&str]| assert_eq!(words(&mut ground, custom(kind, payload)), wanted);
+        |kind, payload, wanted: &[&str]| assert_eq!(words(&mut test_host, custom(kind, payload)), wanted);
     check("flatpak", json!({"app": "org.x.Y", "args": ["--a", "b c"]}), &["run", "org.x.Y", "--a", "b c"]);
     check("flatpak", json!("org.x.Y"), &["run", "org.x.Y"]);
     check("snap", json!({"app": "gimp.help"}), &["run", "gimp.help"]);
@@ -59,35 +59,42 @@ fn flatpak_snap_and_steam_get_their_apps() {
 }
 
 #[test]
-fn what_is_no_app_is_refused() {
-    let (mut ground, _folder) = host_with_programs(&[("flatpak", ECHO), ("snap", ECHO), ("steam", ECHO)]);
+fn invalid_apps_are_refused() {
+    let (mut test_host, _folder) = host_with_programs(&[("flatpak", ECHO), ("snap", ECHO), ("steam", ECHO)]);
     let mut check = |kind, payload, wanted: &str| {
-        assert_eq!(ground.spawn_failure(entry(custom(kind, payload))), format!("entry `game`: {wanted}"));
+        assert_eq!(test_host.spawn_failure(entry(custom(kind, payload))), format!("entry `game`: {wanted}"));
     };
     check("flatpak", json!({}), "type `flatpak` needs `app`; add `app`");
-    check("flatpak", json!({"app": "--command=sh"}), "`--command=sh` is no name of an app; correct it");
-    check("snap", json!({"app": "x", "arg": "y"}), "type `snap` knows no `arg`; it knows `app` and `args`");
-    check("snap", json!([1]), "type `snap` does not understand [1]; give the name of the app");
-    check("steam", json!({"app": "Portal"}), "`Portal` is no app of Steam's; give its number");
+    check("flatpak", json!({"app": "--command=sh"}), "`--command=sh` is not an app name; correct it");
+    check(
+        "snap",
+        json!({"app": "x", "arg": "y"}),
+        "unknown key `arg` for type `snap`; valid keys are `app` and `args`",
+    );
+    check("snap", json!([1]), "invalid payload [1] for type `snap`; give the name of the app");
+    check(
+        "steam",
+        json!({"app": "Portal"}),
+        "`Portal` is not a Steam app number; give the number of the app",
+    );
     check(
         "trains",
         json!({}),
-        "nothing here runs entries of type `trains`; it is `flatpak`, `snap` or `steam`, or the policy's `[drivers]` \
-         names a program for it",
+        "no driver for entries of type `trains`; use `flatpak`, `snap` or `steam`, or name a program under `[drivers]`",
     );
 }
 
 #[test]
 fn a_driver_of_the_policy_gets_the_payload_on_its_standard_input() {
-    let (mut ground, _folder) = host_with_programs(&[]);
+    let (mut test_host, _folder) = host_with_programs(&[]);
     let argv = ["sh", "-c", "echo \"[$1]\"; cat; echo ]", "driver", "alps"].map(str::to_owned).into();
     let drivers = BTreeMap::from([("trains".to_owned(), CustomDriver { argv })]);
-    ground.apply_rules(PolicyRules { drivers, ..PolicyRules::default() });
-    // More than any pipe holds.
+    test_host.apply_rules(PolicyRules { drivers, ..PolicyRules::default() });
+    // The payload is larger than a pipe buffer.
     let payload = json!({"layout": "x".repeat(300_000), "speed": 3});
-    let session = ground.start(entry(custom("trains", payload.clone())));
-    ground.wait_for_exit(&session);
-    ground.wait_for_cleanup();
+    let session = test_host.start(entry(custom("trains", payload.clone())));
+    test_host.wait_for_exit(&session);
+    test_host.wait_for_cleanup();
     assert_eq!(session.output(), format!("[alps]\n{payload}]\n"));
 }
 
@@ -97,53 +104,53 @@ fn flatpak_is_told_to_kill_what_ignores_the_signal() {
         "if [ $1 = kill ]; then echo \"$@\" > ${{0%/*}}/killed; else exec {} 'ignore term; arrive; sleep 600000'; fi",
         fake_entry().display()
     );
-    let (mut ground, folder) = host_with_programs(&[("flatpak", &stubborn)]);
-    let session = ground.start(entry(custom("flatpak", json!({"app": "org.x.Y"}))));
-    // So that it has come to where it ignores the signal.
+    let (mut test_host, folder) = host_with_programs(&[("flatpak", &stubborn)]);
+    let session = test_host.start(entry(custom("flatpak", json!({"app": "org.x.Y"}))));
+    // Gives the program the time to ignore the signal.
     std::thread::sleep(SHORT_GRACE);
-    let status = ground.stop(&session, Duration::from_secs(2));
+    let status = test_host.stop(&session, Duration::from_secs(2));
     assert_eq!(status, ExitStatus { code: None, signal: Some(9) });
     wait_until("kill by Flatpak", || folder.path().join("killed").exists());
     assert_eq!(std::fs::read_to_string(folder.path().join("killed")).unwrap(), "kill org.x.Y\n");
 }
 
-/// A command that hangs would end the next session of its app.
 #[test]
 fn steam_is_not_started_while_a_client_outside_would_take_over() {
-    let (mut ground, folder) = host_with_programs(&[("steam", ECHO)]);
-    // A name that stays what it is: a script would become its interpreter.
+    let (mut test_host, folder) = host_with_programs(&[("steam", ECHO)]);
+    // The client is a binary, because the process name of a script is that of its interpreter.
     let client = folder.path().join("client/steam");
     std::fs::create_dir(client.parent().unwrap()).unwrap();
     std::fs::copy("/bin/sleep", &client).unwrap();
     let mut outside = std::process::Command::new(&client).arg("600").spawn().unwrap();
-    wait_until("its name", || {
+    wait_until("the process name", || {
         let name = std::fs::read_to_string(format!("/proc/{}/comm", outside.id()));
         name.is_ok_and(|name| name == "steam\n")
     });
     assert_eq!(
-        ground.spawn_failure(entry(custom("steam", json!({"app": 620})))),
-        "entry `game`: `steam` runs already, outside of any session, and would take it over; end that one first, and \
-         let nothing else start it"
+        test_host.spawn_failure(entry(custom("steam", json!({"app": 620})))),
+        "entry `game`: `steam` is already running outside of any session and would take over the launch; quit it \
+         first, and let nothing else start it"
     );
     outside.kill().unwrap();
     outside.wait().unwrap();
-    let session = ground.start(entry(custom("steam", json!({"app": 620}))));
-    assert!(session.shortcomings.iter().any(|sentence| sentence.contains("client that runs already")));
-    ground.wait_for_exit(&session);
+    let session = test_host.start(entry(custom("steam", json!({"app": 620}))));
+    assert!(session.shortcomings.iter().any(|sentence| sentence.contains("client that is already running")));
+    test_host.wait_for_exit(&session);
 }
 
+/// A stop command that hangs could otherwise end the next session of its app.
 #[test]
 fn a_stop_command_ends_with_its_session() {
-    let hangs = "if [ $1 = -shutdown ]; then touch ${0%/*}/asked; exec sleep 612; fi; exec sleep 600";
-    let (mut ground, folder) = host_with_programs(&[("steam", hangs)]);
-    let session = ground.start(entry(custom("steam", json!({"app": 620}))));
-    ground.order_stop(&session, 10 * TEST_TIMEOUT);
-    wait_until("request", || folder.path().join("asked").exists());
-    assert_eq!(ground.stop(&session, Duration::ZERO), ExitStatus { code: None, signal: Some(9) });
+    let hangs = "if [ $1 = -shutdown ]; then touch ${0%/*}/requested; exec sleep 612; fi; exec sleep 600";
+    let (mut test_host, folder) = host_with_programs(&[("steam", hangs)]);
+    let session = test_host.start(entry(custom("steam", json!({"app": 620}))));
+    test_host.request_stop(&session, 10 * TEST_TIMEOUT);
+    wait_until("request", || folder.path().join("requested").exists());
+    assert_eq!(test_host.stop(&session, Duration::ZERO), ExitStatus { code: None, signal: Some(9) });
     let is_hanging = |pid: &str| {
         std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
-            let mark = format!("WARD_TREE=stop-{}", session.session_id);
-            environment.starts_with(mark.as_bytes())
+            let marker = format!("WARD_TREE=stop-{}", session.session_id);
+            environment.starts_with(marker.as_bytes())
         })
     };
     let processes = || std::fs::read_dir("/proc").unwrap().flatten();
@@ -155,14 +162,14 @@ fn a_stop_command_ends_with_its_session() {
 #[test]
 fn steam_and_machines_of_other_drivers_are_ended_by_their_own_command_first() {
     let ends = "if [ $1 = -shutdown ]; then touch ${0%/*}/stop; else while [ ! -e ${0%/*}/stop ]; do sleep 0.02; done; exit 5; fi";
-    let (mut ground, folder) = host_with_programs(&[("steam", ends), ("box", ends)]);
+    let (mut test_host, folder) = host_with_programs(&[("steam", ends), ("box", ends)]);
     let argv = [folder.path().join("box").to_str().unwrap().to_owned(), "run".to_owned()];
     let stop = [folder.path().join("box").to_str().unwrap().to_owned(), "-shutdown".to_owned()];
     let kinds = [custom("steam", json!({"app": "620"})), vm("command", &json!({"argv": argv, "stop": stop}))];
     for kind in kinds {
-        let session = ground.start(entry(kind));
-        // Nothing else would come before half of it is over, and a signal gives no code.
-        let status = ground.stop(&session, 10 * TEST_TIMEOUT);
+        let session = test_host.start(entry(kind));
+        // The signal would come after half of the grace, and would give no exit code.
+        let status = test_host.stop(&session, 10 * TEST_TIMEOUT);
         assert_eq!(status, ExitStatus { code: Some(5), signal: None });
         std::fs::remove_file(folder.path().join("stop")).unwrap();
     }
@@ -170,8 +177,8 @@ fn steam_and_machines_of_other_drivers_are_ended_by_their_own_command_first() {
 
 #[test]
 fn a_machine_is_built_from_its_settings() {
-    let (mut ground, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO), ("my-qemu", ECHO)]);
-    let least = words(&mut ground, vm("qemu", &json!({"disk": "/srv/a,b.qcow2"})));
+    let (mut test_host, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO), ("my-qemu", ECHO)]);
+    let least = words(&mut test_host, vm("qemu", &json!({"disk": "/srv/a,b.qcow2"})));
     let socket = least[3].clone();
     assert!(socket.starts_with("unix:/tmp/shepherd-session-") && socket.ends_with("/qmp,server=on,wait=off"));
     let disk = "file=/srv/a,,b.qcow2,format=qcow2,if=virtio";
@@ -184,7 +191,7 @@ fn a_machine_is_built_from_its_settings() {
         "kernel": "/k", "initrd": "/i", "append": "quiet x=y", "machine": "pc", "accel": "tcg", "display": "none",
         "network": "user", "serial": "log", "program": "my-qemu", "extra": ["-no-reboot"],
     });
-    let all = words(&mut ground, vm("qemu", &all));
+    let all = words(&mut test_host, vm("qemu", &all));
     let mut wanted = vec!["-m", "512", "-smp", "2", "-machine", "pc", "-accel", "tcg"];
     wanted.extend(["-drive", "file=/srv/a.img,format=raw,if=virtio"]);
     wanted.extend(["-drive", "file=/srv/b.qcow2,format=qcow2,if=virtio"]);
@@ -195,43 +202,51 @@ fn a_machine_is_built_from_its_settings() {
 }
 
 #[test]
-fn settings_that_nobody_knows_are_refused_by_name() {
-    let (mut ground, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO)]);
+fn unknown_and_invalid_settings_are_refused_by_name() {
+    let (mut test_host, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO)]);
     let mut check = |driver, args, wanted: &str| {
-        let failure = ground.spawn_failure(entry(vm(driver, &args)));
+        let failure = test_host.spawn_failure(entry(vm(driver, &args)));
         assert!(failure.contains(wanted), "{failure}");
     };
-    check("qemu", json!({"memmory": 512}), "driver `qemu` knows no `memmory`; it knows `memory`, `cpus`,");
-    check("qemu", json!({"cpus": "two"}), "does not understand `cpus = \"two\"`; `cpus` is a number");
-    check("qemu", json!({"network": "bridge"}), "`network` is `none` or `user`");
-    check("qemu", json!({"serial": "pty"}), "`serial` is `none` or `log`");
+    check(
+        "qemu",
+        json!({"memmory": 512}),
+        "unknown key `memmory` for driver `qemu`; valid keys are `memory`, `cpus`,",
+    );
+    check(
+        "qemu",
+        json!({"cpus": "two"}),
+        "invalid value `cpus = \"two\"` for driver `qemu`; `cpus` must be a number",
+    );
+    check("qemu", json!({"network": "bridge"}), "`network` must be `none` or `user`");
+    check("qemu", json!({"serial": "pty"}), "`serial` must be `none` or `log`");
     check("command", json!({}), "driver `command` needs `argv`; add `argv`");
-    check("command", json!({"argv": ["true"], "stop": ["no-such"]}), "there is no program `no-such`");
-    check("bochs", json!({}), "there is no driver `bochs` for virtual machines; it is `qemu` or `command`");
+    check("command", json!({"argv": ["true"], "stop": ["no-such"]}), "program `no-such` not found");
+    check("bochs", json!({}), "no such driver `bochs` for virtual machines; use `qemu` or `command`");
 }
 
 /// The policy language and the host agree on every key.
 #[test]
 fn every_setting_that_a_policy_can_have_is_known_here() {
-    let (mut ground, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO)]);
+    let (mut test_host, _folder) = host_with_programs(&[("qemu-system-x86_64", ECHO)]);
     for driver in ["qemu", "command", "flatpak", "snap", "steam"] {
         for key in shepherd_config::setting_keys(driver).unwrap() {
-            // No setting is a list of truths, so that each one known is complained about by its name.
+            // No setting is a list of booleans, so every known setting is refused by its name.
             let mut args = json!({key: [[true]]});
             if key == "args" {
                 args["app"] = json!("620");
             }
             let kind =
                 if matches!(driver, "qemu" | "command") { vm(driver, &args) } else { custom(driver, args) };
-            let failure = ground.spawn_failure(entry(kind));
-            assert!(failure.contains(&format!("does not understand `{key} = ")), "{failure}");
+            let failure = test_host.spawn_failure(entry(kind));
+            assert!(failure.contains(&format!("invalid value `{key} = ")), "{failure}");
         }
     }
 }
 
 #[test]
 fn a_player_gets_the_files_of_the_library_in_order() {
-    let (mut ground, folder) = host_with_programs(&[("mpv", ECHO), ("viewer", ECHO)]);
+    let (mut test_host, folder) = host_with_programs(&[("mpv", ECHO), ("viewer", ECHO)]);
     let films = folder.path().join("films");
     std::fs::create_dir_all(films.join("b-folder/.hidden")).unwrap();
     for file in
@@ -249,21 +264,21 @@ fn a_player_gets_the_files_of_the_library_in_order() {
         ("films".to_owned(), library(None)),
         ("pictures".to_owned(), library(Some("viewer"))),
     ]);
-    ground.apply_rules(PolicyRules { libraries, ..PolicyRules::default() });
+    test_host.apply_rules(PolicyRules { libraries, ..PolicyRules::default() });
     let files = ["single", "films/a film.mp4", "films/b-folder/1.webm", "films/c.MKV"].map(path);
     let media =
         |library: &str| EntryKind::Media { library_id: library.into(), args: vec!["--fullscreen".into()] };
-    let played = words(&mut ground, media("films"));
+    let played = words(&mut test_host, media("films"));
     assert!(played[0].starts_with("--input-ipc-server=/tmp/shepherd-session-"), "{}", played[0]);
     assert_eq!(played[1..3], ["--fullscreen", "--"]);
     assert_eq!(played[3..], files);
-    let viewed = words(&mut ground, media("pictures"));
+    let viewed = words(&mut test_host, media("pictures"));
     assert_eq!((viewed[0].as_str(), &viewed[1..]), ("--fullscreen", &files[..]));
 }
 
 #[test]
-fn a_library_without_files_is_said_so() {
-    let (mut ground, folder) = host_with_programs(&[("mpv", ECHO)]);
+fn a_library_without_files_is_reported() {
+    let (mut test_host, folder) = host_with_programs(&[("mpv", ECHO)]);
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     let library = |path: &str| MediaLibrary { paths: vec![path.to_owned()], player: None };
     let libraries = BTreeMap::from([
@@ -271,15 +286,18 @@ fn a_library_without_files_is_said_so() {
         ("near".to_owned(), library("films")),
         ("empty".to_owned(), library(folder.path().join("empty").to_str().unwrap())),
     ]);
-    ground.apply_rules(PolicyRules { libraries, ..PolicyRules::default() });
+    test_host.apply_rules(PolicyRules { libraries, ..PolicyRules::default() });
     let mut check = |library: &str, wanted: &str| {
         let kind = EntryKind::Media { library_id: library.to_owned(), args: Vec::new() };
-        assert_eq!(ground.spawn_failure(entry(kind)), format!("entry `game`: {wanted}"));
+        assert_eq!(test_host.spawn_failure(entry(kind)), format!("entry `game`: {wanted}"));
     };
-    let cure = "correct its `paths`, or mount what is missing";
+    let cure = "correct its `paths`, or mount the missing disk";
     let missing = "No such file or directory (os error 2)";
-    check("lost", &format!("library `lost`: `/nowhere/films` can't be read ({missing}); {cure}"));
-    check("near", &format!("library `near`: `films` is no whole path; {cure}"));
-    check("empty", "library `empty` has no files to play; put some into its folders, or correct its `paths`");
-    check("other", "there is no library `other`; add it to `[libraries]`");
+    check("lost", &format!("library `lost`: could not read `/nowhere/films`: {missing}; {cure}"));
+    check("near", &format!("library `near`: `films` is not an absolute path; {cure}"));
+    check(
+        "empty",
+        "library `empty` contains no media files; add some to its folders, or correct its `paths`",
+    );
+    check("other", "no such library `other`; add it to `[libraries]`");
 }

@@ -1,4 +1,4 @@
-//! The host with real programs, in every containment this machine gives.
+//! Tests of the Linux host with real programs, in every containment that this machine supports.
 
 #[cfg(test)]
 mod conformance;
@@ -10,6 +10,8 @@ mod escapees;
 mod guest;
 #[cfg(test)]
 mod harness;
+#[cfg(test)]
+mod idle;
 #[cfg(test)]
 mod launch_commands;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Programs: what they get, what is kept of them, and what is said when they can't be had (S6.1, S6.4, S6.5).
+//! Programs: their arguments and environment, their output, and messages about programs that can't be started (S6.1,
+//! S6.4, S6.5).
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -12,16 +13,16 @@ use ward_process::Containment;
 
 use crate::harness::{TestHost, containments, entry, process, script, wait_until};
 
-/// The strongest there is.
+/// Returns a host with the strongest containment.
 fn strongest_host() -> TestHost {
     TestHost::new(containments()[0])
 }
 
-/// Runs a program to its end and returns what it said.
-fn output_of(ground: &mut TestHost, entry: PolicyEntry) -> String {
-    let session = ground.start(entry);
-    assert_eq!(ground.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
-    ground.wait_for_cleanup();
+/// Runs a program to its end and returns its output.
+fn output_of(test_host: &mut TestHost, entry: PolicyEntry) -> String {
+    let session = test_host.start(entry);
+    assert_eq!(test_host.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
+    test_host.wait_for_cleanup();
     session.output()
 }
 
@@ -47,58 +48,59 @@ fn folder_and_variables_are_those_of_the_entry() {
         env: BTreeMap::from([("COLOUR".into(), "blue".into()), ("PATH".into(), "/bin:/usr/bin".into())]),
         cwd: Some(inside.to_str().unwrap().to_owned()),
     };
-    let said = output_of(&mut strongest_host(), entry(kind));
-    assert_eq!(said, format!("{}\nblue /bin:/usr/bin\n", inside.display()));
+    let output = output_of(&mut strongest_host(), entry(kind));
+    assert_eq!(output, format!("{}\nblue /bin:/usr/bin\n", inside.display()));
 }
 
 /// S6.5.
 #[test]
-fn nothing_of_the_daemons_environment_arrives_but_what_is_on_the_list() {
-    let mut ground = TestHost::with_options(|options| {
+fn only_listed_variables_of_the_daemon_are_passed_on() {
+    let mut test_host = TestHost::with_options(|options| {
         options.environment = ["LANG", "LD_PRELOAD", "SHEPHERD_SECRET", "PATH", "DBUS_SESSION_BUS_ADDRESS"]
             .map(|name| (name.into(), "x".into()))
             .into();
     });
-    let said = output_of(&mut ground, entry(process(&["env"])));
-    let names: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let output = output_of(&mut test_host, entry(process(&["env"])));
+    let names: Vec<&str> = output.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     assert_eq!(names, ["WARD_TREE", "LANG", "PATH"]);
-    assert!(said.contains("PATH=/usr/local/bin:/usr/bin:/bin:"), "{said}");
+    assert!(output.contains("PATH=/usr/local/bin:/usr/bin:/bin:"), "{output}");
 }
 
 /// S6.1, S6.5.
 #[test]
 fn a_program_has_a_session_of_its_own_and_gains_no_privileges() {
-    let look = "grep -E '^NoNewPrivs' /proc/self/status; umask; cut -d' ' -f5,6 /proc/$$/stat; echo $$";
-    let said = output_of(&mut TestHost::new(Containment::ProcessGroup), entry(process(&["sh", "-c", look])));
-    let lines: Vec<&str> = said.lines().collect();
-    let [privileges, umask, group_and_session, own] = lines[..] else { panic!("{said}") };
+    let script = "grep -E '^NoNewPrivs' /proc/self/status; umask; cut -d' ' -f5,6 /proc/$$/stat; echo $$";
+    let output =
+        output_of(&mut TestHost::new(Containment::ProcessGroup), entry(process(&["sh", "-c", script])));
+    let lines: Vec<&str> = output.lines().collect();
+    let [privileges, umask, group_and_session, own] = lines[..] else { panic!("{output}") };
     assert_eq!((privileges, umask), ("NoNewPrivs:\t1", "0077"));
     assert_eq!(group_and_session, format!("{own} {own}"));
 }
 
 /// S6.4.
 #[test]
-fn output_is_kept_for_each_session_up_to_its_bound_and_for_nobody_else() {
-    let mut ground = strongest_host();
+fn output_is_kept_up_to_its_limit_and_only_the_owner_can_read_it() {
+    let mut test_host = strongest_host();
     let mut chatter = script("print 100000; exit 0");
     chatter.run.output_limit = Some(1_000);
-    let session = ground.start(chatter);
-    ground.wait_for_exit(&session);
-    ground.wait_for_cleanup();
+    let session = test_host.start(chatter);
+    test_host.wait_for_exit(&session);
+    test_host.wait_for_cleanup();
     let kept = session.output();
     assert!(kept.starts_with(&"x".repeat(1_000)) && kept.len() < 1_200, "{} bytes", kept.len());
-    assert_eq!(session.output, ground.state().join(format!("logs/{}.log", session.session_id)));
+    assert_eq!(session.output, test_host.state().join(format!("logs/{}.log", session.session_id)));
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&session.output), 0o600);
-    assert_eq!(mode(&ground.state().join("logs")), 0o700);
-    assert_eq!(mode(&ground.state().join("sessions")), 0o700);
+    assert_eq!(mode(&test_host.state().join("logs")), 0o700);
+    assert_eq!(mode(&test_host.state().join("sessions")), 0o700);
 }
 
 /// S6.5.
 #[test]
-fn bounds_are_kept_or_it_is_said_that_they_are_not() {
+fn limits_are_enforced_or_reported_as_not_enforced() {
     for containment in containments() {
-        let mut ground = TestHost::new(containment);
+        let mut test_host = TestHost::new(containment);
         let limits = ResourceLimits {
             open_files: Some(64),
             file_size: Some(1 << 20),
@@ -107,40 +109,40 @@ fn bounds_are_kept_or_it_is_said_that_they_are_not() {
             processes: Some(500),
         };
         let entry = entry(process(&["sh", "-c", "ulimit -n; ulimit -f"]));
-        let session = ground.start(with_limits(limits, entry));
-        ground.wait_for_exit(&session);
-        ground.wait_for_cleanup();
+        let session = test_host.start(with_limits(limits, entry));
+        test_host.wait_for_exit(&session);
+        test_host.wait_for_cleanup();
         assert_eq!(session.output(), "64\n2048\n", "{containment}");
         let controller = "the tree has no cgroup with this controller";
-        let unkept = session.shortcomings.iter().filter(|sentence| sentence.contains(controller)).count();
+        let unenforced = session.shortcomings.iter().filter(|sentence| sentence.contains(controller)).count();
         let by_address_space =
-            session.shortcomings.iter().any(|sentence| sentence.contains("address space of each process"));
-        // With a controller for each there is nothing to say; without, each is named.
+            session.shortcomings.iter().any(|sentence| sentence.contains("each process's address space"));
+        // A cgroup can have a controller for each limit. The others can't enforce all limits, and say so.
         if containment != Containment::Cgroup {
-            assert!(by_address_space && unkept >= 1, "{containment}: {:?}", session.shortcomings);
+            assert!(by_address_space && unenforced >= 1, "{containment}: {:?}", session.shortcomings);
         }
     }
 }
 
 #[test]
-fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
-    let mut ground = strongest_host();
-    let mut check = |entry: PolicyEntry, wanted: &str| assert_eq!(ground.spawn_failure(entry), wanted);
+fn a_failed_start_is_reported_with_place_fault_and_cure() {
+    let mut test_host = strongest_host();
+    let mut check = |entry: PolicyEntry, wanted: &str| assert_eq!(test_host.spawn_failure(entry), wanted);
     check(
         entry(process(&["no-such-game"])),
-        "entry `game`: there is no program `no-such-game` in /usr/local/bin:/usr/bin:/bin:/usr/local/games:\
-         /usr/games:/snap/bin; install it, or give its whole path",
+        "entry `game`: program `no-such-game` not found in /usr/local/bin:/usr/bin:/bin:/usr/local/games:\
+         /usr/games:/snap/bin; install it, or give its absolute path",
     );
     check(
         entry(process(&["./game"])),
-        "entry `game`: `./game` is no whole path; install it, or give its whole path",
+        "entry `game`: `./game` is not an absolute path; install it, or give its absolute path",
     );
     check(
         entry(process(&["/etc/passwd"])),
-        "entry `game`: could not execute the program for `/etc/passwd`: Permission denied (os error 13); see that \
-         program and folder are there and open to the user it runs as",
+        "entry `game`: could not execute the program for `/etc/passwd`: Permission denied (os error 13); check \
+         that the program and its folder exist and are open to the user it runs as",
     );
-    check(entry(process(&[])), "entry `game`: it names no program; name one");
+    check(entry(process(&[])), "entry `game`: the command is empty; name a program");
     let nul =
         EntryKind::Process { argv: vec!["echo".into(), "a\0b".into()], env: BTreeMap::new(), cwd: None };
     check(entry(nul), "entry `game`: an argument contains a NUL character; correct the entry");
@@ -152,7 +154,7 @@ fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
     check(
         entry(lost),
         "entry `game`: could not enter the working directory for `/usr/bin/true`: No such file or directory \
-         (os error 2); see that program and folder are there and open to the user it runs as",
+         (os error 2); check that the program and its folder exist and are open to the user it runs as",
     );
     let none = ResourceLimits { memory: Some(0), ..ResourceLimits::default() };
     check(
@@ -161,27 +163,27 @@ fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
     );
 }
 
-/// What could not be written down does not run.
+/// A program whose handle can't be recorded doesn't run.
 #[test]
 fn without_its_state_folder_nothing_is_started() {
-    let mut ground = strongest_host();
-    let proof = ground.folder.path().join("it-ran");
-    std::fs::remove_dir_all(ground.state().join("sessions")).unwrap();
-    let failure = ground.spawn_failure(script(&format!("touch {}", proof.display())));
+    let mut test_host = strongest_host();
+    let proof = test_host.folder.path().join("it-ran");
+    std::fs::remove_dir_all(test_host.state().join("sessions")).unwrap();
+    let failure = test_host.spawn_failure(script(&format!("touch {}", proof.display())));
     assert!(failure.contains("could not store the record of the tree"), "{failure}");
-    assert!(failure.contains("see that the data folder can be written"), "{failure}");
+    assert!(failure.contains("check that the data folder is writable"), "{failure}");
     assert!(!proof.exists());
 }
 
-/// S6.3: what was written down is gone with the session, and no zombie is left.
+/// S6.3: the handle of the session is gone, and no zombie is left.
 #[test]
 fn nothing_is_left_of_a_session() {
     for containment in containments() {
-        let mut ground = TestHost::new(containment);
-        let session = ground.start(entry(process(&["sleep", "600"])));
-        assert_eq!(ground.host.recorded_sessions(), std::slice::from_ref(&session.session_id));
-        ground.stop(&session, std::time::Duration::ZERO);
-        ground.wait_for_cleanup();
+        let mut test_host = TestHost::new(containment);
+        let session = test_host.start(entry(process(&["sleep", "600"])));
+        assert_eq!(test_host.host.recorded_sessions(), std::slice::from_ref(&session.session_id));
+        test_host.stop(&session, std::time::Duration::ZERO);
+        test_host.wait_for_cleanup();
         let children = std::fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id()));
         assert_eq!(children.unwrap_or_default(), "", "{containment}");
     }
@@ -196,47 +198,50 @@ fn only_the_newest_logs_are_kept() {
         std::fs::write(logs.join(format!("session-{number:032x}.log")), "").unwrap();
     }
     std::fs::write(logs.join("keep.txt"), "").unwrap();
-    let mut ground = TestHost::with_options(|options| options.state_folder = folder.path().join("state"));
+    let mut test_host = TestHost::with_options(|options| options.state_folder = folder.path().join("state"));
     let count = || std::fs::read_dir(&logs).unwrap().count();
-    wait_until("tidying up", || count() == 201);
-    let session = ground.start(entry(process(&["true"])));
-    ground.wait_for_exit(&session);
-    ground.wait_for_cleanup();
+    wait_until("the removal of old logs", || count() == 201);
+    let session = test_host.start(entry(process(&["true"])));
+    test_host.wait_for_exit(&session);
+    test_host.wait_for_cleanup();
     assert!(session.output.exists());
-    wait_until("tidying up", || count() == 201);
+    wait_until("the removal of old logs", || count() == 201);
 }
 
 /// S5.1, S13.3.
 #[test]
-fn what_the_host_can_not_do_is_said() {
+fn limitations_of_the_host_are_reported() {
     for containment in containments() {
-        let ground = TestHost::with_options(|options| {
+        let test_host = TestHost::with_options(|options| {
             options.containment = Some(containment);
             options.search_path = "/nowhere".into();
         });
-        let capabilities = ground.host.capabilities();
+        let capabilities = test_host.host.capabilities();
         assert_eq!(capabilities.can_group_process_tree, containment != Containment::ProcessGroup);
         // S6.2.
         assert_eq!(capabilities.containment.as_deref(), Some(containment.code()));
         assert!(capabilities.can_kill_forcefully && !capabilities.can_observe_window_ready);
-        let limitations = ground.host.limitations().join("\n");
+        let limitations = test_host.host.limitations().join("\n");
         let says = |text: &str| limitations.contains(text);
-        assert_eq!(says("and not by a cgroup v2"), containment != Containment::Cgroup, "{limitations}");
-        assert_eq!(says("can get out of a"), containment.is_escapable(), "{limitations}");
-        assert!(says("There is no `mpv`") && says("There is no `qemu-system-x86_64`"), "{limitations}");
+        assert_eq!(says("instead of a cgroup v2"), containment != Containment::Cgroup, "{limitations}");
+        assert_eq!(says("can deliberately escape from a"), containment.is_escapable(), "{limitations}");
+        assert!(
+            says("`mpv` is not installed") && says("`qemu-system-x86_64` is not installed"),
+            "{limitations}"
+        );
     }
 }
 
-/// S6.5: nothing could hold what runs as root.
+/// S6.5: no containment can hold a program that runs as root.
 #[test]
-fn root_wants_to_know_as_whom_things_run_unless_it_was_told_not_to() {
+fn root_requires_a_user_for_each_entry_unless_it_is_allowed_to_run_as_root() {
     let is_root = rustix::process::geteuid().is_root();
     for as_root in [RunAsRoot::Never, RunAsRoot::WithoutAccount] {
-        let ground = TestHost::with_options(|options| options.as_root = as_root);
+        let test_host = TestHost::with_options(|options| options.as_root = as_root);
         let is_strict = as_root == RunAsRoot::Never;
-        assert_eq!(ground.host.capabilities().needs_account, is_root && is_strict);
-        let limitations = ground.host.limitations().join("\n");
-        assert_eq!(limitations.contains("run it as root, and name a user"), !is_root, "{limitations}");
+        assert_eq!(test_host.host.capabilities().needs_account, is_root && is_strict);
+        let limitations = test_host.host.limitations().join("\n");
+        assert_eq!(limitations.contains("Run the daemon as root, and set `user`"), !is_root, "{limitations}");
         assert_eq!(limitations.contains("without `--allow-root`"), is_root && !is_strict, "{limitations}");
     }
 }

@@ -1,4 +1,4 @@
-//! Daemons that are killed, and what the next one finds (S9.1, S9.2).
+//! Daemons that are killed, and the programs that the next daemon finds (S9.1, S9.2).
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -41,139 +41,139 @@ pub(crate) fn next_host(containment: Containment, state: &Path) -> TestHost {
 }
 
 #[test]
-fn a_program_whose_daemon_was_killed_is_taken_back_and_ended() {
+fn a_program_whose_daemon_was_killed_is_reattached_and_stopped() {
     for containment in containments() {
         let folder = tempfile::tempdir().unwrap();
-        let (token, session_id) = (MarkedScript::new(), new_session());
-        let script = token.script("ignore term; fork 2 [ FOREVER ]; FOREVER");
+        let (marked, session_id) = (MarkedScript::new(), new_session());
+        let script = marked.script("ignore term; fork 2 [ FOREVER ]; FOREVER");
         let mut first = start_daemon(containment, folder.path(), &session_id, &script);
         let mut handle = String::new();
         BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
-        token.wait_for_arrivals(3);
+        marked.wait_for_arrivals(3);
         kill_daemon(first);
-        let mut ground = next_host(containment, folder.path());
-        assert_eq!(ground.host.recorded_sessions(), std::slice::from_ref(&session_id));
+        let mut test_host = next_host(containment, folder.path());
+        assert_eq!(test_host.host.recorded_sessions(), std::slice::from_ref(&session_id));
         let handle = HostSessionHandle::new(handle.trim_end().to_owned());
-        ground.host.reattach(&session_id, Some(&handle));
-        assert_eq!(ground.next_event(), HostEvent::Reattached { session_id: session_id.clone(), handle });
-        assert_eq!(token.survivors().len(), 3, "{containment}");
-        ground.host.stop(HostStopRequest { session_id: session_id.clone(), grace: SHORT_GRACE });
-        assert!(matches!(ground.next_event(), HostEvent::Exited { .. }));
-        token.assert_none_left();
-        ground.wait_for_cleanup();
+        test_host.host.reattach(&session_id, Some(&handle));
+        assert_eq!(test_host.next_event(), HostEvent::Reattached { session_id: session_id.clone(), handle });
+        assert_eq!(marked.survivors().len(), 3, "{containment}");
+        test_host.host.stop(HostStopRequest { session_id: session_id.clone(), grace: SHORT_GRACE });
+        assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
+        marked.assert_none_left();
+        test_host.wait_for_cleanup();
     }
 }
 
-/// Whatever the moment: what runs is found by what was written down, and what was not written down does not run.
+/// Every program that runs is found by its recorded handle, and a program without a handle doesn't run.
 #[test]
-fn a_daemon_that_is_killed_at_any_moment_leaves_nothing_that_the_next_can_not_find() {
+fn the_next_daemon_finds_every_program_of_a_daemon_killed_at_any_moment() {
     for containment in holding_containments() {
         for moment in 0..12 {
             let folder = tempfile::tempdir().unwrap();
-            let (token, session_id) = (MarkedScript::new(), new_session());
-            let first = start_daemon(containment, folder.path(), &session_id, &token.script("FOREVER"));
+            let (marked, session_id) = (MarkedScript::new(), new_session());
+            let first = start_daemon(containment, folder.path(), &session_id, &marked.script("FOREVER"));
             std::thread::sleep(Duration::from_millis(4 * moment));
             kill_daemon(first);
-            let mut ground = next_host(containment, folder.path());
-            ground.host.reattach(&session_id, None);
-            match ground.next_event() {
+            let mut test_host = next_host(containment, folder.path());
+            test_host.host.reattach(&session_id, None);
+            match test_host.next_event() {
                 HostEvent::Reattached { .. } => {
-                    ground.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
-                    assert!(matches!(ground.next_event(), HostEvent::Exited { .. }));
+                    test_host.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
+                    assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
                 }
                 HostEvent::Gone { .. } => {}
                 event => panic!("{event:?}"),
             }
-            // One that was about to be born and lost its daemon leaves by itself, but nobody waits for it.
-            wait_until("empty machine", || token.survivors().is_empty());
-            ground.wait_for_cleanup();
+            // A process that lost its daemon before it executed the program exits by itself, shortly after.
+            wait_until("the end of all processes", || marked.survivors().is_empty());
+            test_host.wait_for_cleanup();
         }
     }
 }
 
 #[test]
-fn a_program_of_another_containment_is_taken_back_too() {
+fn a_program_of_another_containment_is_reattached_too() {
     let (ours, others) = (Containment::ProcessGroup, containments()[0]);
     let folder = tempfile::tempdir().unwrap();
-    let (token, session_id) = (MarkedScript::new(), new_session());
-    let script = token.script("fork 1 [ setsid; FOREVER ]; FOREVER");
+    let (marked, session_id) = (MarkedScript::new(), new_session());
+    let script = marked.script("fork 1 [ setsid; FOREVER ]; FOREVER");
     let first = start_daemon(others, folder.path(), &session_id, &script);
-    token.wait_for_arrivals(2);
+    marked.wait_for_arrivals(2);
     kill_daemon(first);
-    let mut ground = next_host(ours, folder.path());
-    ground.host.reattach(&session_id, None);
-    assert!(matches!(ground.next_event(), HostEvent::Reattached { .. }));
-    ground.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
-    assert!(matches!(ground.next_event(), HostEvent::Exited { .. }));
-    token.assert_none_left();
+    let mut test_host = next_host(ours, folder.path());
+    test_host.host.reattach(&session_id, None);
+    assert!(matches!(test_host.next_event(), HostEvent::Reattached { .. }));
+    test_host.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
+    assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
+    marked.assert_none_left();
 }
 
 /// S9.2: a reboot never leaves a session running.
 #[test]
 fn a_program_of_another_boot_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let (token, session_id) = (MarkedScript::new(), new_session());
-    let mut first = start_daemon(containments()[0], folder.path(), &session_id, &token.script("FOREVER"));
+    let (marked, session_id) = (MarkedScript::new(), new_session());
+    let mut first = start_daemon(containments()[0], folder.path(), &session_id, &marked.script("FOREVER"));
     let mut handle = String::new();
     BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
     kill_daemon(first);
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let earlier = handle.replace(boot.trim_end(), "00000000-0000-0000-0000-000000000000");
     assert_ne!(handle, earlier);
-    let mut ground = next_host(containments()[0], folder.path());
-    ground.host.reattach(&session_id, Some(&HostSessionHandle::new(earlier)));
-    assert_eq!(ground.next_event(), HostEvent::Gone { session_id: session_id.clone() });
-    // It was only said to be of another boot.
-    ground.host.reattach(&session_id, Some(&HostSessionHandle::new(handle.trim_end().to_owned())));
-    assert!(matches!(ground.next_event(), HostEvent::Reattached { .. }));
-    ground.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
-    assert!(matches!(ground.next_event(), HostEvent::Exited { .. }));
+    let mut test_host = next_host(containments()[0], folder.path());
+    test_host.host.reattach(&session_id, Some(&HostSessionHandle::new(earlier)));
+    assert_eq!(test_host.next_event(), HostEvent::Gone { session_id: session_id.clone() });
+    // The program still runs, because only the handle was changed.
+    test_host.host.reattach(&session_id, Some(&HostSessionHandle::new(handle.trim_end().to_owned())));
+    assert!(matches!(test_host.next_event(), HostEvent::Reattached { .. }));
+    test_host.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
+    assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
 }
 
-/// What may still run is not said to be gone: nothing else is started, and it is looked for until it is found.
+/// A program that may still run is not reported as gone: the host starts nothing else, and tries to reattach it.
 #[test]
 fn no_session_starts_while_an_earlier_one_is_unresolved() {
     let (containment, folder) = (containments()[0], tempfile::tempdir().unwrap());
-    let (token, session_id) = (MarkedScript::new(), new_session());
+    let (marked, session_id) = (MarkedScript::new(), new_session());
     let mut first =
-        start_daemon(containment, folder.path(), &session_id, &token.script("ignore term; FOREVER"));
+        start_daemon(containment, folder.path(), &session_id, &marked.script("ignore term; FOREVER"));
     BufReader::new(first.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    token.wait_for_arrivals(1);
+    marked.wait_for_arrivals(1);
     kill_daemon(first);
-    // What was written down can't be read for a while.
-    let written = folder.path().join(format!("sessions/{session_id}.handle"));
+    // The handle file can't be read for a while.
+    let handle_file = folder.path().join(format!("sessions/{session_id}.handle"));
     let aside = folder.path().join("aside");
-    std::fs::rename(&written, &aside).unwrap();
-    std::fs::create_dir(&written).unwrap();
-    let mut ground = next_host(containment, folder.path());
-    ground.host.reattach(&session_id, None);
-    match ground.next_event() {
-        HostEvent::ReattachPending { session_id: doubtful, detail } => {
-            assert_eq!(doubtful, session_id);
-            assert!(detail.contains("can't be read"), "{detail}");
+    std::fs::rename(&handle_file, &aside).unwrap();
+    std::fs::create_dir(&handle_file).unwrap();
+    let mut test_host = next_host(containment, folder.path());
+    test_host.host.reattach(&session_id, None);
+    match test_host.next_event() {
+        HostEvent::ReattachPending { session_id: pending, detail } => {
+            assert_eq!(pending, session_id);
+            assert!(detail.contains("could not read the handle"), "{detail}");
         }
         event => panic!("{event:?}"),
     }
-    let order = HostSpawnRequest {
+    let request = HostSpawnRequest {
         session_id: new_session(),
         entry: entry(process(&["true"])),
         profile: ProfileId::default(),
     };
-    ground.host.spawn(order);
-    match ground.next_event() {
+    test_host.host.spawn(request);
+    match test_host.next_event() {
         HostEvent::SpawnFailed { failure, .. } => {
             assert!(failure.detail.contains(&format!("session {session_id} may still run")), "{failure}");
         }
         event => panic!("{event:?}"),
     }
-    // An order to end it is kept for when it is found.
-    ground.host.stop(HostStopRequest { session_id: session_id.clone(), grace: SHORT_GRACE });
-    std::fs::remove_dir(&written).unwrap();
-    std::fs::rename(&aside, &written).unwrap();
-    assert!(matches!(ground.next_event(), HostEvent::Reattached { .. }));
-    assert!(matches!(ground.next_event(), HostEvent::Exited { .. }));
-    token.assert_none_left();
-    ground.wait_for_cleanup();
-    let session = ground.start(entry(process(&["true"])));
-    ground.wait_for_exit(&session);
+    // A stop request is carried out as soon as the program is reattached.
+    test_host.host.stop(HostStopRequest { session_id: session_id.clone(), grace: SHORT_GRACE });
+    std::fs::remove_dir(&handle_file).unwrap();
+    std::fs::rename(&aside, &handle_file).unwrap();
+    assert!(matches!(test_host.next_event(), HostEvent::Reattached { .. }));
+    assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
+    marked.assert_none_left();
+    test_host.wait_for_cleanup();
+    let session = test_host.start(entry(process(&["true"])));
+    test_host.wait_for_exit(&session);
 }

@@ -1,4 +1,5 @@
-//! Real programs on a real Sway (S6.7, S5.1): noticed, in front, filling the screen, ended on time.
+//! Real programs on a real Sway (S6.7, S5.1): their windows are detected, brought to the front and made fullscreen, and the
+//! programs end on time.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,30 +9,30 @@ use shepherd_host_api::{ExitStatus, HostAdapter, HostEvent};
 use ward_process::Containment;
 
 use crate::harness::{
-    SHORT_GRACE, StartedProgram, TEST_TIMEOUT, TestHost, containments, is_root, process, wait_until,
+    SHORT_GRACE, StartedProgram, TEST_TIMEOUT, TestHost, containments, context_switches, is_root, process,
+    wait_until,
 };
-use crate::many_sessions::context_switches;
 use crate::sway_desktop::{DesktopWindow, SwayDesktop, alive, process_tree, windows_at};
 
-/// Ignores that it is asked to end and that its compositor is gone, once it has come up.
+/// Tux Paint, which ignores requests to end and the loss of its compositor once it has started.
 const TUX_PAINT: &[&str] = &["tuxpaint", "--windowed", "--800x600", "--nosound", "--nolockfile"];
 
-fn start_tux_paint(ground: &mut TestHost, desktop: &SwayDesktop) -> (StartedProgram, Vec<(i32, String)>) {
-    let session = ground.start(desktop.entry(TUX_PAINT));
-    await_window(ground, &session);
-    let processes = show_fullscreen(ground, &session, desktop);
+fn start_tux_paint(test_host: &mut TestHost, desktop: &SwayDesktop) -> (StartedProgram, Vec<(i32, String)>) {
+    let session = test_host.start(desktop.entry(TUX_PAINT));
+    await_window(test_host, &session);
+    let processes = show_fullscreen(test_host, &session, desktop);
     wait_until("Tux Paint", || catches(processes[0].0, 13) && catches(processes[0].0, 15));
     (session, processes)
 }
 
-/// Whether a process has a handler of its own for a signal.
+/// Returns whether a process has a handler for a signal.
 fn catches(pid: i32, signal: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
 }
 
-/// S4.7: a window that is there and does not change costs nothing.
+/// S4.7: a window that doesn't change wakes no thread.
 fn assert_no_thread_wakes() {
     std::thread::sleep(Duration::from_millis(300));
     let before = context_switches();
@@ -39,35 +40,35 @@ fn assert_no_thread_wakes() {
     assert_eq!(context_switches(), before);
 }
 
-pub(crate) fn await_window(ground: &mut TestHost, session: &StartedProgram) {
+pub(crate) fn await_window(test_host: &mut TestHost, session: &StartedProgram) {
     let ready = HostEvent::WindowReady { session_id: session.session_id.clone() };
-    assert_eq!(ground.next_event(), ready, "{}", session.output());
+    assert_eq!(test_host.next_event(), ready, "{}", session.output());
 }
 
-/// Fills the screen, and says with whose processes.
+/// Makes the window of a session fullscreen, and returns the processes of the window.
 fn show_fullscreen(
-    ground: &mut TestHost,
+    test_host: &mut TestHost,
     session: &StartedProgram,
     desktop: &SwayDesktop,
 ) -> Vec<(i32, String)> {
     assert_eq!(desktop.windows().iter().filter(|window| window.is_fullscreen).count(), 0);
-    ground.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+    test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
     let fullscreen = |window: &DesktopWindow| window.is_fullscreen && window.is_focused;
     wait_until("fullscreen window", || desktop.windows().iter().any(fullscreen));
     process_tree(desktop.windows()[0].pid)
 }
 
 #[test]
-fn a_terminal_is_noticed_fills_the_screen_and_goes_when_asked_in_every_containment() {
+fn a_terminal_is_detected_made_fullscreen_and_stopped_in_every_containment() {
     let desktop = SwayDesktop::new();
     for containment in containments() {
-        let mut ground = TestHost::on_desktop(&desktop, containment);
-        let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-        await_window(&mut ground, &session);
-        let processes = show_fullscreen(&mut ground, &session, &desktop);
+        let mut test_host = TestHost::on_desktop(&desktop, containment);
+        let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+        await_window(&mut test_host, &session);
+        let processes = show_fullscreen(&mut test_host, &session, &desktop);
         assert!(processes.len() >= 2, "{processes:?}");
         assert_no_thread_wakes();
-        let status = ground.stop(&session, TEST_TIMEOUT);
+        let status = test_host.stop(&session, TEST_TIMEOUT);
         assert_eq!(status, ExitStatus { code: Some(230), signal: None }, "{containment}");
         assert_eq!(alive(&processes), [0; 0], "{containment}");
         assert_eq!(desktop.windows(), []);
@@ -77,10 +78,10 @@ fn a_terminal_is_noticed_fills_the_screen_and_goes_when_asked_in_every_containme
 #[test]
 fn a_program_that_ignores_everything_is_killed_when_its_grace_is_over() {
     let desktop = SwayDesktop::new();
-    let mut ground = TestHost::on_desktop(&desktop, containments()[0]);
-    let (session, processes) = start_tux_paint(&mut ground, &desktop);
+    let mut test_host = TestHost::on_desktop(&desktop, containments()[0]);
+    let (session, processes) = start_tux_paint(&mut test_host, &desktop);
     let ordered = Instant::now();
-    let status = ground.stop(&session, SHORT_GRACE);
+    let status = test_host.stop(&session, SHORT_GRACE);
     assert!(ordered.elapsed() >= SHORT_GRACE);
     assert_eq!(status, ExitStatus { code: None, signal: Some(9) });
     assert_eq!(alive(&processes), [0; 0]);
@@ -89,27 +90,27 @@ fn a_program_that_ignores_everything_is_killed_when_its_grace_is_over() {
 #[test]
 fn a_browser_with_many_processes_leaves_none() {
     let desktop = SwayDesktop::new();
-    let mut ground = TestHost::on_desktop(&desktop, containments()[0]);
+    let mut test_host = TestHost::on_desktop(&desktop, containments()[0]);
     let profile = format!("--user-data-dir={}", desktop.home().join("profile").display());
     let args = ["--ozone-platform=wayland", "--no-first-run", "--disable-gpu", &profile, "about:blank"];
-    let session = ground.start(desktop.entry(&[&["chromium"], &args[..]].concat()));
-    await_window(&mut ground, &session);
-    let processes = show_fullscreen(&mut ground, &session, &desktop);
+    let session = test_host.start(desktop.entry(&[&["chromium"], &args[..]].concat()));
+    await_window(&mut test_host, &session);
+    let processes = show_fullscreen(&mut test_host, &session, &desktop);
     assert!(processes.len() >= 5, "{processes:?}");
-    ground.stop(&session, Duration::from_secs(5));
+    test_host.stop(&session, Duration::from_secs(5));
     assert_eq!(alive(&processes), [0; 0]);
 }
 
 #[test]
-fn windows_that_open_later_fill_the_screen_too_and_so_does_what_was_behind_them() {
+fn later_windows_are_fullscreen_and_so_is_the_earlier_window_afterwards() {
     let desktop = SwayDesktop::new();
-    let mut ground = TestHost::on_desktop(&desktop, containments()[0]);
+    let mut test_host = TestHost::on_desktop(&desktop, containments()[0]);
     let go_on = desktop.home().join("go-on");
     let later = format!("while [ ! -e {} ]; do sleep 0.05; done; exec foot sleep 600", go_on.display());
-    let session = ground.start(desktop.entry(&["sh", "-c", &format!("foot sleep 600 & {later}")]));
-    // Ordered before there is any window.
-    ground.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
-    await_window(&mut ground, &session);
+    let session = test_host.start(desktop.entry(&["sh", "-c", &format!("foot sleep 600 & {later}")]));
+    // The request comes before there is any window.
+    test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+    await_window(&mut test_host, &session);
     let shown = || desktop.windows().iter().map(|window| window.is_fullscreen).collect::<Vec<_>>();
     wait_until("first window", || shown() == [true]);
     std::fs::write(&go_on, "").unwrap();
@@ -117,20 +118,20 @@ fn windows_that_open_later_fill_the_screen_too_and_so_does_what_was_behind_them(
     let second = desktop.windows()[1].pid;
     Command::new("kill").arg(second.to_string()).status().unwrap();
     wait_until("first window again", || shown() == [true]);
-    // One that gives up its place gets it back.
+    // A window that leaves fullscreen is made fullscreen again.
     Command::new("swaymsg").arg("-s").arg(desktop.socket()).arg("fullscreen disable").output().unwrap();
     wait_until("fullscreen window", || shown() == [true]);
-    ground.stop(&session, TEST_TIMEOUT);
-    ground.assert_no_event(Duration::from_millis(50));
+    test_host.stop(&session, TEST_TIMEOUT);
+    test_host.assert_no_event(Duration::from_millis(50));
 }
 
 #[test]
-fn a_window_of_somebody_else_is_neither_noticed_nor_touched() {
+fn a_window_outside_of_the_session_is_ignored() {
     let desktop = SwayDesktop::new();
-    let mut ground = TestHost::on_desktop(&desktop, containments()[0]);
-    let session = ground.start(desktop.entry(&["sleep", "600"]));
-    ground.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
-    let mut stranger = Command::new("foot")
+    let mut test_host = TestHost::on_desktop(&desktop, containments()[0]);
+    let session = test_host.start(desktop.entry(&["sleep", "600"]));
+    test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+    let mut outsider = Command::new("foot")
         .args(["sleep", "600"])
         .env("WAYLAND_DISPLAY", desktop.home().join("wayland-1"))
         .env("XDG_RUNTIME_DIR", desktop.home())
@@ -138,100 +139,103 @@ fn a_window_of_somebody_else_is_neither_noticed_nor_touched() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the window of a stranger", || desktop.windows().len() == 1);
-    ground.assert_no_event(Duration::from_millis(500));
+    wait_until("the window outside of the session", || desktop.windows().len() == 1);
+    test_host.assert_no_event(Duration::from_millis(500));
     assert!(!desktop.windows()[0].is_fullscreen);
-    // The same program, but of the session.
-    let own = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-    ground.host.show_window(&own.session_id, WindowDisplay::Foreground);
-    await_window(&mut ground, &own);
+    // The same program inside of a session is detected.
+    let own = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+    test_host.host.show_window(&own.session_id, WindowDisplay::Foreground);
+    await_window(&mut test_host, &own);
     wait_until("window in front", || desktop.windows().get(1).is_some_and(|window| window.is_focused));
     assert!(desktop.windows().iter().all(|window| !window.is_fullscreen));
     for session in [session, own] {
-        ground.stop(&session, TEST_TIMEOUT);
+        test_host.stop(&session, TEST_TIMEOUT);
     }
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    outsider.kill().unwrap();
+    outsider.wait().unwrap();
 }
 
 #[test]
-fn a_session_outlives_sway_but_not_its_time_and_a_later_sway_is_found() {
+fn a_session_survives_the_loss_of_sway_ends_on_time_and_a_later_sway_is_found() {
     let mut desktop = SwayDesktop::new();
-    let mut ground = TestHost::on_desktop(&desktop, containments()[0]);
-    let capable = |ground: &TestHost| {
-        let all = ground.host.capabilities();
+    let mut test_host = TestHost::on_desktop(&desktop, containments()[0]);
+    let capable = |test_host: &TestHost| {
+        let all = test_host.host.capabilities();
         let windows = [all.can_observe_window_ready, all.can_force_foreground, all.can_force_fullscreen];
         assert!(windows.iter().all(|can| *can == windows[0]));
-        let missing = ground.host.limitations().iter().any(|sentence| sentence.starts_with("Windows are"));
-        assert_eq!(missing, !windows[0], "{:?}", ground.host.limitations());
+        let missing =
+            test_host.host.limitations().iter().any(|sentence| sentence.starts_with("Windows can't"));
+        assert_eq!(missing, !windows[0], "{:?}", test_host.host.limitations());
         windows[0]
     };
-    assert!(capable(&ground));
-    let (session, processes) = start_tux_paint(&mut ground, &desktop);
+    assert!(capable(&test_host));
+    let (session, processes) = start_tux_paint(&mut test_host, &desktop);
     desktop.kill();
-    match ground.next_event() {
-        HostEvent::Problem { session_id: None, detail } => assert!(detail.contains("gone away"), "{detail}"),
+    match test_host.next_event() {
+        HostEvent::Problem { session_id: None, detail } => {
+            assert!(detail.contains("lost the connection to Sway"), "{detail}");
+        }
         event => panic!("{event:?}"),
     }
-    assert!(!capable(&ground));
-    let status = ground.stop(&session, SHORT_GRACE);
+    assert!(!capable(&test_host));
+    let status = test_host.stop(&session, SHORT_GRACE);
     assert_eq!(status, ExitStatus { code: None, signal: Some(9) });
     assert_eq!(alive(&processes), [0; 0]);
     desktop.start();
-    wait_until("another connection", || capable(&ground));
-    let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-    await_window(&mut ground, &session);
-    ground.stop(&session, TEST_TIMEOUT);
+    wait_until("another connection", || capable(&test_host));
+    let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+    await_window(&mut test_host, &session);
+    test_host.stop(&session, TEST_TIMEOUT);
 }
 
 #[test]
-fn a_sway_of_our_own_is_started_again_when_it_dies_and_ends_with_us() {
+fn the_daemons_sway_is_restarted_when_it_dies_and_ends_with_the_daemon() {
     let desktop = SwayDesktop::prepare();
-    // A PID namespace would hide from Sway whose its windows are.
+    // Inside a PID namespace, Sway would not know the process ids of its clients.
     let strongest = if is_root() { Containment::Cgroup } else { Containment::PidNamespace };
-    let mut ground = TestHost::with_options(|options| {
+    let mut test_host = TestHost::with_options(|options| {
         options.containment = Some(strongest);
         options.socket_folder = desktop.home();
     });
     let start = CompositorConfig::Start { argv: desktop.argv() };
-    ground.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
+    test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
     let mut earlier = 0;
     for _ in 0..2 {
-        let connected = |ground: &TestHost| ground.host.capabilities().can_force_fullscreen;
-        wait_until("a Sway", || connected(&ground));
-        let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-        ground.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
-        await_window(&mut ground, &session);
+        let connected = |test_host: &TestHost| test_host.host.capabilities().can_force_fullscreen;
+        wait_until("a Sway", || connected(&test_host));
+        let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+        test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+        await_window(&mut test_host, &session);
         let socket = own_socket(&desktop);
         wait_until("fullscreen window", || windows_at(&socket).iter().any(|window| window.is_fullscreen));
-        ground.stop(&session, TEST_TIMEOUT);
+        test_host.stop(&session, TEST_TIMEOUT);
         let sway = listener_pid(&socket);
         assert_ne!(sway, earlier);
         earlier = sway;
         Command::new("kill").args(["-9", &sway.to_string()]).status().unwrap();
-        match ground.next_event() {
-            HostEvent::Problem { session_id: None, .. } => assert!(!connected(&ground)),
+        match test_host.next_event() {
+            HostEvent::Problem { session_id: None, .. } => assert!(!connected(&test_host)),
             event => panic!("{event:?}"),
         }
     }
-    wait_until("a third Sway", || ground.host.capabilities().can_force_fullscreen);
+    wait_until("a third Sway", || test_host.host.capabilities().can_force_fullscreen);
     let processes = process_tree(listener_pid(&own_socket(&desktop)));
     assert_eq!(processes.len(), 1, "{processes:?}");
-    drop(ground);
+    drop(test_host);
     assert_eq!(alive(&processes), [0; 0]);
     let sockets = desktop.home().read_dir().unwrap().flatten();
     assert_eq!(sockets.filter(|file| file.file_name().to_string_lossy().starts_with("shepherd-")).count(), 0);
 }
 
 #[test]
-fn a_program_that_is_started_while_sway_comes_up_finds_it() {
+fn a_program_that_starts_while_sway_is_starting_finds_it() {
     let desktop = SwayDesktop::prepare();
-    let mut ground = TestHost::with_options(|options| options.socket_folder = desktop.home());
+    let mut test_host = TestHost::with_options(|options| options.socket_folder = desktop.home());
     let start = CompositorConfig::Start { argv: desktop.argv() };
-    ground.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
-    let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-    await_window(&mut ground, &session);
-    ground.stop(&session, TEST_TIMEOUT);
+    test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
+    let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+    await_window(&mut test_host, &session);
+    test_host.stop(&session, TEST_TIMEOUT);
 }
 
 pub(crate) fn own_socket(desktop: &SwayDesktop) -> std::path::PathBuf {
@@ -246,31 +250,31 @@ pub(crate) fn listener_pid(socket: &std::path::Path) -> i32 {
 }
 
 #[test]
-fn what_is_missing_is_said_with_its_cure() {
+fn a_missing_compositor_is_reported_with_its_cure() {
     let check = |compositor: Option<CompositorConfig>, environment: &[(&str, &str)], expected: &str| {
-        let mut ground = TestHost::with_options(|options| {
+        let mut test_host = TestHost::with_options(|options| {
             options.environment =
                 environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
         });
         let wanted = compositor.is_some();
-        ground.apply_rules(PolicyRules { compositor, ..PolicyRules::default() });
+        test_host.apply_rules(PolicyRules { compositor, ..PolicyRules::default() });
         if wanted {
-            assert!(matches!(ground.next_event(), HostEvent::Problem { session_id: None, .. }));
+            assert!(matches!(test_host.next_event(), HostEvent::Problem { session_id: None, .. }));
         }
-        let said = ground.host.limitations();
-        let expected = format!("Windows are neither noticed nor brought to the front: {expected}.");
-        assert!(said.contains(&expected), "{said:#?}");
-        // Without windows everything else is as ever.
-        let session = ground.start(crate::harness::entry(process(&["true"])));
-        ground.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
-        assert_eq!(ground.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
+        let limitations = test_host.host.limitations();
+        let expected = format!("Windows can't be detected or brought to the front: {expected}.");
+        assert!(limitations.contains(&expected), "{limitations:#?}");
+        // Everything else works without windows.
+        let session = test_host.start(crate::harness::entry(process(&["true"])));
+        test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+        assert_eq!(test_host.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
     };
-    check(None, &[], "the policy names no `[compositor]`");
+    check(None, &[], "the policy has no `[compositor]`");
     check(
         Some(CompositorConfig::Connect { socket: Some("/nonexistent/sway".into()) }),
         &[],
-        "no Sway answers at `/nonexistent/sway` (No such file or directory (os error 2)); start one there, or name \
-         another socket",
+        "could not connect to Sway at `/nonexistent/sway`: No such file or directory (os error 2); start Sway there, \
+         or name another socket",
     );
     check(
         Some(CompositorConfig::Connect { socket: None }),
@@ -281,16 +285,16 @@ fn what_is_missing_is_said_with_its_cure() {
     check(
         Some(CompositorConfig::Connect { socket: None }),
         &[("XDG_RUNTIME_DIR", "/nonexistent"), ("SWAYSOCK", "/nonexistent/sway")],
-        "no Sway of the daemon's own user runs; start one, or name its socket under `[compositor]`",
+        "no Sway of the daemon's own user is running; start one, or name its socket under `[compositor]`",
     );
     check(
         Some(CompositorConfig::Start { argv: vec!["no-such-sway".to_owned()] }),
         &[],
-        "there is no program `no-such-sway`; install it, or give its whole path",
+        "program `no-such-sway` not found; install it, or give its absolute path",
     );
     check(
         Some(CompositorConfig::Start { argv: vec!["false".to_owned()] }),
         &[],
-        "the Sway that was started has ended; its log says why",
+        "Sway has exited; its log shows why",
     );
 }

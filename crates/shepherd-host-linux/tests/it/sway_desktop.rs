@@ -1,4 +1,4 @@
-//! A real Sway without a screen, and an independent look at its windows.
+//! A real Sway without a screen, whose windows the tests list with `swaymsg` and not with the host's code.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,17 +15,17 @@ use tempfile::TempDir;
 
 use crate::harness::{TestHost, entry, is_root, wait_until};
 
-/// Sway refuses to be root, so that root lends it to this user, and the programs as well.
+/// Sway refuses to run as root. If the tests run as root, Sway and the programs run as this user.
 const USER: &str = "nobody";
 
-/// A screen of its own, and a home for the programs on it.
+/// A headless Sway, and a home folder for its programs.
 pub(crate) struct SwayDesktop {
     sway: Option<Child>,
     folder: TempDir,
 }
 
 impl SwayDesktop {
-    /// A folder; nothing runs yet.
+    /// Creates the folder, without starting Sway.
     pub(crate) fn prepare() -> Self {
         for program in ["sway", "swaymsg", "foot", "tuxpaint", "chromium"] {
             let path = Path::new("/usr/bin").join(program);
@@ -44,7 +44,7 @@ impl SwayDesktop {
         desktop
     }
 
-    /// Further lines of its configuration.
+    /// Adds lines to the configuration of Sway.
     pub(crate) fn configure(&self, lines: &str) {
         let file = std::fs::OpenOptions::new().append(true).open(self.folder.path().join("config"));
         file.unwrap().write_all(lines.as_bytes()).unwrap();
@@ -72,11 +72,12 @@ impl SwayDesktop {
         wait_until("Sway", || UnixStream::connect(self.socket()).is_ok());
     }
 
-    /// How it is started by whoever we are.
+    /// Returns the command line that starts Sway as the right user.
     pub(crate) fn argv(&self) -> Vec<String> {
-        let lend = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
         let home = self.home().display().to_string();
-        let mut argv: Vec<String> = lend.iter().filter(|_| is_root()).map(|&word| word.to_owned()).collect();
+        let mut argv: Vec<String> =
+            as_user.iter().filter(|_| is_root()).map(|&word| word.to_owned()).collect();
         argv.extend(["env".to_owned(), format!("HOME={home}"), format!("XDG_RUNTIME_DIR={home}")]);
         let headless = ["WLR_BACKENDS=headless", "WLR_LIBINPUT_NO_DEVICES=1", "WLR_RENDERER=pixman"];
         argv.extend(headless.map(str::to_owned));
@@ -85,7 +86,7 @@ impl SwayDesktop {
         argv
     }
 
-    /// `kill -9`.
+    /// Kills Sway with `SIGKILL`.
     pub(crate) fn kill(&mut self) {
         let mut sway = self.sway.take().unwrap();
         sway.kill().unwrap();
@@ -100,7 +101,7 @@ impl SwayDesktop {
         self.home().join("sway.sock")
     }
 
-    /// A policy that works with it.
+    /// Returns rules that name this compositor.
     pub(crate) fn rules(&self) -> PolicyRules {
         PolicyRules {
             compositor: Some(CompositorConfig::Connect { socket: Some(self.socket()) }),
@@ -108,7 +109,7 @@ impl SwayDesktop {
         }
     }
 
-    /// A program for it. Which display it finds is not said here: the host says it.
+    /// Returns an entry for a program. The host, not the entry, tells the program its display.
     pub(crate) fn entry(&self, argv: &[&str]) -> PolicyEntry {
         let home = self.home().display().to_string();
         let env = [
@@ -125,7 +126,7 @@ impl SwayDesktop {
         PolicyEntry { run, ..entry(EntryKind::Process { argv, env, cwd: None }) }
     }
 
-    /// The windows that there are, as Sway's own program shows them.
+    /// Returns all windows, as `swaymsg` lists them.
     pub(crate) fn windows(&self) -> Vec<DesktopWindow> {
         windows_at(&self.socket())
     }
@@ -146,7 +147,7 @@ pub(crate) struct DesktopWindow {
     pub(crate) is_focused: bool,
 }
 
-/// In the order in which they were opened.
+/// Returns the windows of a Sway, in the order in which they were opened.
 pub(crate) fn windows_at(socket: &Path) -> Vec<DesktopWindow> {
     let shown =
         Command::new("swaymsg").arg("-s").arg(socket).args(["-r", "-t", "get_tree"]).output().unwrap();
@@ -167,7 +168,7 @@ fn collect(node: &Value, found: &mut Vec<(i64, DesktopWindow)>) {
     }
 }
 
-/// A process and all its descendants, each with the moment of its start.
+/// Returns a process and all its descendants, each with its start time.
 pub(crate) fn process_tree(pid: i32) -> Vec<(i32, String)> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let all: Vec<(i32, i32, String)> = processes
@@ -178,10 +179,11 @@ pub(crate) fn process_tree(pid: i32) -> Vec<(i32, String)> {
         })
         .collect();
     let mut found: Vec<(i32, String)> =
-        all.iter().filter(|(one, ..)| *one == pid).map(pid_and_start).collect();
+        all.iter().filter(|(process, ..)| *process == pid).map(pid_and_start).collect();
     let mut next = 0;
     while let Some((parent, _)) = found.get(next).cloned() {
-        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(pid_and_start));
+        found
+            .extend(all.iter().filter(|(_, process_parent, _)| *process_parent == parent).map(pid_and_start));
         next += 1;
     }
     found
@@ -191,13 +193,13 @@ fn pid_and_start((pid, _, start): &(i32, i32, String)) -> (i32, String) {
     (*pid, start.clone())
 }
 
-/// Those that are still there.
+/// Returns the processes that are still alive.
 pub(crate) fn alive(processes: &[(i32, String)]) -> Vec<i32> {
     let lives = |(pid, start): &&(i32, String)| parent_and_start(*pid).is_some_and(|(_, now)| now == *start);
     processes.iter().filter(lives).map(|(pid, _)| *pid).collect()
 }
 
-/// Parent and start, unless it is a zombie.
+/// Returns the parent and the start time of a process, unless it is a zombie.
 fn parent_and_start(pid: i32) -> Option<(i32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
@@ -205,11 +207,11 @@ fn parent_and_start(pid: i32) -> Option<(i32, String)> {
 }
 
 impl TestHost {
-    /// A host that works with a desktop.
+    /// Returns a host that is connected to the desktop's Sway.
     pub(crate) fn on_desktop(desktop: &SwayDesktop, containment: ward_process::Containment) -> Self {
-        let mut ground = Self::new(containment);
-        ground.apply_rules(desktop.rules());
-        wait_until("a connection", || ground.host.capabilities().can_force_fullscreen);
-        ground
+        let mut test_host = Self::new(containment);
+        test_host.apply_rules(desktop.rules());
+        wait_until("a connection", || test_host.host.capabilities().can_force_fullscreen);
+        test_host
     }
 }

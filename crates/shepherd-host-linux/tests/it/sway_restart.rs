@@ -1,4 +1,4 @@
-//! A Sway of our own goes on with its session, whatever becomes of the host and of the policy (S9.1).
+//! A Sway that the host started goes on with its session, even if the host ends or the policy changes (S9.1).
 
 use std::path::Path;
 
@@ -18,24 +18,24 @@ fn own_sway_rules(desktop: &SwayDesktop) -> PolicyRules {
 }
 
 fn host_on(desktop: &SwayDesktop, state: &Path, containment: Containment) -> TestHost {
-    let mut ground = TestHost::with_options(|options| {
+    let mut test_host = TestHost::with_options(|options| {
         options.containment = Some(containment);
         options.state_folder = state.to_owned();
         options.socket_folder = desktop.home();
     });
-    ground.apply_rules(own_sway_rules(desktop));
-    wait_until("a Sway", || ground.host.capabilities().can_force_fullscreen);
-    ground
+    test_host.apply_rules(own_sway_rules(desktop));
+    wait_until("a Sway", || test_host.host.capabilities().can_force_fullscreen);
+    test_host
 }
 
-fn start_terminal(ground: &mut TestHost, desktop: &SwayDesktop) -> StartedProgram {
-    let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
-    await_window(ground, &session);
+fn start_terminal(test_host: &mut TestHost, desktop: &SwayDesktop) -> StartedProgram {
+    let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
+    await_window(test_host, &session);
     session
 }
 
 #[test]
-fn a_host_that_leaves_leaves_a_session_its_sway_and_the_next_takes_both_back() {
+fn a_session_keeps_its_sway_when_the_host_ends_and_the_next_host_reattaches_both() {
     for containment in containments() {
         let (desktop, state) = (SwayDesktop::prepare(), tempfile::tempdir().unwrap());
         let mut first = host_on(&desktop, state.path(), containment);
@@ -55,33 +55,33 @@ fn a_host_that_leaves_leaves_a_session_its_sway_and_the_next_takes_both_back() {
         assert!(matches!(next.next_event(), HostEvent::Reattached { .. }));
         assert_eq!(next.next_event(), HostEvent::WindowReady { session_id: session_id.clone() });
         next.host.stop(HostStopRequest { session_id: session_id.clone(), grace: TEST_TIMEOUT });
-        // Nobody knows who was there before the session, so that Sway is started afresh.
-        let told = [next.next_event(), next.next_event()];
-        assert!(told.iter().any(|event| matches!(event, HostEvent::Exited { .. })), "{told:?}");
+        // The processes from before the session are not known, so Sway is replaced.
+        let events = [next.next_event(), next.next_event()];
+        assert!(events.iter().any(|event| matches!(event, HostEvent::Exited { .. })), "{events:?}");
         assert_eq!(alive(&sway), [0; 0], "{containment}");
         wait_until("another Sway", || next.host.capabilities().can_force_fullscreen);
         let sway = process_tree(listener_pid(&own_socket(&desktop)));
         drop(next);
-        assert_eq!(alive(&sway), [0; 0], "{containment}: without a session it ends with the host");
+        assert_eq!(alive(&sway), [0; 0], "{containment}: without a session, Sway ends with the host");
     }
 }
 
 #[test]
-fn another_policy_takes_no_sway_from_a_session() {
+fn a_session_keeps_its_sway_when_the_policy_changes() {
     let (desktop, state) = (SwayDesktop::prepare(), tempfile::tempdir().unwrap());
-    let mut ground = host_on(&desktop, state.path(), containments()[0]);
-    let session = start_terminal(&mut ground, &desktop);
+    let mut test_host = host_on(&desktop, state.path(), containments()[0]);
+    let session = start_terminal(&mut test_host, &desktop);
     let socket = own_socket(&desktop);
     let (sway, windows) = (process_tree(listener_pid(&socket)), windows_at(&socket));
     assert_eq!(windows.len(), 1);
-    ground.apply_rules(PolicyRules::default());
+    test_host.apply_rules(PolicyRules::default());
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(windows_at(&socket), windows);
-    // The one that there was is what is wanted again.
-    ground.apply_rules(own_sway_rules(&desktop));
-    wait_until("a connection", || ground.host.capabilities().can_force_fullscreen);
+    // The first policy again: the running Sway is used.
+    test_host.apply_rules(own_sway_rules(&desktop));
+    wait_until("a connection", || test_host.host.capabilities().can_force_fullscreen);
     assert_eq!(process_tree(listener_pid(&socket)), sway);
-    ground.apply_rules(PolicyRules::default());
-    ground.stop(&session, TEST_TIMEOUT);
+    test_host.apply_rules(PolicyRules::default());
+    test_host.stop(&session, TEST_TIMEOUT);
     wait_until("the end of Sway", || alive(&sway).is_empty());
 }

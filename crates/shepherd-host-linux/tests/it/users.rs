@@ -1,4 +1,4 @@
-//! Running as somebody else (S6.5).
+//! Entries that run as another user (S6.5).
 
 use shepherd_core::policy::{PolicyEntry, RunPolicy};
 use shepherd_host_api::ExitStatus;
@@ -13,21 +13,20 @@ fn as_user(name: &str, argv: &[&str]) -> PolicyEntry {
 #[test]
 fn only_root_runs_something_as_another_user_with_its_groups_and_its_home() {
     for containment in containments() {
-        let mut ground = TestHost::new(containment);
-        let look = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME";
-        let entry = as_user("nobody", &["sh", "-c", look]);
+        let mut test_host = TestHost::new(containment);
+        let script = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME";
+        let entry = as_user("nobody", &["sh", "-c", script]);
         if !is_root() {
-            let failure = ground.spawn_failure(entry);
+            let failure = test_host.spawn_failure(entry);
             assert_eq!(
                 failure,
-                "entry `game`: it is to run as `nobody`, and only root can run something as somebody else; run the \
-                 daemon as root, or take `user` away"
+                "entry `game`: only root can run it as user `nobody`; run the daemon as root, or remove `user`"
             );
             continue;
         }
-        let session = ground.start(entry);
-        assert_eq!(ground.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
-        ground.wait_for_cleanup();
+        let session = test_host.start(entry);
+        assert_eq!(test_host.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
+        test_host.wait_for_cleanup();
         assert_eq!(session.output(), "65534\n65534\n65534\nnobody nobody /nonexistent\n", "{containment}");
         let says_root = session.shortcomings.iter().any(|sentence| sentence.contains("runs as root"));
         assert!(!says_root, "{:?}", session.shortcomings);
@@ -35,19 +34,19 @@ fn only_root_runs_something_as_another_user_with_its_groups_and_its_home() {
 }
 
 #[test]
-fn a_user_that_does_not_exist_is_said_so() {
-    let mut ground = TestHost::new(containments()[0]);
+fn a_user_that_does_not_exist_is_reported() {
+    let mut test_host = TestHost::new(containments()[0]);
     assert_eq!(
-        ground.spawn_failure(as_user("grandma", &["true"])),
-        "entry `game`: it is to run as `grandma`, who is no user of this machine; name one that `/etc/passwd` lists"
+        test_host.spawn_failure(as_user("grandma", &["true"])),
+        "entry `game`: no such user `grandma`; name a user that `/etc/passwd` lists"
     );
 }
 
 #[test]
 fn a_program_that_runs_as_root_comes_with_a_warning() {
-    let mut ground = TestHost::new(containments()[0]);
-    let session = ground.start(entry(process(&["true"])));
+    let mut test_host = TestHost::new(containments()[0]);
+    let session = test_host.start(entry(process(&["true"])));
     let warned = session.shortcomings.iter().any(|sentence| sentence.contains("It runs as root"));
     assert_eq!(warned, is_root());
-    ground.wait_for_exit(&session);
+    test_host.wait_for_exit(&session);
 }

@@ -1,4 +1,4 @@
-//! A real QEMU with a guest that obeys its power button, and one that does not (S6.6).
+//! A real QEMU with guests that obey or ignore their power button (S6.6).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,42 +22,42 @@ fn machine(disk: &Path) -> PolicyEntry {
     entry(EntryKind::Vm { driver: "qemu".to_owned(), args })
 }
 
-/// Ends a guest, and expects that it was not by a signal.
+/// Stops a guest, and checks that no signal was needed.
 fn check(containments: &[Containment], button: PowerButton) {
     assert!(Path::new("/usr/bin/qemu-system-x86_64").exists(), "no QEMU: `cargo xtask setup` installs it");
     for &containment in containments {
-        let mut ground = TestHost::new(containment);
-        let disk = ground.folder.path().join("disk.img");
+        let mut test_host = TestHost::new(containment);
+        let disk = test_host.folder.path().join("disk.img");
         write_disk(&disk, button);
-        let session = ground.start(machine(&disk));
+        let session = test_host.start(machine(&disk));
         session.wait_for_output("GUEST-UP");
-        // Half of it passes before the monitor is told to end it, three quarters before the signal.
+        // The monitor is told to quit after half of the grace, and the signal comes after three quarters.
         let grace = match button {
             PowerButton::Obeyed => 10 * TEST_TIMEOUT,
             PowerButton::Ignored => Duration::from_secs(4),
         };
-        let status = ground.stop(&session, grace);
+        let status = test_host.stop(&session, grace);
         assert_eq!(status, ExitStatus { code: Some(0), signal: None }, "{containment}");
-        ground.wait_for_cleanup();
-        let said = session.output();
+        test_host.wait_for_cleanup();
+        let output = session.output();
         assert_eq!(
-            said.contains("GUEST-DOWN"),
+            output.contains("GUEST-DOWN"),
             matches!(button, PowerButton::Obeyed),
-            "{containment}: {said}"
+            "{containment}: {output}"
         );
-        // What QEMU says when it was a signal after all.
-        assert!(!said.contains("terminating on signal"), "{containment}: {said}");
+        // QEMU prints this when a signal ends it.
+        assert!(!output.contains("terminating on signal"), "{containment}: {output}");
         let sockets = Path::new("/tmp").join(format!("shepherd-{}", session.session_id));
         assert!(!sockets.exists());
     }
 }
 
 #[test]
-fn heavy_a_guest_is_powered_down_by_its_button() {
+fn heavy_a_guest_is_stopped_by_its_power_button() {
     check(&containments(), PowerButton::Obeyed);
 }
 
 #[test]
-fn a_guest_that_ignores_its_button_is_ended_by_the_monitor() {
+fn a_guest_that_ignores_its_power_button_is_stopped_by_the_monitor() {
     check(&containments()[..1], PowerButton::Ignored);
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use ward_process::{
-    Containment, EndedBy, OutputTarget, ProcessExit, ProcessSpec, RungOutcome, SpawnError, StopCommand,
-    StopLadder, StopRung, Supervisor, TreeLifetime, UserIdentity,
+    Containment, EndedBy, OutputTarget, ProcessExit, ProcessSpec, RungOutcome, RungPatience, SpawnError,
+    StopAction, StopCommand, StopLadder, StopRung, Supervisor, TreeLifetime, UserIdentity,
 };
 
 use crate::harness::{
@@ -136,7 +136,8 @@ fn the_stop_report_says_which_rung_worked() {
             run.wait_until_sleeping(1);
             let missing = StopCommand { program: "/nonexistent/quit".into(), ..ask.clone() };
             let mut ladder = StopLadder::polite(Duration::from_millis(50)).after_command(missing, PATIENCE);
-            ladder.rungs.push(StopRung::Run { command: ask.clone(), patience: PATIENCE });
+            let patience = RungPatience::Fixed(PATIENCE);
+            ladder.rungs.push(StopRung { action: StopAction::Run(ask.clone()), patience });
             let stopped = supervisor.stop(&mut tree, ladder).unwrap();
             assert_eq!(stopped.ended_by, EndedBy::Rung(2), "{containment}");
             assert_eq!(stopped.ended.exit, ProcessExit::Code(0), "{containment}");
