@@ -1,4 +1,4 @@
-//! Whether the daemon is well (S13.2). That it answers is its liveness; the rest is whether it can do its work.
+//! Health (S13.2): an answer shows that the daemon is alive, and the checks show whether it can do its work.
 
 use shepherd_api::{HealthCheck, HealthView};
 use shepherd_util::ClockReading;
@@ -11,7 +11,7 @@ impl DaemonService {
             self.policy_check(),
             self.host_check(),
             self.store_check(),
-            self.pulse_check(),
+            self.heartbeat_check(),
             self.clock_check(now),
         ];
         HealthView {
@@ -19,7 +19,7 @@ impl DaemonService {
             daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: now.mono.total_since(self.started.mono).into(),
             checks,
-            // What the host lacks may come and go, as a compositor does.
+            // The host's limitations may change, for example when a compositor comes or goes.
             limitations: self
                 .host
                 .limitations()
@@ -36,14 +36,15 @@ impl DaemonService {
         let path = self.policy.path.display();
         match (&self.policy.source, &self.policy.rejected) {
             (Some(_), None) => {
-                let entry_count = self.engine.policy().entries().len();
-                health_check("policy", true, format!("{entry_count} entries of {path}"))
+                let count = self.engine.policy().entries().len();
+                let noun = if count == 1 { "entry" } else { "entries" };
+                health_check("policy", true, format!("{count} {noun} from {path}"))
             }
             (Some(_), Some(rejected)) => {
-                health_check("policy", false, format!("an earlier one is in force, because {rejected}"))
+                health_check("policy", false, format!("the previous policy still applies: {rejected}"))
             }
             (None, Some(rejected)) => {
-                health_check("policy", false, format!("everything is refused, because {rejected}"))
+                health_check("policy", false, format!("every launch is denied: {rejected}"))
             }
             (None, None) => health_check("policy", false, format!("{path} has not been read")),
         }
@@ -53,37 +54,35 @@ impl DaemonService {
         let capabilities = self.engine.capabilities();
         let kinds: Vec<&str> = capabilities.spawn_kinds_supported.iter().map(String::as_str).collect();
         let able = capabilities.can_kill_forcefully && capabilities.can_observe_exit && !kinds.is_empty();
-        health_check("host", able, format!("starts and ends: {}", kinds.join(", ")))
+        health_check("host", able, format!("can start and stop: {}", kinds.join(", ")))
     }
 
     fn store_check(&self) -> HealthCheck {
-        match &self.store_error {
-            None => health_check("store", true, "what was used is on record".to_owned()),
-            Some(trouble) => health_check(
-                "store",
-                false,
-                format!("nothing is granted, because {trouble} (it is tried again by itself)"),
-            ),
+        match self.engine.store_trouble() {
+            None => health_check("store", true, "usage is recorded".to_owned()),
+            Some(trouble) => {
+                let detail = format!("nothing is granted: {trouble} (the daemon keeps trying)");
+                health_check("store", false, detail)
+            }
         }
     }
 
-    fn pulse_check(&self) -> HealthCheck {
+    fn heartbeat_check(&self) -> HealthCheck {
         match &self.heartbeat_error {
-            None => health_check("pulse", true, "a power cut would cost half a minute at most".to_owned()),
-            Some(trouble) => health_check(
-                "pulse",
-                false,
-                format!("a power cut would cost all that is left, because {trouble}"),
-            ),
+            None => health_check("pulse", true, "a power cut costs at most half a minute".to_owned()),
+            Some(trouble) => {
+                let detail = format!("a power cut would cost the rest of the session: {trouble}");
+                health_check("pulse", false, detail)
+            }
         }
     }
 
     fn clock_check(&self, now: ClockReading) -> HealthCheck {
         if self.engine.get_state(now).clock_trusted {
-            health_check("clock", true, "nothing speaks against it".to_owned())
+            health_check("clock", true, "trusted".to_owned())
         } else {
-            let cure = "set it right, or confirm it with `shepherd clock confirm`";
-            health_check("clock", false, format!("it showed a later time before; {cure}"))
+            let cure = "correct it, or confirm it with `shepherd clock confirm`";
+            health_check("clock", false, format!("the clock showed a later time before; {cure}"))
         }
     }
 
