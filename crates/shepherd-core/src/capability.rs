@@ -33,6 +33,8 @@ pub struct HostCapabilities {
     pub can_lock_to_single_app: bool,
     /// It would run a program as root if nobody says as whom: then nothing could hold the program.
     pub needs_account: bool,
+    /// It can run a program as another user than its own.
+    pub can_switch_user: bool,
 }
 
 impl HostCapabilities {
@@ -51,6 +53,7 @@ impl HostCapabilities {
             can_force_fullscreen: true,
             can_lock_to_single_app: true,
             needs_account: false,
+            can_switch_user: true,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The judge: policy, sessions and time, as pure functions.
+//! The policy engine: policy, sessions and time, as pure functions.
 //!
-//! [`CoreEngine`] is told what happens and when, and says what must be done. It reads no clock, no file, no
-//! environment and no randomness; given the same policy, the same stored state and the same moments it says the
-//! same, byte for byte. Start with [`engine.rs`](CoreEngine), whose picture is the whole state machine, and [`SessionStage`];
-//! then read `judge.rs`, the one place where it is decided whether an entry may run, and `judge/hearing.rs`, its rules.
+//! [`CoreEngine`] is told what happens and when, and returns what must be done as [`Effects`]. It reads no clock, no
+//! file, no environment and no randomness: the same policy, stored state and moments give the same effects, byte for
+//! byte. Start with `engine.rs`, which shows the whole state machine, and `engine/effect.rs`; then read `evaluation.rs`,
+//! the one place that decides whether an entry may run, and `evaluation/rules.rs`.
 //!
-//! What it never does: act, wait, log, or ask the store.
+//! The engine never acts, waits, logs, or asks the store.
 
 pub mod policy;
 
@@ -22,9 +22,10 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    CLOCK_JITTER, CoreEngine, CoreEvent, EngineEnvironment, ExitInfo, GrantError, LaunchDecision,
-    LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest, QueryError, SessionLiveness, StopDecision,
-    StopRequest, UndoAction, UnknownModeError,
+    CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo, ExtendedSession,
+    GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest,
+    ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision, StopRequest,
+    UnknownModeError, WithEffects,
 };
 pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,

@@ -1,4 +1,4 @@
-//! A session: its plan, and what has to be remembered of it.
+//! A session: its plan, made at launch, and its record, which is stored.
 
 use std::time::Duration;
 
@@ -11,52 +11,48 @@ use shepherd_util::{
 
 use crate::policy::{Day, PolicyEntry};
 
-/// What to do at launch, when to warn, when and how to expire (S3.4). Worked out once, at launch.
+/// The plan of an approved session: what to start, when to warn, when and how to end it (S3.4). Computed once, at
+/// launch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionPlan {
-    /// Its name.
     pub session_id: SessionId,
-    /// Of which entry.
     pub entry_id: EntryId,
-    /// The entry as the policy had it.
+    /// The entry as the policy had it at launch, with the user that the program runs as filled in.
     pub entry: PolicyEntry,
-    /// Whose time it is.
     pub profile: ProfileId,
-    /// When it was approved.
+    /// The wall time of the approval.
     pub started_at: Timestamp,
-    /// When it ends, if the machine stays awake; `NotRequested` is without end.
+    /// The end of the session if the machine stays awake; `None` if the session is unlimited.
     pub deadline: Option<MonotonicInstant>,
-    /// The warnings, in the order in which they come.
+    /// The warnings in the order in which they come.
     pub warnings: Vec<ScheduledWarning>,
-    /// How long the program may take to end after it was asked to.
+    /// The time that the program gets to end after it was asked to.
     pub stop_grace: Duration,
 }
 
-/// A warning that will be given.
+/// A warning that is still to come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledWarning {
-    /// So long before the end.
+    /// The warning comes this long before the end.
     pub before: Duration,
-    /// How loud.
     pub severity: WarningSeverity,
-    /// What will be said.
     pub message_template: Option<String>,
-    /// Whether the end was still further away when it was last planned. A session shorter than a threshold has no
-    /// such warning (S2.5), unless its end is moved.
+    /// Set if the end was further away than the threshold when it was last planned. A session shorter than a threshold
+    /// gets no such warning (S2.5), unless its end is moved.
     pub armed: bool,
 }
 
-/// The two ends of a session; the earlier wins (S4.4).
+/// The two deadlines of a session; the earlier one wins (S4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionDeadlines {
-    /// When run time or a quota is used up.
+    /// The moment at which run time or a quota is used up.
     pub run: Option<Deadline>,
-    /// When the window closes.
+    /// The moment at which the window closes.
     pub window: Option<Deadline>,
 }
 
 impl SessionDeadlines {
-    /// The one that comes first if the machine stays awake.
+    /// Returns the deadline that comes first if the machine stays awake.
     #[must_use]
     pub fn earliest(&self, now: MonotonicInstant) -> Option<Deadline> {
         match (self.run, self.window) {
@@ -65,14 +61,15 @@ impl SessionDeadlines {
         }
     }
 
-    /// What is left; `NotRequested` is without end.
+    /// Returns the time that is left; `None` if the session is unlimited.
     #[must_use]
     pub fn remaining(&self, now: MonotonicInstant) -> Option<Duration> {
         self.earliest(now).map(|deadline| deadline.remaining(now))
     }
 
-    /// How much can have counted since then at most, before the first end came; `NotRequested` is without end. Where sleep
-    /// counts, but not for an end, nobody knows whether it came before.
+    /// Returns the most time that can have counted since `then` before a deadline came; `None` if the session is
+    /// unlimited. Where suspended time counts but doesn't bring the deadline nearer, all of it is included, because it may
+    /// have come before the deadline.
     pub(crate) fn max_counted_since(
         &self,
         then: MonotonicInstant,
@@ -88,111 +85,98 @@ impl SessionDeadlines {
         [self.run, self.window].into_iter().flatten().map(most).min()
     }
 
-    /// Whether either has come.
+    /// Returns whether either deadline has come.
     #[must_use]
     pub fn is_due(&self, now: MonotonicInstant) -> bool {
         [self.run, self.window].into_iter().flatten().any(|deadline| deadline.is_due(now))
     }
 }
 
-/// What is remembered of a session, so that a restarted daemon goes on with it (S9.1).
+/// The stored state of a session, from which a restarted daemon continues (S9.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
-    /// Its name.
     pub session_id: SessionId,
-    /// Of which entry.
     pub entry_id: EntryId,
-    /// What it is called.
     pub label: String,
-    /// Whose time it is.
     pub profile: ProfileId,
-    /// When it was approved, by the wall clock.
+    /// The wall time of the approval.
     pub started_at: Timestamp,
-    /// The time that counted when it was planned, or when other rules came: what began to hold until then is settled.
+    /// The effective time at which the session was planned, or at which a reload changed its rules. Grants that were
+    /// valid by then are settled.
     pub judged_at: Timestamp,
-    /// The boot whose clock the rest is on.
+    /// The boot whose monotonic clock the other moments are on.
     pub boot: BootId,
-    /// When it was approved.
+    /// The moment of the approval.
     pub started: MonotonicInstant,
-    /// When it ends.
     pub ends: SessionDeadlines,
     /// Warnings that are still to come, in order.
     pub warnings: Vec<ScheduledWarning>,
-    /// Thresholds of the warnings that were given, so that none comes twice even if the end moves.
+    /// Thresholds of the warnings that were given, so that no warning comes twice even if the end moves.
     pub given: Vec<Duration>,
-    /// How far grants have moved its ends, so that exactly that can be taken back.
+    /// How far each grant has moved the deadlines, so that exactly that can be taken back.
     pub extensions: Vec<SessionExtension>,
-    /// Up to here its time has been charged.
+    /// The moment up to which usage has been charged.
     pub charged_to: MonotonicInstant,
-    /// The day that it was charged to last.
+    /// The day that was charged last.
     pub charged_day: Day,
-    /// How much it has been charged with.
+    /// The total that has been charged.
     pub charged: Duration,
-    /// Time in a row before it, for the rule about breaks.
+    /// Time played in a row before this session, for the break rule.
     #[serde(default)]
     pub in_a_row: Duration,
-    /// Where it is.
     pub stage: SessionStage,
-    /// How long the program may take to end after it was asked to.
+    /// The time that the program gets to end after it was asked to.
     pub stop_grace: Duration,
-    /// Counters besides the entry's own that its time is charged to.
+    /// Budgets that are charged besides the entry's own counter.
     pub budgets: Vec<shepherd_util::BudgetId>,
-    /// Whether its time counts against quotas.
+    /// Set if the session's time counts against no quota.
     pub free: bool,
-    /// The pause after it.
+    /// The pause that follows the session.
     pub cooldown: Duration,
 }
 
-/// How far a grant has moved the ends of a session.
+/// The time by which a grant has moved the deadlines of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionExtension {
-    /// Which grant.
     pub grant_id: GrantId,
-    /// By how much the run got longer.
     pub run: Duration,
-    /// By how much the window got longer.
     pub window: Duration,
 }
 
-/// Where a session is (S3.6). `Ended` is not here: an ended session is no longer remembered.
+/// The stage of a session (S3.6). `Ended` is missing because an ended session has no record any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionStage {
-    /// Approved; the program is being started.
+    /// The session is approved and its program is being started.
     Launching,
-    /// Stopped before its program came up: should it still come up, it is ended at once.
-    Withdrawn {
-        /// Why it will have ended.
-        reason: EndReason,
-    },
+    /// The session was stopped before its program came up. If the program still comes up, it is stopped at once.
+    Withdrawn { reason: EndReason },
     /// The program runs.
     Running {
-        /// What the host needs to find the program again; opaque to us.
+        /// An opaque text by which the host finds the program again.
         host_session_handle: String,
-        /// `Warned`, and how loudly at most.
+        /// The most severe warning that was given.
         #[serde(default)]
         warned: Option<WarningSeverity>,
     },
-    /// The program is being ended.
+    /// The program was told to end.
     Expiring {
-        /// What the host needs to find the program again.
         host_session_handle: String,
-        /// Why it will have ended.
         reason: EndReason,
-        /// When it was first asked to.
+        /// The moment at which the program was first told to end.
         #[serde(default = "long_ago")]
         called: MonotonicInstant,
     },
 }
 
-/// Whoever has forgotten when an end was called gives no more time.
+/// Leaves no grace period if a record doesn't say when the program was told to end.
 fn long_ago() -> MonotonicInstant {
     MonotonicInstant::BOOT
 }
 
 impl SessionRecord {
-    /// How long its program may still take to end. It is asked once: who asks again, or comes back to it after a
-    /// crash, gives it what is left.
+    /// Returns the rest of the grace period. It begins once: asking again, or coming back after a crash, gives the
+    /// program no more time.
     #[must_use]
     pub fn grace_left(&self, now: MonotonicInstant) -> Duration {
         match self.stage {
@@ -202,10 +186,20 @@ impl SessionRecord {
             }
         }
     }
+
+    /// Returns the end of the session if the machine stays awake.
+    pub(crate) fn expected_end(&self, now: MonotonicInstant) -> Option<MonotonicInstant> {
+        self.ends.earliest(now).map(|deadline| deadline.expected_at(now))
+    }
+
+    /// Returns whether this is the given session and its program has not come up yet.
+    pub(crate) fn awaits_program(&self, session_id: &SessionId) -> bool {
+        self.session_id == *session_id && !self.stage.has_program()
+    }
 }
 
 impl SessionStage {
-    /// What the host needs to find the program again, once there is one.
+    /// Returns the text by which the host finds the program again, once there is a program.
     #[must_use]
     pub fn host_session_handle(&self) -> Option<&str> {
         match self {
@@ -216,7 +210,7 @@ impl SessionStage {
         }
     }
 
-    /// Why it will have ended, once that is settled.
+    /// Returns the reason for which the session is being ended, if it is.
     #[must_use]
     pub fn end_reason(&self) -> Option<&EndReason> {
         match self {
@@ -225,12 +219,12 @@ impl SessionStage {
         }
     }
 
-    /// Whether there is, or was, a program: what has not been started costs nothing.
+    /// Returns whether a program has come up. A session costs nothing before that.
     pub(crate) fn has_program(&self) -> bool {
         self.host_session_handle().is_some()
     }
 
-    /// The end has been called. The first reason and the first call stay.
+    /// Begins to end the session. If that has begun already, the first reason and the first call stay.
     pub(crate) fn expire(&mut self, reason: EndReason, called: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
@@ -242,21 +236,21 @@ impl SessionStage {
         };
     }
 
-    /// A warning was given.
+    /// Raises the warning level of a running session.
     pub(crate) fn record_warning(&mut self, severity: WarningSeverity) {
         if let Self::Running { warned, .. } = self {
             *warned = (*warned).max(Some(severity));
         }
     }
 
-    /// The clock of the boot in which the end was called is gone.
+    /// Starts the grace period anew, because the clock of the earlier boot is gone.
     pub(crate) fn restart_grace(&mut self, now: MonotonicInstant) {
         if let Self::Expiring { called, .. } = self {
             *called = now;
         }
     }
 
-    /// The program has come up.
+    /// Takes note that the program has come up.
     pub(crate) fn program_started(&mut self, host_session_handle: String, now: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {

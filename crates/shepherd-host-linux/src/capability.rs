@@ -29,6 +29,7 @@ pub(crate) fn capabilities(
         can_force_fullscreen: windows,
         can_lock_to_single_app: false,
         needs_account: rustix::process::geteuid().is_root() && options.as_root == RunAsRoot::Never,
+        can_switch_user: rustix::process::geteuid().is_root(),
     }
 }
 

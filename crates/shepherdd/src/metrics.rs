@@ -111,9 +111,13 @@ impl DaemonMetrics {
             CoreEvent::Warning { .. } => drop(self.warnings.inc()),
             CoreEvent::ExpireDue { .. } => drop(self.expiries.inc()),
             CoreEvent::SessionEnded { .. } => drop(self.sessions_ended.inc()),
-            CoreEvent::DeadlineChanged { .. }
+            CoreEvent::SessionLaunching { .. }
+            | CoreEvent::DeadlineChanged { .. }
+            | CoreEvent::StopRequested { .. }
             | CoreEvent::EntryAvailabilityChanged
-            | CoreEvent::PolicyReloaded { .. } => {}
+            | CoreEvent::PolicyReloaded { .. }
+            | CoreEvent::GrantChanged { .. }
+            | CoreEvent::RequestChanged { .. } => {}
         }
     }
 

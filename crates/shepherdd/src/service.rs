@@ -1,5 +1,5 @@
-//! The loop (S13.3b): wait for one thing, tell the engine, carry out what it says. Nothing in it waits for a disk, a
-//! program or a client.
+//! The daemon's loop (S13.3b): wait for one input, tell the engine, carry out the effects that it returns. Nothing in
+//! the loop waits for a disk, a program or a client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -38,7 +38,7 @@ use effects::PendingCommit;
 pub(crate) use file_reads::{FileReadQueue, FileReadResult, read_accounts};
 pub(crate) use refusals::RefusalLimiter;
 
-/// Everything that the loop waits for.
+/// The sources of everything that the loop waits for.
 pub(crate) struct InputSources {
     pub(crate) due: DueTimer,
     pub(crate) clock: ClockSetWatcher,
@@ -53,7 +53,7 @@ pub(crate) struct InputSources {
     pub(crate) watchdog: Option<Interval>,
 }
 
-/// One thing that happened.
+/// One input of the loop.
 enum LoopInput {
     TimerDue,
     Host(HostEvent),
@@ -69,19 +69,19 @@ enum LoopInput {
 }
 
 impl InputSources {
-    /// The next thing that happened. Of several, what enforces comes first and what clients want last.
+    /// Waits for the next input. Of several, those that enforce the policy come first and those of clients last.
     async fn next(&mut self) -> io::Result<LoopInput> {
         let Self {
             due,
             clock,
             host,
             store,
-            heartbeat: pulse,
+            heartbeat,
             clients,
             terminate_signals: [terminate, interrupt],
-            reload_signal: reload,
-            file_watch: files,
-            file_results: read,
+            reload_signal,
+            file_watch,
+            file_results,
             watchdog,
         } = self;
         Ok(tokio::select! {
@@ -91,12 +91,12 @@ impl InputSources {
             Some(_) = terminate.recv() => LoopInput::Terminate,
             Some(_) = interrupt.recv() => LoopInput::Terminate,
             Some(report) = store.recv() => LoopInput::Store(report),
-            Some(report) = pulse.recv() => LoopInput::Heartbeat(report),
+            Some(report) = heartbeat.recv() => LoopInput::Heartbeat(report),
             result = clock.wait_until_set() => { result?; LoopInput::ClockSet }
             _ = watchdog_tick(watchdog) => LoopInput::Watchdog,
-            Some(_) = reload.recv() => LoopInput::Reload,
-            Some(read) = read.recv() => LoopInput::FileRead(read),
-            change = files.next_change() => LoopInput::FileChanged(change?),
+            Some(_) = reload_signal.recv() => LoopInput::Reload,
+            Some(read) = file_results.recv() => LoopInput::FileRead(read),
+            change = file_watch.next_change() => LoopInput::FileChanged(change?),
             Some(incoming) = clients.next_event() => LoopInput::Client(incoming),
         })
     }
@@ -109,7 +109,10 @@ async fn watchdog_tick(watchdog: &mut Option<Interval>) {
     }
 }
 
-/// What the loop owns.
+/// The actor in audit lines about what the daemon does by itself.
+pub(crate) const DAEMON_ACTOR: &str = "shepherdd";
+
+/// The state that the loop owns.
 pub(crate) struct DaemonService {
     pub(crate) engine: CoreEngine,
     pub(crate) host: Box<dyn HostAdapter>,
@@ -119,60 +122,52 @@ pub(crate) struct DaemonService {
     pub(crate) clock: SystemClock,
     pub(crate) metrics: DaemonMetrics,
     pub(crate) policy: PolicyState,
-    /// What is read beside the loop.
     pub(crate) file_reads: FileReadQueue,
     /// The system's time zone.
     pub(crate) zone: TimeZone,
-    /// When it came up.
     pub(crate) started: ClockReading,
-    /// What this daemon can't do besides what its host can't, in sentences.
+    /// Sentences about what this daemon can't do, besides the limitations of its host.
     pub(crate) limitations: Vec<String>,
-    /// Where the audit log is.
+    /// The path of the audit log.
     pub(crate) audit_log: PathBuf,
-    /// Why the store does not work, as long as it does not.
-    pub(crate) store_error: Option<String>,
-    /// What was found running when the daemon came up, and ended, because no store knew of it.
+    /// Sessions that were found running at startup and stopped, because the store didn't know them.
     pub(crate) stopped_strays: Vec<SessionId>,
-    /// Why no sign of life can be written, as long as that is so.
+    /// The reason why heartbeats can't be written, while they can't.
     pub(crate) heartbeat_error: Option<String>,
-    /// What happens when its batch is durable, in the order of the batches.
+    /// Changes that wait until their batch is durable, in the order of the batches.
     pub(crate) pending_commits: VecDeque<PendingCommit>,
-    /// Who waits for lines of the audit log, by the number of the question.
+    /// Clients that wait for lines of the audit log, by query id.
     pub(crate) audit_queries: BTreeMap<u64, RequestAddress>,
-    /// Who draws timelines.
     pub(crate) timeline_thread: TimelineThread,
-    /// Which refusals are recorded.
     pub(crate) refusals: RefusalLimiter,
-    /// What clients were told last.
     pub(crate) announced: AnnouncedState,
 }
 
-/// The policy that applies, and where it came from.
+/// The policy that applies, and its source.
 pub(crate) struct PolicyState {
     pub(crate) path: PathBuf,
-    /// `None` while none could be loaded: everything is refused.
+    /// `None` while no policy could be loaded; every launch is denied then.
     pub(crate) source: Option<PolicySource>,
-    /// Why the file, as it is now, does not apply.
+    /// The reason why the present file doesn't apply.
     pub(crate) rejected: Option<PolicyRejection>,
-    /// Who else can change the file, in sentences.
+    /// Sentences about other users who can change the file.
     pub(crate) exposed: Vec<String>,
 }
 
-/// What clients are told only when it changes.
+/// The part of the state that clients were told last, and are told again only when it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnnouncedState {
     pub(crate) mode: String,
     pub(crate) clock_trusted: bool,
 }
 
-/// Whom an answer is for.
+/// The client and the request that a reply belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestAddress {
     pub(crate) client_id: ClientId,
     pub(crate) request_id: u64,
 }
 
-/// Whether the loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoopControl {
     Continue,
@@ -180,14 +175,14 @@ enum LoopControl {
 }
 
 impl DaemonService {
-    /// Runs until a signal ends it.
+    /// Runs until a signal ends the daemon.
     pub(crate) async fn run(mut self, mut inputs: InputSources) -> io::Result<()> {
         loop {
             let due = self.engine.next_due();
             inputs.due.arm(due)?;
             let input = inputs.next().await?;
             let now = self.clock.now();
-            // The runtime looks at its timers only now and then while clients keep it busy.
+            // While clients keep the runtime busy, it checks its timers only now and then.
             if matches!(input, LoopInput::Client(_)) && due.is_some_and(|due| due.total() <= now.mono.total())
             {
                 self.handle(LoopInput::TimerDue, now);
@@ -201,7 +196,7 @@ impl DaemonService {
 
     fn handle(&mut self, input: LoopInput, now: ClockReading) -> LoopControl {
         if let Some(last) = self.heartbeat.take_beat_before_sleep(now) {
-            // What was played before belongs to the day before.
+            // Usage before the machine was suspended belongs to the day on which it happened.
             self.engine.count_usage_until(last);
         }
         let next = self.dispatch(input, now);
@@ -209,7 +204,7 @@ impl DaemonService {
         next
     }
 
-    /// Signs of life are given while there is a session.
+    /// Returns the heartbeat mode: heartbeats are written while there is a session.
     pub(crate) fn heartbeat_mode(&self) -> HeartbeatMode {
         match &self.engine.snapshot().session {
             Some(_) => HeartbeatMode::Active,
@@ -236,32 +231,30 @@ impl DaemonService {
         LoopControl::Continue
     }
 
-    fn respond(&self, to: &RequestAddress, answer: Result<CommandReply, ApiError>) {
-        self.clients.respond(&to.client_id, to.request_id, answer);
+    fn respond(&self, to: &RequestAddress, reply: Result<CommandReply, ApiError>) {
+        self.clients.respond(&to.client_id, to.request_id, reply);
     }
 
-    /// The engine takes note of the moment, and does what is due.
     fn tick(&mut self, now: ClockReading) {
-        let events = self.engine.tick(now);
-        self.apply_events(events, now);
+        let effects = self.engine.tick(now);
+        self.carry_out(effects, now);
     }
 
-    /// A sign of life that can't be written is no reason to end anything. The store gets what it would have said.
+    /// Writes usage to the store while heartbeats can't be written. That is no reason to end a session.
     fn handle_heartbeat_report(&mut self, report: HeartbeatReport, now: ClockReading) {
         match report {
             HeartbeatReport::Failed { detail } => {
                 if self.heartbeat_error.replace(detail.clone()).is_none() {
                     tracing::warn!(
-                        detail,
-                        "no sign of life can be written; use is written to the store instead"
+                        "could not write the heartbeat: {detail}; usage goes to the store instead"
                     );
                 }
-                self.engine.count_usage_until(now);
-                self.apply_events(Vec::new(), now);
+                let effects = self.engine.checkpoint_usage(now);
+                self.carry_out(effects, now);
             }
             HeartbeatReport::Recovered => {
                 self.heartbeat_error = None;
-                tracing::info!("signs of life are written again");
+                tracing::info!("heartbeats are written again");
             }
         }
     }
@@ -269,8 +262,8 @@ impl DaemonService {
     fn apply_time_zone(&mut self, zone: TimeZone, now: ClockReading) {
         if zone != self.zone {
             self.zone.clone_from(&zone);
-            let events = self.engine.zone_changed(zone, now);
-            self.apply_events(events, now);
+            let effects = self.engine.zone_changed(zone, now);
+            self.carry_out(effects, now);
         }
     }
 }

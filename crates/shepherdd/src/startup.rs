@@ -22,7 +22,8 @@ use crate::options::SocketAccess;
 use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
 use crate::run::StartError;
 use crate::service::{
-    AnnouncedState, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter, read_accounts,
+    AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
+    read_accounts,
 };
 use crate::store_thread::StoreThread;
 use crate::timeline_thread::TimelineThread;
@@ -31,9 +32,6 @@ use crate::zone;
 
 /// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
 const REATTACH_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The daemon itself, in the audit log.
-const DAEMON_ACTOR: &str = "shepherdd";
 
 /// What could be had of a store.
 pub(crate) enum StartupStore {
@@ -68,10 +66,7 @@ pub(crate) async fn start_service(
     host.apply_policy(&applies);
     let zone = zone::read_system_zone();
     let place = EngineEnvironment { boot, zone: zone.clone() };
-    let mut engine = CoreEngine::new(applies, stored, host.capabilities(), place);
-    if let Some(trouble) = &store_trouble {
-        engine.store_failed(trouble.clone());
-    }
+    let engine = CoreEngine::new(applies, stored, host.capabilities(), place);
     let (file_read, read) = unbounded_channel();
     // Nobody but root and our own user, until the policy says who else.
     let nobody = AccessRules { owner_uid: rustix::process::geteuid().as_raw(), ..AccessRules::default() };
@@ -107,7 +102,6 @@ pub(crate) async fn start_service(
         started: now,
         limitations,
         audit_log: shepherd_store::audit_log_path(&paths.data),
-        store_error: store_trouble,
         stopped_strays: Vec::new(),
         heartbeat_error: None,
         pending_commits: Default::default(),
@@ -116,6 +110,10 @@ pub(crate) async fn start_service(
         refusals: RefusalLimiter::new(),
         announced: AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted },
     };
+    if let Some(trouble) = store_trouble {
+        let effects = service.engine.store_failed(trouble);
+        service.carry_out(effects, now);
+    }
     service.finish_startup(fate, notes, now);
     let inputs = InputSources {
         due: DueTimer::new()?,
@@ -145,7 +143,7 @@ fn start_store_thread(
             Ok((*stored, None, StoreThread::start(paths.data.clone(), Some(*store))?))
         }
         StartupStore::Unavailable(trouble) => {
-            tracing::error!("nothing is granted, because {trouble}");
+            tracing::error!("nothing is granted: {trouble}");
             Ok((StoredState::default(), Some(trouble), StoreThread::start(paths.data.clone(), None)?))
         }
     }
@@ -236,8 +234,8 @@ impl DaemonService {
     /// Goes on from where an earlier daemon was, and tells everybody who waits for it.
     fn finish_startup(&mut self, fate: SessionLiveness, notes: Vec<String>, now: ClockReading) {
         let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
-        let events = self.engine.recover(fate, now);
-        self.apply_events(events, now);
+        let effects = self.engine.recover(fate, now);
+        self.carry_out(effects, now);
         self.heartbeat.set_mode(self.heartbeat_mode());
         self.stop_unknown_sessions(remembered.as_ref());
         self.record_startup_notes(notes, now);
@@ -248,13 +246,14 @@ impl DaemonService {
                 self.append_audit(DAEMON_ACTOR, AuditKind::PolicyLoaded { entry_count, digest }, now);
             }
             (None, Some(rejected)) => {
-                tracing::error!(faults = ?rejected.faults, "everything is refused, because {rejected}");
+                tracing::error!(faults = ?rejected.faults, "every launch is denied: {rejected}");
                 let faults = rejected.faults.clone();
                 self.append_audit(DAEMON_ACTOR, AuditKind::PolicyRejected { faults }, now);
             }
             (None, None) => {}
         }
-        self.refresh_authority(&read_accounts(), now);
+        let faults = self.refresh_authority(&read_accounts());
+        self.record_access_faults(faults, now);
         let status = format!("{} entries", self.engine.policy().entries().len());
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);
@@ -278,15 +277,11 @@ impl DaemonService {
     ) {
         self.engine.restart_from(stored);
         self.store.mark_contents_known();
-        if let Some(trouble) = &self.store_error {
-            // Until something could be written.
-            self.engine.store_failed(trouble.clone());
-        }
         let remembered = self.engine.snapshot().session.as_ref().map(|session| &session.session_id);
         let was_started = remembered.is_some_and(|session_id| self.stopped_strays.contains(session_id));
         let fate = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
-        let events = self.engine.recover(fate, now);
-        self.apply_events(events, now);
+        let effects = self.engine.recover(fate, now);
+        self.carry_out(effects, now);
         let exposed = describe_exposed_folders(opened);
         self.limitations.extend(exposed.iter().cloned());
         self.record_startup_notes(store_notes(opened).into_iter().chain(exposed).collect(), now);

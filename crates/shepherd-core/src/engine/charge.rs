@@ -1,4 +1,4 @@
-//! Charging time as it passes (S4.6, S8.4b), and the pauses that follow.
+//! Charges usage as time passes (S4.6, S8.4b), and starts the pauses that follow a session.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_util::{BootInstant, ClockReading, Deadline, DeadlineClock, MonotonicInstant, ProfileId};
 
-use super::CoreEngine;
 use super::reload::earlier_deadline;
+use super::{CoreEngine, Effects};
 use crate::civil::ZoneClock;
 use crate::evaluation::EvaluationTime;
 use crate::policy::{Day, PolicyEntry, SuspendedTime, TimeCost};
 use crate::session::SessionRecord;
 use crate::state::{PauseEnd, PlayStreak, StoreWrite, UsageCounter, UsageKey};
 
-/// Whether anybody can have played. Time that counts although nobody saw it, or although the machine slept, is a
-/// price; it earns and unlocks nothing.
+/// Whether the daemon observed the time that is charged. Time without a daemon, or while the machine was suspended,
+/// costs what it costs but earns and unlocks nothing, because nobody can have played.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlayObserved {
     Yes,
@@ -30,9 +30,11 @@ impl CoreEngine {
         }
     }
 
-    /// Counts what has been used up to a moment; nothing else comes of it. Use is counted at every change anyway, so
-    /// this is for whoever asks about it meanwhile, and for a moment that has passed unnoticed: the last one before the
-    /// machine slept, or before an earlier daemon died. What is older than what is known says nothing.
+    /// Counts usage up to a moment. Every change counts usage anyway; this is for questions in between, and for moments
+    /// that passed unnoticed: the last one before the machine was suspended, or before an earlier daemon died. A moment
+    /// older than the last known one changes nothing.
+    ///
+    /// The usage is written with the effects of the next change, so that a question doesn't cost a disk write.
     pub fn count_usage_until(&mut self, at: ClockReading) {
         let is_news =
             |known: Option<MonotonicInstant>| known.is_none_or(|known| known.total() <= at.mono.total());
@@ -45,21 +47,26 @@ impl CoreEngine {
         }
     }
 
-    /// Charges the running session with the time since it was last charged, to each day for its part.
+    /// Counts usage up to now and writes it.
+    pub fn checkpoint_usage(&mut self, now: ClockReading) -> Effects {
+        self.count_usage_until(now);
+        self.take_effects()
+    }
+
+    /// Charges the running session with the time since it was last charged, split by day.
     pub(super) fn charge(&mut self, now: ClockReading) {
         self.charge_at_most(Duration::MAX, PlayObserved::Yes, now);
     }
 
-    /// The same for a session that nobody saw, and that can't have gone on for longer than this since then.
+    /// Charges a session that no daemon observed and that can't have run for longer than this.
     pub(super) fn charge_unobserved_at_most(&mut self, most: Duration, now: ClockReading) {
         self.charge_at_most(most, PlayObserved::No, now);
     }
 
-    fn charge_at_most(&mut self, most: Duration, witnessed: PlayObserved, now: ClockReading) {
+    fn charge_at_most(&mut self, most: Duration, observed: PlayObserved, now: ClockReading) {
         let counting = self.counting_mode();
         let Some(session) = &mut self.snapshot.session else { return };
-        // What has not been started costs nothing, whatever else happens to it; and the clock of another boot says
-        // nothing about this one.
+        // A program that was not started costs nothing, and the clock of another boot can't be compared with this one.
         if !session.stage.has_program() || session.boot != self.environment.boot {
             return;
         }
@@ -78,32 +85,25 @@ impl CoreEngine {
         if !asleep.is_zero() {
             let woke = end.saturating_sub(elapsed.saturating_sub(asleep)).unwrap_or(Timestamp::MIN);
             self.charge_until(woke, asleep, PlayObserved::No, now);
-            // What follows may have begun on the same day.
+            // The time awake may have begun on the same day.
             if let Some(session) = &mut self.snapshot.session {
                 session.charged_day = from_day;
             }
         }
-        self.charge_until(end, elapsed.saturating_sub(asleep), witnessed, now);
+        self.charge_until(end, elapsed.saturating_sub(asleep), observed, now);
     }
 
-    /// Charges the session with so much time up to then that nobody saw.
+    /// Charges the session with this much unobserved time up to `end`.
     pub(super) fn charge_unobserved(&mut self, end: Timestamp, elapsed: Duration, now: ClockReading) {
         self.charge_until(end, elapsed, PlayObserved::No, now);
     }
 
-    fn charge_until(
-        &mut self,
-        end: Timestamp,
-        elapsed: Duration,
-        witnessed: PlayObserved,
-        now: ClockReading,
-    ) {
+    fn charge_until(&mut self, end: Timestamp, elapsed: Duration, observed: PlayObserved, now: ClockReading) {
         let to_day = self.evaluation_time(now).day;
-        // Also while the clock is not believed: a crash must not bring back a day that was charged.
+        // This holds for an untrusted clock, too: a crash must not bring back a day that was charged.
         self.snapshot.clock.accounting_day = Some(to_day);
         if elapsed.is_zero() {
-            // What comes next is not charged to a day that is over, whatever the wall shows by then, and whoever
-            // charges it.
+            // Later time must not be charged to a day that is over, whatever the wall clock shows by then.
             if let Some(session) = &mut self.snapshot.session
                 && std::mem::replace(&mut session.charged_day, to_day) != to_day
             {
@@ -112,7 +112,7 @@ impl CoreEngine {
             return;
         }
         let zone = self.zone().clone();
-        let own = witnessed == PlayObserved::Yes || !self.use_is_rewarded();
+        let own = observed == PlayObserved::Yes || !self.use_is_rewarded();
         let Some(session) = &mut self.snapshot.session else { return };
         let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
         session.charged_day = to_day;
@@ -126,23 +126,24 @@ impl CoreEngine {
             self.usage.add(&key, amount);
             self.write_usage(key, amount);
         }
-        // Together with what was charged goes up to when, or a crash in between would charge it twice.
+        // The snapshot with `charged_to` goes into the same batch, or a crash in between would charge the time twice.
         self.save_snapshot();
     }
 
-    /// Adds to what is to be written, which may wait for a while: for a change, or for the disk.
+    /// Adds usage to the pending writes, which may wait for the next change.
     fn write_usage(&mut self, key: UsageKey, amount: Duration) {
-        let waiting = self.writes.iter_mut().find_map(|write| match write {
-            StoreWrite::AddUsage { key: waiting, amount } if *waiting == key => Some(amount),
+        let pending = self.effects.writes.iter_mut().find_map(|write| match write {
+            StoreWrite::AddUsage { key: pending, amount } if *pending == key => Some(amount),
             _ => None,
         });
-        match waiting {
-            Some(waiting) => *waiting = waiting.saturating_add(amount),
-            None => self.writes.push(StoreWrite::AddUsage { key, amount }),
+        match pending {
+            Some(pending) => *pending = pending.saturating_add(amount),
+            None => self.effects.writes.push(StoreWrite::AddUsage { key, amount }),
         }
     }
 
-    /// Whether use of what runs is good for something else: it earns, unlocks, or costs nothing and may come to.
+    /// Returns whether usage of the session's entry is worth something to the child: it earns time, unlocks another
+    /// entry, or is free.
     fn use_is_rewarded(&self) -> bool {
         let Some(session) = &self.snapshot.session else { return false };
         let unlocks = |entry: &PolicyEntry| {
@@ -153,8 +154,8 @@ impl CoreEngine {
             || self.policy.entries().iter().any(unlocks)
     }
 
-    /// No movement of the clock may leave a session more than the quotas of the day it is charged to (S4.2, S4.5):
-    /// its end can come nearer by this, never later.
+    /// Brings the end of the session forward to what the quotas of its day leave, so that no change of the clock gives it
+    /// more (S4.2, S4.5).
     pub(super) fn shorten_to_quota(&mut self, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
@@ -170,13 +171,13 @@ impl CoreEngine {
         }
     }
 
-    /// The pause after a run, and the time in a row.
+    /// Starts the cooldown after a session, and adds the session to the time played in a row.
     pub(super) fn start_pauses(&mut self, session: &SessionRecord, now: ClockReading) {
         if !session.cooldown.is_zero() {
             let until = self.pause_end(now, session.cooldown);
             let key = (session.profile.clone(), session.entry_id.clone());
             self.cooldowns.insert(key.clone(), until);
-            self.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
+            self.effects.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
         }
         if let Some(rule) = self.policy.rules().breaks {
             let played = session.in_a_row.saturating_add(session.charged);
@@ -185,7 +186,7 @@ impl CoreEngine {
         }
     }
 
-    /// The time in a row so far, if no break has ended it.
+    /// Returns the time played in a row so far; zero if a break has ended the streak.
     pub(super) fn streak_so_far(&self, profile: &ProfileId, at: EvaluationTime) -> Duration {
         let streak = self.snapshot.streaks.get(profile);
         let goes_on =
@@ -202,7 +203,7 @@ impl CoreEngine {
     }
 }
 
-/// So much time up to `end`, cut at every midnight in between, to days from `first` to `last`.
+/// Splits the time that ends at `end` at every midnight, over the days from `first` to `last`.
 fn split_by_day(
     zone: &TimeZone,
     first: Day,
@@ -215,7 +216,7 @@ fn split_by_day(
     let (mut left, mut parts) = (elapsed, Vec::new());
     while !left.is_zero() {
         let day = wall.local(cursor).day().clamp(first, last);
-        // The last day takes what is left, whatever the wall shows by then.
+        // The last day takes the rest, whatever the wall clock shows by then.
         let midnight = wall.end_of_day(cursor, day).filter(|midnight| day < last && *midnight > cursor);
         let part = midnight.map_or(left, |midnight| duration_between(midnight, cursor).min(left));
         parts.push((day, part));
@@ -225,7 +226,8 @@ fn split_by_day(
     parts
 }
 
-/// What the time of a session is counted under; `own` is whether it counts as use of the entry itself, too.
+/// Returns the counters that a session is charged to. The entry's own counter is left out for unobserved time that
+/// would be rewarded.
 fn usage_keys(session: &SessionRecord, day: Day, own: bool) -> Vec<UsageKey> {
     let key = |counter| UsageKey { profile: session.profile.clone(), counter, day };
     let entry = own.then(|| UsageCounter::Entry(session.entry_id.clone())).into_iter();

@@ -1,5 +1,5 @@
-//! What is known of the clock (S4.5): the latest time ever seen, the day that use is charged to, and whether both
-//! are to be believed.
+//! The clock (S4.5): the latest time ever seen, the day that usage is charged to, and whether the wall clock is
+//! trusted.
 
 use std::time::Duration;
 
@@ -9,15 +9,17 @@ use shepherd_api::AuditKind;
 use shepherd_util::{BootInstant, ClockReading};
 
 use super::errors::UnknownModeError;
-use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR, ProvisionalGrant, WithEffects};
 use crate::civil::LocalTime;
 use crate::evaluation::EvaluationTime;
+use crate::policy::ModeName;
 
-/// Less than this between the clocks is how they are read one after the other, not that one was set or the machine slept.
+/// A difference between the clocks up to this size comes from reading one after the other. A larger one means that the
+/// wall clock was set or the machine was suspended.
 pub const CLOCK_JITTER: Duration = Duration::from_secs(1);
 
 impl CoreEngine {
-    /// Takes note of the moment. Every change begins with it.
+    /// Takes note of the moment. Every change begins with this.
     pub(super) fn observe(&mut self, now: ClockReading) {
         let before = self.last_seen.replace(now);
         let set = before.is_some_and(|before| wall_clock_was_set(before, now));
@@ -28,16 +30,16 @@ impl CoreEngine {
         match self.clock_behind(now.wall) {
             None => {
                 if self.clock_changes.untrusted {
-                    // It has caught up; what it shows is the time again.
+                    // The clock has caught up, so it shows the real time again.
                     self.anchor = None;
                 }
-                let counted = self.effective_time(now);
-                self.anchor = Some(ClockReading { wall: counted, mono: now.mono });
-                let local = LocalTime::at(self.zone(), counted);
+                let effective = self.effective_time(now);
+                self.anchor = Some(ClockReading { wall: effective, mono: now.mono });
+                let local = LocalTime::at(self.zone(), effective);
                 let day = local.day();
-                self.hold_after_zone_change(local.offset, counted);
+                self.hold_after_zone_change(local.offset, effective);
                 let clock = &mut self.snapshot.clock;
-                clock.latest_seen = Some(counted);
+                clock.latest_seen = Some(effective);
                 clock.seen_at = Some(BootInstant::new(self.environment.boot, now.mono));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
                 if std::mem::take(&mut self.clock_changes.untrusted) {
@@ -52,9 +54,9 @@ impl CoreEngine {
         }
     }
 
-    /// Another zone can put the wall back as well as a hand can. The night of the time change does so too, but that
-    /// is the same zone.
-    fn hold_after_zone_change(&mut self, offset: i64, counted: Timestamp) {
+    /// Holds openings back if a change of zone put the local time back. The change to winter time doesn't count, because
+    /// the zone stays the same.
+    fn hold_after_zone_change(&mut self, offset: i64, effective: Timestamp) {
         let name = zone_name(self.zone());
         let before = self.snapshot.clock.zone.as_ref();
         if before.is_some_and(|(known, known_offset)| *known == name && *known_offset == offset) {
@@ -62,7 +64,7 @@ impl CoreEngine {
         }
         let put_back = before.filter(|(known, known_offset)| *known != name && offset < *known_offset);
         let shows_again = put_back.and_then(|(_, known_offset)| {
-            counted.checked_add(SignedDuration::from_secs(known_offset - offset)).ok()
+            effective.checked_add(SignedDuration::from_secs(known_offset - offset)).ok()
         });
         let zone = Some((name, offset));
         let clock = &mut self.snapshot.clock;
@@ -70,7 +72,7 @@ impl CoreEngine {
         clock.held_until = clock.held_until.max(shows_again);
     }
 
-    /// The latest time ever seen, if the clock is too far behind it.
+    /// Returns the latest time ever seen, if the clock is too far behind it.
     pub(super) fn clock_behind(&self, wall: Timestamp) -> Option<Timestamp> {
         if let Some(held) = self.snapshot.clock.held_until.filter(|held| wall < *held) {
             return Some(held);
@@ -81,7 +83,7 @@ impl CoreEngine {
         (behind > tolerance).then_some(latest)
     }
 
-    /// When a clock that goes on as it does will be believed again, if it is not.
+    /// Returns the time that an untrusted clock has to reach to be trusted again.
     pub(super) fn clock_trusted_at(&self, wall: Timestamp) -> Option<Timestamp> {
         self.clock_behind(wall)?;
         let clock = &self.snapshot.clock;
@@ -89,8 +91,8 @@ impl CoreEngine {
         near.max(clock.held_until)
     }
 
-    /// The time that counts: never before the latest that was seen, and within a boot it goes on from there, so that a
-    /// clock set back by minutes, which is still believed, opens nothing again (S4.2).
+    /// Returns the effective time. It is never earlier than the latest time seen, and within a boot it continues from
+    /// there, so that setting the clock back by a few minutes, which is tolerated, opens nothing again (S4.2).
     pub(super) fn effective_time(&self, now: ClockReading) -> Timestamp {
         let seen = match self.anchor {
             Some(anchor) => anchor.wall.saturating_add(now.mono.total_since(anchor.mono)).ok(),
@@ -99,34 +101,37 @@ impl CoreEngine {
         seen.map_or(now.wall, |seen| seen.max(now.wall))
     }
 
-    /// The time by which changes come: the one that counts. A clock that is not believed is itself what is waited for,
-    /// and requests are not kept waiting by it.
+    /// Returns the time that scheduled changes are compared with. That is the effective time, but an untrusted clock is
+    /// compared itself: the change that is awaited is that it catches up, and requests lapse meanwhile.
     pub(super) fn notification_time(&self, now: ClockReading) -> Timestamp {
         if self.clock_behind(now.wall).is_some() { now.wall } else { self.effective_time(now) }
     }
 
-    /// Now: use is charged to the day of the time that counts, but never to one before the latest that was charged.
+    /// Returns the present as rules see it. Usage is charged to the day of the effective time, but never to a day before
+    /// the latest one that was charged.
     pub(super) fn evaluation_time(&self, now: ClockReading) -> EvaluationTime {
         let wall = self.effective_time(now);
-        let counted = LocalTime::at(self.zone(), wall).day();
-        let day = self.snapshot.clock.accounting_day.map_or(counted, |latest| latest.max(counted));
+        let today = LocalTime::at(self.zone(), wall).day();
+        let day = self.snapshot.clock.accounting_day.map_or(today, |latest| latest.max(today));
         EvaluationTime { wall, shown: now.wall, mono: Some(now.mono), day }
     }
 
-    /// A moment that a question is about.
+    /// Returns another moment as rules see it, for questions about it.
     pub(super) fn evaluation_time_at(&self, at: Timestamp) -> EvaluationTime {
         EvaluationTime { wall: at, shown: at, mono: None, day: LocalTime::at(self.zone(), at).day() }
     }
 
-    /// An administrator says that the clock is right.
-    pub fn confirm_clock(&mut self, actor: &str, now: ClockReading) -> Vec<CoreEvent> {
-        // What was used until now was used by the clock as it was.
+    /// Trusts the clock again, because an administrator says that it is right.
+    pub fn confirm_clock(&mut self, actor: &str, now: ClockReading) -> Effects {
+        let before = Box::new(self.snapshot.clock.clone());
+        self.effects.grant_provisionally(ProvisionalGrant::Clock { before });
+        // Usage until now is charged by the clock as it was.
         self.count_usage_until(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
         clock.held_until = None;
-        // What was taken back stays so, also where the clock was ahead.
+        // A revoked grant stays revoked, even if the clock was ahead when it was revoked.
         for revoked in self.snapshot.grants.iter_mut().filter_map(|grant| grant.revoked_at.as_mut()) {
             *revoked = (*revoked).min(now.wall);
         }
@@ -134,17 +139,18 @@ impl CoreEngine {
         self.next_change = NextChange::Unknown;
         self.clock_changes.untrusted = false;
         self.observe(now);
-        // What runs is charged to another day, perhaps.
+        // The session may be charged to another day from now on.
         self.clock_changes.needs_recheck = true;
         self.append_audit(now, actor, AuditKind::ClockTrusted);
         self.save_snapshot();
-        vec![CoreEvent::EntryAvailabilityChanged]
+        self.announce(CoreEvent::EntryAvailabilityChanged);
+        self.take_effects()
     }
 
-    /// The system has another time zone now. A session that runs keeps its plan (S4.3).
-    pub fn zone_changed(&mut self, zone: TimeZone, now: ClockReading) -> Vec<CoreEvent> {
+    /// Switches to another system time zone. A running session keeps its plan (S4.3).
+    pub fn zone_changed(&mut self, zone: TimeZone, now: ClockReading) -> Effects {
         let name = zone_name(&zone);
-        // What was used until now was used in the other one.
+        // Usage until now is charged in the former zone.
         self.count_usage_until(now);
         self.environment.zone = zone;
         self.observe(now);
@@ -152,50 +158,50 @@ impl CoreEngine {
         self.clock_changes.needs_recheck = true;
         self.append_audit(now, POLICY_ACTOR, AuditKind::ZoneChanged { zone: name });
         self.save_snapshot();
-        vec![CoreEvent::EntryAvailabilityChanged]
+        self.announce(CoreEvent::EntryAvailabilityChanged);
+        self.take_effects()
     }
 
-    /// Chooses a mode of the household; `NotRequested` lets the calendar decide again.
-    ///
-    /// # Errors
-    /// When the policy has no such mode.
+    /// Switches the household's mode; `None` lets the calendar decide again. The answer is the mode that applies now, or
+    /// an error if the policy has no such mode.
     pub fn switch_mode(
         &mut self,
-        mode: Option<String>,
+        mode: Option<ModeName>,
         actor: &str,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, UnknownModeError> {
+    ) -> WithEffects<Result<ModeName, UnknownModeError>> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
-            return Err(UnknownModeError(name.clone()));
+            let unknown = UnknownModeError(name.clone());
+            return self.answer(Err(unknown));
         }
-        Ok(self.set_mode(mode, actor, now))
+        let before = self.snapshot.mode.clone();
+        self.effects.grant_provisionally(ProvisionalGrant::Mode { before });
+        self.set_mode(mode, actor, now);
+        let applies = self.get_state(now).mode;
+        self.answer(Ok(applies))
     }
 
-    pub(super) fn set_mode(
-        &mut self,
-        mode: Option<String>,
-        actor: &str,
-        now: ClockReading,
-    ) -> Vec<CoreEvent> {
+    pub(super) fn set_mode(&mut self, mode: Option<ModeName>, actor: &str, now: ClockReading) {
         self.observe(now);
         self.snapshot.mode.clone_from(&mode);
         self.next_change = NextChange::Unknown;
         self.append_audit(now, actor, AuditKind::ModeSwitched { mode });
         self.save_snapshot();
-        vec![CoreEvent::EntryAvailabilityChanged]
+        self.announce(CoreEvent::EntryAvailabilityChanged);
     }
 }
 
-/// The name of a zone. One that has none, such as a copied file, is told from others by its winter and its summer.
+/// Returns the name of a zone. A zone without a name, such as a copied file, is identified by its winter and summer
+/// offsets.
 fn zone_name(zone: &TimeZone) -> String {
-    /// The first days of January and July 2026.
+    /// 1 January and 1 July 2026.
     const SEASONS: [Timestamp; 2] =
         [Timestamp::constant(1_767_225_600, 0), Timestamp::constant(1_782_864_000, 0)];
     let offsets = || SEASONS.map(|at| zone.to_offset(at).to_string()).join(" ");
     zone.iana_name().map_or_else(|| format!("unnamed {}", offsets()), str::to_owned)
 }
 
-/// Whether the wall clock was set since it was last looked at.
+/// Returns whether the wall clock was set since the last reading.
 fn wall_clock_was_set(before: ClockReading, now: ClockReading) -> bool {
     let wall = now.wall.duration_since(before.wall);
     let real = SignedDuration::try_from(now.mono.total_since(before.mono)).unwrap_or(wall);

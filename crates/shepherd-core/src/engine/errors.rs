@@ -1,4 +1,4 @@
-//! Why something was not done, and how clients are told: a code for programs and a sentence for people, in one place.
+//! Errors of the engine, and their form in the protocol: a code for programs and a sentence for people.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,92 +9,64 @@ use shepherd_util::{BudgetId, EntryId, GrantId, HumanDuration, ProfileId, Reques
 use super::CoreEngine;
 use crate::policy::{MinuteOfDay, ModeName};
 
-/// Why nothing was given.
+/// The reason why a grant or a time request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// The policy's ceiling leaves less.
     #[error("the policy allows at most {} more on that day", HumanDuration(*.left))]
-    AboveCeiling {
-        /// What could still be given.
-        left: Duration,
-    },
-    /// The policy stretches no window that far.
-    #[error("the policy opens nothing beyond {latest}")]
-    TooLate {
-        /// The latest time of day.
-        latest: MinuteOfDay,
-    },
-    /// More than a year.
-    #[error("nobody can be given more than a year")]
+    AboveCeiling { left: Duration },
+    #[error("the policy allows no opening after {latest}")]
+    TooLate { latest: MinuteOfDay },
+    #[error("a grant can be for at most a year")]
     TooMuch,
-    /// It would be over before it began.
-    #[error("it would lapse before it begins")]
+    #[error("the grant would lapse before it begins")]
     EmptyPeriod,
-    /// The policy has no such entry.
-    #[error("there is no entry `{0}`")]
+    #[error("no such entry `{0}`")]
     UnknownEntry(EntryId),
-    /// The policy has no such budget.
-    #[error("there is no budget `{0}`")]
+    #[error("no such budget `{0}`")]
     UnknownBudget(BudgetId),
-    /// The policy has no such profile.
-    #[error("there is no profile `{0}`")]
+    #[error("no such profile `{0}`")]
     UnknownProfile(ProfileId),
-    /// Nobody gave such a grant, or it was taken back.
-    #[error("there is no grant `{0}`")]
+    /// The grant doesn't exist, or was revoked.
+    #[error("no such grant `{0}`")]
     UnknownGrant(GrantId),
-    /// Nobody asked that.
-    #[error("there is no request `{0}`")]
+    #[error("no such request `{0}`")]
     UnknownRequest(RequestId),
-    /// A grant has that name already.
-    #[error("there is a grant `{0}` already")]
+    #[error("the grant `{0}` already exists")]
     GrantExists(GrantId),
-    /// A request has that name already.
-    #[error("there is a request `{0}` already")]
+    #[error("the request `{0}` already exists")]
     RequestExists(RequestId),
-    /// A child asks too often.
-    #[error("there are enough questions open; wait for an answer")]
+    #[error("too many requests are open; wait for an answer")]
     TooManyRequests,
-    /// A child asks for too much.
-    #[error("nobody can be asked for more than a day")]
+    #[error("a request can be for at most a day")]
     RequestTooLong,
-    /// It was answered already.
-    #[error("it has been decided already")]
+    #[error("the request has already been decided")]
     AlreadyDecided,
-    /// Nothing runs.
     #[error("nothing is running")]
     NoSession,
-    /// What runs has been told to end.
-    #[error("it is being ended already")]
+    #[error("the session is already being ended")]
     SessionEnding,
-    /// What can't be recorded is not given.
-    #[error("nothing can be recorded now: {0}")]
+    #[error("could not record the grant: {0}")]
     StoreUnavailable(String),
 }
 
-/// Why a question has no answer.
+/// The reason why a query has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
-    /// The policy has no such entry.
-    #[error("there is no entry `{0}`")]
+    #[error("no such entry `{0}`")]
     UnknownEntry(EntryId),
-    /// The span is empty or turned round.
-    #[error("the span ends before it begins")]
+    #[error("the time range ends before it begins")]
     EmptyRange,
-    /// The span is longer than anyone draws.
-    #[error("the span is longer than {days} days")]
-    RangeTooLong {
-        /// The longest.
-        days: u16,
-    },
+    #[error("the time range is longer than {days} days")]
+    RangeTooLong { days: u16 },
 }
 
 /// The policy has no such mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no mode `{0}`")]
+#[error("no such mode `{0}`")]
 pub struct UnknownModeError(pub ModeName);
 
 impl CoreEngine {
-    /// A launch that was denied, in the words of the protocol. Times of day are those of the policy's zone.
+    /// Returns a denied launch in the form of the protocol, with times of day in the policy's zone.
     #[must_use]
     pub fn denial_error(&self, reasons: Vec<ReasonCode>) -> ApiError {
         let first = reasons.first().map(|reason| reason.sentence(self.zone()));
@@ -112,7 +84,7 @@ impl From<GrantError> for ApiError {
             GrantError::UnknownProfile(_) => ErrorCode::UnknownProfile,
             GrantError::UnknownGrant(_) => ErrorCode::UnknownGrant,
             GrantError::UnknownRequest(_) => ErrorCode::UnknownRequest,
-            // Names are made up by the daemon.
+            // The daemon makes up these ids, so a client can't cause this.
             GrantError::GrantExists(_) | GrantError::RequestExists(_) => ErrorCode::Internal,
             GrantError::TooManyRequests => ErrorCode::RateLimited,
             GrantError::TooMuch | GrantError::RequestTooLong => ErrorCode::InvalidCommand,
@@ -140,7 +112,7 @@ impl From<UnknownModeError> for ApiError {
     }
 }
 
-/// Errors say their part in lower case; people read sentences.
+/// Turns an error text, which is in lower case, into a sentence.
 fn as_sentence(error: &impl Display) -> String {
     let text = error.to_string();
     let mut letters = text.chars();

@@ -1,78 +1,74 @@
-//! What happened, and how clients are told (S3.7, S10.4).
+//! Events of the engine, and their form in the protocol (S3.7, S10.4).
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, EventKind, SessionPhase, SessionView, WarningSeverity};
+use shepherd_api::{
+    EndReason, EventKind, GrantView, SessionPhase, SessionView, TimeRequestView, WarningSeverity,
+};
 use shepherd_util::{ClockReading, EntryId, MonotonicInstant, SessionId};
 
 use super::CoreEngine;
-use crate::session::{SessionRecord, SessionStage};
+use crate::session::{SessionPlan, SessionRecord, SessionStage};
 
-/// What clients and the daemon have to know (S3.7), in the order in which it happened.
+/// Something that happened and that clients are told about (S3.7).
 #[derive(Clone, Debug, PartialEq)]
 pub enum CoreEvent {
+    /// A launch was approved, and the program is being started.
+    SessionLaunching { session_id: SessionId },
     /// The program runs.
     SessionStarted {
-        /// Which session.
         session_id: SessionId,
-        /// Of which entry.
         entry_id: EntryId,
-        /// When it ends if the machine stays awake; `NotRequested` is without end.
+        /// The end of the session if the machine stays awake; `None` if the session is unlimited.
         deadline: Option<MonotonicInstant>,
     },
-    /// The end comes near.
+    /// The end of the session comes near.
     Warning {
-        /// Of which session.
         session_id: SessionId,
         /// The threshold that was passed.
         threshold_secs: u64,
-        /// What is left.
         remaining: Duration,
-        /// How loud.
         severity: WarningSeverity,
-        /// What to say.
         message: String,
     },
     /// The end of a session was moved, and its warnings with it (S3.5b).
     DeadlineChanged {
-        /// Of which session.
         session_id: SessionId,
-        /// What is left now; `NotRequested` is without end.
+        /// The time that is left; `None` if the session is unlimited.
         remaining: Option<Duration>,
     },
-    /// The program has to be ended now, whatever it likes.
-    ExpireDue {
-        /// Of which session.
-        session_id: SessionId,
-    },
-    /// A session is over.
-    SessionEnded {
-        /// Which.
-        session_id: SessionId,
-        /// Why.
-        reason: EndReason,
-    },
-    /// What can be launched has changed.
+    /// The engine ends the session, because its time is over or the daemon shuts down.
+    ExpireDue { session_id: SessionId },
+    /// Somebody asked to end the session.
+    StopRequested { session_id: SessionId },
+    /// The session is over.
+    SessionEnded { session_id: SessionId, reason: EndReason },
+    /// Other entries may be launched than before.
     EntryAvailabilityChanged,
     /// Another policy applies.
-    PolicyReloaded {
-        /// How many entries it has.
-        entry_count: usize,
-    },
+    PolicyReloaded { entry_count: usize },
+    /// A grant was given, or revoked.
+    GrantChanged { grant: Box<GrantView> },
+    /// A time request was made, seen or answered.
+    RequestChanged { request: Box<TimeRequestView> },
 }
 
 impl CoreEngine {
-    /// The session as clients see it, if there is one.
+    /// Returns the session as clients see it, if there is one.
     #[must_use]
     pub fn session_view(&self, now: ClockReading) -> Option<SessionView> {
         self.snapshot.session.as_ref().map(|session| build_session_view(session, now.mono))
     }
 
-    /// An event in the words of the protocol, as long as it is news: right after the step that it came of.
+    /// Returns an event in the form of the protocol. Call this right after the change that announced the event, because
+    /// the result shows the session as it is now.
     #[must_use]
     pub fn event_kind(&self, event: &CoreEvent, now: ClockReading) -> EventKind {
         let shown = |session: &SessionRecord| build_session_view(session, now.mono);
         match event {
+            CoreEvent::SessionLaunching { session_id } => self.session_event(session_id, now, |session| {
+                EventKind::SessionLaunching { session: shown(session) }
+            }),
             CoreEvent::SessionStarted { session_id, .. } => self.session_event(session_id, now, |session| {
                 EventKind::SessionStarted { session: shown(session) }
             }),
@@ -87,10 +83,11 @@ impl CoreEngine {
             CoreEvent::DeadlineChanged { session_id, .. } => self.session_event(session_id, now, |session| {
                 EventKind::DeadlineChanged { session: shown(session) }
             }),
-            CoreEvent::ExpireDue { session_id } => self.session_event(session_id, now, |session| {
-                let end = session.stage.end_reason().cloned().unwrap_or(EndReason::Expired);
-                EventKind::SessionExpired { session: shown(session), end }
-            }),
+            CoreEvent::ExpireDue { session_id } | CoreEvent::StopRequested { session_id } => self
+                .session_event(session_id, now, |session| {
+                    let end = session.stage.end_reason().cloned().unwrap_or(EndReason::Expired);
+                    EventKind::SessionExpired { session: shown(session), end }
+                }),
             CoreEvent::SessionEnded { session_id, reason } => {
                 EventKind::SessionEnded { session_id: session_id.clone(), end: reason.clone() }
             }
@@ -98,19 +95,40 @@ impl CoreEngine {
             CoreEvent::PolicyReloaded { entry_count } => {
                 EventKind::PolicyReloaded { entry_count: *entry_count }
             }
+            CoreEvent::GrantChanged { grant } => EventKind::GrantChanged { grant: (**grant).clone() },
+            CoreEvent::RequestChanged { request } => {
+                EventKind::RequestChanged { request: (**request).clone() }
+            }
         }
     }
 
-    /// What is said of a session carries it whole. If another step has ended it meanwhile, the state says so.
+    /// Builds an event that shows the whole session. If the session is over by now, the event is the present state.
     fn session_event(
         &self,
         session_id: &SessionId,
         now: ClockReading,
-        say: impl FnOnce(&SessionRecord) -> EventKind,
+        build: impl FnOnce(&SessionRecord) -> EventKind,
     ) -> EventKind {
         match self.snapshot.session.as_ref().filter(|session| session.session_id == *session_id) {
-            Some(session) => say(session),
+            Some(session) => build(session),
             None => EventKind::StateChanged { snapshot: self.get_state(now) },
+        }
+    }
+}
+
+impl SessionPlan {
+    /// Returns the new session as clients see it.
+    #[must_use]
+    pub fn session_view(&self, now: MonotonicInstant) -> SessionView {
+        SessionView {
+            session_id: self.session_id.clone(),
+            entry_id: self.entry_id.clone(),
+            label: self.entry.label.clone(),
+            profile: self.profile.clone(),
+            phase: SessionPhase::Launching,
+            warned: None,
+            started_at: self.started_at,
+            remaining: self.deadline.map(|deadline| deadline.total_since(now).into()),
         }
     }
 }

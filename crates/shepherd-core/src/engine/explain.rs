@@ -1,4 +1,5 @@
-//! Why, and when (S3.10): the same rules as for a launch, told one by one, for any moment; and the week as intervals.
+//! Explanations (S3.10): the outcome of each rule for an entry at any moment, and the times at which entries can be
+//! launched, as intervals.
 
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{
@@ -6,22 +7,28 @@ use shepherd_api::{
 };
 use shepherd_util::{ClockReading, EntryId, ProfileId};
 
+use super::CoreEngine;
 use super::errors::QueryError;
-use super::{CoreEngine, evaluate_entry};
+use super::listing::evaluate_entry;
 use crate::evaluation::{EvaluationTime, NoObserver, RuleObserver, RuleVerdict};
 use crate::hours::OpenState;
 use crate::policy::PolicyEntry;
 
-/// A calendar sheet of a month has at most six weeks.
+/// The longest timeline: a calendar sheet of a month shows up to six weeks.
 const MAX_TIMELINE_DAYS: u16 = 42;
 
-/// Takes down what every rule says.
+/// Collects the outcome of every rule.
 #[derive(Default)]
 struct RuleTrace(Vec<RuleView>);
 
 impl RuleObserver for RuleTrace {
-    fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: &RuleVerdict) {
-        let outcome = match saying {
+    fn observe_rule(
+        &mut self,
+        rule: &'static str,
+        looked_at: impl FnOnce() -> String,
+        verdict: &RuleVerdict,
+    ) {
+        let outcome = match verdict {
             RuleVerdict::Refuses(reason) => RuleOutcomeView::Refuses { reason: reason.clone() },
             RuleVerdict::Limits(run) => RuleOutcomeView::Limits { at_most: (*run).into() },
             RuleVerdict::LimitsUntil(until) => RuleOutcomeView::LimitsUntil { until: *until },
@@ -32,10 +39,10 @@ impl RuleObserver for RuleTrace {
 }
 
 impl CoreEngine {
-    /// Each rule, what it looked at and how it came out, now.
+    /// Returns every rule with what it looked at and its outcome, now.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// Fails if there is no such entry.
     pub fn why(
         &self,
         profile: &ProfileId,
@@ -45,10 +52,10 @@ impl CoreEngine {
         self.explain(profile, entry_id, self.evaluation_time(now))
     }
 
-    /// The same for any other moment.
+    /// Returns every rule with what it looked at and its outcome, at another moment.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// Fails if there is no such entry.
     pub fn why_at(
         &self,
         profile: &ProfileId,
@@ -65,21 +72,21 @@ impl CoreEngine {
         at: EvaluationTime,
     ) -> Result<ExplanationView, QueryError> {
         let entry = self.policy.entry(entry_id).ok_or_else(|| QueryError::UnknownEntry(entry_id.clone()))?;
-        let mut minutes = RuleTrace::default();
+        let mut trace = RuleTrace::default();
         let facts = self.evaluation_context(at);
-        facts.evaluate(profile, entry, at, &mut minutes);
+        facts.evaluate(profile, entry, at, &mut trace);
         Ok(ExplanationView {
             at: at.shown,
             profile: profile.clone(),
             entry: evaluate_entry(&facts, profile, entry, at),
-            rules: minutes.0,
+            rules: trace.0,
         })
     }
 
-    /// The intervals in which each entry could be launched, as far as hours, quotas and pauses are known now.
+    /// Returns the intervals in which each entry could be launched, by the hours, quotas and pauses that are known now.
     ///
     /// # Errors
-    /// When the span is empty or longer than six weeks.
+    /// Fails if the range is empty or longer than six weeks.
     pub fn timeline(
         &self,
         profile: &ProfileId,
@@ -92,7 +99,7 @@ impl CoreEngine {
         if to.duration_since(from) > SignedDuration::from_hours(24 * i64::from(MAX_TIMELINE_DAYS)) {
             return Err(QueryError::RangeTooLong { days: MAX_TIMELINE_DAYS });
         }
-        // The week shows what the listing shows.
+        // The timeline shows the same entries as the listing.
         let entries = self.policy.entries().iter().filter(|entry| entry.is_for(profile));
         let entries = entries.map(|entry| EntryTimeline {
             entry_id: entry.entry_id.clone(),
@@ -115,7 +122,7 @@ impl CoreEngine {
         while at < to {
             let moment = self.evaluation_time_at(at);
             let finding = facts.evaluate(profile, entry, moment, &mut NoObserver);
-            // Hours, the day and every pause change the answer; between two of these it stays as it is.
+            // The answer changes only where a window, a day, a pause or a grant begins or ends.
             let hours = match facts.opening_hours(entry).open_state_at(at) {
                 OpenState::Open { closes } => closes,
                 OpenState::Closed { opens } => opens,

@@ -1,30 +1,47 @@
-//! What grants do to the session that runs: its ends are moved, and its warnings with them (S2.7, S3.5b).
+//! Moves the deadlines of the running session, and its warnings with them, when grants begin or end (S2.7, S3.5b).
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView};
+use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView, SessionView};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId};
 
 use super::errors::GrantError;
 use super::grants::{GrantReach, NewGrant};
 use super::reload::{earlier_deadline, is_outside_hours};
-use super::{CoreEngine, CoreEvent, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, POLICY_ACTOR, WithEffects};
 use crate::session::{SessionExtension, SessionRecord};
 
+/// A session with a later end, and the grant that extended it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExtendedSession {
+    pub session: SessionView,
+    pub grant: GrantView,
+}
+
 impl CoreEngine {
-    /// Lets the session go on for longer, past everything but the ceiling, also while its program comes up. It is a
-    /// grant like any other.
-    ///
-    /// # Errors
-    /// When there is no session, it is being ended, or the ceiling forbids it.
+    /// Extends the running session past everything but the ceilings, also while its program comes up. The extension is
+    /// a grant like any other. The answer is an error if there is no session, it is being ended, or the ceilings forbid
+    /// the grant.
     pub fn extend_current(
         &mut self,
         by: Duration,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, GrantError> {
+    ) -> WithEffects<Result<ExtendedSession, GrantError>> {
+        let extended = self.try_extend(by, grant_id, actor, now);
+        let extended = extended.inspect(|extended| self.announce_given(&extended.grant));
+        self.answer(extended)
+    }
+
+    fn try_extend(
+        &mut self,
+        by: Duration,
+        grant_id: &GrantId,
+        actor: &str,
+        now: ClockReading,
+    ) -> Result<ExtendedSession, GrantError> {
         self.observe(now);
         let session = match &self.snapshot.session {
             None => Err(GrantError::NoSession),
@@ -41,18 +58,20 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        self.apply_grant(new, GrantReach::RunAndWindow, now)
+        let grant = self.apply_grant(new, GrantReach::RunAndWindow, now)?;
+        let session = self.session_view(now).ok_or(GrantError::NoSession)?;
+        Ok(ExtendedSession { session, grant })
     }
 
-    /// How far the window of the session that runs has to be moved, and can be, for so much more time.
+    /// Returns how far the window of the running session has to move for this much more time, as far as it may.
     fn window_extension_for(&self, by: Duration, now: ClockReading) -> Duration {
         let Some(session) = &self.snapshot.session else { return Duration::ZERO };
         let Some(window) = session.ends.window else { return Duration::ZERO };
         let left = window.remaining(now.mono);
         let end = session.ends.remaining(now.mono).unwrap_or(left);
-        // No further than the new end: what time is given later does not pass the window.
+        // Not beyond the new end, so that time given later doesn't pass the window as well.
         let needed = end.saturating_add(by).saturating_sub(left);
-        // The ceiling of the day on which it began: midnight brings no new one.
+        // The ceiling is that of the day on which the session began: midnight brings no new one.
         let began = session.started_at;
         let day = self.window_day(began, |entry| entry.entry_id == session.entry_id);
         self.latest_open_until(began, day).map_or(needed, |latest| {
@@ -69,31 +88,28 @@ impl CoreEngine {
         (in_scope && grant.is_for(&session.profile)).then_some(session)
     }
 
-    /// Grants that were given in advance reach the session that runs when they begin to hold.
-    pub(super) fn apply_due_grants(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+    /// Extends the running session by grants that were given in advance and become valid now.
+    pub(super) fn apply_due_grants(&mut self, now: ClockReading) {
         let at = self.effective_time(now);
-        let Some(session) = &self.snapshot.session else { return Vec::new() };
-        // What held before was in the plan, and what was given since is among the extensions.
+        let Some(session) = &self.snapshot.session else { return };
+        // Grants that were valid before are part of the plan, and those given since are among the extensions.
         let begins = |grant: &&GrantView| {
             session.judged_at < grant.valid_from
                 && grant.is_valid_at(at)
                 && !session.extensions.iter().any(|known| known.grant_id == grant.grant_id)
         };
         let begun: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
-        begun.iter().flat_map(|grant| self.extend_session(grant, GrantReach::RunOnly, now)).collect()
+        for grant in &begun {
+            self.extend_session(grant, GrantReach::RunOnly, now);
+        }
     }
 
-    pub(super) fn extend_session(
-        &mut self,
-        grant: &GrantView,
-        reach: GrantReach,
-        now: ClockReading,
-    ) -> Vec<CoreEvent> {
+    pub(super) fn extend_session(&mut self, grant: &GrantView, reach: GrantReach, now: ClockReading) {
         if self.session_for_grant(grant).is_none() {
-            return Vec::new();
+            return;
         }
         let (run, window) = match grant.gift {
-            // More of a budget is not a longer run; only the quota gives way.
+            // A larger budget is no longer run: only the budget's limit gives way, the other limits stay.
             GrantKind::Extra { amount } if matches!(grant.scope, EntryScope::Budget { .. }) => {
                 (self.run_headroom(now).min(amount.into()), Duration::ZERO)
             }
@@ -106,34 +122,34 @@ impl CoreEngine {
             }
         };
         self.move_deadlines(&grant.grant_id, run, window);
-        // Other quotas may allow less than was given here.
+        // Other quotas may allow less than this grant gives.
         self.shorten_to_quota(now);
-        self.rearm_warnings(now)
+        self.rearm_warnings(now);
     }
 
-    /// By how much the window of the session that runs has to be moved to be open until then. If that is inside another
-    /// window, it goes on to its end.
+    /// Returns how far the window of the running session has to move to be open until then. If that time is inside
+    /// another window, the session goes on to the end of that window.
     fn window_shortfall(&self, until: Timestamp, now: ClockReading) -> Duration {
         let Some(session) = &self.snapshot.session else { return Duration::ZERO };
         let Some(window) = session.ends.window else { return Duration::ZERO };
         let at = self.evaluation_time(now);
         let facts = self.evaluation_context(at);
-        // What is over is followed by nothing.
+        // A time that has passed is not extended through later windows.
         let entry = self.policy.entry(&session.entry_id).filter(|_| at.wall < until);
         let until = entry.map_or(until, |entry| facts.opening_hours(entry).extend_through_open_hours(until));
         let left = Duration::try_from(until.duration_since(at.wall)).unwrap_or_default();
         left.saturating_sub(window.remaining(now.mono))
     }
 
-    /// How much longer the session that runs could go on by all rules but its present end.
+    /// Returns how much longer the running session could go on by all rules but its present end.
     fn run_headroom(&self, now: ClockReading) -> Duration {
         let end = self.snapshot.session.as_ref().and_then(|session| session.ends.run);
         let left = end.and_then(|end| Some((self.run_left_by_rules(now)?, end)));
         left.map_or(Duration::ZERO, |(left, end)| left.saturating_sub(end.remaining(now.mono)))
     }
 
-    /// How long the session that runs could go on by all rules but its present end and its window, with what it was
-    /// granted; `NotRequested` is without limit.
+    /// Returns how long the running session could go on by all rules and grants but its present end and its window;
+    /// `None` if there is no limit.
     pub(super) fn run_left_by_rules(&self, now: ClockReading) -> Option<Duration> {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
@@ -150,7 +166,7 @@ impl CoreEngine {
         [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min()
     }
 
-    /// Moves the ends of the session that runs, and remembers by whose leave.
+    /// Moves the deadlines of the running session, and remembers which grant moved them.
     fn move_deadlines(&mut self, grant_id: &GrantId, run: Duration, window: Duration) {
         let Some(session) = &mut self.snapshot.session else { return };
         session.ends.run = session.ends.run.map(|end| end.extended(run));
@@ -165,17 +181,17 @@ impl CoreEngine {
         }
     }
 
-    /// Takes back what the session that runs has had of a grant, while it ran or when it was planned: also of one that
-    /// has lapsed since, and of one that was still to begin.
-    pub(super) fn retract_from_session(&mut self, grant: &GrantView, now: ClockReading) -> Vec<CoreEvent> {
+    /// Takes from the running session what a grant gave it, at its launch or later. The grant may have lapsed since, or
+    /// may not have begun.
+    pub(super) fn retract_from_session(&mut self, grant: &GrantView, now: ClockReading) {
         let (at, closes) = (self.effective_time(now), self.ungranted_window_end(now));
         let concerned = self.session_for_grant(grant).is_some();
         let goes_on = |session: &&mut SessionRecord| session.stage.end_reason().is_none();
-        let Some(session) = self.snapshot.session.as_mut().filter(goes_on) else { return Vec::new() };
+        let Some(session) = self.snapshot.session.as_mut().filter(goes_on) else { return };
         let planned = session.ends;
         let had = session.extensions.iter().position(|known| known.grant_id == grant.grant_id);
         if had.is_none() && !concerned {
-            return Vec::new();
+            return;
         }
         if let Some(position) = had {
             let SessionExtension { run, window, .. } = session.extensions.remove(position);
@@ -189,10 +205,12 @@ impl CoreEngine {
         }
         self.shorten_to_quota(now);
         let ends = self.snapshot.session.as_ref().map(|session| session.ends);
-        if ends == Some(planned) { Vec::new() } else { self.rearm_warnings(now) }
+        if ends != Some(planned) {
+            self.rearm_warnings(now);
+        }
     }
 
-    /// What one grant no longer keeps open, another one that the session has had may.
+    /// Moves the window again by the other grants of the session, which may keep open what the revoked one did.
     fn reapply_window_grants(&mut self, at: Timestamp, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let had = |grant: &&GrantView| {
@@ -208,7 +226,8 @@ impl CoreEngine {
         }
     }
 
-    /// When the window of the session that runs closes by what is in force now; at once if it is closed.
+    /// Returns when the window of the running session closes by the rules and grants that apply now; at once if it is
+    /// closed.
     fn ungranted_window_end(&self, now: ClockReading) -> Option<Deadline> {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
@@ -220,9 +239,9 @@ impl CoreEngine {
         }
     }
 
-    /// A change of the end re-plans the warnings (S3.5b): those that fit before the new end come, none comes twice.
-    pub(super) fn rearm_warnings(&mut self, now: ClockReading) -> Vec<CoreEvent> {
-        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
+    /// Plans the warnings anew after the end was moved (S3.5b): those that fit before the new end come, none twice.
+    pub(super) fn rearm_warnings(&mut self, now: ClockReading) {
+        let Some(session) = &mut self.snapshot.session else { return };
         let remaining = session.ends.remaining(now.mono);
         for warning in &mut session.warnings {
             warning.armed |= remaining.is_some_and(|remaining| warning.before < remaining);
@@ -234,6 +253,6 @@ impl CoreEngine {
             POLICY_ACTOR,
             AuditKind::DeadlineChanged { session_id: session_id.clone(), remaining: left },
         );
-        vec![CoreEvent::DeadlineChanged { session_id, remaining }]
+        self.announce(CoreEvent::DeadlineChanged { session_id, remaining });
     }
 }

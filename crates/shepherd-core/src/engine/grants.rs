@@ -1,4 +1,4 @@
-//! Grants (S2.7): records that stretch what the policy gives, up to its ceilings.
+//! Grants (S2.7): extra time and longer windows beyond the policy, up to its ceilings.
 
 use std::time::Duration;
 
@@ -7,50 +7,53 @@ use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView};
 use shepherd_util::{ClockReading, GrantId, ProfileId};
 
 use super::errors::GrantError;
-use super::{CoreEngine, CoreEvent, NextChange};
+use super::{CoreEngine, CoreEvent, NextChange, ProvisionalGrant, WithEffects};
 use crate::civil::{LocalTime, ZoneClock, start_of_day};
 use crate::policy::{Day, PolicyEntry};
 
-/// A grant that somebody wants to give.
+/// A grant that an administrator wants to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewGrant {
-    /// Its name: the engine makes up nothing.
     pub grant_id: GrantId,
-    /// For whom; `NotRequested` is everyone.
+    /// The profile that gets it; `None` is every profile.
     pub profile: Option<ProfileId>,
-    /// For what.
     pub scope: EntryScope,
-    /// What.
     pub gift: GrantKind,
-    /// Why.
     pub why: Option<String>,
-    /// From when it holds; `NotRequested` is from now.
+    /// The moment from which it is valid; `None` is now.
     pub valid_from: Option<Timestamp>,
-    /// When it lapses; `NotRequested` is at the end of the day it begins on, or when the window that it opens closes.
+    /// The moment at which it lapses. `None` is the end of the day on which it begins, or the end of the window that it
+    /// opens.
     pub lapses_at: Option<Timestamp>,
-    /// Who gives it.
+    /// The client, for the audit log.
     pub actor: String,
 }
 
-/// The most that is given at once: more than anybody means, and a number that every record can hold.
+/// The most extra time in one grant. Nobody means more than a year, and every record can hold that number.
 const MAX_GRANT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// How far a grant of time reaches in the session that runs.
+/// The deadlines of the running session that a grant of extra time moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GrantReach {
-    /// It lengthens the run; the window stands.
+    /// The run gets longer; the window still closes on time.
     RunOnly,
-    /// It lengthens the session itself, past its window as well.
+    /// The session goes on past the end of its window, too.
     RunAndWindow,
 }
 
 impl CoreEngine {
-    /// Gives something, also in advance. A session that runs and is concerned gets its share at once.
-    ///
-    /// # Errors
-    /// When the ceilings of the policy forbid it, or the grant makes no sense.
-    pub fn grant(&mut self, new: NewGrant, now: ClockReading) -> Result<Vec<CoreEvent>, GrantError> {
-        self.apply_grant(new, GrantReach::RunOnly, now)
+    /// Gives a grant, possibly in advance. A running session that it applies to is extended at once. The answer is the
+    /// grant, or an error if the policy's ceilings forbid it or the grant makes no sense.
+    pub fn grant(&mut self, new: NewGrant, now: ClockReading) -> WithEffects<Result<GrantView, GrantError>> {
+        let given = self.apply_grant(new, GrantReach::RunOnly, now);
+        let given = given.inspect(|grant| self.announce_given(grant));
+        self.answer(given)
+    }
+
+    /// Announces a grant that was given, and ties it to its record.
+    pub(super) fn announce_given(&mut self, grant: &GrantView) {
+        self.announce(CoreEvent::GrantChanged { grant: Box::new(grant.clone()) });
+        self.effects.grant_provisionally(ProvisionalGrant::Grant(grant.grant_id.clone()));
     }
 
     pub(super) fn apply_grant(
@@ -58,7 +61,7 @@ impl CoreEngine {
         new: NewGrant,
         reach: GrantReach,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, GrantError> {
+    ) -> Result<GrantView, GrantError> {
         self.observe(now);
         let actor = new.actor.clone();
         let result = self.try_apply_grant(new, reach, now);
@@ -74,14 +77,14 @@ impl CoreEngine {
         new: NewGrant,
         reach: GrantReach,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, GrantError> {
+    ) -> Result<GrantView, GrantError> {
         if let Some(detail) = &self.store_trouble {
             return Err(GrantError::StoreUnavailable(detail.clone()));
         }
         if matches!(new.gift, GrantKind::Extra { amount } if Duration::from(amount) > MAX_GRANT) {
             return Err(GrantError::TooMuch);
         }
-        // By the time that counts, or it would be over before it is felt.
+        // By the effective time, or the grant could be over before it takes effect.
         let at = self.effective_time(now);
         let valid_from = new.valid_from.map_or(at, |from| from.max(at));
         if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
@@ -116,32 +119,39 @@ impl CoreEngine {
         self.check_ceilings(&grant)?;
         self.check_recipient(&grant)?;
         self.charge(now);
-        let told = grant_json(&grant);
-        self.append_audit(
-            now,
-            &new.actor,
-            AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: told },
-        );
+        let granted = AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: grant_json(&grant) };
+        self.append_audit(now, &new.actor, granted);
         self.snapshot.grants.push(grant.clone());
         self.next_change = NextChange::Unknown;
-        let mut events = vec![CoreEvent::EntryAvailabilityChanged];
+        self.announce(CoreEvent::EntryAvailabilityChanged);
         if grant.is_valid_at(at) {
-            events.extend(self.extend_session(&grant, reach, now));
+            self.extend_session(&grant, reach, now);
         }
         self.save_snapshot();
-        Ok(events)
+        Ok(grant)
     }
 
-    /// Takes a grant back. What was used of it is used; a session that runs on it is cut to what is left.
-    ///
-    /// # Errors
-    /// When there is no such grant, or it was taken back already.
+    /// Revokes a grant. Time that was already used of it stays used; a running session is shortened to what is left. The
+    /// answer is the grant, or an error if there is no such grant or it was already revoked.
     pub fn revoke(
         &mut self,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, GrantError> {
+    ) -> WithEffects<Result<GrantView, GrantError>> {
+        let revoked = self.take_grant_back(grant_id, actor, now);
+        if let Ok(grant) = &revoked {
+            self.announce(CoreEvent::GrantChanged { grant: Box::new(grant.clone()) });
+        }
+        self.answer(revoked)
+    }
+
+    pub(super) fn take_grant_back(
+        &mut self,
+        grant_id: &GrantId,
+        actor: &str,
+        now: ClockReading,
+    ) -> Result<GrantView, GrantError> {
         self.observe(now);
         self.charge(now);
         let held = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id);
@@ -150,18 +160,19 @@ impl CoreEngine {
             .ok_or_else(|| GrantError::UnknownGrant(grant_id.clone()))?;
         let held = grant.clone();
         grant.revoked_at = Some(now.wall);
+        let revoked = grant.clone();
         self.append_audit(now, actor, AuditKind::GrantRevoked { grant_id: grant_id.clone() });
-        let mut events = vec![CoreEvent::EntryAvailabilityChanged];
-        events.extend(self.retract_from_session(&held, now));
+        self.announce(CoreEvent::EntryAvailabilityChanged);
+        self.retract_from_session(&held, now);
         self.save_snapshot();
-        Ok(events)
+        Ok(revoked)
     }
 
-    /// Whether there is somebody, and something, to give to.
+    /// Checks that the profile, and the entry or budget, exist.
     fn check_recipient(&self, grant: &GrantView) -> Result<(), GrantError> {
         let known = |profile: &&ProfileId| self.policy.rules().profiles.contains_key(*profile);
-        if let Some(nobody) = grant.profile.as_ref().filter(|profile| !known(profile)) {
-            return Err(GrantError::UnknownProfile(nobody.clone()));
+        if let Some(unknown) = grant.profile.as_ref().filter(|profile| !known(profile)) {
+            return Err(GrantError::UnknownProfile(unknown.clone()));
         }
         match &grant.scope {
             EntryScope::Entry { entry_id } if self.policy.entry(entry_id).is_none() => {
@@ -174,7 +185,7 @@ impl CoreEngine {
         }
     }
 
-    /// The days on which a grant holds; of one that never seems to end, the first year.
+    /// Returns the days on which a grant is valid, at most a year.
     pub(super) fn grant_days(&self, grant: &GrantView) -> std::ops::RangeInclusive<Day> {
         let first = LocalTime::at(self.zone(), grant.valid_from).day();
         let end = grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
@@ -203,7 +214,7 @@ impl CoreEngine {
                     });
                     extra.fold(Duration::ZERO, Duration::saturating_add)
                 };
-                // On every day it holds, since it gives on every one of them.
+                // A grant gives its time on each of its days, so the ceiling has to hold on each.
                 let (first, last) = self.grant_days(grant).into_inner();
                 let left = (first.0..=last.0).map(|day| ceiling.saturating_sub(given_on(Day(day)))).min();
                 let left = left.unwrap_or(ceiling);
@@ -225,14 +236,14 @@ impl CoreEngine {
         }
     }
 
-    /// The latest moment from `at` on to which a window of this day may be stretched.
+    /// Returns the latest moment, from `at` on, to which a window of this day may be extended.
     pub(super) fn latest_open_until(&self, at: Timestamp, day: Day) -> Option<Timestamp> {
         let latest = self.policy.rules().ceilings.open_until?;
         let wall = ZoneClock::cached_from(self.zone(), at);
         wall.first_instant_showing(at, start_of_day(day) + i64::from(latest.minutes()) * 60)
     }
 
-    /// The day that the windows of these entries belong to at a moment; of several days the first.
+    /// Returns the day that the windows of these entries belong to at a moment; of several days, the first.
     pub(super) fn window_day(&self, at: Timestamp, concerned: impl Fn(&PolicyEntry) -> bool) -> Day {
         let facts = self.evaluation_context(self.evaluation_time_at(at));
         let entries = self.policy.entries().iter().filter(|entry| concerned(entry));
@@ -241,7 +252,7 @@ impl CoreEngine {
     }
 }
 
-/// A grant is plain data; it always has a JSON form.
+/// Returns a grant as JSON. A grant is plain data, so this can't fail.
 fn grant_json(grant: &GrantView) -> serde_json::Value {
     serde_json::to_value(grant).unwrap_or(serde_json::Value::Null)
 }

@@ -1,104 +1,123 @@
-//! From a wish to a plan (S3.3, S3.4).
+//! From a launch request to a session plan, and to a program that runs (S3.3, S3.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, EndReason, ReasonCode};
+use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, EntryId, ProfileId, SessionId};
 
-use super::{CoreEngine, CoreEvent, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, Effects, POLICY_ACTOR, ProvisionalGrant, WithEffects};
 use crate::evaluation::{EntryFinding, NoObserver};
-use crate::policy::{PolicyEntry, TimeCost};
+use crate::policy::{PolicyEntry, TimeCost, WindowDisplay};
 use crate::session::{ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage};
 
-/// Somebody wants an entry to run.
+/// A request to run an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchRequest {
-    /// What.
     pub entry_id: EntryId,
-    /// Whose time it will be; `NotRequested` is the default profile.
+    /// The profile whose time it costs; `None` is the default profile.
     pub profile: Option<ProfileId>,
-    /// The name that the session gets if there is one: the engine makes up nothing.
+    /// The id of the session if the launch is approved. The engine makes up no ids.
     pub session_id: SessionId,
-    /// Who asks, for the audit log.
+    /// The client, for the audit log.
     pub actor: String,
 }
 
-/// A program that nobody waits for.
+/// A program came up that no session waits for, because its launch timed out or was never approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits for this program any more; it has to be ended")]
+#[error("no session waits for this program any more, so it is stopped")]
 pub struct LaunchNotAwaited;
 
-/// The answer.
+/// The answer to a launch request.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum LaunchDecision {
-    /// Yes, on these terms. The session is `Launching` until it is started or has failed.
-    Approved(Box<SessionPlan>),
-    /// No, and these are all the reasons.
-    Denied {
-        /// At least one.
-        reasons: Vec<ReasonCode>,
-    },
+    /// The launch is approved on these terms. The session is `Launching` until its program has come up or failed.
+    Approved(Arc<SessionPlan>),
+    /// The launch is denied, for all of these reasons.
+    Denied { reasons: Vec<ReasonCode> },
 }
 
 impl CoreEngine {
-    /// Judges a wish and, if nothing speaks against it, plans the session. The intent is among the writes.
-    pub fn request_launch(&mut self, request: &LaunchRequest, now: ClockReading) -> LaunchDecision {
+    /// Evaluates a launch request and, if nothing speaks against it, plans the session. The program is ordered to start
+    /// once the approval is durable ([`CoreEngine::persist_succeeded`]).
+    pub fn request_launch(
+        &mut self,
+        request: &LaunchRequest,
+        now: ClockReading,
+    ) -> WithEffects<LaunchDecision> {
         self.observe(now);
         let profile = request.profile.clone().unwrap_or_else(|| self.policy.default_profile());
+        let finding = self.evaluate_launch(request, &profile, now);
+        let entry = self.policy.entry(&request.entry_id).filter(|_| finding.reasons.is_empty());
+        let decision = match entry.cloned() {
+            Some(entry) => self.approve_launch(request, entry, profile, &finding, now),
+            None => {
+                let (entry_id, reasons) = (request.entry_id.clone(), finding.reasons.clone());
+                let denied = AuditKind::LaunchDenied { entry_id, profile, reasons };
+                self.append_audit(now, &request.actor, denied);
+                LaunchDecision::Denied { reasons: finding.reasons }
+            }
+        };
+        self.save_snapshot();
+        self.answer(decision)
+    }
+
+    fn evaluate_launch(
+        &self,
+        request: &LaunchRequest,
+        profile: &ProfileId,
+        now: ClockReading,
+    ) -> EntryFinding {
         let at = self.evaluation_time(now);
-        let entry = self.policy.entry(&request.entry_id).cloned();
-        let finding = match &entry {
-            // Of several children none can be taken for the one who asks.
+        match self.policy.entry(&request.entry_id) {
+            // With several profiles, none may be assumed.
             Some(_) if request.profile.is_none() && self.policy.rules().profiles.len() > 1 => {
                 EntryFinding { reasons: vec![ReasonCode::NotForProfile], ..EntryFinding::default() }
             }
-            Some(entry) => self.evaluation_context(at).evaluate(&profile, entry, at, &mut NoObserver),
+            Some(entry) => self.evaluation_context(at).evaluate(profile, entry, at, &mut NoObserver),
             None => EntryFinding {
                 reasons: vec![ReasonCode::UnknownEntry { entry_id: request.entry_id.clone() }],
                 ..EntryFinding::default()
             },
-        };
-        let Some(entry) = entry.filter(|_| finding.reasons.is_empty()) else {
-            let reasons = finding.reasons;
-            let (entry_id, told) = (request.entry_id.clone(), reasons.clone());
-            self.append_audit(
-                now,
-                &request.actor,
-                AuditKind::LaunchDenied { entry_id, profile, reasons: told },
-            );
-            self.save_snapshot();
-            return LaunchDecision::Denied { reasons };
-        };
-        let session = self.plan_session(&entry, profile, request.session_id.clone(), &finding, now);
-        let plan = session_plan(&session, entry, now);
-        self.append_audit(
-            now,
-            &request.actor,
-            AuditKind::LaunchApproved {
-                session_id: session.session_id.clone(),
-                entry_id: session.entry_id.clone(),
-                profile: session.profile.clone(),
-                max_run: finding.longest_run(at.wall).map(Into::into),
-            },
-        );
-        self.snapshot.session = Some(session);
-        self.save_snapshot();
-        LaunchDecision::Approved(Box::new(plan))
+        }
     }
 
-    fn plan_session(
+    fn approve_launch(
+        &mut self,
+        request: &LaunchRequest,
+        entry: PolicyEntry,
+        profile: ProfileId,
+        finding: &EntryFinding,
+        now: ClockReading,
+    ) -> LaunchDecision {
+        let session = self.new_session(request, &entry, profile, finding, now);
+        let approved = AuditKind::LaunchApproved {
+            session_id: session.session_id.clone(),
+            entry_id: session.entry_id.clone(),
+            profile: session.profile.clone(),
+            max_run: finding.longest_run(self.evaluation_time(now).wall).map(Into::into),
+        };
+        self.append_audit(now, &request.actor, approved);
+        self.announce(CoreEvent::SessionLaunching { session_id: session.session_id.clone() });
+        let plan = Arc::new(self.plan_session(&session, entry, now));
+        self.snapshot.session = Some(session);
+        self.effects.grant_provisionally(ProvisionalGrant::Launch(Arc::clone(&plan)));
+        LaunchDecision::Approved(plan)
+    }
+
+    fn new_session(
         &self,
+        request: &LaunchRequest,
         entry: &PolicyEntry,
         profile: ProfileId,
-        session_id: SessionId,
         finding: &EntryFinding,
         now: ClockReading,
     ) -> SessionRecord {
         let (at, ends) = (self.evaluation_time(now), self.session_deadlines(finding, now));
         let in_a_row = self.streak_so_far(&profile, at);
         SessionRecord {
-            session_id,
+            session_id: request.session_id.clone(),
             entry_id: entry.entry_id.clone(),
             label: entry.label.clone(),
             profile,
@@ -122,7 +141,30 @@ impl CoreEngine {
         }
     }
 
-    /// Run time on the clock that the policy counts on, the window on the one that never stops (S4.4).
+    /// Returns the terms of a new session, with the user that its program runs as.
+    fn plan_session(
+        &self,
+        session: &SessionRecord,
+        mut entry: PolicyEntry,
+        now: ClockReading,
+    ) -> SessionPlan {
+        if self.capabilities.can_switch_user {
+            entry.run.user = self.policy.system_account(&entry, &session.profile).map(str::to_owned);
+        }
+        SessionPlan {
+            session_id: session.session_id.clone(),
+            entry_id: session.entry_id.clone(),
+            entry,
+            profile: session.profile.clone(),
+            started_at: session.started_at,
+            deadline: session.expected_end(now.mono),
+            warnings: session.warnings.iter().filter(|warning| warning.armed).cloned().collect(),
+            stop_grace: session.stop_grace,
+        }
+    }
+
+    /// Returns the deadlines that a finding means: run time on the clock that the policy counts on, the window on the
+    /// clock that never stops (S4.4).
     pub(super) fn session_deadlines(&self, finding: &EntryFinding, now: ClockReading) -> SessionDeadlines {
         let window = finding.closes.map(|closes| {
             let length =
@@ -133,77 +175,57 @@ impl CoreEngine {
         SessionDeadlines { run, window }
     }
 
-    /// The program runs (S3.5). The time of the launch itself is free. If somebody has stopped the session
-    /// meanwhile, the answer is that it must be ended.
+    /// Takes note that the program of a session runs (S3.5). The time that the launch took is free. If somebody stopped
+    /// the session meanwhile, the program is stopped.
     ///
-    /// # Errors
-    /// When nobody waits for this program any more: its launch has timed out. Whoever started it must end it.
+    /// The answer is an error if no session waits for the program, which is then stopped without a grace period.
     pub fn start_session(
         &mut self,
         session_id: &SessionId,
         host_session_handle: String,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, LaunchNotAwaited> {
+    ) -> WithEffects<Result<(), LaunchNotAwaited>> {
         self.observe(now);
         let day = self.evaluation_time(now).day;
-        let session =
-            self.snapshot.session.as_mut().filter(|session| is_awaiting_program(session, session_id));
-        let session = session.ok_or(LaunchNotAwaited)?;
+        let session = self.snapshot.session.as_mut().filter(|session| session.awaits_program(session_id));
+        let Some(session) = session else {
+            self.effects.stop(session_id.clone(), Duration::ZERO);
+            return self.answer(Err(LaunchNotAwaited));
+        };
         session.stage.program_started(host_session_handle, now.mono);
         session.charged_to = now.mono;
         session.charged_day = day;
         if session.stage.end_reason().is_some() {
-            let session_id = session.session_id.clone();
-            self.save_snapshot();
-            return Ok(vec![CoreEvent::ExpireDue { session_id }]);
+            self.order_expiry(now);
+        } else {
+            let event = CoreEvent::SessionStarted {
+                session_id: session.session_id.clone(),
+                entry_id: session.entry_id.clone(),
+                deadline: session.expected_end(now.mono),
+            };
+            let display = self.policy.entry(&session.entry_id).map(|entry| entry.run.display);
+            self.announce(event);
+            if let Some(display) = display.filter(|display| *display != WindowDisplay::Unchanged) {
+                self.effects.show_window(session_id.clone(), display);
+            }
+            let started = AuditKind::SessionStarted { session_id: session_id.clone() };
+            self.append_audit(now, POLICY_ACTOR, started);
         }
-        let event = CoreEvent::SessionStarted {
-            session_id: session.session_id.clone(),
-            entry_id: session.entry_id.clone(),
-            deadline: session.ends.earliest(now.mono).map(|deadline| deadline.expected_at(now.mono)),
-        };
-        let session_id = session.session_id.clone();
-        self.append_audit(now, POLICY_ACTOR, AuditKind::SessionStarted { session_id });
         self.save_snapshot();
-        Ok(vec![event])
+        self.answer(Ok(()))
     }
 
-    /// The program did not start. That costs no quota and no cooldown (S3.5b).
-    pub fn launch_failed(
-        &mut self,
-        session_id: &SessionId,
-        detail: String,
-        now: ClockReading,
-    ) -> Vec<CoreEvent> {
-        self.observe(now);
-        // Also one that was stopped while it was being launched.
-        if !self.snapshot.session.as_ref().is_some_and(|session| is_awaiting_program(session, session_id)) {
-            return Vec::new();
-        }
-        self.end_session(EndReason::LaunchFailed { detail }, now)
+    /// Takes note that the program of a session did not start, also if the session was stopped meanwhile. A failed
+    /// launch costs no quota and no cooldown (S3.5b).
+    pub fn launch_failed(&mut self, session_id: &SessionId, detail: String, now: ClockReading) -> Effects {
+        self.end_failed_launch(session_id, detail, now);
+        self.take_effects()
     }
 }
 
-/// Whether the program of this session is still to come up.
-fn is_awaiting_program(session: &SessionRecord, session_id: &SessionId) -> bool {
-    session.session_id == *session_id && !session.stage.has_program()
-}
-
-fn session_plan(session: &SessionRecord, entry: PolicyEntry, now: ClockReading) -> SessionPlan {
-    SessionPlan {
-        session_id: session.session_id.clone(),
-        entry_id: session.entry_id.clone(),
-        entry,
-        profile: session.profile.clone(),
-        started_at: session.started_at,
-        deadline: session.ends.earliest(now.mono).map(|deadline| deadline.expected_at(now.mono)),
-        warnings: session.warnings.iter().filter(|warning| warning.armed).cloned().collect(),
-        stop_grace: session.stop_grace,
-    }
-}
-
-/// A session shorter than a threshold has no such warning (S2.5).
-pub(super) fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
+/// Arms the warnings whose threshold lies before the end: a session shorter than a threshold gets no such warning
+/// (S2.5).
+fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
     let armed = |before: Duration| length.is_some_and(|length| before < length);
     let warnings = entry.warnings.warnings().iter();
     warnings

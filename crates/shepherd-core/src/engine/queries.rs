@@ -1,4 +1,4 @@
-//! What was given, asked for and used, as clients see it.
+//! Queries about grants, requests and usage, in the form that clients see.
 
 use std::time::Duration;
 
@@ -12,39 +12,38 @@ use crate::policy::{Day, TimeCost};
 use crate::state::{UsageCounter, UsageKey};
 use crate::usage::used_on_day;
 
-/// A quarter of a year is more than anyone looks at together.
+/// The most days of usage in one answer: a quarter of a year.
 const MAX_USAGE_DAYS: u16 = 92;
 
 impl CoreEngine {
-    /// The grants that hold or will hold, oldest first.
+    /// Returns the grants that are valid or will be, oldest first.
     #[must_use]
     pub fn active_grants(&self, now: ClockReading) -> Vec<GrantView> {
         let stands = |grant: &&GrantView| grant.revoked_at.is_none() && now.wall < grant.lapses_at;
         self.snapshot.grants.iter().filter(stands).cloned().collect()
     }
 
-    /// One grant, also one that has lapsed or was taken back, while it is remembered.
+    /// Returns a grant, also one that lapsed or was revoked recently.
     #[must_use]
     pub fn find_grant(&self, grant_id: &GrantId) -> Option<GrantView> {
         self.snapshot.grants.iter().find(|grant| grant.grant_id == *grant_id).cloned()
     }
 
-    /// What children asked for and what became of it, oldest first.
+    /// Returns the time requests and their answers, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<TimeRequestView> {
         self.snapshot.requests.clone()
     }
 
-    /// One request.
     #[must_use]
     pub fn find_request(&self, request_id: &RequestId) -> Option<TimeRequestView> {
         self.snapshot.requests.iter().find(|request| request.request_id == *request_id).cloned()
     }
 
-    /// What was used from one day to another, both included: by day, then by profile, then by entry and budget.
+    /// Returns the usage from one day to another, both included, sorted by day, profile, and entry or budget.
     ///
     /// # Errors
-    /// When the span is turned round or longer than a quarter of a year.
+    /// Fails if the range ends before it begins, or is longer than a quarter of a year.
     pub fn usage(
         &self,
         from: Date,
@@ -58,10 +57,10 @@ impl CoreEngine {
         if last.0.abs_diff(first.0) >= u32::from(MAX_USAGE_DAYS) {
             return Err(QueryError::RangeTooLong { days: MAX_USAGE_DAYS });
         }
-        let asked = |key: &UsageKey| {
-            first <= key.day && key.day <= last && profile.is_none_or(|whose| *whose == key.profile)
+        let matches = |key: &UsageKey| {
+            first <= key.day && key.day <= last && profile.is_none_or(|profile| *profile == key.profile)
         };
-        let mut used: Vec<(UsageKey, Duration)> = self.usage.iter().filter(|(key, _)| asked(key)).collect();
+        let mut used: Vec<(UsageKey, Duration)> = self.usage.iter().filter(|(key, _)| matches(key)).collect();
         used.sort_by(|(a, _), (b, _)| (a.day, &a.profile, &a.counter).cmp(&(b.day, &b.profile, &b.counter)));
         Ok(used.into_iter().map(|(key, used)| self.usage_view(key, used)).collect())
     }
@@ -75,8 +74,8 @@ impl CoreEngine {
         UsageView { day: key.day.date(), profile: key.profile, of, used: used.into(), limit }
     }
 
-    /// What the policy gives on a day by the rules of today, with what was earned and with the grants that are still
-    /// remembered; `NotRequested` is without limit.
+    /// Returns the limit of a counter on a day by today's rules, with earned time and the grants that are still stored;
+    /// `None` if there is no limit.
     fn daily_limit(&self, key: &UsageKey) -> Option<Duration> {
         let mode = self.mode_on(key.day);
         let (amount, earned) = match &key.counter {

@@ -1,4 +1,4 @@
-//! Another policy (S7.3): whole, or not at all.
+//! Replaces the policy (S7.3), and replans the running session if the new policy says so.
 
 use std::time::Duration;
 
@@ -6,51 +6,52 @@ use jiff::Timestamp;
 use shepherd_api::{AuditKind, GrantKind, ReasonCode};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock};
 
-use super::{CoreEngine, CoreEvent, NextChange};
+use super::{CoreEngine, CoreEvent, Effects, NextChange};
 use crate::evaluation::{EntryFinding, NoObserver};
 use crate::hours::OpenState;
 use crate::policy::{OnReload, Policy, PolicyEntry, TimeCost};
 use crate::session::{SessionDeadlines, SessionExtension, SessionRecord};
 
 impl CoreEngine {
-    /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
-    /// and then its end can only come nearer.
+    /// Applies another policy. A running session keeps its plan, unless the new policy says otherwise; then its end can
+    /// only come nearer.
     pub fn reload(
         &mut self,
         policy: Policy,
         digest: Option<String>,
         actor: &str,
         now: ClockReading,
-    ) -> Vec<CoreEvent> {
+    ) -> Effects {
         self.observe(now);
         self.charge(now);
-        let begun = self.settle_due_grants(now);
+        let entry_count = policy.entries().len();
+        self.announce(CoreEvent::PolicyReloaded { entry_count });
+        self.announce(CoreEvent::EntryAvailabilityChanged);
+        self.settle_due_grants(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
-        // Another zone in the policy is the parents' own wish.
+        // A zone that the policy changes is the parents' own wish, so it holds nothing back.
         self.snapshot.clock.zone = None;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }
-        let entry_count = self.policy.entries().len();
         self.append_audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
-        let mut events = vec![CoreEvent::PolicyReloaded { entry_count }, CoreEvent::EntryAvailabilityChanged];
-        events.extend(begun);
         self.adopt_new_charging_rules();
         if self.policy.rules().on_reload == OnReload::Replan {
-            events.extend(self.replan_after_reload(now));
+            self.replan_after_reload(now);
         }
         self.save_snapshot();
-        events
+        self.take_effects()
     }
 
-    /// A policy that was refused leaves a trace, and nothing else.
-    pub fn reload_failed(&mut self, faults: Vec<String>, actor: &str, now: ClockReading) {
+    /// Records that a policy was rejected. The present policy still applies.
+    pub fn reload_failed(&mut self, faults: Vec<String>, actor: &str, now: ClockReading) -> Effects {
         self.observe(now);
         self.append_audit(now, actor, AuditKind::PolicyRejected { faults });
+        self.take_effects()
     }
 
-    /// Whatever the end of a session is, its time counts by the rules that apply.
+    /// Charges the running session by the new rules from now on, also if it keeps its plan.
     fn adopt_new_charging_rules(&mut self) {
         let Some(session) = &mut self.snapshot.session else { return };
         if let Some(entry) = self.policy.entry(&session.entry_id) {
@@ -60,37 +61,37 @@ impl CoreEngine {
         }
     }
 
-    /// What holds by now was given by the rules under which it began, or was none of this session's: it is not given
-    /// again by others.
-    fn settle_due_grants(&mut self, now: ClockReading) -> Vec<CoreEvent> {
-        let (events, at) = (self.apply_due_grants(now), self.effective_time(now));
+    /// Applies the grants that are valid by now under the rules under which they began, so that the new rules don't apply
+    /// them again.
+    fn settle_due_grants(&mut self, now: ClockReading) {
+        self.apply_due_grants(now);
+        let at = self.effective_time(now);
         if let Some(session) = &mut self.snapshot.session {
             session.judged_at = session.judged_at.max(at);
         }
-        events
     }
 
-    /// Both ends are now: more time opens no window, and a window gives no time.
-    fn end_now(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+    /// Sets both deadlines to now. One alone would not do: a grant could move it.
+    fn end_now(&mut self, now: ClockReading) {
         let end = Some(Deadline::after(now.mono, Duration::ZERO, DeadlineClock::Total));
         if let Some(session) = &mut self.snapshot.session {
             session.ends = SessionDeadlines { run: end, window: end };
         }
-        self.rearm_warnings(now)
+        self.rearm_warnings(now);
     }
 
-    /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
-    fn replan_after_reload(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+    /// Brings the deadlines forward to those of the new policy and the grants, where these are earlier.
+    fn replan_after_reload(&mut self, now: ClockReading) {
         self.absorb_window_grants(now);
         let goes_on = |session: &&SessionRecord| session.stage.end_reason().is_none();
-        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
+        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return };
         let planned = session.ends;
         let finding =
             self.policy.entry(&session.entry_id).map(|entry| self.evaluate_running(session, entry, now));
         let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
             return self.end_now(now);
         };
-        // What it has run already counts, and so does what it was granted: once.
+        // The time that it has run counts, and what it was granted counts once.
         let run =
             self.run_left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting_mode()));
         let window = self.session_deadlines(&finding, now).window;
@@ -99,15 +100,15 @@ impl CoreEngine {
             window: earlier_deadline(planned.window, window, now),
         };
         if ends == planned {
-            return Vec::new();
+            return;
         }
         if let Some(session) = &mut self.snapshot.session {
             session.ends = ends;
         }
-        self.rearm_warnings(now)
+        self.rearm_warnings(now);
     }
 
-    /// A new plan goes by all that holds now: what opens a window is part of it, and no longer moves it.
+    /// Drops the extensions by grants that open a window now: the new plan contains that window.
     fn absorb_window_grants(&mut self, now: ClockReading) {
         let at = self.effective_time(now);
         let grants = &self.snapshot.grants;
@@ -122,7 +123,7 @@ impl CoreEngine {
         }
     }
 
-    /// What the rules say of a session that runs. A window that grants have moved closes so much later, also if it
+    /// Evaluates the rules for the running session. A window that grants have moved closes that much later, even if it
     /// would be closed by now.
     pub(super) fn evaluate_running(
         &self,
@@ -147,12 +148,11 @@ impl CoreEngine {
     }
 }
 
-/// Whether a reason is that no window is open.
 pub(super) fn is_outside_hours(reason: &ReasonCode) -> bool {
     matches!(reason, ReasonCode::OutsideHours { .. })
 }
 
-/// Whether a reason against a launch also ends a session that already runs.
+/// Returns whether a reason against a launch also ends a running session.
 fn ends_a_session(reason: &ReasonCode) -> bool {
     !matches!(
         reason,
@@ -163,7 +163,8 @@ fn ends_a_session(reason: &ReasonCode) -> bool {
     )
 }
 
-/// The nearer of two ends. If either counts sleep, so does it: it never comes later than either.
+/// Returns the earlier of two deadlines. If either one counts suspended time, so does the result, so that it comes later
+/// than neither.
 pub(super) fn earlier_deadline(
     old: Option<Deadline>,
     new: Option<Deadline>,

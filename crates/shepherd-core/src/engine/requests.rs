@@ -1,79 +1,67 @@
-//! What children ask for, and how it is answered (S2.7).
+//! Time requests of children, and the answers to them (S2.7).
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, EntryScope, GrantKind, TimeRequestState, TimeRequestView};
+use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView, TimeRequestState, TimeRequestView};
 use shepherd_util::{ClockReading, EntryId, GrantId, ProfileId, RequestId};
 
 use super::errors::GrantError;
-use super::grants::NewGrant;
-use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR};
+use super::grants::{GrantReach, NewGrant};
+use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR, ProvisionalGrant, WithEffects};
 
-/// How long an answered request or a lapsed grant is remembered, for whoever looks back at the week.
+/// How long an answered request or a lapsed grant is kept, so that a parent can look back at the week.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// A parent reads a few, not a flood.
+/// Open requests of one profile. A parent reads a few, not a flood.
 const MAX_OPEN_REQUESTS: usize = 5;
 
-/// More than a day is no wish but a mistake.
+/// The most time that a child can ask for. More than a day is a mistake.
 const MAX_REQUESTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a request waits for an answer.
 const REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A wish of a child.
+/// A request of a child for time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTimeRequest {
-    /// Its name.
     pub request_id: RequestId,
-    /// Who asks.
     pub profile: ProfileId,
-    /// For what.
     pub entry_id: EntryId,
-    /// How much.
     pub amount: Duration,
-    /// Why.
     pub note: Option<String>,
-    /// Who asks, for the audit log.
+    /// The client, for the audit log.
     pub actor: String,
 }
 
+/// A request that was answered with a grant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GrantedRequest {
+    pub request: TimeRequestView,
+    pub grant: GrantView,
+}
+
 impl CoreEngine {
-    /// A child asks for time.
-    ///
-    /// # Errors
-    /// When there is no such entry or profile, it is too much, or too many wait for an answer already.
-    pub fn request_time(&mut self, new: NewTimeRequest, now: ClockReading) -> Result<(), GrantError> {
+    /// Records a child's request for time. The answer is an error if there is no such entry or profile, the time is too
+    /// long, or too many requests of this profile are open.
+    pub fn request_time(
+        &mut self,
+        new: NewTimeRequest,
+        now: ClockReading,
+    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
-        if self.policy.entry(&new.entry_id).is_none() {
-            return Err(GrantError::UnknownEntry(new.entry_id));
+        if let Err(error) = self.check_request(&new) {
+            return self.answer(Err(error));
         }
-        if !self.policy.rules().profiles.contains_key(&new.profile) {
-            return Err(GrantError::UnknownProfile(new.profile));
-        }
-        if self.snapshot.requests.iter().any(|known| known.request_id == new.request_id) {
-            return Err(GrantError::RequestExists(new.request_id));
-        }
-        let open = |known: &&TimeRequestView| known.state.is_open() && known.profile == new.profile;
-        if self.snapshot.requests.iter().filter(open).count() >= MAX_OPEN_REQUESTS {
-            return Err(GrantError::TooManyRequests);
-        }
-        if new.amount > MAX_REQUESTED_TIME {
-            return Err(GrantError::RequestTooLong);
-        }
-        self.append_audit(
-            now,
-            &new.actor,
-            AuditKind::TimeRequested {
-                request_id: new.request_id.clone(),
-                entry_id: new.entry_id.clone(),
-                profile: new.profile.clone(),
-                amount: new.amount.into(),
-            },
-        );
+        let requested = AuditKind::TimeRequested {
+            request_id: new.request_id.clone(),
+            entry_id: new.entry_id.clone(),
+            profile: new.profile.clone(),
+            amount: new.amount.into(),
+        };
+        self.append_audit(now, &new.actor, requested);
         self.next_change = NextChange::Unknown;
-        self.snapshot.requests.push(TimeRequestView {
+        let request = TimeRequestView {
             request_id: new.request_id,
             profile: new.profile,
             entry_id: new.entry_id,
@@ -82,33 +70,56 @@ impl CoreEngine {
             asked_at: now.wall,
             lapses_at: now.wall.checked_add(REQUEST_LIFETIME).unwrap_or(Timestamp::MAX),
             state: TimeRequestState::Asked,
-        });
+        };
+        self.snapshot.requests.push(request.clone());
         self.save_snapshot();
+        self.announce_request(&request);
+        self.answer(Ok(request))
+    }
+
+    fn check_request(&self, new: &NewTimeRequest) -> Result<(), GrantError> {
+        if self.policy.entry(&new.entry_id).is_none() {
+            return Err(GrantError::UnknownEntry(new.entry_id.clone()));
+        }
+        if !self.policy.rules().profiles.contains_key(&new.profile) {
+            return Err(GrantError::UnknownProfile(new.profile.clone()));
+        }
+        if self.snapshot.requests.iter().any(|known| known.request_id == new.request_id) {
+            return Err(GrantError::RequestExists(new.request_id.clone()));
+        }
+        let open = |known: &&TimeRequestView| known.state.is_open() && known.profile == new.profile;
+        if self.snapshot.requests.iter().filter(open).count() >= MAX_OPEN_REQUESTS {
+            return Err(GrantError::TooManyRequests);
+        }
+        if new.amount > MAX_REQUESTED_TIME {
+            return Err(GrantError::RequestTooLong);
+        }
         Ok(())
     }
 
-    /// Somebody who may decide has looked at a request.
-    ///
-    /// # Errors
-    /// When there is no such open request.
+    /// Marks a request as seen by an administrator. The answer is an error if there is no such open request.
     pub fn mark_request_seen(
         &mut self,
         request_id: &RequestId,
         actor: &str,
         now: ClockReading,
-    ) -> Result<(), GrantError> {
+    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
-        if self.open_request(request_id)?.state == TimeRequestState::Asked {
+        let open = self.open_request(request_id).cloned();
+        let seen = open.map(|request| {
+            if request.state != TimeRequestState::Asked {
+                return request;
+            }
             self.set_request_state(request_id, TimeRequestState::Seen, "seen", actor, now);
-        }
-        Ok(())
+            TimeRequestView { state: TimeRequestState::Seen, ..request }
+        });
+        let seen = seen.inspect(|request| self.announce_request(request));
+        self.answer(seen)
     }
 
-    /// Yes to a request: by a grant of what was asked, or of another amount.
-    ///
-    /// # Errors
-    /// When there is no such open request, or the ceilings forbid the grant.
+    /// Answers a request with a grant of the requested time, or of another amount. The answer is an error if there is no
+    /// such open request or the ceilings forbid the grant.
     pub fn grant_request(
         &mut self,
         request_id: &RequestId,
@@ -116,10 +127,26 @@ impl CoreEngine {
         grant_id: GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> Result<Vec<CoreEvent>, GrantError> {
+    ) -> WithEffects<Result<GrantedRequest, GrantError>> {
+        let granted = self.try_grant_request(request_id, amount, grant_id, actor, now);
+        let granted = granted.inspect(|GrantedRequest { request, grant }| {
+            self.announce_request(request);
+            self.announce(CoreEvent::GrantChanged { grant: Box::new(grant.clone()) });
+        });
+        self.answer(granted)
+    }
+
+    fn try_grant_request(
+        &mut self,
+        request_id: &RequestId,
+        amount: Option<Duration>,
+        grant_id: GrantId,
+        actor: &str,
+        now: ClockReading,
+    ) -> Result<GrantedRequest, GrantError> {
         self.observe(now);
         self.lapse_requests(now);
-        let request = self.open_request(request_id)?;
+        let request = self.open_request(request_id)?.clone();
         let new = NewGrant {
             grant_id: grant_id.clone(),
             profile: Some(request.profile.clone()),
@@ -130,27 +157,40 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let events = self.grant(new, now)?;
-        self.set_request_state(request_id, TimeRequestState::Granted { grant_id }, "granted", actor, now);
-        Ok(events)
+        let grant = self.apply_grant(new, GrantReach::RunOnly, now)?;
+        let state = TimeRequestState::Granted { grant_id: grant_id.clone() };
+        self.set_request_state(request_id, state.clone(), "granted", actor, now);
+        let answered = ProvisionalGrant::RequestAnswer {
+            request_id: request_id.clone(),
+            before: request.state,
+            grant_id,
+        };
+        self.effects.grant_provisionally(answered);
+        Ok(GrantedRequest { request: TimeRequestView { state, ..request }, grant })
     }
 
-    /// No to a request.
-    ///
-    /// # Errors
-    /// When there is no such open request.
+    /// Denies a request. The answer is an error if there is no such open request.
     pub fn deny_request(
         &mut self,
         request_id: &RequestId,
         why: Option<String>,
         actor: &str,
         now: ClockReading,
-    ) -> Result<(), GrantError> {
+    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
-        self.open_request(request_id)?;
-        self.set_request_state(request_id, TimeRequestState::Denied { why }, "denied", actor, now);
-        Ok(())
+        let open = self.open_request(request_id).cloned();
+        let denied = open.map(|request| {
+            let state = TimeRequestState::Denied { why };
+            self.set_request_state(request_id, state.clone(), "denied", actor, now);
+            TimeRequestView { state, ..request }
+        });
+        let denied = denied.inspect(|request| self.announce_request(request));
+        self.answer(denied)
+    }
+
+    pub(super) fn announce_request(&mut self, request: &TimeRequestView) {
+        self.announce(CoreEvent::RequestChanged { request: Box::new(request.clone()) });
     }
 
     fn open_request(&self, request_id: &RequestId) -> Result<&TimeRequestView, GrantError> {
@@ -176,7 +216,7 @@ impl CoreEngine {
         self.save_snapshot();
     }
 
-    /// Requests that nobody answered lapse; what is long over is forgotten. The audit log forgets nothing.
+    /// Lets unanswered requests lapse, and drops grants and requests that were over long ago. The audit log keeps them.
     pub(super) fn lapse_requests(&mut self, now: ClockReading) {
         let at = self.notification_time(now);
         let late: Vec<RequestId> = self

@@ -90,8 +90,7 @@ fn writes_that_failed_come_again_and_nothing_is_given_meanwhile() {
     for _ in 0..10 {
         world.clock.advance(minutes(5));
         world.engine.tick(world.now());
-        let writes = world.engine.take_writes();
-        world.engine.writes_failed(writes, "no space left".to_owned());
+        world.fail_to_sync();
     }
     assert_eq!(world.used("game"), Duration::ZERO);
     world.engine.store_recovered();
@@ -210,7 +209,7 @@ fn what_can_not_be_recorded_is_not_given() {
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.engine.store_failed("the disk is full".to_owned());
     let error = world.engine.grant(grant(1, extra(minutes(1))), world.now()).unwrap_err();
-    assert_eq!(error.to_string(), "nothing can be recorded now: the disk is full");
+    assert_eq!(error.to_string(), "could not record the grant: the disk is full");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Small policies, a clock in the test's hand, and a store that is a value.
+//! Small policies, a manual clock, and a store that is a value.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::civil::DateTime;
@@ -12,10 +13,12 @@ use shepherd_core::policy::{
     TimeBudget, TimeCost, TimeWindow, WarningPolicy, WarningThreshold, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, DaemonHeartbeat, EngineEnvironment, ExitInfo, HEARTBEAT_INTERVAL,
-    HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, SessionPlan, StoreWrite, StoredState,
+    CoreEvent, DaemonHeartbeat, EngineEnvironment, ExitInfo, HEARTBEAT_INTERVAL, HostCapabilities,
+    LaunchDecision, LaunchRequest, NewGrant, SessionPlan, StoreWrite, StoredState,
 };
 use shepherd_util::{BootId, Clock, ClockReading, GrantId, ManualClock, MonotonicInstant, SessionId};
+
+use crate::engine_driver::EngineDriver;
 
 pub(crate) const BERLIN: &str = "Europe/Berlin";
 
@@ -100,7 +103,7 @@ pub(crate) fn extra(amount: Duration) -> GrantKind {
 
 /// An engine with everything around it that a daemon would be.
 pub(crate) struct EngineHarness {
-    pub(crate) engine: CoreEngine,
+    pub(crate) engine: EngineDriver,
     pub(crate) clock: ManualClock,
     pub(crate) store: StoredState,
     pub(crate) place: EngineEnvironment,
@@ -115,8 +118,12 @@ impl EngineHarness {
         clock.advance(hours(5));
         clock.set_wall(wall_time(BERLIN, at));
         let place = EngineEnvironment { boot: boot(1), zone: zone(BERLIN) };
-        let engine =
-            CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), place.clone());
+        let engine = EngineDriver::new(
+            policy,
+            StoredState::default(),
+            HostCapabilities::all_supported(),
+            place.clone(),
+        );
         Self { engine, clock, store: StoredState::default(), place, audit: Vec::new(), sessions: 0 }
     }
 
@@ -138,10 +145,9 @@ impl EngineHarness {
         }
     }
 
-    /// The store refuses the writes.
+    /// The store refuses the writes, and keeps them to try again.
     pub(crate) fn fail_to_sync(&mut self) {
-        let writes = self.engine.take_writes();
-        self.engine.writes_failed(writes, "no space left".to_owned());
+        self.engine.store_failed("no space left".to_owned());
     }
 
     pub(crate) fn view(&self, id: &str) -> EntryView {
@@ -175,7 +181,7 @@ impl EngineHarness {
             LaunchDecision::Approved(plan) => {
                 self.engine.start_session(&plan.session_id, "handle".to_owned(), self.now()).unwrap();
                 self.sync();
-                *plan
+                Arc::unwrap_or_clone(plan)
             }
             LaunchDecision::Denied { reasons } => panic!("{id} was denied: {reasons:?}"),
         }
@@ -267,7 +273,7 @@ impl EngineHarness {
     /// A killed daemon that comes back in the same boot, knowing only what was durable.
     pub(crate) fn crash(&mut self) {
         let policy = self.engine.policy().clone();
-        self.engine = CoreEngine::new(
+        self.engine = EngineDriver::new(
             policy,
             self.store.clone(),
             HostCapabilities::all_supported(),

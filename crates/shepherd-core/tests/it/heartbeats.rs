@@ -182,6 +182,7 @@ fn whoever_asks_is_told_what_was_used_until_now_and_it_is_written_once() {
         let usage = world.engine.usage(today, today, None).unwrap();
         assert_eq!(usage.iter().map(|view| Duration::from(view.used)).sum::<Duration>(), minutes(minute));
     }
+    world.engine.checkpoint_usage(world.now());
     let writes = world.engine.take_writes();
     assert_eq!(writes.len(), 2, "the use of one day and the snapshot: {writes:?}");
 }

@@ -1,4 +1,4 @@
-//! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
+//! Tests of the policy engine: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
 mod advance_grants;
@@ -8,6 +8,10 @@ mod audit;
 mod clocks;
 #[cfg(test)]
 mod dst;
+#[cfg(test)]
+mod effects;
+#[cfg(test)]
+mod engine_driver;
 #[cfg(test)]
 mod engine_invariants;
 #[cfg(test)]
@@ -43,6 +47,6 @@ mod simulation;
 #[cfg(test)]
 mod transitions;
 #[cfg(test)]
-mod undo;
+mod unrecorded_grants;
 #[cfg(test)]
 mod views;

@@ -14,6 +14,7 @@ use shepherd_core::{
 };
 use shepherd_util::{EntryId, ProfileId, SessionId};
 
+use crate::engine_driver::EngineDriver;
 use crate::harness::{
     BERLIN, EngineHarness, budget, entry, hours, minutes, policy, policy_with, wall_time, warning, window,
 };
@@ -89,6 +90,7 @@ fn asking_changes_nothing() {
     };
     assert_eq!(ask(), ask());
     assert_eq!(engine.stored_state(), before);
+    world.engine.checkpoint_usage(now);
     assert_eq!(world.engine.take_writes(), []);
 }
 
@@ -174,7 +176,7 @@ fn why_tells_every_rule_and_what_it_looked_at() {
     let mut host = HostCapabilities::all_supported();
     host.spawn_kinds_supported.remove("vm");
     world.engine =
-        CoreEngine::new(world.engine.policy().clone(), world.store.clone(), host, world.place.clone());
+        EngineDriver::new(world.engine.policy().clone(), world.store.clone(), host, world.place.clone());
     let profile = ProfileId::default();
     let started = world.engine.request_launch(&launch_request("maths", Some("default"), 1), world.now());
     assert!(matches!(started, LaunchDecision::Approved(_)));
@@ -476,7 +478,7 @@ fn a_host_that_would_run_things_as_root_wants_to_know_as_whom() {
         });
         let mut world = EngineHarness::new(household.clone(), MONDAY_NOON);
         let host = HostCapabilities { needs_account: true, ..HostCapabilities::all_supported() };
-        world.engine = CoreEngine::new(household, world.store.clone(), host, world.place.clone());
+        world.engine = EngineDriver::new(household, world.store.clone(), host, world.place.clone());
         assert_eq!(world.reason_codes("own"), Vec::<&str>::new());
         assert_eq!(world.reason_codes("shared"), of_shared, "{accounts:?}");
     }

@@ -152,8 +152,9 @@ fn an_extension_is_told_and_written_down_once() {
     let id = GrantId::from_random(1);
     let events = world.engine.extend_current(minutes(30), &id, "parent", world.now()).unwrap();
     world.sync();
-    let told = CoreEvent::DeadlineChanged { session_id, remaining: Some(minutes(45)) };
-    assert_eq!(events, [CoreEvent::EntryAvailabilityChanged, told]);
+    let moved = CoreEvent::DeadlineChanged { session_id, remaining: Some(minutes(45)) };
+    let given = CoreEvent::GrantChanged { grant: Box::new(world.engine.find_grant(&id).unwrap()) };
+    assert_eq!(events, [CoreEvent::EntryAvailabilityChanged, moved, given]);
     assert_eq!(count_audit_events(&world, |what| matches!(what, AuditKind::DeadlineChanged { .. })), 1);
     world.engine.revoke(&id, "parent", world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(15)));

@@ -69,16 +69,20 @@ fn shown_phase(world: &EngineHarness) -> &'static str {
 /// What came out, as words.
 fn event_names(events: &[CoreEvent]) -> String {
     let word = |event: &CoreEvent| match event {
+        CoreEvent::SessionLaunching { .. } => "launching".to_owned(),
         CoreEvent::SessionStarted { .. } => "started".to_owned(),
         CoreEvent::Warning { threshold_secs, .. } => format!("warning {threshold_secs}"),
         CoreEvent::DeadlineChanged { .. } => "deadline".to_owned(),
         CoreEvent::ExpireDue { .. } => "expire".to_owned(),
+        CoreEvent::StopRequested { .. } => "stop requested".to_owned(),
         CoreEvent::SessionEnded { reason, .. } => {
             let json = serde_json::to_value(reason).unwrap();
             format!("ended {}", json["reason"].as_str().unwrap())
         }
         CoreEvent::EntryAvailabilityChanged => "availability".to_owned(),
         CoreEvent::PolicyReloaded { .. } => "reloaded".to_owned(),
+        CoreEvent::GrantChanged { .. } => "grant".to_owned(),
+        CoreEvent::RequestChanged { .. } => "request".to_owned(),
     };
     events.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -223,27 +223,23 @@ fn a_refusal_has_a_code_for_programs_and_a_sentence_for_people() {
     check(ceiling.into(), ErrorCode::OverCeiling, "The policy allows at most 10 minutes more on that day.");
     let latest = shepherd_core::policy::MinuteOfDay::new(20, 0).unwrap();
     let too_late = GrantError::TooLate { latest };
-    check(too_late.into(), ErrorCode::OverCeiling, "The policy opens nothing beyond 20:00.");
+    check(too_late.into(), ErrorCode::OverCeiling, "The policy allows no opening after 20:00.");
     check(GrantError::NoSession.into(), ErrorCode::NoSession, "Nothing is running.");
-    check(GrantError::SessionEnding.into(), ErrorCode::NoSession, "It is being ended already.");
-    check(GrantError::AlreadyDecided.into(), ErrorCode::AlreadyDecided, "It has been decided already.");
-    let chess: EntryId = "chess".parse().unwrap();
+    check(GrantError::SessionEnding.into(), ErrorCode::NoSession, "The session is already being ended.");
     check(
-        GrantError::UnknownEntry(chess.clone()).into(),
-        ErrorCode::UnknownEntry,
-        "There is no entry `chess`.",
+        GrantError::AlreadyDecided.into(),
+        ErrorCode::AlreadyDecided,
+        "The request has already been decided.",
     );
-    check(QueryError::UnknownEntry(chess).into(), ErrorCode::UnknownEntry, "There is no entry `chess`.");
+    let chess: EntryId = "chess".parse().unwrap();
+    check(GrantError::UnknownEntry(chess.clone()).into(), ErrorCode::UnknownEntry, "No such entry `chess`.");
+    check(QueryError::UnknownEntry(chess).into(), ErrorCode::UnknownEntry, "No such entry `chess`.");
     check(
         QueryError::RangeTooLong { days: 42 }.into(),
         ErrorCode::InvalidRange,
-        "The span is longer than 42 days.",
+        "The time range is longer than 42 days.",
     );
-    check(
-        UnknownModeError("grandma".to_owned()).into(),
-        ErrorCode::UnknownMode,
-        "There is no mode `grandma`.",
-    );
+    check(UnknownModeError("grandma".to_owned()).into(), ErrorCode::UnknownMode, "No such mode `grandma`.");
 
     let mut world = EngineHarness::new(policy(Vec::new()), MONDAY_NOON);
     let LaunchDecision::Denied { reasons } = world.request_launch("chess") else { panic!() };

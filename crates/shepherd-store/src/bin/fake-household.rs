@@ -38,12 +38,13 @@ fn run() -> Result<(), Box<dyn Error>> {
     print_report(&HouseholdReport::Opened(Box::new(PersistedState::read_from(&store)?)))?;
     for line in io::stdin().lock().lines() {
         let step: HouseholdStep = serde_json::from_str(&line?)?;
-        let events = apply_step(&mut engine, &step);
+        let outcome = apply_step(&mut engine, &step);
         if step.deed == HouseholdAction::Pulse {
             pulse.write(DaemonHeartbeat { boot, at: step.now })?;
         }
-        store.apply(&engine.take_writes())?;
-        print_report(&HouseholdReport::Done(events.iter().map(|event| format!("{event:?}")).collect()))?;
+        store.apply(&outcome.writes)?;
+        let events = outcome.events.iter().map(|event| format!("{event:?}"));
+        print_report(&HouseholdReport::Done(events.collect()))?;
     }
     Ok(())
 }

@@ -12,8 +12,9 @@ use shepherd_core::policy::{
     TimeCost, WarningPolicy, WarningThreshold,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, DaemonHeartbeat, EngineEnvironment, EngineSnapshot, ExitInfo, HostCapabilities,
-    LaunchRequest, PauseEnd, SessionLiveness, StopRequest, StoredState, UsageKey,
+    CoreEngine, CoreEvent, DaemonHeartbeat, Effect, Effects, EngineEnvironment, EngineSnapshot, ExitInfo,
+    HostCapabilities, LaunchRequest, PauseEnd, SessionLiveness, StopRequest, StoreWrite, StoredState,
+    UsageKey,
 };
 use shepherd_util::{BootId, ClockReading, EntryId, ProfileId, SessionId};
 
@@ -125,11 +126,35 @@ pub enum HouseholdAction {
     ConfirmClock,
 }
 
-/// Tells an engine what happened, and returns what it says to that.
-pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> Vec<CoreEvent> {
+/// What a step asks of the daemon: writes to make durable, and events to announce. Orders to the host are left out,
+/// because there are no programs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepOutcome {
+    /// The writes, all or none.
+    pub writes: Vec<StoreWrite>,
+    /// The events in the order in which they are announced.
+    pub events: Vec<CoreEvent>,
+}
+
+impl From<Effects> for StepOutcome {
+    fn from(effects: Effects) -> Self {
+        let mut outcome = Self::default();
+        for effect in effects {
+            match effect {
+                Effect::Persist { writes, .. } => outcome.writes.extend(writes),
+                Effect::Announce(event) => outcome.events.push(event),
+                Effect::Stop { .. } | Effect::ShowWindow { .. } | Effect::Spawn(_) => {}
+            }
+        }
+        outcome
+    }
+}
+
+/// Tells an engine what happened, and returns what it asks for.
+pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome {
     let now = step.now;
     let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
-    match (&step.deed, session_id) {
+    let effects = match (&step.deed, session_id) {
         (HouseholdAction::TakeBack, _) => {
             engine.recover(SessionLiveness::Alive { handle: "found".to_owned() }, now)
         }
@@ -141,12 +166,11 @@ pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> Vec<CoreEven
                 session_id: SessionId::from_random(u128::from(*number)),
                 actor: "child".to_owned(),
             };
-            // The session, or that there is none, tells how it was decided.
-            let _decision = engine.request_launch(&request, now);
-            Vec::new()
+            // The session in the snapshot, or its absence, shows the decision.
+            engine.request_launch(&request, now).effects
         }
         (HouseholdAction::Start, Some(session_id)) => {
-            engine.start_session(&session_id, "handle".to_owned(), now).unwrap_or_default()
+            engine.start_session(&session_id, "handle".to_owned(), now).effects
         }
         (HouseholdAction::FailLaunch, Some(session_id)) => {
             engine.launch_failed(&session_id, "pretended".to_owned(), now)
@@ -156,15 +180,16 @@ pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> Vec<CoreEven
         }
         (HouseholdAction::Stop, _) => {
             let (by, mode, actor) = (StopRequester::User, StopMode::Graceful, "child".to_owned());
-            // Whoever carries it out is pretended, too.
-            let _decision = engine.stop_current(&StopRequest { by, mode, actor }, now);
-            Vec::new()
+            engine.stop_current(&StopRequest { by, mode, actor }, now).effects
         }
         (HouseholdAction::Tick, _) => engine.tick(now),
         (HouseholdAction::ConfirmClock, _) => engine.confirm_clock("parent", now),
         (HouseholdAction::Pulse, _)
-        | (HouseholdAction::Start | HouseholdAction::FailLaunch | HouseholdAction::Exit, None) => Vec::new(),
-    }
+        | (HouseholdAction::Start | HouseholdAction::FailLaunch | HouseholdAction::Exit, None) => {
+            Effects::default()
+        }
+    };
+    effects.into()
 }
 
 /// What the process tells, a line of JSON each.

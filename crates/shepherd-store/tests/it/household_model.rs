@@ -11,8 +11,8 @@ use shepherd_core::{
     StoredState, UsageCounter,
 };
 use shepherd_store::conformance::household::{
-    COOLDOWN, HouseholdAction, HouseholdStep, MAX_RUN, PersistedState, apply_step, household_policy,
-    new_engine,
+    COOLDOWN, HouseholdAction, HouseholdStep, MAX_RUN, PersistedState, StepOutcome, apply_step,
+    household_policy, new_engine,
 };
 use shepherd_store::conformance::sample::entry_id;
 use shepherd_util::{BootId, Clock, ClockReading, EntryId, ManualClock, MonotonicInstant, SessionId};
@@ -181,11 +181,11 @@ impl HouseholdModel {
     /// What will be true when this step is durable.
     pub(crate) fn predict_step(&self, step: HouseholdStep) -> PendingStep {
         let (mut engine, mut stored, mut audit) = (self.engine.clone(), self.stored.clone(), Vec::new());
-        let events = apply_step(&mut engine, &step);
+        let StepOutcome { writes, events } = apply_step(&mut engine, &step);
         if step.deed == HouseholdAction::Pulse {
             stored.heartbeat = Some(DaemonHeartbeat { boot: self.boot_id(), at: step.now });
         }
-        for write in engine.take_writes() {
+        for write in writes {
             match write {
                 StoreWrite::AddUsage { key, amount } => *stored.usage.entry(key).or_default() += amount,
                 StoreWrite::SetCooldown { profile, entry_id, until } => {

@@ -1,4 +1,4 @@
-//! Who may do what, by the policy that applies and the accounts of the machine.
+//! Applies the access rules of the policy to the accounts of the machine.
 
 use std::sync::Arc;
 
@@ -6,19 +6,26 @@ use shepherd_api::AuditKind;
 use shepherd_ipc::{SystemAccounts, resolve_access};
 use shepherd_util::ClockReading;
 
-use super::DaemonService;
+use super::{DAEMON_ACTOR, DaemonService};
+
+/// Access rules that name unknown accounts, as sentences.
+#[must_use = "access rules that don't apply are recorded"]
+pub(crate) struct AccessFaults(Vec<String>);
 
 impl DaemonService {
-    /// Works it out anew; it holds for every connection, old and new.
-    pub(crate) fn refresh_authority(&mut self, accounts: &SystemAccounts, now: ClockReading) {
+    /// Computes the role of every account anew, for existing and new connections.
+    pub(crate) fn refresh_authority(&self, accounts: &SystemAccounts) -> AccessFaults {
         let rules = self.engine.policy().rules();
         let owner = rustix::process::geteuid().as_raw();
         let (authority, faults) = resolve_access(&rules.access, &rules.profiles, owner, accounts);
         self.clients.set_authorizer(Arc::new(authority));
-        for fault in faults {
-            let text = format!("access: {fault}");
+        AccessFaults(faults.into_iter().map(|fault| format!("access: {fault}")).collect())
+    }
+
+    pub(crate) fn record_access_faults(&mut self, faults: AccessFaults, now: ClockReading) {
+        for text in faults.0 {
             tracing::warn!("{text}");
-            self.append_audit("shepherdd", AuditKind::Note { text }, now);
+            self.append_audit(DAEMON_ACTOR, AuditKind::Note { text }, now);
         }
     }
 }

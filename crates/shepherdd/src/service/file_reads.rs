@@ -1,5 +1,5 @@
-//! Files are read on a thread beside the loop, one after the other: nobody waits for a disk, and nothing that was read
-//! earlier overtakes what was read later.
+//! Reads files on a short-lived thread, one after the other, so that the loop waits for no disk and an older read
+//! can't overtake a newer one.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,64 +14,53 @@ use super::DaemonService;
 use super::policy::{PolicyReadResult, PolicyRequester};
 use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
 
-/// How many may wait for a file at a time. Nobody waits long unless the disk hangs, and nobody needs so many.
+/// Clients that may wait for a policy at a time. Only a disk that hangs makes as many wait.
 const MAX_PENDING_READS: usize = 32;
 
-/// When whoever was turned away may ask again.
+/// The delay after which a client that was turned away may ask again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// What is to be read when what is being read is.
+/// The reads that are still to come, in order.
 pub(crate) struct FileReadQueue {
     pending: VecDeque<FileReadRequest>,
     is_reading: bool,
     results: UnboundedSender<FileReadResult>,
 }
 
-/// What is to be read.
 pub(super) enum FileReadRequest {
-    /// A policy.
     Policy {
-        /// Who wants it.
         requester: PolicyRequester,
-        /// Where it comes from.
         input: PolicyInput,
     },
     /// The system's time zone.
     Zone,
 }
 
-/// Where a policy comes from.
+/// The source of a policy.
 pub(super) enum PolicyInput {
-    /// The file, as it is by then.
+    /// The policy file.
     File,
-    /// This text, which replaces the file.
+    /// A text that replaces the policy file.
     Text(String),
 }
 
-/// What was read.
 pub(crate) enum FileReadResult {
-    /// A policy.
     Policy(Box<PolicyReadResult>),
-    /// The system's time zone.
     Zone(TimeZone),
 }
 
 impl FileReadQueue {
-    /// Nothing is wanted yet; what was read comes back there.
-    pub(crate) fn new(done: UnboundedSender<FileReadResult>) -> Self {
-        Self { pending: VecDeque::new(), is_reading: false, results: done }
+    pub(crate) fn new(results: UnboundedSender<FileReadResult>) -> Self {
+        Self { pending: VecDeque::new(), is_reading: false, results }
     }
 
-    /// Whether the same is going to be read anyway: what is still to be read is as new as any.
-    fn has_equivalent(&self, wanted: &FileReadRequest) -> bool {
-        self.pending.iter().any(|other| match (other, wanted) {
+    /// Returns whether an equivalent read is still to come: it will see the same file.
+    fn has_equivalent(&self, request: &FileReadRequest) -> bool {
+        self.pending.iter().any(|other| match (other, request) {
             (FileReadRequest::Zone, FileReadRequest::Zone) => true,
-            (
-                FileReadRequest::Policy { requester: other, .. },
-                FileReadRequest::Policy { requester: asked, .. },
-            ) => {
+            (FileReadRequest::Policy { requester: other, .. }, FileReadRequest::Policy { requester, .. }) => {
                 matches!(
-                    (other, asked),
+                    (other, requester),
                     (PolicyRequester::Signal, PolicyRequester::Signal)
                         | (PolicyRequester::FileChange, PolicyRequester::FileChange)
                 )
@@ -83,17 +72,17 @@ impl FileReadQueue {
 }
 
 impl DaemonService {
-    pub(super) fn request_file_read(&mut self, wanted: FileReadRequest) {
-        if self.file_reads.has_equivalent(&wanted) {
+    pub(super) fn request_file_read(&mut self, request: FileReadRequest) {
+        if self.file_reads.has_equivalent(&request) {
             return;
         }
-        if let FileReadRequest::Policy { requester: PolicyRequester::Client { to, .. }, .. } = &wanted
+        if let FileReadRequest::Policy { requester: PolicyRequester::Client { to, .. }, .. } = &request
             && self.file_reads.pending.len() >= MAX_PENDING_READS
         {
-            let sentence = "Too many wait for a policy to be read.";
+            let sentence = "Too many clients wait for a policy to be read.";
             return self.respond(to, Err(ApiError::rate_limited(sentence, RETRY_AFTER.into())));
         }
-        self.file_reads.pending.push_back(wanted);
+        self.file_reads.pending.push_back(request);
         self.start_next_read();
     }
 
@@ -110,28 +99,24 @@ impl DaemonService {
         if self.file_reads.is_reading {
             return;
         }
-        let Some(wanted) = self.file_reads.pending.pop_front() else { return };
+        let Some(request) = self.file_reads.pending.pop_front() else { return };
         self.file_reads.is_reading = true;
-        let (path, done) = (self.policy.path.clone(), self.file_reads.results.clone());
-        let asker = match &wanted {
-            FileReadRequest::Policy { requester: asked, .. } => Some(asked.clone()),
+        let (path, results) = (self.policy.path.clone(), self.file_reads.results.clone());
+        let requester = match &request {
+            FileReadRequest::Policy { requester, .. } => Some(requester.clone()),
             FileReadRequest::Zone => None,
         };
         let started = std::thread::Builder::new().name("files".to_owned()).spawn(move || {
-            done.send(read_requested(&path, wanted)).ok();
+            results.send(read_requested(&path, request)).ok();
         });
         if let Err(error) = started {
-            let read = match asker {
-                Some(asked) => {
-                    let result =
-                        Err(PolicyRejection::from_sentence(format!("can't read the policy now: {error}")));
+            let read = match requester {
+                Some(requester) => {
+                    let sentence = format!("could not read the policy: {error}");
+                    let result = Err(PolicyRejection::from_sentence(sentence));
                     let (accounts, exposed) = (SystemAccounts::default(), self.policy.exposed.clone());
-                    FileReadResult::Policy(Box::new(PolicyReadResult {
-                        requester: asked,
-                        result,
-                        accounts,
-                        exposed,
-                    }))
+                    let read = PolicyReadResult { requester, result, accounts, exposed };
+                    FileReadResult::Policy(Box::new(read))
                 }
                 None => FileReadResult::Zone(self.zone.clone()),
             };
@@ -140,34 +125,34 @@ impl DaemonService {
     }
 }
 
-fn read_requested(path: &Path, wanted: FileReadRequest) -> FileReadResult {
-    match wanted {
-        FileReadRequest::Policy { requester: asked, input: from } => {
-            let result = load_policy_input(path, from);
+fn read_requested(path: &Path, request: FileReadRequest) -> FileReadResult {
+    match request {
+        FileReadRequest::Policy { requester, input } => {
+            let result = load_policy_input(path, input);
             let (accounts, exposed) = (read_accounts(), policy_source::policy_exposure_warnings(path));
-            FileReadResult::Policy(Box::new(PolicyReadResult { requester: asked, result, accounts, exposed }))
+            FileReadResult::Policy(Box::new(PolicyReadResult { requester, result, accounts, exposed }))
         }
         FileReadRequest::Zone => FileReadResult::Zone(crate::zone::read_system_zone()),
     }
 }
 
-fn load_policy_input(path: &Path, from: PolicyInput) -> Result<PolicyWithSource, PolicyRejection> {
-    match from {
+fn load_policy_input(path: &Path, input: PolicyInput) -> Result<PolicyWithSource, PolicyRejection> {
+    match input {
         PolicyInput::File => policy_source::read_file(path),
         PolicyInput::Text(text) => {
             let loaded = policy_source::check_text("the new policy", text.as_bytes())?;
             policy_source::replace_file(path, &text).map_err(|error| {
-                PolicyRejection::from_sentence(format!("can't write {}: {error}", path.display()))
+                PolicyRejection::from_sentence(format!("could not write {}: {error}", path.display()))
             })?;
             Ok(loaded)
         }
     }
 }
 
-/// The accounts of the machine, as far as they can be read.
+/// Reads the accounts of the machine; there are none if that fails.
 pub(crate) fn read_accounts() -> SystemAccounts {
     SystemAccounts::read().unwrap_or_else(|error| {
-        tracing::warn!(%error, "only numbers in `access` count");
+        tracing::warn!("could not read the accounts, so only numeric ids in `access` apply: {error}");
         SystemAccounts::default()
     })
 }

@@ -1,4 +1,4 @@
-//! Whether the daemon is well (S13.2). That it answers is its liveness; the rest is whether it can do its work.
+//! Health (S13.2): an answer shows that the daemon is alive, and the checks show whether it can do its work.
 
 use shepherd_api::{HealthCheck, HealthView};
 use shepherd_util::ClockReading;
@@ -11,7 +11,7 @@ impl DaemonService {
             self.policy_check(),
             self.host_check(),
             self.store_check(),
-            self.pulse_check(),
+            self.heartbeat_check(),
             self.clock_check(now),
         ];
         HealthView {
@@ -19,7 +19,7 @@ impl DaemonService {
             daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: now.mono.total_since(self.started.mono).into(),
             checks,
-            // What the host lacks may come and go, as a compositor does.
+            // The host's limitations may change, for example when a compositor comes or goes.
             limitations: self
                 .host
                 .limitations()
@@ -58,7 +58,7 @@ impl DaemonService {
     }
 
     fn store_check(&self) -> HealthCheck {
-        match &self.store_error {
+        match self.engine.store_trouble() {
             None => health_check("store", true, "usage is recorded".to_owned()),
             Some(trouble) => health_check(
                 "store",
@@ -68,7 +68,7 @@ impl DaemonService {
         }
     }
 
-    fn pulse_check(&self) -> HealthCheck {
+    fn heartbeat_check(&self) -> HealthCheck {
         match &self.heartbeat_error {
             None => health_check(
                 "pulse",

@@ -1,15 +1,13 @@
-//! What the host reports.
-
-use std::time::Duration;
+//! Tells the engine what the host reports.
 
 use shepherd_api::AuditKind;
 use shepherd_core::ExitInfo;
-use shepherd_host_api::{HostEvent, HostStopRequest};
+use shepherd_host_api::HostEvent;
 use shepherd_util::{ClockReading, SessionId};
 
 use super::DaemonService;
 
-/// On whose behalf the host speaks, in the audit log.
+/// The actor in audit lines about what the host reports.
 const HOST_ACTOR: &str = "host";
 
 impl DaemonService {
@@ -19,15 +17,12 @@ impl DaemonService {
                 tracing::info!(%session_id, output = output.map(|path| path.display().to_string()), "started");
                 for text in shortcomings {
                     tracing::warn!(%session_id, "{text}");
-                    self.append_audit(
-                        HOST_ACTOR,
-                        AuditKind::Note { text: format!("{session_id}: {text}") },
-                        now,
-                    );
+                    let text = format!("{session_id}: {text}");
+                    self.append_audit(HOST_ACTOR, AuditKind::Note { text }, now);
                 }
                 self.confirm_session_start(&session_id, handle.as_str().to_owned(), now);
             }
-            // It was in doubt, and counted as if it ran.
+            // The daemon was unsure whether the program runs, and counted its time as if it did.
             HostEvent::Reattached { session_id, .. } if self.is_running_session(&session_id) => {
                 tracing::info!(%session_id, "its program was found and is watched again");
             }
@@ -35,15 +30,13 @@ impl DaemonService {
                 self.confirm_session_start(&session_id, handle.as_str().to_owned(), now);
             }
             HostEvent::SpawnFailed { session_id, failure } => {
-                tracing::warn!(%session_id, %failure, "could not be started");
-                let events = self.engine.launch_failed(&session_id, failure.to_string(), now);
-                self.apply_events(events, now);
+                tracing::warn!(%session_id, "could not start the program: {failure}");
+                let effects = self.engine.launch_failed(&session_id, failure.to_string(), now);
+                self.carry_out(effects, now);
             }
             HostEvent::Exited { session_id, status } => {
-                self.handle_session_exit(
-                    &ExitInfo { session_id, code: status.code, signal: status.signal },
-                    now,
-                );
+                let exit = ExitInfo { session_id, code: status.code, signal: status.signal };
+                self.handle_session_exit(&exit, now);
             }
             HostEvent::Gone { session_id } => {
                 self.handle_session_exit(&ExitInfo { session_id, code: None, signal: None }, now);
@@ -69,18 +62,16 @@ impl DaemonService {
     }
 
     fn confirm_session_start(&mut self, session_id: &SessionId, handle: String, now: ClockReading) {
-        match self.engine.start_session(session_id, handle, now) {
-            Ok(events) => self.apply_events(events, now),
-            Err(not_awaited) => {
-                tracing::warn!(%session_id, "{not_awaited}");
-                self.host.stop(HostStopRequest { session_id: session_id.clone(), grace: Duration::ZERO });
-            }
+        let outcome = self.engine.start_session(session_id, handle, now);
+        if let Err(not_awaited) = outcome.answer {
+            tracing::warn!(%session_id, "{not_awaited}");
         }
+        self.carry_out(outcome.effects, now);
     }
 
     fn handle_session_exit(&mut self, exit: &ExitInfo, now: ClockReading) {
         tracing::info!(session_id = %exit.session_id, code = exit.code, signal = exit.signal, "ended");
-        let events = self.engine.notify_session_exited(exit, now);
-        self.apply_events(events, now);
+        let effects = self.engine.notify_session_exited(exit, now);
+        self.carry_out(effects, now);
     }
 }

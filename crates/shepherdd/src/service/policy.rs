@@ -1,29 +1,23 @@
-//! Another policy (S7.3): read and checked beside the loop, applied whole or not at all.
+//! Reloads the policy (S7.3). Another thread reads and checks it; the loop applies it as a whole or not at all.
 
-use shepherd_api::{ApiError, CommandReply, ErrorCode};
+use shepherd_api::{ApiError, CommandReply};
 use shepherd_core::policy::ReloadOnChange;
 use shepherd_ipc::SystemAccounts;
 use shepherd_util::ClockReading;
 
-use super::effects::CommandEffects;
 use super::file_reads::{FileReadRequest, PolicyInput};
 use super::{DaemonService, RequestAddress};
 use crate::policy_source::{PolicyRejection, PolicyWithSource};
 
-/// Who wants it.
+/// The cause of a reload.
 #[derive(Clone, Debug)]
 pub(crate) enum PolicyRequester {
-    /// Whoever sent SIGHUP.
+    /// SIGHUP.
     Signal,
-    /// The file has changed.
+    /// A change of the file.
     FileChange,
-    /// A client, who waits for the answer.
-    Client {
-        /// The client's request.
-        to: RequestAddress,
-        /// Who that is, for the audit log.
-        actor: String,
-    },
+    /// A command of a client, which waits for the reply. The actor is the client's name in the audit log.
+    Client { to: RequestAddress, actor: String },
 }
 
 impl PolicyRequester {
@@ -36,29 +30,29 @@ impl PolicyRequester {
     }
 }
 
-/// A policy that was read.
+/// The outcome of reading a policy.
 pub(crate) struct PolicyReadResult {
     pub(super) requester: PolicyRequester,
     pub(super) result: Result<PolicyWithSource, PolicyRejection>,
     /// The accounts of the machine at that time.
     pub(super) accounts: SystemAccounts,
-    /// Who else can change the file, in sentences.
+    /// Sentences about other users who can change the file.
     pub(super) exposed: Vec<String>,
 }
 
 impl DaemonService {
-    /// Reads the file again, without making anybody wait.
-    pub(super) fn request_policy_read(&mut self, asked: PolicyRequester) {
-        self.request_file_read(FileReadRequest::Policy { requester: asked, input: PolicyInput::File });
+    /// Has the policy file read again on another thread.
+    pub(super) fn request_policy_read(&mut self, requester: PolicyRequester) {
+        self.request_file_read(FileReadRequest::Policy { requester, input: PolicyInput::File });
     }
 
-    /// Replaces the file by a text that is a policy.
-    pub(super) fn set_policy(&mut self, text: String, asked: PolicyRequester) {
-        self.request_file_read(FileReadRequest::Policy { requester: asked, input: PolicyInput::Text(text) });
+    /// Has the policy file replaced by a text, if the text is a valid policy.
+    pub(super) fn set_policy(&mut self, text: String, requester: PolicyRequester) {
+        self.request_file_read(FileReadRequest::Policy { requester, input: PolicyInput::Text(text) });
     }
 
     pub(super) fn policy_file_changed(&mut self) {
-        // While there is none, any file may be the one that is missed.
+        // Without a policy, any change may be the missing file.
         if self.policy.source.is_none()
             || self.engine.policy().rules().reload_on_change == ReloadOnChange::Yes
         {
@@ -67,14 +61,14 @@ impl DaemonService {
     }
 
     pub(super) fn handle_policy_read(&mut self, read: PolicyReadResult, now: ClockReading) {
-        let PolicyReadResult { requester: asked, result, accounts, exposed } = read;
+        let PolicyReadResult { requester, result, accounts, exposed } = read;
         if exposed != self.policy.exposed {
             exposed.iter().for_each(|sentence| tracing::warn!("{sentence}"));
             self.policy.exposed = exposed;
         }
         match result {
-            Ok(loaded) => self.apply_policy(loaded, &accounts, &asked, now),
-            Err(rejected) => self.reject_policy(rejected, &asked, now),
+            Ok(loaded) => self.apply_policy(loaded, &accounts, &requester, now),
+            Err(rejected) => self.reject_policy(rejected, &requester, now),
         }
         crate::sys::release_free_memory();
     }
@@ -83,43 +77,42 @@ impl DaemonService {
         &mut self,
         loaded: PolicyWithSource,
         accounts: &SystemAccounts,
-        asked: &PolicyRequester,
+        requester: &PolicyRequester,
         now: ClockReading,
     ) {
         let PolicyWithSource { policy, source } = loaded;
         let unchanged = self.policy.source.as_ref().is_some_and(|known| known.digest == source.digest);
-        if matches!(asked, PolicyRequester::FileChange) && unchanged && self.policy.rejected.is_none() {
+        if matches!(requester, PolicyRequester::FileChange) && unchanged && self.policy.rejected.is_none() {
             return;
         }
         let entry_count = policy.entries().len();
         let digest = Some(source.digest.clone());
         self.host.apply_policy(&policy);
-        let events = self.engine.reload(policy, digest, asked.actor(), now);
+        let effects = self.engine.reload(policy, digest, requester.actor(), now);
         tracing::info!(entry_count, digest = source.digest, "policy applied");
         self.policy.source = Some(source);
         self.policy.rejected = None;
-        self.refresh_authority(accounts, now);
-        match asked {
+        let faults = self.refresh_authority(accounts);
+        match requester {
             PolicyRequester::Client { to, .. } => {
-                let outcome = CommandEffects::new(CommandReply::PolicyApplied { entry_count }, events);
-                self.commit_effects(to.clone(), outcome, now);
+                self.carry_out_and_reply(effects, to, CommandReply::PolicyApplied { entry_count }, now);
             }
-            PolicyRequester::Signal | PolicyRequester::FileChange => self.apply_events(events, now),
+            PolicyRequester::Signal | PolicyRequester::FileChange => self.carry_out(effects, now),
         }
+        self.record_access_faults(faults, now);
     }
 
-    fn reject_policy(&mut self, rejected: PolicyRejection, asked: &PolicyRequester, now: ClockReading) {
-        let kept = match self.policy.source {
-            Some(_) => "the one before stays in force",
-            None => "there is none before it, and everything stays refused",
+    fn reject_policy(&mut self, rejected: PolicyRejection, requester: &PolicyRequester, now: ClockReading) {
+        let consequence = match self.policy.source {
+            Some(_) => "the previous policy still applies",
+            None => "there is no previous policy, so every launch is denied",
         };
-        tracing::warn!(faults = ?rejected.faults, "{rejected}; {kept}");
-        self.engine.reload_failed(rejected.faults.clone(), asked.actor(), now);
-        self.apply_events(Vec::new(), now);
-        if let PolicyRequester::Client { to, .. } = asked {
-            let sentence = format!("{rejected}; {kept}");
-            let error = ApiError::policy_rejected(sentence, rejected.faults.clone());
-            self.respond(to, Err(ApiError { code: ErrorCode::PolicyRejected, ..error }));
+        tracing::warn!(faults = ?rejected.faults, "{rejected}; {consequence}");
+        let effects = self.engine.reload_failed(rejected.faults.clone(), requester.actor(), now);
+        self.carry_out(effects, now);
+        if let PolicyRequester::Client { to, .. } = requester {
+            let sentence = format!("{rejected}; {consequence}");
+            self.respond(to, Err(ApiError::policy_rejected(sentence, rejected.faults.clone())));
         }
         self.policy.rejected = Some(rejected);
     }

@@ -1,47 +1,42 @@
-//! How many refusals go on record: nobody can fill a disk with being refused, and none goes uncounted (S8.3).
+//! Limits how many refusals are recorded, so that no client can fill the disk with them. Every refusal is at least
+//! counted (S8.3).
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use shepherd_api::AuditKind;
-use shepherd_core::StoreWrite;
+use shepherd_core::Effects;
 use shepherd_util::{ClockReading, KeyedLimiter, MonotonicInstant, RateLimit};
 
-use super::DaemonService;
-use crate::store_thread::BatchWaiter;
+use super::{DAEMON_ACTOR, DaemonService};
 
-/// Refusals of one user that are recorded at once: more than a child comes to who tries everything there is.
+/// Refusals of one user that are recorded without delay: more than a child causes who tries everything.
 const RECORDED_BURST: u32 = 50;
 
-/// After that, one in so much time: some megabytes in a year of nothing else.
+/// The interval at which one more refusal is recorded after that. A year of nothing else takes some megabytes.
 const RECORD_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Users that are told apart.
+/// Users that have a limit of their own.
 const MAX_TRACKED_USERS: usize = 1_024;
 
-/// Who the notes are by.
-const DAEMON_ACTOR: &str = "shepherdd";
-
-/// What of the refusals is recorded.
+/// Decides which refusals are recorded, and counts the others.
 pub(crate) struct RefusalLimiter {
     limiter: KeyedLimiter<u32>,
     unrecorded: u64,
 }
 
-/// Whether a refusal goes on record.
+/// The treatment of a refusal: recorded, or only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefusalDisposition {
-    /// It does.
     Record,
-    /// It is only counted.
     CountOnly,
 }
 
 impl RefusalLimiter {
     pub(crate) fn new() -> Self {
-        let at_once = NonZeroU32::new(RECORDED_BURST).unwrap_or(NonZeroU32::MIN);
+        let burst = NonZeroU32::new(RECORDED_BURST).unwrap_or(NonZeroU32::MIN);
         Self {
-            limiter: KeyedLimiter::new(RateLimit::new(at_once, RECORD_INTERVAL), MAX_TRACKED_USERS),
+            limiter: KeyedLimiter::new(RateLimit::new(burst, RECORD_INTERVAL), MAX_TRACKED_USERS),
             unrecorded: 0,
         }
     }
@@ -58,16 +53,16 @@ impl RefusalLimiter {
 }
 
 impl DaemonService {
-    /// Counts a refusal of this user. If it is to be recorded, what was left out before is told first.
+    /// Counts a refusal of this user. If it is to be recorded, the number of omitted refusals is recorded first.
     pub(super) fn count_refusal(&mut self, uid: u32, now: ClockReading) -> RefusalDisposition {
-        let recorded = self.refusals.count(uid, now.mono);
-        if recorded == RefusalDisposition::Record {
+        let disposition = self.refusals.count(uid, now.mono);
+        if disposition == RefusalDisposition::Record {
             self.record_omitted_refusals(now);
         }
-        recorded
+        disposition
     }
 
-    /// Puts on record how many refusals were left out.
+    /// Records how many refusals were omitted.
     pub(super) fn record_omitted_refusals(&mut self, now: ClockReading) {
         match std::mem::take(&mut self.refusals.unrecorded) {
             0 => {}
@@ -78,16 +73,14 @@ impl DaemonService {
         }
     }
 
-    /// The engine has put a launch on record that it denied; with too many of them, that is taken back.
-    pub(super) fn record_denial(&mut self, uid: u32, now: ClockReading) {
-        let mut writes = self.engine.take_writes();
-        if self.count_refusal(uid, now) == RefusalDisposition::CountOnly {
-            writes.retain(|write| !is_denial(write));
+    /// Carries out the effects of a denied launch, without the audit line if this user was refused too often.
+    pub(super) fn record_denial(&mut self, uid: u32, mut effects: Effects, now: ClockReading) {
+        match self.count_refusal(uid, now) {
+            RefusalDisposition::Record => {}
+            RefusalDisposition::CountOnly => {
+                effects.discard_audit_lines(|what| matches!(what, AuditKind::LaunchDenied { .. }));
+            }
         }
-        self.submit_writes(writes, BatchWaiter::Nobody, now);
+        self.carry_out(effects, now);
     }
-}
-
-fn is_denial(write: &StoreWrite) -> bool {
-    matches!(write, StoreWrite::AppendAudit(line) if matches!(line.what, AuditKind::LaunchDenied { .. }))
 }

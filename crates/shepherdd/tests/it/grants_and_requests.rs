@@ -201,7 +201,7 @@ fn a_session_that_is_being_launched_can_be_extended() {
     let refused = household.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
     let refused = refused.api_error().unwrap();
     assert_eq!(refused.code, ErrorCode::NoSession);
-    assert_eq!(refused.sentence, "It is being ended already.");
+    assert_eq!(refused.sentence, "The session is already being ended.");
 }
 
 /// No number of a grant makes a line that the log can't take; there the daemon would try for ever and give nothing more.

@@ -66,7 +66,7 @@ fn garbage_in_place_of_the_policy_is_told_and_changes_nothing() {
         assert_eq!(error.code, ErrorCode::PolicyRejected);
         assert!(error.faults.iter().any(|fault| fault.contains("policy.toml:")), "{:?}", error.faults);
         let complaint = household.failed_check("policy").unwrap();
-        assert!(complaint.starts_with("an earlier one is in force, because"), "{complaint}");
+        assert!(complaint.starts_with("the previous policy still applies: "), "{complaint}");
         assert_eq!(household.state().entry_count, 1);
     }
     assert!(household.state().session.is_some(), "all this took {:?}", launched.elapsed());
@@ -95,7 +95,7 @@ fn a_first_start_with_a_bad_policy_is_locked_until_there_is_a_good_one() {
         }
         household.start();
         let complaint = household.failed_check("policy").unwrap();
-        assert!(complaint.starts_with("everything is refused, because"), "{complaint}");
+        assert!(complaint.starts_with("every launch is denied: "), "{complaint}");
         assert!(complaint.contains("policy.toml"), "{complaint}");
         assert_eq!(household.refusal("nap").reasons[0].code(), "unknown-entry");
         assert_eq!(rejections(&household, "shepherdd"), 1);
@@ -285,10 +285,10 @@ fn nobody_is_told_of_a_policy_before_the_first() {
     wait_until("the fault is logged", || household.log().contains("is not a valid policy"));
     assert!(!household.log().contains("stays in force"), "{}", household.log());
     let Err(CallError::Refused(error)) = household.call(Command::ReloadConfig {}) else { panic!("valid") };
-    assert!(error.sentence.ends_with("there is none before it, and everything stays refused"), "{error:?}");
+    assert!(error.sentence.ends_with("there is no previous policy, so every launch is denied"), "{error:?}");
     household.write_policy(POLICY);
     household.call(Command::ReloadConfig {}).unwrap();
     household.write_policy(GARBAGE[1]);
     let Err(CallError::Refused(error)) = household.call(Command::ReloadConfig {}) else { panic!("valid") };
-    assert!(error.sentence.ends_with("the one before stays in force"), "{error:?}");
+    assert!(error.sentence.ends_with("the previous policy still applies"), "{error:?}");
 }

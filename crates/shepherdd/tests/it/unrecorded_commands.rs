@@ -72,7 +72,7 @@ fn what_is_taken_back_is_taken_back_even_if_it_could_not_be_recorded() {
     let outcome = household.call(Command::RevokeGrant { grant_id: grant.grant_id });
     let error = outcome.expect_err("nothing can be recorded");
     let error = error.api_error().expect("an answer");
-    assert!(error.sentence.starts_with("It is done, but could not be recorded yet"), "{error:?}");
+    assert!(error.sentence.starts_with("This took effect, but could not be recorded yet"), "{error:?}");
     let Ok(CommandReply::Grants { grants }) = household.call(Command::ListGrants {}) else {
         panic!("no list")
     };

@@ -1,9 +1,9 @@
-//! What could not be recorded was not given (S8.2). Each test says what it is that would have been.
+//! Grants whose record can't be written are taken back (S8.2).
 
 use jiff::SignedDuration;
 use shepherd_api::{AuditKind, StopMode, StopRequester, TimeRequestState};
 use shepherd_core::policy::DailyQuota;
-use shepherd_core::{GrantError, LaunchDecision, NewTimeRequest, StopRequest, UndoAction};
+use shepherd_core::{CoreEvent, GrantError, LaunchDecision, NewTimeRequest, StopRequest};
 use shepherd_util::{GrantId, RequestId};
 
 use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, policy_with};
@@ -27,7 +27,7 @@ fn a_gift_is_taken_back() {
     let mut world = world_with_exhausted_quota();
     world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap();
     assert!(world.view("game").enabled);
-    world.engine.undo(&UndoAction::Grant(GrantId::from_random(1)), DETAIL, world.now());
+    world.engine.lose_last_grant(DETAIL, world.now());
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
@@ -46,12 +46,11 @@ fn an_answer_is_taken_back_and_can_be_given_again() {
     world.engine.request_time(new, world.now()).unwrap();
     world.engine.grant_request(&request_id, None, grant_id.clone(), "parent", world.now()).unwrap();
     assert!(world.view("game").enabled);
-    let undo = UndoAction::RequestAnswer {
-        request_id: request_id.clone(),
-        before: TimeRequestState::Asked,
-        grant_id,
-    };
-    world.engine.undo(&undo, DETAIL, world.now());
+    let events = world.engine.lose_last_grant(DETAIL, world.now());
+    let grant = Box::new(world.engine.find_grant(&grant_id).unwrap());
+    assert!(events.contains(&CoreEvent::GrantChanged { grant }), "{events:?}");
+    let request = Box::new(world.engine.find_request(&request_id).unwrap());
+    assert!(events.contains(&CoreEvent::RequestChanged { request }), "{events:?}");
     assert_eq!(world.engine.find_request(&request_id).unwrap().state, TimeRequestState::Asked);
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
     world.engine.grant_request(&request_id, None, GrantId::from_random(3), "parent", world.now()).unwrap();
@@ -67,7 +66,7 @@ fn a_mode_is_the_one_before_again() {
     let mut world = EngineHarness::new(household, MONDAY_NOON);
     world.engine.switch_mode(Some("school".to_owned()), "parent", world.now()).unwrap();
     world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap();
-    world.engine.undo(&UndoAction::Mode(Some("school".to_owned())), DETAIL, world.now());
+    world.engine.lose_last_grant(DETAIL, world.now());
     assert_eq!(world.engine.get_state(world.now()).mode, "school");
 }
 
@@ -77,10 +76,9 @@ fn a_clock_is_not_believed_again() {
     world.run_for(hours(1));
     world.move_wall(SignedDuration::from_hours(-24));
     assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
-    let before = world.engine.snapshot().clock.clone();
     world.engine.confirm_clock("parent", world.now());
     assert!(world.view("game").enabled);
-    world.engine.undo(&UndoAction::Clock(Box::new(before)), DETAIL, world.now());
+    world.engine.lose_last_grant(DETAIL, world.now());
     assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
     let told = world.audit.iter().filter(|line| matches!(line.what, AuditKind::ClockUntrusted { .. }));
     assert_eq!(told.count(), 2, "it is on record why");
@@ -89,8 +87,9 @@ fn a_clock_is_not_believed_again() {
 #[test]
 fn a_launch_is_over_and_costs_nothing() {
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!("denied") };
-    world.engine.undo(&UndoAction::Launch(plan.session_id), DETAIL, world.now());
+    let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!("denied") };
+    world.engine.lose_last_grant(DETAIL, world.now());
+    assert_eq!(world.engine.take_host_orders(), [], "nothing was started");
     assert_eq!(world.engine.get_state(world.now()).session, None);
     assert!(world.view("game").enabled);
 }

@@ -1,0 +1,179 @@
+//! Effects are complete orders, in the order in which they are carried out.
+
+use std::time::Duration;
+
+use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_core::policy::{OnShutdown, Policy, Profile, SystemAccount, WindowDisplay};
+use shepherd_core::{
+    CoreEngine, CoreEvent, Effect, Effects, HostCapabilities, LaunchDecision, LaunchRequest,
+    ProvisionalGrant, ShutdownDecision, StopRequest, StoredState,
+};
+use shepherd_util::SessionId;
+
+use crate::harness::{EngineHarness, entry, minutes, policy, policy_with};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+const GRACE: Duration = Duration::from_secs(7);
+
+fn game_policy(on_shutdown: OnShutdown) -> Policy {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.run.stop_grace = Some(GRACE);
+    game.run.display = WindowDisplay::Fullscreen;
+    policy_with(vec![game], |rules| rules.on_shutdown = on_shutdown)
+}
+
+fn game_world() -> EngineHarness {
+    EngineHarness::new(game_policy(OnShutdown::LeaveSessions), MONDAY_NOON)
+}
+
+fn stop_request(mode: StopMode) -> StopRequest {
+    StopRequest { by: StopRequester::User, mode, actor: "child".to_owned() }
+}
+
+/// The kinds of effects, in order.
+fn names(effects: &Effects) -> Vec<&'static str> {
+    let name = |effect: &Effect| match effect {
+        Effect::Stop { .. } => "stop",
+        Effect::ShowWindow { .. } => "show",
+        Effect::Persist { grants: None, .. } => "persist",
+        Effect::Persist { grants: Some(_), .. } => "persist a grant",
+        Effect::Spawn(_) => "spawn",
+        Effect::Announce(_) => "announce",
+    };
+    effects.iter().map(name).collect()
+}
+
+/// An engine of its own, whose effects nobody collects.
+fn bare_engine(world: &EngineHarness) -> CoreEngine {
+    let policy = world.engine.policy().clone();
+    CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), world.place.clone())
+}
+
+#[test]
+fn a_session_from_its_launch_to_its_end_in_effects() {
+    let world = game_world();
+    let mut engine = bare_engine(&world);
+    let session_id = SessionId::from_random(1);
+    let request = LaunchRequest {
+        entry_id: "game".parse().unwrap(),
+        profile: None,
+        session_id: session_id.clone(),
+        actor: "child".to_owned(),
+    };
+    let launch = engine.request_launch(&request, world.now());
+    assert_eq!(names(&launch.effects), ["persist a grant", "announce"]);
+    let LaunchDecision::Approved(plan) = launch.answer else { panic!("denied") };
+    assert_eq!(Some(plan.session_view(world.now().mono)), engine.session_view(world.now()));
+    let granted = ProvisionalGrant::Launch(plan.clone());
+    let recorded = engine.persist_succeeded(granted, world.now());
+    assert_eq!(recorded.into_iter().collect::<Vec<_>>(), [Effect::Spawn(plan)]);
+    let started = engine.start_session(&session_id, "handle".to_owned(), world.now());
+    assert_eq!(names(&started.effects), ["show", "persist", "announce"]);
+    let stop = engine.stop_current(&stop_request(StopMode::Graceful), world.now());
+    assert_eq!(names(&stop.effects), ["stop", "persist", "announce"]);
+    let announced = Effect::Announce(CoreEvent::StopRequested { session_id: session_id.clone() });
+    assert_eq!(stop.effects.iter().last(), Some(&announced));
+    let again = engine.shut_down(world.now());
+    assert_eq!(names(&again.effects), ["persist"], "the session is left to be reattached");
+    assert_eq!(again.answer, ShutdownDecision::ExitNow);
+}
+
+#[test]
+fn a_program_starts_only_when_its_approval_is_durable() {
+    let mut world = game_world();
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!("denied") };
+    assert_eq!(world.engine.take_host_orders(), []);
+    assert_eq!(world.engine.confirm_last_grant(world.now()), []);
+    assert_eq!(world.engine.take_host_orders(), [Effect::Spawn(plan)]);
+}
+
+#[test]
+fn a_program_that_was_stopped_before_its_approval_was_durable_never_starts() {
+    let mut world = game_world();
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!("denied") };
+    let _ = world.engine.stop_current(&stop_request(StopMode::Graceful), world.now());
+    let events = world.engine.confirm_last_grant(world.now());
+    let detail = "it was stopped before it was started".to_owned();
+    let (session_id, reason) = (plan.session_id.clone(), EndReason::LaunchFailed { detail });
+    assert_eq!(events.first(), Some(&CoreEvent::SessionEnded { session_id, reason }));
+    let is_start = |effect: &Effect| matches!(effect, Effect::Spawn(_));
+    assert!(!world.engine.take_host_orders().iter().any(is_start));
+}
+
+#[test]
+fn a_stop_carries_what_is_left_of_the_grace_period() {
+    let mut world = game_world();
+    let session_id = world.launch("game").session_id;
+    let show = Effect::ShowWindow { session_id: session_id.clone(), display: WindowDisplay::Fullscreen };
+    assert_eq!(world.engine.take_host_orders(), [show]);
+    let stop = |grace| Effect::Stop { session_id: session_id.clone(), grace };
+    world.run_for(minutes(30));
+    assert_eq!(world.engine.take_host_orders(), [stop(GRACE)]);
+    world.clock.advance(Duration::from_secs(3));
+    let _ = world.engine.stop_current(&stop_request(StopMode::Graceful), world.now());
+    assert_eq!(world.engine.take_host_orders(), [stop(Duration::from_secs(4))]);
+    let _ = world.engine.stop_current(&stop_request(StopMode::Force), world.now());
+    assert_eq!(world.engine.take_host_orders(), [stop(Duration::ZERO)]);
+}
+
+#[test]
+fn a_program_that_no_session_waits_for_is_stopped_at_once() {
+    let mut world = game_world();
+    let stranger = SessionId::from_random(99);
+    assert!(world.engine.start_session(&stranger, "handle".to_owned(), world.now()).is_err());
+    let stop = Effect::Stop { session_id: stranger, grace: Duration::ZERO };
+    assert_eq!(world.engine.take_host_orders(), [stop]);
+}
+
+#[test]
+fn a_shutdown_waits_for_the_session_if_the_policy_ends_it() {
+    // S9.3.
+    let mut world = EngineHarness::new(game_policy(OnShutdown::EndSessions), MONDAY_NOON);
+    world.launch("game");
+    world.engine.take_host_orders();
+    world.sync();
+    let mut engine = CoreEngine::new(
+        world.engine.policy().clone(),
+        world.store.clone(),
+        HostCapabilities::all_supported(),
+        world.place.clone(),
+    );
+    let first = engine.shut_down(world.now());
+    assert_eq!(first.answer, ShutdownDecision::AwaitSessionEnd { grace: GRACE });
+    assert_eq!(names(&first.effects), ["stop", "persist", "announce"]);
+    let second = engine.shut_down(world.now());
+    assert_eq!(second.answer, ShutdownDecision::AwaitSessionEnd { grace: GRACE });
+    assert_eq!(names(&second.effects), ["persist"], "the program was told already");
+}
+
+#[test]
+fn a_plan_names_the_user_that_its_program_runs_as() {
+    // S6.5: the profile's account, where the host can run programs as another user.
+    let anna = Profile { label: "Anna".to_owned(), accounts: vec![SystemAccount::User("anna".to_owned())] };
+    let household = policy_with(vec![entry("game")], |rules| {
+        rules.profiles = [("anna".parse().unwrap(), anna)].into();
+    });
+    for (can_switch_user, user) in [(true, Some("anna".to_owned())), (false, None)] {
+        let mut world = EngineHarness::new(household.clone(), MONDAY_NOON);
+        let host = HostCapabilities { can_switch_user, ..HostCapabilities::all_supported() };
+        let place = world.place.clone();
+        world.engine = CoreEngine::new(household.clone(), StoredState::default(), host, place).into();
+        let plan = world.launch("game");
+        assert_eq!(plan.entry.run.user, user);
+    }
+}
+
+#[test]
+fn a_store_that_fails_and_works_again_is_announced_once_each() {
+    // S8.4b.
+    let world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let mut engine = bare_engine(&world);
+    assert_eq!(names(&engine.store_failed("no space left".to_owned())), ["announce"]);
+    assert_eq!(names(&engine.store_failed("still none".to_owned())), [""; 0]);
+    assert_eq!(engine.store_trouble(), Some("still none"));
+    engine.restart_from(StoredState::default());
+    assert_eq!(engine.store_trouble(), Some("still none"), "nothing has been written since");
+    assert_eq!(names(&engine.store_recovered()), ["announce"]);
+    assert_eq!(names(&engine.store_recovered()), [""; 0]);
+}

@@ -1,0 +1,129 @@
+//! Sorts commands into questions, which change nothing, and acts, so that each handler matches only its own kind.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use shepherd_api::{AdminPin, Command, EntryScope, GrantKind, StopMode, TimeRequestDecision};
+use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
+
+pub(super) enum CommandKind {
+    Question(ClientQuestion),
+    Act(ClientAct),
+    /// The connection handles this command before it would reach the service.
+    Authenticate,
+}
+
+pub(super) enum ClientQuestion {
+    State,
+    Entries { at: Option<Timestamp>, profile: Option<ProfileId> },
+    Why { entry_id: EntryId, at: Option<Timestamp>, profile: Option<ProfileId> },
+    Timeline { from: Timestamp, to: Timestamp, profile: Option<ProfileId> },
+    Usage { from: Date, to: Date, profile: Option<ProfileId> },
+    Requests,
+    Grants,
+    Policy,
+    Health,
+    Metrics,
+    Audit { after: Option<u64>, limit: u32 },
+}
+
+pub(super) enum ClientAct {
+    Launch { entry_id: EntryId, profile: Option<ProfileId> },
+    Stop { mode: StopMode },
+    Extend { by: Duration },
+    ReloadPolicy,
+    SetPolicy { text: String },
+    RequestTime(TimeRequestParams),
+    MarkRequestSeen { request_id: RequestId },
+    DecideRequest { request_id: RequestId, decision: TimeRequestDecision },
+    Grant(GrantParams),
+    RevokeGrant { grant_id: GrantId },
+    SwitchMode { mode: Option<String> },
+    ConfirmClock,
+    SetPin { pin: Option<AdminPin> },
+    Subscribe,
+}
+
+/// A child's request for time, as the client sent it.
+pub(super) struct TimeRequestParams {
+    pub(super) entry_id: EntryId,
+    pub(super) minutes: u32,
+    pub(super) note: Option<String>,
+    pub(super) profile: Option<ProfileId>,
+}
+
+/// A grant, as the client sent it.
+pub(super) struct GrantParams {
+    pub(super) profile: Option<ProfileId>,
+    pub(super) scope: EntryScope,
+    pub(super) gift: GrantKind,
+    pub(super) valid_from: Option<Timestamp>,
+    pub(super) lapses_at: Option<Timestamp>,
+    pub(super) why: Option<String>,
+}
+
+impl ClientQuestion {
+    /// Returns whether the answer depends on the usage of the running session up to now.
+    pub(super) fn depends_on_usage(&self) -> bool {
+        match self {
+            Self::Entries { .. } | Self::Why { .. } | Self::Timeline { .. } | Self::Usage { .. } => true,
+            Self::State
+            | Self::Requests
+            | Self::Grants
+            | Self::Policy
+            | Self::Health
+            | Self::Metrics
+            | Self::Audit { .. } => false,
+        }
+    }
+}
+
+impl From<Command> for CommandKind {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::GetState {} => Self::Question(ClientQuestion::State),
+            Command::ListEntries { at_time: at, profile } => {
+                Self::Question(ClientQuestion::Entries { at, profile })
+            }
+            Command::Why { entry_id, at, profile } => {
+                Self::Question(ClientQuestion::Why { entry_id, at, profile })
+            }
+            Command::Timeline { from, to, profile } => {
+                Self::Question(ClientQuestion::Timeline { from, to, profile })
+            }
+            Command::Usage { from, to, profile } => {
+                Self::Question(ClientQuestion::Usage { from, to, profile })
+            }
+            Command::ListRequests {} => Self::Question(ClientQuestion::Requests),
+            Command::ListGrants {} => Self::Question(ClientQuestion::Grants),
+            Command::GetPolicy {} => Self::Question(ClientQuestion::Policy),
+            Command::Health {} => Self::Question(ClientQuestion::Health),
+            Command::Metrics {} => Self::Question(ClientQuestion::Metrics),
+            Command::ReadAudit { after, limit } => Self::Question(ClientQuestion::Audit { after, limit }),
+            Command::Launch { entry_id, profile } => Self::Act(ClientAct::Launch { entry_id, profile }),
+            Command::StopCurrent { mode } => Self::Act(ClientAct::Stop { mode }),
+            Command::ExtendCurrent { by } => Self::Act(ClientAct::Extend { by: by.into() }),
+            Command::ReloadConfig {} => Self::Act(ClientAct::ReloadPolicy),
+            Command::SetPolicy { text } => Self::Act(ClientAct::SetPolicy { text }),
+            Command::RequestTime { entry_id, minutes, note, profile } => {
+                let note = note.map(Into::into);
+                Self::Act(ClientAct::RequestTime(TimeRequestParams { entry_id, minutes, note, profile }))
+            }
+            Command::MarkRequestSeen { request_id } => Self::Act(ClientAct::MarkRequestSeen { request_id }),
+            Command::DecideRequest { request_id, decision } => {
+                Self::Act(ClientAct::DecideRequest { request_id, decision })
+            }
+            Command::Grant { profile, scope, gift, valid_from, lapses_at, why } => {
+                let why = why.map(Into::into);
+                Self::Act(ClientAct::Grant(GrantParams { profile, scope, gift, valid_from, lapses_at, why }))
+            }
+            Command::RevokeGrant { grant_id } => Self::Act(ClientAct::RevokeGrant { grant_id }),
+            Command::SwitchMode { mode } => Self::Act(ClientAct::SwitchMode { mode }),
+            Command::ConfirmClock {} => Self::Act(ClientAct::ConfirmClock),
+            Command::SetPin { pin } => Self::Act(ClientAct::SetPin { pin }),
+            Command::SubscribeEvents {} => Self::Act(ClientAct::Subscribe),
+            Command::Authenticate { .. } => Self::Authenticate,
+        }
+    }
+}

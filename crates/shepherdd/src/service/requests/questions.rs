@@ -1,0 +1,137 @@
+//! Answers questions of clients, which change nothing.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use shepherd_api::{ApiError, ClientRole, CommandReply, ErrorCode, TimeRequestView};
+use shepherd_ipc::ClientInfo;
+use shepherd_util::{EntryId, ProfileId};
+
+use super::command_kind::ClientQuestion;
+use super::{ReplyResult, RequestContext};
+use crate::service::DaemonService;
+use crate::service::profile_choice::resolve_profile;
+use crate::timeline_thread::TimelineQuery;
+
+/// Lines of the audit log in one answer.
+const MAX_AUDIT_RECORDS: u32 = 1_000;
+
+impl DaemonService {
+    /// Answers at once, unless another thread has to find the answer.
+    pub(super) fn answer_question(&mut self, request: &RequestContext, question: ClientQuestion) {
+        let now = request.now;
+        if question.depends_on_usage() && self.engine.snapshot().session.is_some() {
+            // Usage was last counted when something was due.
+            self.engine.count_usage_until(now);
+        }
+        let answer = match question {
+            ClientQuestion::State => Ok(CommandReply::State { snapshot: self.engine.get_state(now) }),
+            ClientQuestion::Entries { at, profile } => self.list_entries(request, at, profile.as_ref()),
+            ClientQuestion::Why { entry_id, at, profile } => {
+                self.why(request, &entry_id, at, profile.as_ref())
+            }
+            ClientQuestion::Timeline { from, to, profile } => {
+                match self.queue_timeline(request, profile.as_ref(), from, to) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
+                }
+            }
+            ClientQuestion::Usage { from, to, profile } => self.usage(request, from, to, profile.as_ref()),
+            ClientQuestion::Requests => {
+                Ok(CommandReply::Requests { requests: self.requests_for(&request.client) })
+            }
+            ClientQuestion::Grants => Ok(CommandReply::Grants { grants: self.engine.active_grants(now) }),
+            ClientQuestion::Policy => Ok(self.policy_text()),
+            ClientQuestion::Health => Ok(CommandReply::Health { health: self.health(now) }),
+            ClientQuestion::Metrics => Ok(CommandReply::Metrics { text: self.metrics_text(now) }),
+            ClientQuestion::Audit { after, limit } => match self.queue_audit_read(request, after, limit) {
+                Ok(()) => return,
+                Err(error) => Err(error),
+            },
+        };
+        self.respond(&request.reply_to, answer);
+    }
+
+    fn list_entries(
+        &self,
+        request: &RequestContext,
+        at: Option<Timestamp>,
+        named: Option<&ProfileId>,
+    ) -> ReplyResult {
+        let profile = resolve_profile(&request.client, named, self.engine.policy())?;
+        let entries = match at {
+            Some(at) => self.engine.list_entries_at(&profile, at),
+            None => self.engine.list_entries_for(&profile, request.now),
+        };
+        Ok(CommandReply::Entries { at: at.unwrap_or(request.now.wall), profile, entries })
+    }
+
+    fn why(
+        &self,
+        request: &RequestContext,
+        entry_id: &EntryId,
+        at: Option<Timestamp>,
+        named: Option<&ProfileId>,
+    ) -> ReplyResult {
+        let profile = resolve_profile(&request.client, named, self.engine.policy())?;
+        let why = match at {
+            Some(at) => self.engine.why_at(&profile, entry_id, at),
+            None => self.engine.why(&profile, entry_id, request.now),
+        };
+        Ok(CommandReply::Why { why: why? })
+    }
+
+    /// Returns the usage of a profile. Without a name, an administrator gets the usage of every profile.
+    fn usage(
+        &self,
+        request: &RequestContext,
+        from: Date,
+        to: Date,
+        named: Option<&ProfileId>,
+    ) -> ReplyResult {
+        let profile = match named {
+            None if request.client.role == ClientRole::Admin => None,
+            named => Some(resolve_profile(&request.client, named, self.engine.policy())?),
+        };
+        Ok(CommandReply::Usage { usage: self.engine.usage(from, to, profile.as_ref())? })
+    }
+
+    /// Returns the requests of the client's own profile; an administrator gets all of them.
+    fn requests_for(&self, client: &ClientInfo) -> Vec<TimeRequestView> {
+        let own = client.profile.as_ref().filter(|_| client.role != ClientRole::Admin);
+        let mut requests = self.engine.requests();
+        requests.retain(|request| own.is_none_or(|own| request.profile == *own));
+        requests
+    }
+
+    fn policy_text(&self) -> CommandReply {
+        let source = self.policy.source.as_ref();
+        CommandReply::Policy {
+            text: source.map(|source| source.text.clone()),
+            digest: source.map(|source| source.digest.clone()),
+        }
+    }
+
+    fn queue_timeline(
+        &self,
+        request: &RequestContext,
+        named: Option<&ProfileId>,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), ApiError> {
+        let profile = resolve_profile(&request.client, named, self.engine.policy())?;
+        let (to, uid) = (request.reply_to.clone(), request.client.peer.uid);
+        self.timeline_thread.submit(TimelineQuery { to, uid, profile, from, until }, &self.engine)
+    }
+
+    fn queue_audit_read(
+        &mut self,
+        request: &RequestContext,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<(), ApiError> {
+        let query_id = self.store.read_audit(after, limit.min(MAX_AUDIT_RECORDS));
+        let query_id = query_id.map_err(|why| ApiError::new(ErrorCode::StoreUnavailable, why))?;
+        self.audit_queries.insert(query_id, request.reply_to.clone());
+        Ok(())
+    }
+}
