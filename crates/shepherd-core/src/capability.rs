@@ -1,44 +1,36 @@
-//! What the host says it can do (S5.1). The core decides by capability, never by platform.
+//! The capabilities of a host (S5.1). The engine decides by capability, never by platform.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What a host can do.
+/// The capabilities of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the names and their independence are given by the specification"
 )]
 pub struct HostCapabilities {
-    /// Kinds of entries that it can start: `process`, `vm`, `media`, `custom`.
+    /// The kinds of entries that the host can start: `process`, `vm`, `media`, `custom`.
     pub spawn_kinds_supported: BTreeSet<String>,
-    /// It can end a program against its will.
     pub can_kill_forcefully: bool,
-    /// It can ask a program to end.
     pub can_graceful_stop: bool,
-    /// It ends a program with everything that came of it.
+    /// The host ends a program with all its descendants.
     pub can_group_process_tree: bool,
-    /// By what it does so, as a stable name, if it says (S6.2).
+    /// The stable name of the containment, if the host tells it (S6.2).
     pub containment: Option<String>,
-    /// It notices when a program ends.
     pub can_observe_exit: bool,
-    /// It notices when a program shows a window.
     pub can_observe_window_ready: bool,
-    /// It can bring a window to the front.
     pub can_force_foreground: bool,
-    /// It can make a window fill the screen.
     pub can_force_fullscreen: bool,
-    /// It can keep everything else from being used.
     pub can_lock_to_single_app: bool,
-    /// It would run a program as root if nobody says as whom: then nothing could hold the program.
+    /// The host would run a program as root if the policy names no user; no limit could be enforced then.
     pub needs_account: bool,
-    /// It can run a program as another user than its own.
     pub can_switch_user: bool,
 }
 
 impl HostCapabilities {
-    /// A host that lacks nothing, for questions that are not about a host.
+    /// Returns a host with all capabilities, for questions that aren't about a host.
     #[must_use]
     pub fn all_supported() -> Self {
         Self {

@@ -1,25 +1,24 @@
-//! Between instants and the clock on the wall.
+//! Conversion between instants and the wall clock.
 //!
-//! A window is open while the clock on the wall shows a time inside it. So within a stretch of constant offset civil
-//! time runs as fast as real time, and at the jumps in between one looks again. A window inside the hour that is
-//! skipped in spring does not open that day; one inside the hour that comes twice in autumn opens twice.
+//! A window is open while the wall clock shows a time inside it. Between two jumps of the offset, civil time runs as
+//! fast as real time; at each jump the state is evaluated again. A window inside the hour that is skipped in spring
+//! doesn't open that day; one inside the hour that comes twice in autumn opens twice.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::policy::Day;
 
-/// Seconds of civil time since midnight of 1 January 1970: what a clock on the wall shows, as a number.
+/// Seconds of civil time since midnight of 1 January 1970: the reading of a wall clock, as a number.
 pub(crate) type CivilSecond = i64;
 
 pub(crate) const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
-/// A moment as the clock on the wall shows it.
+/// A moment as the wall clock shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalTime {
-    /// Whole seconds of the instant.
     pub(crate) second: i64,
-    /// What the wall shows minus the instant.
+    /// The wall clock's reading minus the instant.
     pub(crate) offset: i64,
 }
 
@@ -45,13 +44,13 @@ pub(crate) fn day_of(civil: CivilSecond) -> Day {
     }))
 }
 
-/// The midnight at which a day begins, on the wall.
+/// Returns the midnight at which a day begins, on the wall clock.
 pub(crate) fn start_of_day(day: Day) -> CivilSecond {
     i64::from(day.0) * SECONDS_PER_DAY
 }
 
-/// The clock on the wall of a zone. It knows by heart the stretch from one moment to the next jump, where nearly all
-/// questions about that moment lie.
+/// The wall clock of a time zone. It caches the period from one moment to the next jump, where nearly all questions about
+/// that moment lie.
 #[derive(Clone, Copy)]
 pub(crate) struct ZoneClock<'a> {
     pub(crate) zone: &'a TimeZone,
@@ -69,7 +68,7 @@ impl<'a> ZoneClock<'a> {
         self.from.second <= second && self.next_transition.is_none_or(|jump| second < jump)
     }
 
-    /// What it shows.
+    /// Returns the reading at an instant.
     pub(crate) fn local(&self, at: Timestamp) -> LocalTime {
         let second = at.as_second();
         if self.is_cached(second) {
@@ -79,15 +78,15 @@ impl<'a> ZoneClock<'a> {
         }
     }
 
-    /// The instant at which the offset changes next.
+    /// Returns the instant of the next jump.
     pub(crate) fn next_transition_after(&self, after: i64) -> Option<i64> {
         if self.is_cached(after) { self.next_transition } else { find_transition_after(self.zone, after) }
     }
 
-    /// The first instant at or after `at` when it shows this or a later time.
+    /// Returns the first instant at or after `at` at which the clock shows this or a later time.
     pub(crate) fn first_instant_showing(&self, at: Timestamp, civil: CivilSecond) -> Option<Timestamp> {
         let mut local = self.local(at);
-        // Without a jump it takes one round, with a jump two; no zone has many within days.
+        // Without a jump this takes one round, with a jump two; no zone has many jumps within days.
         for _ in 0..8 {
             if local.civil() >= civil {
                 return timestamp(local.second);
@@ -101,7 +100,7 @@ impl<'a> ZoneClock<'a> {
         None
     }
 
-    /// The first instant at or after `at` when it shows a day later than `day`.
+    /// Returns the first instant at or after `at` at which the clock shows a later day than `day`.
     pub(crate) fn end_of_day(&self, at: Timestamp, day: Day) -> Option<Timestamp> {
         self.first_instant_showing(at, start_of_day(day.plus_days(1)))
     }
@@ -112,7 +111,7 @@ fn find_transition_after(zone: &TimeZone, after: i64) -> Option<i64> {
     zone.following(after).next().map(|transition| transition.timestamp().as_second())
 }
 
-/// Whole seconds as a timestamp; beyond the calendar there is none.
+/// Returns whole seconds as a timestamp; `None` beyond the calendar.
 pub(crate) fn timestamp(second: i64) -> Option<Timestamp> {
     Timestamp::from_second(second).ok()
 }
@@ -136,7 +135,7 @@ mod tests {
         check("Europe/Berlin", "2026-10-24T22:30:00Z", "2026-10-25T23:00:00Z");
         // Midnight itself was skipped: the day begins at one.
         check("America/Sao_Paulo", "2017-10-14T12:00:00Z", "2017-10-15T03:00:00Z");
-        // 30 December 2011 did not take place.
+        // 30 December 2011 was skipped.
         check("Pacific/Apia", "2011-12-29T12:00:00Z", "2011-12-30T10:00:00Z");
         check("Asia/Kathmandu", "2026-11-15T12:00:00Z", "2026-11-15T18:15:00Z");
     }

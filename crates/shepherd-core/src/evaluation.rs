@@ -1,7 +1,7 @@
-//! The one place where it is decided whether an entry may run, and for how long.
+//! Evaluates whether an entry may run, and for how long. This is the only place that decides it.
 //!
-//! Every rule is asked, none stops the others, and the same rules in the same order answer a launch, a listing and
-//! the question why. A rule either says no with its reason, or bounds the run, or has nothing to say.
+//! Every rule is evaluated, none stops the others, and the same rules in the same order answer a launch, a listing and
+//! `why`. A rule denies with a reason, limits the run, or passes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ mod usage_limits;
 pub(crate) use entry_history::EntryHistory;
 pub(crate) use rules::EntryEvaluation;
 
-/// The facts, as of one moment.
+/// The facts that rules look at, as of one moment.
 #[derive(Clone, Copy)]
 pub(crate) struct EvaluationContext<'a> {
     pub(crate) policy: &'a Policy,
@@ -36,41 +36,41 @@ pub(crate) struct EvaluationContext<'a> {
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
     pub(crate) boot: BootId,
-    /// The session that runs, if the question is about now.
+    /// The running session, if the question is about now.
     pub(crate) active: Option<(&'a SessionId, &'a EntryId)>,
-    /// Set if the clock is not trusted.
+    /// The latest known time, if the clock is not trusted.
     pub(crate) clock_behind: Option<Timestamp>,
-    /// When it will be trusted again, if it goes on as it does.
+    /// The time at which the clock will be trusted again, if it runs on.
     pub(crate) clock_trusted_at: Option<Timestamp>,
-    /// Why the store can't be relied on, if it can't.
+    /// The fault of the store, if it can't be used.
     pub(crate) store_trouble: Option<&'a str>,
 }
 
-/// The moment that a question is about.
+/// The moment that an evaluation is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EvaluationTime {
     /// The time that counts.
     pub(crate) wall: Timestamp,
-    /// What the clock shows.
+    /// The time that the clock shows.
     pub(crate) shown: Timestamp,
-    /// `NotRequested` for a moment other than now.
+    /// `None` for a moment other than now.
     pub(crate) mono: Option<MonotonicInstant>,
-    /// The day that use is charged to.
+    /// The day to which usage is charged.
     pub(crate) day: Day,
 }
 
-/// What the rules say together.
+/// The combined result of all rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryFinding {
     pub(crate) reasons: Vec<ReasonCode>,
-    /// The least that max run, quotas, budgets and breaks leave.
+    /// The least time that the longest run, quotas, budgets and breaks leave.
     pub(crate) run_limit: Option<Duration>,
-    /// When the window closes.
+    /// The end of the window.
     pub(crate) closes: Option<Timestamp>,
 }
 
 impl EntryFinding {
-    /// How long a run from `wall` on would last, if nothing forbids it; `NotRequested` is without end.
+    /// Returns how long a run from `wall` on would last if it is allowed; `None` is no limit.
     pub(crate) fn longest_run(&self, wall: Timestamp) -> Option<Duration> {
         let window =
             self.closes.map(|closes| Duration::try_from(closes.duration_since(wall)).unwrap_or_default());
@@ -81,7 +81,7 @@ impl EntryFinding {
     }
 }
 
-/// What one rule says.
+/// The result of a single rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RuleVerdict {
     Refuses(ReasonCode),
@@ -90,13 +90,13 @@ pub(crate) enum RuleVerdict {
     Passes,
 }
 
-/// Who listens to the rules one by one.
+/// An observer that sees the result of each rule.
 pub(crate) trait RuleObserver {
-    /// What the rule looked at is told only to those who want to know.
+    /// Reports a rule. The facts are formatted only if the observer asks for them.
     fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: &RuleVerdict);
 }
 
-/// Nobody listens.
+/// An observer that ignores everything.
 pub(crate) struct NoObserver;
 
 impl RuleObserver for NoObserver {
@@ -108,12 +108,12 @@ impl<'a> EvaluationContext<'a> {
         OpeningHours { policy: self.policy, entry, mode: self.mode, wall: self.wall }
     }
 
-    /// The mode on a day.
+    /// Returns the mode of a day.
     pub(crate) fn mode_on(&self, day: Day) -> &'a str {
         self.mode.unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
 
-    /// Asks every rule about one entry.
+    /// Evaluates every rule for one entry.
     pub(crate) fn evaluate(
         &self,
         profile: &ProfileId,
@@ -125,7 +125,7 @@ impl<'a> EvaluationContext<'a> {
         hearing.evaluate(entry, hearing.entry_history(entry), witness)
     }
 
-    /// The least that quotas and budgets leave; `NotRequested` is without limit.
+    /// Returns the least time that quotas and budgets leave; `None` is no limit.
     pub(crate) fn quota_left(
         &self,
         profile: &ProfileId,
@@ -138,7 +138,7 @@ impl<'a> EvaluationContext<'a> {
         if finding.reasons.iter().any(exhausted) { Some(Duration::ZERO) } else { finding.run_limit }
     }
 
-    /// The wall-clock time at which a pause ends, if it has not ended yet.
+    /// Returns the wall-clock time at which a pause ends, if it hasn't ended.
     pub(crate) fn pending_until(&self, until: PauseEnd, at: EvaluationTime) -> Option<Timestamp> {
         match (at.mono, until.boot.during(self.boot)) {
             (Some(now), Some(end)) => {
@@ -154,7 +154,7 @@ impl<'a> EvaluationContext<'a> {
     }
 }
 
-/// Where the sayings of the rules are put together.
+/// Collects the results of the rules.
 struct FindingBuilder<'w, W> {
     finding: EntryFinding,
     witness: &'w mut W,
@@ -170,7 +170,7 @@ impl<W: RuleObserver> FindingBuilder<'_, W> {
         self.witness.observe_rule(rule, looked_at, &saying);
         match saying {
             RuleVerdict::Refuses(reason) => {
-                // Most have one; a vector that grows by itself begins with room for four.
+                // Most entries have one reason; a growing vector would begin with room for four.
                 self.finding.reasons.reserve_exact(1);
                 self.finding.reasons.push(reason);
             }

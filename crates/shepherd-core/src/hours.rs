@@ -1,11 +1,11 @@
-//! When an entry is open: its windows, the days on which the week does not apply, the mode of the household.
+//! Opening hours of an entry: windows, exceptions and household mode.
 
 use jiff::Timestamp;
 
 use crate::civil::{CivilSecond, LocalTime, SECONDS_PER_DAY, ZoneClock, day_of, start_of_day, timestamp};
 use crate::policy::{AvailabilityPolicy, DateException, Day, DayRule, Policy, PolicyEntry, TimeWindow};
 
-/// How far ahead an opening or a closing is looked for.
+/// The distance for which the next opening or closing is searched.
 const HORIZON_DAYS: i32 = 400;
 
 /// The hours of one entry.
@@ -13,12 +13,12 @@ const HORIZON_DAYS: i32 = 400;
 pub(crate) struct OpeningHours<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) entry: &'a PolicyEntry,
-    /// The mode that somebody chose.
+    /// The mode that a person chose.
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
 }
 
-/// Whether an entry is open at a moment, and until when that stays so, as far as anyone can see.
+/// The state of an entry at a moment, and when it changes, as far as that can be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenState {
     Open { closes: Option<Timestamp> },
@@ -26,7 +26,7 @@ pub(crate) enum OpenState {
 }
 
 impl<'a> OpeningHours<'a> {
-    /// The mode on a day.
+    /// Returns the mode of a day.
     pub(crate) fn mode_on(&self, day: Day) -> &'a str {
         self.mode.unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
@@ -45,12 +45,12 @@ impl<'a> OpeningHours<'a> {
         }
     }
 
-    /// Whether it is open, without a look at how long.
+    /// Returns whether the entry is open, without searching for the end.
     pub(crate) fn is_open(&self, at: Timestamp) -> bool {
         self.covers(self.wall.local(at).civil())
     }
 
-    /// Open until then, and then for as long as the hours keep it open by themselves.
+    /// Returns the time until which the entry stays open by itself after a given moment.
     pub(crate) fn extend_through_open_hours(&self, until: Timestamp) -> Timestamp {
         match self.open_state_at(until) {
             OpenState::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
@@ -58,7 +58,7 @@ impl<'a> OpeningHours<'a> {
         }
     }
 
-    /// The day that the window at a moment belongs to: the one before, if it began there and crossed midnight (S2.3).
+    /// Returns the day of the window at a moment: the day before, if the window crossed midnight (S2.3).
     pub(crate) fn window_day_at(&self, at: Timestamp) -> Day {
         let civil = self.wall.local(at).civil();
         let (yesterday, today) = (day_of(civil).plus_days(-1), day_of(civil));
@@ -66,7 +66,7 @@ impl<'a> OpeningHours<'a> {
         if covers(yesterday) && !covers(today) { yesterday } else { today }
     }
 
-    /// Spares the search of a year for the most common kind of entry.
+    /// Avoids the search of a year for the most common kind of entry.
     fn never_closes(&self, today: Day) -> bool {
         // An exception of yesterday may reach into today.
         let ahead = |exception: &DateException| exception.to >= today.plus_days(-1);
@@ -114,13 +114,13 @@ impl<'a> OpeningHours<'a> {
         self.latest_end_covering(civil).is_some()
     }
 
-    /// Of the spans that cover a moment, the end of the longest. A span belongs to its day or to the one before.
+    /// Returns the end of the longest span that covers a moment. A span belongs to its day or to the day before.
     fn latest_end_covering(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
         self.end_covering(today.plus_days(-1), civil).max(self.end_covering(today, civil))
     }
 
-    /// The same of the spans of one day.
+    /// Returns the same for the spans of one day.
     fn end_covering(&self, day: Day, civil: CivilSecond) -> Option<CivilSecond> {
         let midnight = start_of_day(day);
         let mut latest = None;
@@ -133,7 +133,7 @@ impl<'a> OpeningHours<'a> {
         latest
     }
 
-    /// The first civil moment from this one on that nothing covers; spans that touch count as one (S3.4).
+    /// Returns the first civil moment from this one on that no span covers; spans that touch count as one (S3.4).
     fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let mut at = civil;
         while let Some(end) = self.latest_end_covering(at) {
@@ -145,7 +145,7 @@ impl<'a> OpeningHours<'a> {
         Some(at)
     }
 
-    /// The next civil moment at which a span begins.
+    /// Returns the next civil moment at which a span begins.
     fn opening_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
         (0..=self.horizon(today)).find_map(|ahead| {
@@ -161,7 +161,7 @@ impl<'a> OpeningHours<'a> {
         })
     }
 
-    /// Where every week is like the next, there is nothing to look for beyond one.
+    /// If every week is the same, a search beyond one week finds nothing new.
     fn horizon(&self, today: Day) -> i32 {
         let rules = self.policy.rules();
         let dated = rules.exceptions.iter().map(|exception| exception.to);
@@ -169,7 +169,7 @@ impl<'a> OpeningHours<'a> {
         if dated.any(|to| to >= today.plus_days(-1)) { HORIZON_DAYS } else { 8 }
     }
 
-    /// When the wall comes to show the time of a change, if it does not jump past it, or to another one, before.
+    /// Returns when the wall clock reaches the time of a change, considering jumps of the clock.
     fn next_change(
         &self,
         mut local: LocalTime,

@@ -1,7 +1,7 @@
-//! What the parents have decided, checked and complete: no text, no defaults left to fill in.
+//! The policy: the parents' decisions, checked and complete, with no text and no defaults left to fill in.
 //!
-//! A `Policy` is made by `shepherd-config` from a file, or by hand in a test. [`Policy::new`] is the only way in,
-//! so that every budget, profile and entry it names is there.
+//! `shepherd-config` creates a `Policy` from a file; tests create it by hand. [`Policy::new`] is the only way, so every
+//! budget, profile and entry that a policy names exists.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,63 +28,59 @@ pub use entry::{
 pub use quota::{DailyQuota, WeekdayAmounts};
 pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowDisplay};
 
-/// A mode of the household: school, holiday, grandparents.
+/// The name of a household mode, such as school, holiday or grandparents.
 pub type ModeName = String;
 
-/// The whole policy.
+/// A checked policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     rules: PolicyRules,
     index: BTreeMap<EntryId, usize>,
-    /// Which entries earn time for a budget, so that nobody has to look through all of them.
+    /// The entries that earn time for each budget, as an index.
     earners: BTreeMap<BudgetId, Vec<usize>>,
 }
 
-/// What a policy is made of.
+/// The content of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRules {
-    /// The zone in which windows are meant; `NotRequested` is the system's.
+    /// The time zone of the windows; `None` is the system's.
     pub zone: Option<TimeZone>,
-    /// Whose time is counted. At least one.
+    /// The people whose time is counted; at least one.
     pub profiles: BTreeMap<ProfileId, Profile>,
-    /// What can be launched, in the order in which it is shown.
+    /// The entries in the order in which they are shown.
     pub entries: Vec<PolicyEntry>,
     /// Quotas that entries share.
     pub budgets: BTreeMap<BudgetId, TimeBudget>,
-    /// The modes of the household.
     pub modes: HouseholdModes,
-    /// Days on which the week does not apply. Of several for a day the last one wins.
+    /// Days on which other hours apply. The last of several exceptions for a day wins.
     pub exceptions: Vec<DateException>,
-    /// A break after so much time in a row.
+    /// A break after a long time across entries.
     pub breaks: Option<BreakRule>,
-    /// How far a grant can go.
+    /// The limits of grants.
     pub ceilings: GrantCeilings,
-    /// Whether a suspended hour costs anything.
     pub suspended_time: SuspendedTime,
-    /// What a new policy does to a session that runs.
+    /// The effect of a new policy on a running session.
     pub on_reload: OnReload,
-    /// What the end of the daemon does to a session that runs.
+    /// The effect of the daemon's end on a running session.
     pub on_shutdown: OnShutdown,
-    /// Media libraries: what their entries show.
     pub libraries: BTreeMap<String, MediaLibrary>,
     /// Programs that run custom entries, by type.
     pub drivers: BTreeMap<String, CustomDriver>,
-    /// The compositor, if the daemon is to work with one.
+    /// The compositor, if the daemon works with one.
     pub compositor: Option<CompositorConfig>,
-    /// Who may do what at the daemon's socket.
+    /// The roles of users at the daemon's socket.
     pub access: AccessPolicy,
-    /// Whether the policy is read again when its file changes.
     pub reload_on_change: ReloadOnChange,
-    /// How long a program may take to start.
+    /// The longest time that a program may take to start.
     pub launch_timeout: Duration,
-    /// How long a program may take to end after it was asked to.
+    /// The grace period between the request to end and the kill.
     pub stop_grace: Duration,
-    /// How far behind the latest time ever seen the clock may be.
+    /// The largest distance of the clock behind the latest known time.
     pub clock_tolerance: Duration,
 }
 
 impl Default for PolicyRules {
-    /// No entries; one profile; the defaults that the documentation names.
+    /// Returns rules without entries, with one profile and the documented defaults.
     fn default() -> Self {
         Self {
             zone: None,
@@ -113,94 +109,88 @@ impl Default for PolicyRules {
     }
 }
 
-/// Someone whose time is counted.
+/// A person whose time is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// For people.
     pub label: String,
-    /// Who this is to the operating system. A client of such an account plays on this profile's time and no other.
+    /// The person's account. A client of this account uses this profile's time and no other.
     pub accounts: Vec<SystemAccount>,
 }
 
 /// A quota that several entries share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeBudget {
-    /// For people.
     pub label: String,
-    /// A day.
     pub daily: DailyQuota,
-    /// A week, from Monday.
+    /// The quota of a week, which begins on Monday.
     pub weekly: Option<Duration>,
 }
 
-/// A break after so much time in a row, across entries.
+/// A break after a long time across entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakRule {
-    /// After so much.
+    /// The time after which the break is due.
     pub after: Duration,
-    /// For so long.
+    /// The length of the break.
     pub length: Duration,
 }
 
-/// How far grants can go (S2.7).
+/// The limits of grants (S2.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GrantCeilings {
-    /// Extra time on one day, all grants together; `NotRequested` is without limit.
+    /// The extra time of one day, over all grants; `None` is no limit.
     pub extra_per_day: Option<Duration>,
-    /// No window is stretched beyond this time of day.
+    /// The time of day beyond which no window can be extended.
     pub open_until: Option<MinuteOfDay>,
 }
 
-/// Whether a suspended hour costs run time and quota (S4.4).
+/// The cost of suspended time in run time and quota (S4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspendedTime {
-    /// It does not.
     Free,
-    /// It does.
     Counts,
 }
 
-/// What a new policy does to a session that runs (S7.3).
+/// The effect of a new policy on a running session (S7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnReload {
-    /// Nothing: it keeps its plan.
+    /// The session keeps its plan.
     KeepPlan,
-    /// Its end is worked out anew, and never comes later than planned.
+    /// The end is calculated again and never comes later than planned.
     Replan,
 }
 
-/// What the end of the daemon does to a session that runs (S9.3).
+/// The effect of the daemon's end on a running session (S9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnShutdown {
-    /// Nothing: the next daemon takes it back, with its original end.
+    /// The session stays; the next daemon takes it back with its original end.
     LeaveSessions,
-    /// It is ended first.
+    /// The session is stopped first.
     EndSessions,
 }
 
-/// Whether a changed file is a new policy.
+/// The reaction to a changed policy file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReloadOnChange {
-    /// Only when somebody says so.
+    /// The file is read only on request.
     No,
-    /// As soon as it has been written.
+    /// The file is read as soon as it has been written.
     Yes,
 }
 
-/// What the media entries of a library show.
+/// The files of a media library, with their player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaLibrary {
-    /// Files and folders.
     pub paths: Vec<String>,
-    /// What plays them; `NotRequested` is the default player.
+    /// The player; `None` is the default player.
     pub player: Option<String>,
 }
 
 impl Policy {
-    /// Checks that every reference leads somewhere.
+    /// Checks that every reference resolves.
     ///
     /// # Errors
-    /// With the first that does not.
+    /// The first reference that doesn't resolve.
     pub fn new(rules: PolicyRules) -> Result<Self, PolicyError> {
         if rules.profiles.is_empty() {
             return Err(PolicyError::NoProfile);
@@ -219,30 +209,28 @@ impl Policy {
         Ok(policy)
     }
 
-    /// All of it.
     #[must_use]
     pub fn rules(&self) -> &PolicyRules {
         &self.rules
     }
 
-    /// The entries, in the order in which they are shown.
+    /// Returns the entries in the order in which they are shown.
     #[must_use]
     pub fn entries(&self) -> &[PolicyEntry] {
         &self.rules.entries
     }
 
-    /// One entry.
     #[must_use]
     pub fn entry(&self, entry_id: &EntryId) -> Option<&PolicyEntry> {
         self.rules.entries.get(*self.index.get(entry_id)?)
     }
 
-    /// Where each entry stands among the others, in the order of their names.
+    /// Returns the position of each entry, in the order of the ids.
     pub(crate) fn positions(&self) -> impl Iterator<Item = (&EntryId, usize)> {
         self.index.iter().map(|(entry_id, position)| (entry_id, *position))
     }
 
-    /// As which user an entry runs for a profile: its own, else the first that the profile names; `NotRequested` is the
+    /// Returns the account that an entry runs as for a profile: its own, else the profile's first; `None` is the
     /// daemon's.
     #[must_use]
     pub fn system_account<'a>(&'a self, entry: &'a PolicyEntry, profile: &ProfileId) -> Option<&'a str> {
@@ -254,7 +242,7 @@ impl Policy {
         entry.run.user.as_deref().or_else(|| accounts().find_map(named))
     }
 
-    /// The entries whose use adds to a budget.
+    /// Returns the entries whose use adds to a budget.
     pub(crate) fn earning_entries(
         &self,
         budget: &BudgetId,
@@ -266,7 +254,7 @@ impl Policy {
         })
     }
 
-    /// Whether anything in it is filled up again with the day.
+    /// Returns whether any limit starts again with a new day.
     #[must_use]
     pub fn has_quotas(&self) -> bool {
         let bounded = |quota: &DailyQuota| {
@@ -281,7 +269,7 @@ impl Policy {
             || self.rules.budgets.values().any(|budget| bounded(&budget.daily) || budget.weekly.is_some())
     }
 
-    /// The profile of whoever names none: the first by its name. The daemon knows who asks and names one.
+    /// Returns the profile for a request that names none: the first by name. The daemon knows the client and names one.
     #[must_use]
     pub fn default_profile(&self) -> ProfileId {
         self.rules.profiles.keys().next().cloned().unwrap_or_default()

@@ -113,7 +113,7 @@ pub struct SessionRecord {
     pub warnings: Vec<ScheduledWarning>,
     /// Thresholds of the warnings that were given, so that no warning comes twice even if the end moves.
     pub given: Vec<Duration>,
-    /// How far each grant has moved the deadlines, so that exactly that can be taken back.
+    /// The distance by which each grant has moved the deadlines, so that exactly that can be taken back.
     pub extensions: Vec<SessionExtension>,
     /// The moment up to which usage has been charged.
     pub charged_to: MonotonicInstant,

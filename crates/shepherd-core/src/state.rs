@@ -106,7 +106,7 @@ pub struct PlayStreak {
     pub rested: PauseEnd,
 }
 
-/// One durable change. The writes of one [`Effect::Persist`](crate::Effect::Persist) belong together: all or none.
+/// A durable change. The writes of one [`Effect::Persist`](crate::Effect::Persist) belong together: all or none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoreWrite {
     /// Adds to the stored usage of a key.

@@ -1,4 +1,4 @@
-//! What was used, in memory: loaded once, written through, never asked of the store again.
+//! Usage in memory: loaded once, written through, never read from the store again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 use crate::policy::Day;
 use crate::state::{UsageCounter, UsageKey};
 
-/// Use by profile.
+/// Usage by profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UsageTable(BTreeMap<ProfileId, ProfileUsage>);
 
-/// Use of one profile.
+/// Usage of one profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProfileUsage {
     entries: BTreeMap<EntryId, DailyUsage>,
     budgets: BTreeMap<BudgetId, DailyUsage>,
 }
 
-/// Use by day, in order. Nearly all questions are about the last few days, which lie side by side.
+/// Usage by day, in order. Nearly all questions are about the last few days, which are adjacent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct DailyUsage(Vec<(Day, Duration)>);
 
@@ -67,7 +67,7 @@ impl ProfileUsage {
         self.entries.get(entry)
     }
 
-    /// The use of each entry, in the order of their names.
+    /// Returns the usage of each entry, in the order of their names.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&EntryId, &DailyUsage)> {
         self.entries.iter()
     }
@@ -87,7 +87,7 @@ impl DailyUsage {
     }
 
     fn days_since(&self, day: Day) -> &[(Day, Duration)] {
-        // There can't be more days than lie between it and the last one, so nobody has to look further back.
+        // There can't be more days than between it and the last one, so the search stops there.
         let last = self.0.last().map_or(day, |(last, _)| *last);
         let most = usize::try_from(last.0.saturating_sub(day.0).saturating_add(1)).unwrap_or(0);
         let near = self.0.get(self.0.len().saturating_sub(most)..).unwrap_or_default();
@@ -95,13 +95,13 @@ impl DailyUsage {
     }
 }
 
-/// What was used on a day.
+/// Returns the usage of a day.
 pub(crate) fn used_on_day(days: Option<&DailyUsage>, day: Day) -> Duration {
     let first = days.and_then(|days| days.days_since(day).first());
     first.filter(|(other, _)| *other == day).map_or(Duration::ZERO, |(_, used)| *used)
 }
 
-/// The whole week: what was borrowed from a later day of it is gone, too.
+/// Returns the usage of the whole week, including days after this one: borrowed time is gone too.
 pub(crate) fn used_in_week(days: Option<&DailyUsage>, day: Day) -> Duration {
     let monday = day.week_start();
     let since = days.into_iter().flat_map(|days| days.days_since(monday));

@@ -14,7 +14,7 @@ use crate::policy::{Day, PolicyEntry, SuspendedTime, TimeCost};
 use crate::session::SessionRecord;
 use crate::state::{PauseEnd, PlayStreak, StoreWrite, UsageCounter, UsageKey};
 
-/// Whether the daemon observed the time that is charged. Time without a daemon, or while the machine was suspended,
+/// The source of charged time: observed by the daemon or not. Time without a daemon, or while the machine was suspended,
 /// costs what it costs but earns and unlocks nothing, because nobody can have played.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlayObserved {

@@ -11,7 +11,7 @@ use crate::policy::{ModeName, WindowDisplay};
 use crate::session::SessionPlan;
 use crate::state::{ClockRecord, StoreWrite};
 
-/// One complete order to the daemon: carrying it out needs no decision and no look at the engine's state.
+/// A complete order to the daemon: carrying it out needs no decision and no look at the engine's state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Ask the program of this session to end, and kill it after the grace period. The outcome is an exit

@@ -39,7 +39,7 @@ pub enum CoreEvent {
     },
     /// The engine ends the session, because its time is over or the daemon shuts down.
     ExpireDue { session_id: SessionId },
-    /// Somebody asked to end the session.
+    /// A client asked to end the session.
     StopRequested { session_id: SessionId },
     /// The session is over.
     SessionEnded { session_id: SessionId, reason: EndReason },

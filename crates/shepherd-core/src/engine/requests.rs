@@ -10,7 +10,7 @@ use super::errors::GrantError;
 use super::grants::{GrantReach, NewGrant};
 use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR, ProvisionalGrant, WithEffects};
 
-/// How long an answered request or a lapsed grant is kept, so that a parent can look back at the week.
+/// The time for which an answered request or a lapsed grant is kept, so that a parent can look back at the week.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// Open requests of one profile. A parent reads a few, not a flood.
@@ -19,7 +19,7 @@ const MAX_OPEN_REQUESTS: usize = 5;
 /// The most time that a child can ask for. More than a day is a mistake.
 const MAX_REQUESTED_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a request waits for an answer.
+/// The time for which a request waits for an answer.
 const REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A request of a child for time.

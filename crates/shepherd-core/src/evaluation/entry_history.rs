@@ -1,4 +1,4 @@
-//! What is on record about entries.
+//! The recorded history of entries.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::policy::PolicyEntry;
 use crate::state::PauseEnd;
 use crate::usage::{DailyUsage, ProfileUsage};
 
-/// What is on record about one entry, however often it is judged: its use, and the pause after its last run.
+/// The recorded history of an entry, shared by all its evaluations: its usage, and the cooldown after its last run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct EntryHistory<'a> {
     pub(super) used: Option<&'a DailyUsage>,
@@ -17,9 +17,9 @@ pub(crate) struct EntryHistory<'a> {
 }
 
 impl<'a> EntryEvaluation<'a> {
-    /// Of one entry.
+    /// Returns the history of one entry.
     pub(crate) fn entry_history(&self, entry: &PolicyEntry) -> EntryHistory<'a> {
-        // Most have no pause, and a key costs two copies.
+        // Most entries have no cooldown, and a key costs two copies.
         let key = || (self.profile.clone(), entry.entry_id.clone());
         let none = self.facts.cooldowns.is_empty();
         let cooldown = if none { None } else { self.facts.cooldowns.get(&key()) };
@@ -27,8 +27,8 @@ impl<'a> EntryEvaluation<'a> {
         EntryHistory { used, cooldown }
     }
 
-    /// Of each entry of the policy, in its order. Policy and records know their entries by name, in order: one walk
-    /// along all of them takes the place of a search for each.
+    /// Returns the history of each entry of the policy, in its order. Policy and records are both sorted by name, so one
+    /// pass over both replaces a search for each entry.
     pub(crate) fn entry_histories(&self) -> Vec<EntryHistory<'a>> {
         let mut used = sorted_lookup(self.usage.into_iter().flat_map(ProfileUsage::entries));
         let own = self.facts.cooldowns.iter().filter(|((profile, _), _)| profile == self.profile);
@@ -44,7 +44,7 @@ impl<'a> EntryEvaluation<'a> {
     }
 }
 
-/// Finds names that are asked for in their order.
+/// Looks up names that are asked for in sorted order.
 fn sorted_lookup<'a, T>(sorted: impl Iterator<Item = (&'a EntryId, T)>) -> impl FnMut(&EntryId) -> Option<T> {
     let mut sorted = sorted.peekable();
     move |wanted| {

@@ -1,4 +1,4 @@
-//! The rules, one after another, for somebody at a moment.
+//! The rules, one after another, for a profile at a moment.
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ use crate::hours::OpenState;
 use crate::policy::{Day, PolicyEntry, TimeCost};
 use crate::usage::{ProfileUsage, used_on_day};
 
-/// Somebody at a moment, and one entry after another is asked about. What the answers share is worked out once.
+/// The evaluation of entries for a profile at a moment. Shared facts are calculated once.
 pub(crate) struct EntryEvaluation<'a> {
     pub(super) facts: EvaluationContext<'a>,
     pub(super) profile: &'a ProfileId,
-    /// The policy has no such profile.
+    /// True if the policy has no such profile.
     profile_unknown: bool,
     pub(super) at: EvaluationTime,
     pub(super) usage: Option<&'a ProfileUsage>,
-    /// When the day and the week are over that use is charged to.
+    /// The end of the day and of the week to which usage is charged.
     pub(super) day_ends: Option<Timestamp>,
     pub(super) week_ends: Option<Timestamp>,
     /// The extra time that this profile was granted.
     pub(super) extras: Vec<ExtraTimeGrant<'a>>,
-    /// What the budgets that came up so far say.
+    /// The status of the budgets that came up so far.
     pub(super) budgets: BTreeMap<BudgetId, Vec<LimitStatus>>,
-    /// The same profile at other moments that were asked about.
+    /// The same profile at other moments that were evaluated.
     later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
     scope: EvaluationScope,
 }
 
-/// What is asked of a hearing.
+/// The scope of an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EvaluationScope {
-    /// Whether an entry may run, and for how long.
+    /// The permission to run an entry, with its length.
     Full,
-    /// Only what speaks against it. To find out when it closes is half the work of a listing at night.
+    /// Only the reasons against it. Finding the closing time is half the work of a listing at night.
     ReasonsOnly,
 }
 
@@ -63,7 +63,7 @@ impl<'a> EntryEvaluation<'a> {
         }
     }
 
-    /// Asks every rule.
+    /// Evaluates every rule.
     pub(crate) fn evaluate(
         &mut self,
         entry: &PolicyEntry,
@@ -83,14 +83,14 @@ impl<'a> EntryEvaluation<'a> {
         bench.finding
     }
 
-    /// Asks those about use over days.
+    /// Evaluates the rules about usage over days.
     pub(super) fn evaluate_quotas(&mut self, entry: &PolicyEntry, record: EntryHistory<'_>) -> EntryFinding {
         let mut bench = FindingBuilder { finding: EntryFinding::default(), witness: &mut NoObserver };
         self.check_quotas(entry, record, &mut bench);
         bench.finding
     }
 
-    /// The same profile at another moment, as far as that can be known now.
+    /// Returns the evaluation of the same profile at another moment, as far as that can be known now.
     fn evaluation_at(&mut self, at: Timestamp) -> &mut EntryEvaluation<'a> {
         let (facts, profile) = (self.facts, self.profile);
         self.later_evaluations.entry(at).or_insert_with(|| {
@@ -103,14 +103,14 @@ impl<'a> EntryEvaluation<'a> {
         })
     }
 
-    /// When nothing will speak against it any more, where that can be known.
+    /// Returns the time at which no reason is left, if that can be known.
     pub(crate) fn next_available(
         &mut self,
         entry: &PolicyEntry,
         record: EntryHistory<'_>,
         finding: &EntryFinding,
     ) -> Option<Timestamp> {
-        /// Each round passes the end of a reason; a rule that keeps finding new ones is not going to stop.
+        /// Each round passes the end of a reason; a rule that keeps finding new ones will not stop.
         const MAX_ROUNDS: usize = 16;
         let mut at = self.latest_reason_end(&finding.reasons)?;
         for _ in 0..MAX_ROUNDS {
@@ -206,7 +206,7 @@ impl<'a> EntryEvaluation<'a> {
                 RuleVerdict::LimitsUntil(hours.extend_through_open_hours(granted))
             }
             (OpenState::Closed { opens }, None) => {
-                // A window may be opened in advance by a grant.
+                // A grant may open a window in advance.
                 let advance = facts.grants.iter().filter(|grant| {
                     matches!(grant.gift, GrantKind::OpenUntil { .. })
                         && grant.valid_from > at
@@ -303,7 +303,7 @@ impl<'a> EntryEvaluation<'a> {
         self.facts.policy.entry(entry_id).map_or(entry_id.as_str(), |entry| entry.label.as_str())
     }
 
-    /// How far a grant opens an entry now.
+    /// Returns the time until which a grant opens an entry now.
     fn granted_open_until(&self, entry: &PolicyEntry) -> Option<Timestamp> {
         let (facts, at) = (&self.facts, self.at.wall);
         let holds =
@@ -315,7 +315,7 @@ impl<'a> EntryEvaluation<'a> {
         until.max()
     }
 
-    /// When the last of them ends; `NotRequested` if one of them never does by itself, as far as is known.
+    /// Returns the end of the last reason; `None` if one of them doesn't end by itself, as far as is known.
     fn latest_reason_end(&self, reasons: &[ReasonCode]) -> Option<Timestamp> {
         let end = |reason: &ReasonCode| match reason {
             ReasonCode::ClockUntrusted { .. } => self.facts.clock_trusted_at,

@@ -1,4 +1,4 @@
-//! What bounds use over days: quotas and budgets, with what was earned and granted.
+//! Limits on usage over days: quotas and budgets, with earned and granted time.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::civil::ZoneClock;
 use crate::policy::{DailyQuota, Day, PolicyEntry};
 use crate::usage::{DailyUsage, used_in_week, used_on_day};
 
-/// How many days ahead a quota is followed: a run that long is without end for all purposes.
+/// The number of days for which a quota is followed: a longer run counts as unlimited.
 const PERIODS_AHEAD: u8 = 8;
 
-/// How it stands with a limit.
+/// The status of a limit.
 #[derive(Clone)]
 pub(super) struct LimitStatus {
     pub(super) rule: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct LimitStatus {
     pub(super) verdict: RuleVerdict,
 }
 
-/// Extra time that somebody may use, and the days on which it holds.
+/// Granted extra time, with the days on which it is valid.
 pub(super) struct ExtraTimeGrant<'a> {
     grant: &'a GrantView,
     amount: Duration,
@@ -36,7 +36,7 @@ pub(super) struct ExtraTimeGrant<'a> {
 impl<'a> ExtraTimeGrant<'a> {
     pub(super) fn from_grant(grant: &'a GrantView, wall: &ZoneClock<'_>) -> Option<Self> {
         let GrantKind::Extra { amount } = grant.gift else { return None };
-        // What was taken back before it began has never held.
+        // A grant that was revoked before it began was never valid.
         let over = grant.revoked_at.map_or(grant.lapses_at, |revoked| revoked.min(grant.lapses_at));
         let last_instant =
             over.checked_sub(Duration::from_nanos(1)).ok().filter(|last| *last >= grant.valid_from)?;
@@ -46,7 +46,7 @@ impl<'a> ExtraTimeGrant<'a> {
 }
 
 impl<'a> EntryEvaluation<'a> {
-    /// Visits every limit on the use of an entry over days: its own quotas first, then those of its budgets, each with
+    /// Visits every limit on the usage of an entry over days: its own quotas first, then those of its budgets, each with
     /// the id of the budget.
     pub(super) fn for_each_limit(
         &mut self,
@@ -57,11 +57,11 @@ impl<'a> EntryEvaluation<'a> {
         let whose = LimitOwner::Entry(&entry.entry_id);
         self.limits_of(whose, &entry.limits.daily_quota, entry.limits.weekly_quota, record.used)
             .for_each(|limit| visit(None, &self.limit_status(&limit)));
-        // A gift for this very entry works on its budgets, too, while it is the one that runs.
+        // A grant for this entry also raises its budgets while the entry runs.
         let favoured = |extra: &ExtraTimeGrant<'_>| matches!(&extra.grant.scope, EntryScope::Entry { entry_id } if *entry_id == entry.entry_id);
         let favourite = self.extras.iter().any(favoured).then_some(&entry.entry_id);
         for id in &entry.budgets {
-            // To all others a budget says the same.
+            // For all other entries a budget has the same status.
             match self.budgets.get(id).filter(|_| favourite.is_none()) {
                 Some(known) => known.iter().for_each(|status| visit(Some(id), status)),
                 None => {
@@ -115,8 +115,8 @@ impl<'a> EntryEvaluation<'a> {
         LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, verdict: saying }
     }
 
-    /// How long a run may last before it hits the limit, with so much left now. A run across midnight has the next
-    /// day's share, too, and its limit even where this day has none.
+    /// Returns how long a run may last before it reaches the limit. A run across midnight also has the next day's share,
+    /// and its limit even if this day has none.
     fn run_before_limit(&self, limit: &UsageLimit<'_>, mut left: Option<Duration>) -> Option<Duration> {
         let (mut total, mut cursor, mut day) = (Duration::ZERO, self.at.wall, self.at.day);
         for _ in 0..PERIODS_AHEAD {
@@ -126,14 +126,14 @@ impl<'a> EntryEvaluation<'a> {
                 return Some(total.saturating_add(left));
             }
             total = total.saturating_add(until_end);
-            // A day that did not take place is passed over.
+            // A day that the time zone skipped is passed over.
             (cursor, day) = (end, self.facts.wall.local(end).day());
             left = self.amount_on(limit, day).map(|amount| amount.saturating_sub(limit.used_on(day)));
         }
         None
     }
 
-    /// When there will be some again: with the first day or week that has more than was used of it.
+    /// Returns when there is time again: on the first day or week with more than was used of it.
     fn next_refill(&self, limit: &UsageLimit<'_>) -> Option<Timestamp> {
         let (mut cursor, mut day) = (self.at.wall, self.at.day);
         for _ in 0..PERIODS_AHEAD {
@@ -153,7 +153,7 @@ impl<'a> EntryEvaluation<'a> {
         self.facts.wall.end_of_day(cursor, limit.last_day(day))
     }
 
-    /// The policy's amount, with what was earned and granted; `NotRequested` is without limit.
+    /// Returns the policy's amount plus earned and granted time; `None` is no limit.
     fn amount_on(&self, limit: &UsageLimit<'_>, day: Day) -> Option<Duration> {
         let given = match limit.amount {
             LimitAmount::Daily(quota) => quota.amount_on(day, self.facts.mode_on(day))?,
@@ -163,7 +163,7 @@ impl<'a> EntryEvaluation<'a> {
         Some(given.saturating_add(more))
     }
 
-    /// What was earned raises the day's share only: the week is the harder bound.
+    /// Earned time raises only the day's share: the week is the stricter limit.
     fn earned_on(&self, limit: &UsageLimit<'_>, day: Day) -> Duration {
         let (LimitOwner::Budget { id, .. }, LimitAmount::Daily(_)) = (limit.owner, limit.amount) else {
             return Duration::ZERO;
@@ -175,11 +175,11 @@ impl<'a> EntryEvaluation<'a> {
         earned.fold(Duration::ZERO, Duration::saturating_add)
     }
 
-    /// Extra time whose grant holds on that day.
+    /// Returns the extra time of grants that are valid on that day.
     fn granted_on(&self, limit: &UsageLimit<'_>, day: Day) -> Duration {
         let (from, to) = limit.period(day);
         let extra = self.extras.iter().filter(|extra| {
-            // On the day that the question is about, only while it holds.
+            // On the evaluated day, a grant counts only while it is valid.
             let holds = if from <= self.at.day && self.at.day <= to {
                 extra.grant.is_valid_at(self.at.wall)
             } else {
@@ -191,7 +191,7 @@ impl<'a> EntryEvaluation<'a> {
     }
 }
 
-/// Something that bounds use over days.
+/// A limit on usage over days.
 #[derive(Clone, Copy)]
 struct UsageLimit<'a> {
     owner: LimitOwner<'a>,
@@ -204,7 +204,7 @@ enum LimitOwner<'a> {
     Entry(&'a EntryId),
     Budget {
         id: &'a BudgetId,
-        /// The entry that draws on it, if it has a gift of its own.
+        /// The entry that uses the limit, if it has a grant of its own.
         favourite: Option<&'a EntryId>,
     },
 }
@@ -238,7 +238,7 @@ impl UsageLimit<'_> {
         matches!(self.amount, LimitAmount::Weekly(_))
     }
 
-    /// The first and the last day of the period that a day belongs to.
+    /// Returns the first and the last day of the period that a day belongs to.
     fn period(&self, day: Day) -> (Day, Day) {
         let monday = day.week_start();
         if self.is_weekly() { (monday, monday.plus_days(6)) } else { (day, day) }

@@ -1,25 +1,21 @@
-//! Who may do what at the daemon's socket (S11.3), and whose time it is.
+//! Roles at the daemon's socket (S11.3), and the profiles of accounts.
 
 use shepherd_api::ClientRole;
 
-/// Somebody that the operating system knows. Names are looked up by whoever can ask it.
+/// An account of the operating system. The daemon resolves names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SystemAccount {
-    /// A user, by name.
     User(String),
-    /// A user, by number.
     Uid(u32),
-    /// Everyone in a group, by name.
     Group(String),
-    /// Everyone in a group, by number.
     Gid(u32),
 }
 
-/// What accounts may do. Of several rules that match, the one with the higher role counts.
+/// The roles of accounts. Of several matching rules, the highest role counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
-    /// Who may do what. Root and the daemon's own user are administrators without being named.
+    /// The roles by account. Root and the daemon's own user are always administrators.
     pub rules: Vec<(SystemAccount, ClientRole)>,
-    /// What everybody else may do; `NotRequested` is nothing at all.
+    /// The role of all other accounts; `None` is no access.
     pub others: Option<ClientRole>,
 }

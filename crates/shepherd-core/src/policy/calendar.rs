@@ -1,4 +1,4 @@
-//! Days, windows and the days on which the week does not apply. Civil time only: no zone, no instant.
+//! Days, windows and exceptions. Civil time only: no zone, no instant.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +15,6 @@ use super::ModeName;
 pub struct Day(pub i32);
 
 impl Day {
-    /// From a date.
     #[must_use]
     pub fn from_date(date: Date) -> Self {
         // The range of dates is a few million days.
@@ -23,27 +22,26 @@ impl Day {
         Self(i32::try_from(days).unwrap_or(if days < 0 { i32::MIN } else { i32::MAX }))
     }
 
-    /// The date; the nearest there is for one beyond the calendar.
+    /// Returns the date; the nearest one for a day beyond the calendar.
     #[must_use]
     pub fn date(self) -> Date {
         let span = jiff::SignedDuration::from_hours(i64::from(self.0).saturating_mul(24));
         Date::constant(1970, 1, 1).saturating_add(span)
     }
 
-    /// 0 is Monday.
+    /// Returns the weekday; 0 is Monday.
     #[must_use]
     pub fn weekday(self) -> usize {
         // 1 January 1970 was a Thursday.
         usize::try_from((i64::from(self.0) + 3).rem_euclid(7)).unwrap_or(0)
     }
 
-    /// The Monday of its week.
+    /// Returns the Monday of the same week.
     #[must_use]
     pub fn week_start(self) -> Self {
         self.plus_days(-i32::try_from(self.weekday()).unwrap_or(0))
     }
 
-    /// So many days later.
     #[must_use]
     pub fn plus_days(self, days: i32) -> Self {
         Self(self.0.saturating_add(days))
@@ -64,14 +62,14 @@ impl MinuteOfDay {
     /// The midnight at the end of the day.
     pub const END: Self = Self(1440);
 
-    /// `NotRequested` if it is no time of day.
+    /// Returns `None` if the number is no time of day.
     #[must_use]
     pub fn new(hour: u16, minute: u16) -> Option<Self> {
         let valid = (hour < 24 && minute < 60) || (hour == 24 && minute == 0);
         valid.then(|| Self(hour * 60 + minute))
     }
 
-    /// Minutes after midnight.
+    /// Returns the minutes after midnight.
     #[must_use]
     pub fn minutes(self) -> u16 {
         self.0
@@ -89,48 +87,42 @@ impl fmt::Display for MinuteOfDay {
 pub struct Weekdays(u8);
 
 impl Weekdays {
-    /// Monday to Sunday.
     pub const ALL: Self = Self(0b111_1111);
-    /// Monday to Friday.
     pub const WEEKDAYS: Self = Self(0b001_1111);
-    /// Saturday and Sunday.
     pub const WEEKENDS: Self = Self(0b110_0000);
 
-    /// With this day, too; 0 is Monday.
+    /// Adds a day; 0 is Monday.
     #[must_use]
     pub fn with(self, weekday: usize) -> Self {
         if weekday < 7 { Self(self.0 | 1 << weekday) } else { self }
     }
 
-    /// Whether this day is in it; 0 is Monday.
+    /// Returns whether the set contains a day; 0 is Monday.
     #[must_use]
     pub fn contains(self, weekday: usize) -> bool {
         weekday < 7 && self.0 & 1 << weekday != 0
     }
 
-    /// Whether no day is in it.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// A time of day on some weekdays (S2.3). It belongs to the day it starts on, and ends on the next one if its end
-/// is not after its start.
+/// A time window on some weekdays (S2.3). It belongs to the day on which it starts, and ends on the next day if its end
+/// isn't after its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// On which days it starts.
     pub days: Weekdays,
-    /// When it opens, before 24:00.
+    /// The opening time, before 24:00.
     pub start: MinuteOfDay,
-    /// When it closes.
     pub end: MinuteOfDay,
-    /// In which modes of the household; `NotRequested` is in all.
+    /// The household modes in which the window applies; `None` is all.
     pub modes: Option<BTreeSet<ModeName>>,
 }
 
 impl TimeWindow {
-    /// Minutes after the midnight at which its day begins: open from, closed from. More than 1440 is the next day.
+    /// Returns opening and closing time in minutes after the midnight of its day. More than 1440 is the next day.
     #[must_use]
     pub fn span(&self) -> (u16, u16) {
         let (start, end) = (self.start.minutes(), self.end.minutes());
@@ -138,56 +130,50 @@ impl TimeWindow {
     }
 }
 
-/// When an entry may run.
+/// The hours of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AvailabilityPolicy {
-    /// At any time; exceptions still apply.
+    /// The entry is always open, except for exceptions.
     Always,
-    /// While one of them is open.
+    /// The entry is open while one of the windows is.
     Windows(Vec<TimeWindow>),
 }
 
-/// Days on which the week does not apply: holidays, one-off closures and openings.
+/// Days on which other hours apply: holidays, single closures and openings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateException {
-    /// The first day.
     pub from: Day,
-    /// The last day.
     pub to: Day,
-    /// For people.
     pub label: String,
-    /// For which entries; `NotRequested` is all.
+    /// The entries that the exception is for; `None` is all.
     pub entries: Option<BTreeSet<EntryId>>,
-    /// What applies instead.
     pub rule: DayRule,
 }
 
-/// What applies on a day.
+/// The hours of an exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DayRule {
-    /// Nothing is open.
     Closed,
-    /// Open all day.
     Open,
-    /// These windows instead: open from, closed from. Their weekdays do not matter.
+    /// Other windows, as opening and closing time. Their weekdays are ignored.
     Windows(Vec<(MinuteOfDay, MinuteOfDay)>),
-    /// The windows of another day of the week: "on this Thursday as on a Sunday". 0 is Monday.
+    /// The windows of another weekday: "on this Thursday as on a Sunday". 0 is Monday.
     AsOn(usize),
 }
 
 /// The modes of the household.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HouseholdModes {
-    /// All that the policy names, besides the empty one that applies when there is none.
+    /// All modes that the policy names, besides the empty one that applies if there is none.
     pub names: BTreeSet<ModeName>,
-    /// The one that applies when nothing else does.
+    /// The mode that applies by default.
     pub default: ModeName,
-    /// By date: first day, last day, mode. Of several for a day the last one wins.
+    /// Modes by date: first day, last day, mode. The last of several for a day wins.
     pub by_date: Vec<(Day, Day, ModeName)>,
 }
 
 impl HouseholdModes {
-    /// The mode that the calendar gives a day.
+    /// Returns the mode of a day by the calendar.
     #[must_use]
     pub fn mode_on(&self, day: Day) -> &str {
         let dated = self.by_date.iter().rev().find(|(from, to, _)| *from <= day && day <= *to);

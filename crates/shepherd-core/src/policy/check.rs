@@ -1,65 +1,32 @@
-//! Every reference in a policy leads somewhere.
+//! Checks that every reference in a policy resolves.
 
 use shepherd_api::EntryKind;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use super::{AvailabilityPolicy, ModeName, Policy, PolicyEntry};
 
-/// Why rules are no policy. `shepherd-config` finds these first, with their place in the file.
+/// The reason for which rules are no valid policy. `shepherd-config` finds these faults first, with their place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// Two entries of one name.
     #[error("entry `{0}` is defined twice")]
     DuplicateEntry(EntryId),
-    /// A policy is for somebody.
     #[error("there is no profile")]
     NoProfile,
-    /// A budget that is not there.
     #[error("entry `{entry}` names budget `{budget}`, which does not exist")]
-    UnknownBudget {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        budget: BudgetId,
-    },
-    /// A profile that is not there.
+    UnknownBudget { entry: EntryId, budget: BudgetId },
     #[error("entry `{entry}` names profile `{profile}`, which does not exist")]
-    UnknownProfile {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        profile: ProfileId,
-    },
-    /// An entry that is not there.
+    UnknownProfile { entry: EntryId, profile: ProfileId },
     #[error("entry `{entry}` is unlocked by `{other}`, which does not exist")]
-    UnknownEntry {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        other: EntryId,
-    },
-    /// A rate without a denominator.
+    UnknownEntry { entry: EntryId, other: EntryId },
+    /// An earning rule would divide by zero.
     #[error("entry `{0}` earns for no time at all")]
     EarnsForNothing(EntryId),
-    /// A media library that is not there.
     #[error("entry `{entry}` shows library `{library}`, which does not exist")]
-    UnknownLibrary {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        library: String,
-    },
-    /// A mode that is not there.
+    UnknownLibrary { entry: EntryId, library: String },
     #[error("mode `{0}` is used but not among the modes")]
     UnknownMode(ModeName),
-    /// An exception for an entry that is not there.
     #[error("exception `{exception}` is for entry `{entry}`, which does not exist")]
-    UnknownException {
-        /// What the exception is called.
-        exception: String,
-        /// Which entry.
-        entry: EntryId,
-    },
+    UnknownException { exception: String, entry: EntryId },
 }
 
 impl Policy {
@@ -123,7 +90,7 @@ impl Policy {
         let of_budgets = rules.budgets.values().flat_map(|budget| budget.daily.by_mode.keys());
         let of_dates = modes.by_date.iter().map(|(_, _, mode)| mode);
         let mut used = of_windows.chain(of_entries).chain(of_budgets).chain(of_dates).chain([&modes.default]);
-        // The one that applies where there are no modes has no name.
+        // The default mode has no name.
         let unknown = |mode: &&ModeName| !mode.is_empty() && !modes.names.contains(*mode);
         used.find(unknown).map_or(Ok(()), |mode| Err(PolicyError::UnknownMode(mode.clone())))
     }

@@ -1,4 +1,4 @@
-//! How much on a day, by weekday and by mode of the household.
+//! Quotas by weekday and by household mode.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use super::ModeName;
 use super::calendar::Day;
 
-/// An amount for each weekday, Monday first; `NotRequested` is without limit.
+/// An amount for each weekday, Monday first; `None` is no limit.
 pub type WeekdayAmounts = [Option<Duration>; 7];
 
-/// How much on a day.
+/// The quota of a day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DailyQuota {
-    /// In every mode that has none of its own.
+    /// The amounts for every mode without amounts of its own.
     pub base: WeekdayAmounts,
-    /// In a mode.
+    /// The amounts of single modes.
     pub by_mode: BTreeMap<ModeName, WeekdayAmounts>,
 }
 
 impl DailyQuota {
-    /// The same on every day.
+    /// Creates a quota that is the same on every day.
     #[must_use]
     pub fn every_day(amount: Duration) -> Self {
         Self { base: [Some(amount); 7], by_mode: BTreeMap::new() }
     }
 
-    /// The amount for a day in a mode; `NotRequested` is without limit.
+    /// Returns the amount for a day in a mode; `None` is no limit.
     #[must_use]
     pub fn amount_on(&self, day: Day, mode: &str) -> Option<Duration> {
         let amounts = self.by_mode.get(mode).unwrap_or(&self.base);

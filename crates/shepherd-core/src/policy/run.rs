@@ -1,66 +1,53 @@
-//! How an entry is run once it may: as whom, with what bounds, and how it is shown (S6.5, S6.7).
+//! Settings for a running program: user, limits and display (S6.5, S6.7).
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How an entry is run.
+/// The way in which an entry is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPolicy {
-    /// As which user; `NotRequested` is the daemon's own. Only root can run something as somebody else.
+    /// The user that the program runs as; `None` is the daemon's own. Only root can choose another.
     pub user: Option<String>,
-    /// Bounds on what it may use.
     pub limits: ResourceLimits,
-    /// How long it may take to end after it was asked to; `NotRequested` is what the policy says for all.
+    /// The grace period between the request to end and the kill; `None` is the policy's default.
     pub stop_grace: Option<Duration>,
-    /// Bytes of its output that are kept; `NotRequested` is the default.
+    /// The number of bytes of output that are kept; `None` is the default.
     pub output_limit: Option<u64>,
-    /// How its window is shown.
     pub display: WindowDisplay,
 }
 
-/// Bounds; `NotRequested` is without.
+/// Resource limits; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// Bytes of memory, all processes together where the host can, else each.
+    /// Bytes of memory, of all processes together where the host can, else of each.
     pub memory: Option<u64>,
-    /// Processes.
     pub processes: Option<u32>,
-    /// Percent of one processor.
     pub cpu_percent: Option<u32>,
-    /// Open files, each process.
+    /// Open files of each process.
     pub open_files: Option<u32>,
-    /// Bytes of one file.
+    /// The largest size of one file, in bytes.
     pub file_size: Option<u64>,
 }
 
-/// How a window is shown, where the host can.
+/// The display of a window, where the host can control it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WindowDisplay {
-    /// As the program likes.
     #[default]
     Unchanged,
-    /// In front of the others.
     Foreground,
-    /// In front, and filling the screen.
     Fullscreen,
 }
 
 /// The compositor that the daemon works with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompositorConfig {
-    /// One that runs already, by its socket; `NotRequested` is the one that the environment names.
-    Connect {
-        /// The socket.
-        socket: Option<PathBuf>,
-    },
-    /// One that the daemon starts.
-    Start {
-        /// The program and its arguments.
-        argv: Vec<String>,
-    },
+    /// A compositor that is already running; `None` is the one that the environment names.
+    Connect { socket: Option<PathBuf> },
+    /// A compositor that the daemon starts.
+    Start { argv: Vec<String> },
 }
 
-/// A program that runs entries of a kind that we do not know.
+/// A program that runs entries of a custom type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomDriver {
     /// The program and its arguments; the payload comes on its standard input.

@@ -295,7 +295,7 @@ impl<'a> NaiveEvaluator<'a> {
     }
 
     /// How long a run could last that starts so many seconds into a minute: played through, minute by minute.
-    /// `NotRequested` is longer than [`LONGEST_RUN`].
+    /// `None` is longer than [`LONGEST_RUN`].
     pub(super) fn longest_run(&self, index: usize, seconds: u64) -> Option<Duration> {
         let most = self.entry.limits.max_run.unwrap_or(Duration::MAX);
         let mut date = self.watch.shown[index].date;

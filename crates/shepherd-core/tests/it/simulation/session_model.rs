@@ -57,7 +57,7 @@ pub(super) struct SimulatedSession {
     pub(super) child: usize,
     pub(super) entry: usize,
     pub(super) approved: MonotonicInstant,
-    /// Up to here it is in the book; `NotRequested` while it is being launched.
+    /// Up to here it is in the book; `None` while it is being launched.
     pub(super) booked_to: Option<MonotonicInstant>,
     pub(super) day: Day,
     /// How long its program really ran, with and without sleep.
