@@ -1,9 +1,10 @@
-//! The audit log beside the database (S8.3), and how the two stay together.
+//! The audit log beside the database (S8.3), and how both stay consistent.
 //!
 //! A batch is committed to the database with its events in a table, the outbox. Then the events are appended to the
-//! log. The next batch removes them from the outbox and notes where the log ended: the *anchor*. Whoever opens the
-//! store reads the log back to the anchor and appends what a crash kept from it. What stands there must be the first
-//! events of the outbox, in order, and the ledger's own accounts of recoveries; anything else was not written by us.
+//! log. The next batch removes them from the outbox and stores the end of the log as the *anchor*. Opening the store
+//! reads the log from its end back to the anchor and appends the events that a crash left out. The records after the
+//! anchor must be the first events of the outbox, in order, and the ledger's own recovery records; any other record
+//! was not written by Shepherd.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,13 +28,13 @@ pub use page::read_audit_log;
 /// The member of a record that holds its own hash.
 pub(crate) const HASH_FIELD: &str = "event_hash";
 
-/// The format of the audit log, for whoever verifies it.
+/// The format of the audit log, for programs that verify it.
 #[must_use]
 pub fn audit_format() -> LedgerFormat {
     LedgerFormat::new(HASH_FIELD).expect("lower-case letters that end in `_hash`")
 }
 
-/// A place in the chain: the last record before it.
+/// A position in the chain, given by the last record before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AuditAnchor {
     pub(crate) sequence: u64,
@@ -46,48 +47,48 @@ impl Default for AuditAnchor {
     }
 }
 
-/// Why the audit log can't be continued.
+/// The error for an audit log that can't be continued.
 #[derive(Debug, Error)]
 pub enum AuditLogError {
-    /// The ledger doesn't open it.
+    /// The ledger can't be opened.
     #[error(transparent)]
     Open(#[from] ward_ledger::LedgerOpenError),
-    /// The ledger doesn't take the events.
+    /// The ledger refuses the events.
     #[error(transparent)]
     Append(#[from] LedgerAppendError),
-    /// It can't be verified.
+    /// The log can't be verified.
     #[error(transparent)]
     Verify(#[from] LedgerVerifyError),
-    /// Events that were there are gone.
+    /// Events are missing from the log.
     #[error(
         "it ends with number {found}, and the database knows of {known}: its end was cut off, or it is an older copy"
     )]
     Truncated {
-        /// How many the database knows to be there.
+        /// The number of records that the database knows.
         known: u64,
-        /// How many there are.
+        /// The number of records in the log.
         found: u64,
     },
-    /// The system refused.
+    /// The operating system refused.
     #[error("can't read {}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It does not verify.
+    /// The log has a broken link.
     #[error("{fault}")]
     Broken {
-        /// The first broken link, or what else is wrong.
+        /// The first broken link, or another fault.
         fault: String,
     },
-    /// What stands in the log is no record of its chain.
+    /// A line of the log is no record of its chain.
     #[error("{} has after number {after} what nobody wrote there: a line was changed, removed or added", path.display())]
     InvalidLine {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The last number that is in order.
+        /// The last valid sequence number.
         after: u64,
     },
     /// The database is older than the log.
@@ -95,21 +96,21 @@ pub enum AuditLogError {
         "it has events after number {known} that the database doesn't know of: the database is an older copy"
     )]
     AheadOfDatabase {
-        /// The last that the database knows to be there.
+        /// The last record that the database knows.
         known: u64,
     },
-    /// As long as it should be, and yet another one.
+    /// The log has the right length, but different records.
     #[error(
         "what stands there up to number {sequence} is not what the database knows: somebody else wrote it"
     )]
     ContentMismatch {
-        /// The number of the event.
+        /// The sequence number of the event.
         sequence: u64,
     },
 }
 
 impl AuditLogError {
-    /// Whether the log itself is not what it should be, so that trying again is of no use.
+    /// Returns whether the log itself is damaged, so that a retry can't help.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Open(fault) => !matches!(
@@ -126,7 +127,7 @@ impl AuditLogError {
     }
 }
 
-/// Where the chain is after each of the records.
+/// Returns the position of the chain after each record.
 pub(crate) fn compute_anchors(
     from: AuditAnchor,
     records: &[Map<String, Value>],
@@ -144,20 +145,20 @@ pub(crate) fn compute_anchors(
     Ok(anchors)
 }
 
-/// The log and what is still to be appended to it.
+/// The log, with the events that still have to be appended.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     path: PathBuf,
-    /// `None` after a failure: then the log is opened and compared again.
+    /// `None` after a failure: the log is then opened and compared again.
     ledger: Option<Ledger>,
-    /// Where the log ended when it was last in order.
+    /// The end of the log when it was last consistent.
     anchor: AuditAnchor,
-    /// What the database has for it from there on.
+    /// The events of the outbox from there on.
     outbox: Vec<Map<String, Value>>,
 }
 
 impl AuditLog {
-    /// Opens the log, makes sure that it is the one that the database knows, and appends what it lacks.
+    /// Opens the log, checks that it is the one that the database knows, and appends what is missing.
     pub(crate) fn open(
         path: &Path,
         anchor: AuditAnchor,
@@ -173,28 +174,28 @@ impl AuditLog {
         &self.path
     }
 
-    /// Where the log ends.
+    /// Returns the end of the log.
     pub(crate) fn anchor(&self) -> AuditAnchor {
         self.anchor
     }
 
-    /// What the database has and the log has not.
+    /// Returns the events that the database has and the log lacks.
     pub(crate) fn pending_count(&self) -> usize {
         self.outbox.len()
     }
 
-    /// Takes over what was committed to the outbox; all that was there before is in the log.
+    /// Takes the events that were committed to the outbox; all earlier events are in the log.
     pub(crate) fn enqueue_committed(&mut self, records: Vec<Map<String, Value>>) {
         self.outbox.extend(records);
     }
 
-    /// Appends what waits; when this returns, it is in the log and on disk.
+    /// Appends the queued events; when this returns, they are in the log and on disk.
     pub(crate) fn flush_outbox(&mut self) -> Result<(), AuditLogError> {
         if self.outbox.is_empty() {
             return Ok(());
         }
         if self.ledger.is_none() {
-            // After a failure, of which the log itself tells if it left a trace there.
+            // This follows a failure; if the failure left a trace in the log, the log itself records it.
             drop(self.open_ledger()?);
         }
         let Some(ledger) = self.ledger.as_mut().filter(|_| !self.outbox.is_empty()) else { return Ok(()) };
@@ -207,7 +208,7 @@ impl AuditLog {
                 self.outbox.clear();
                 Ok(())
             }
-            // Something else stands before it; the next attempt finds out what.
+            // Another record is in its place; the next attempt finds out which.
             (_, found) => {
                 self.ledger = None;
                 Err(AuditLogError::ContentMismatch { sequence: found.map_or(0, |found| found.sequence) })
@@ -215,7 +216,7 @@ impl AuditLog {
         }
     }
 
-    /// Opens the log and leaves in the outbox what it lacks.
+    /// Opens the log and leaves the missing events in the outbox.
     fn open_ledger(&mut self) -> Result<LedgerRecovery, AuditLogError> {
         if self.anchor.sequence > 0 && !self.path.exists() && tail::closed_segments(&self.path)?.is_empty() {
             return Err(AuditLogError::Truncated { known: self.anchor.sequence, found: 0 });

@@ -1,6 +1,6 @@
-//! What any store has to do (S8.1, S8.2), as functions that panic if it doesn't.
+//! The checks that every store has to pass (S8.1, S8.2), as functions that panic on a failure.
 //!
-//! Give [`ALL_CHECKS`] a fresh [`StoreFixture`] each.
+//! Give each of [`ALL_CHECKS`] a new [`StoreFixture`].
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ pub mod sample;
 
 use sample::{budget_counter, entry_counter, entry_id, note_event, profile, snapshot, until, usage_key};
 
-/// Where a store can be tried out: it begins empty.
+/// A place for a store under test, which begins empty.
 pub trait StoreFixture {
-    /// The store, opened again if it was open before. What was acknowledged is still there.
+    /// Opens the store, again if it was open before. Acknowledged batches are still there.
     fn open(&mut self) -> Box<dyn Store>;
 
-    /// The audit log as it is on the disk. The store has been dropped.
+    /// Returns the audit log as it is on disk. The store has been dropped.
     fn read_audit_events(&mut self) -> Vec<AuditEvent>;
 }
 
-/// A check, by its name.
+/// A check with its name.
 pub type ConformanceCheck = (&'static str, fn(&mut dyn StoreFixture));
 
-/// All checks.
+/// The list of all checks.
 pub const ALL_CHECKS: &[ConformanceCheck] = &[
     ("a_new_store_knows_of_nothing", a_new_store_knows_of_nothing),
     ("usage_adds_up_by_profile_counter_and_day", usage_adds_up_by_profile_counter_and_day),

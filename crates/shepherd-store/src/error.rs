@@ -1,4 +1,4 @@
-//! What can go wrong, each with what to do about it.
+//! The errors of a store, each with its cure.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,108 +13,107 @@ use crate::audit::AuditLogError;
 use crate::path_exposure::ExposedPath;
 use crate::quarantine::QuarantineLocation;
 
-/// What a backend said.
+/// An error of the backend.
 pub(crate) type BackendError = Box<dyn StdError + Send + Sync>;
 
-/// Why a store did not do what it was asked.
+/// The error for an operation of a store.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The database refused, for a reason of its own or of the disk.
+    /// The database refused, for its own reason or because of the disk.
     #[error("can't {step} {}; see to its disk and its permissions, then restart the daemon", path.display())]
     Database {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// What it said.
+        /// The error of the backend.
         source: BackendError,
     },
-    /// Somebody else is writing to the database.
+    /// Another process writes to the database.
     #[error("{} is locked by another program; end whatever has it open, such as `sqlite3`", path.display())]
     Busy {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// There is no room for the write.
+    /// The disk is full.
     #[error("no room to write to {}; free some space on its disk", path.display())]
     DiskFull {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// What was read is not what was written.
+    /// The database is damaged.
     #[error("{} is damaged: {fault}; restart the daemon, which will put it aside", path.display())]
     Damaged {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
-        /// How that shows.
+        /// The evidence of the damage.
         fault: String,
     },
-    /// The disk failed in the middle of a write, so that nobody knows whether it happened.
+    /// The disk failed during a write, so it is unknown whether the write happened.
     #[error("a write to {} failed before; restart the daemon once the disk is in order", path.display())]
     UncertainCommit {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
     },
-    /// More usage than can be counted.
+    /// The usage exceeds the largest number.
     #[error("the usage of {} by `{}` on {} is too large to be counted; \
         no day is so long, so report this as a fault of Shepherd", Named(&key.counter), key.profile, key.day)]
     Overflow {
-        /// Of what.
+        /// The counter that would overflow.
         key: Box<UsageKey>,
     },
-    /// An event that doesn't fit the audit log.
+    /// An event doesn't fit the audit log.
     #[error(
         "event {index} of the batch can't be written to the audit log; report this as a fault of Shepherd"
     )]
     Event {
-        /// Which event of the batch, from 0.
+        /// The index of the event in the batch.
         index: usize,
-        /// Why not.
+        /// The reason.
         source: AuditEventError,
     },
-    /// A value that JSON has no words for.
+    /// A value can't be written as JSON.
     #[error("a value can't be written as JSON; report this as a fault of Shepherd")]
     Encode {
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// The batch before is safe in the database but not yet in the audit log, and as long as that is so there is
-    /// no other.
+    /// The previous batch is in the database but not yet in the audit log; until then no other batch is accepted.
     #[error(
         "the audit log {} can't be continued; see to its disk and run `shepherd audit verify`, then restart the daemon",
         path.display()
     )]
     Audit {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the log.
         source: AuditLogError,
     },
-    /// The audit log can't be shown.
+    /// The audit log can't be read.
     #[error("can't read the audit log {}; run `shepherd audit verify`", path.display())]
     ReadAudit {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the log.
         source: AuditLogError,
     },
-    /// The file that vouches for the database can't be written.
+    /// The head file of the database can't be written.
     #[error("can't write {}; see to its disk and its permissions", path.display())]
     Head {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The sign of life can't be written.
+    /// The heartbeat can't be written.
     #[error("can't write the sign of life {}; see to its disk and its permissions", path.display())]
     Heartbeat {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A test wanted it so.
+    /// A failure that a test asked for.
     #[error("a failure that a test asked for")]
     Injected,
 }
@@ -130,115 +129,115 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Why an event is not a record of the audit log, or a record not an event.
+/// The error for an event that isn't a valid record, or the reverse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AuditEventError {
-    /// Not a JSON object.
+    /// The value isn't a JSON object.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// Not to be written as JSON, or not what JSON was read.
+    /// The value can't be written as JSON, or the JSON has another form.
     #[error("{0}")]
     Json(String),
-    /// Not what the ledger takes.
+    /// The ledger refuses the value.
     #[error(transparent)]
     Record(#[from] SealError),
 }
 
-/// Why there is no store. Whatever it is, nothing may be granted.
+/// The error for a store that can't be opened. Nothing may be granted then.
 #[derive(Debug, Error)]
 pub enum StoreOpenError {
-    /// The system refused.
+    /// The operating system refused.
     #[error("can't {step} {}; the daemon's user must be able to, and its disk must be in order", path.display())]
     File {
-        /// What was being done.
+        /// The step that failed.
         step: &'static str,
-        /// The file or folder.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Others could change what is in the folder, or in a file of it.
+    /// Other users can change the folder or one of its files.
     #[error("{0} has mode {mode:04o}, so that others can change what is in it; run `chmod go-w {0}`", path.display())]
     Mode {
-        /// The folder or file.
+        /// The path of the folder or file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// Somebody else could change what is in the folder, or in a file of it.
+    /// Another user owns the folder or one of its files.
     #[error(
         "{0} belongs to user {owner}, who can change what is in it; if you trust what it holds, run `chown {user} {0}`",
         path.display()
     )]
     Owner {
-        /// The folder or file.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner.
         owner: u32,
-        /// Whose it should be: the user that this program runs as.
+        /// The expected owner: the user that this program runs as.
         user: u32,
     },
-    /// There is no folder, and others can write where it should be: they may have renamed it away.
+    /// The folder is missing, and others can write to its parent: they may have renamed it.
     #[error(
         "there is no {0}, and nobody can tell whether there ever was: {way}; or, if it is new, run `mkdir -m 700 {0}`",
         path.display()
     )]
     Exposed {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
-        /// Where others can write.
+        /// The parent in which others can write.
         way: ExposedPath,
     },
-    /// Another daemon has the folder.
+    /// Another daemon uses the folder.
     #[error("{} is in use by another daemon; end that one first", path.display())]
     InUse {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
-    /// A database of the future.
+    /// The database is of a newer version.
     #[error(
         "{} has schema version {found}, and this program knows versions up to {known}; install the newer Shepherd again",
         path.display()
     )]
     NewerSchema {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
         /// Its version.
         found: i32,
-        /// The newest that is known.
+        /// The newest known version.
         known: i32,
     },
-    /// The database is damaged. It is kept aside, and nothing takes its place until an administrator says so.
+    /// The database is damaged. It is set aside, and nothing replaces it until an administrator says so.
     #[error(transparent)]
     Damaged(Box<StoreDamage>),
-    /// The audit log is not the one that belongs to the database; the database is in order and stays where it is.
+    /// The audit log doesn't belong to the database; the database is sound and stays in place.
     #[error("the audit log {} can't be continued; look at it with `shepherd audit verify`, then begin anew", path.display())]
     Audit {
-        /// The log.
+        /// The path of the log.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the log.
         source: AuditLogError,
     },
-    /// There is nothing to begin anew.
+    /// The store is sound, so there is nothing to reset.
     #[error("the store in {} is in order; it is not begun anew", path.display())]
     NotDamaged {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
-    /// The database can be opened, but not worked with.
+    /// The database was opened, but the next operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A damaged database, and where it is now.
+/// A damaged database, and the place where it is now.
 #[derive(Debug, Error)]
 #[error("the store in {} is damaged: {fault}; {kept}; nothing is granted until an administrator begins it anew", folder.display())]
 pub struct StoreDamage {
     /// The folder of the store.
     pub folder: PathBuf,
-    /// What shows the damage.
+    /// The evidence of the damage.
     pub fault: String,
-    /// Where the files are now.
+    /// The place of the files.
     pub kept: QuarantineLocation,
 }
 
@@ -255,7 +254,7 @@ mod tests {
         PathBuf::from("/data/audit.log")
     }
 
-    /// Place, fault and cure, whoever reads it.
+    /// Formats place, fault and cure for any reader.
     #[test]
     fn every_refusal_of_a_store_says_where_what_and_what_to_do() {
         let io = || io::Error::from_raw_os_error(5);

@@ -1,11 +1,11 @@
-//! The folder of a store: what is in it, and that only one daemon has it.
+//! The folder of a store: its files, and the lock that gives it to one daemon.
 //!
-//! `shepherd.db` with SQLite's `-wal` and `-shm`, `shepherd.db.head` that vouches for it, `audit.log` with its own head
-//! and segments, `shepherd.pulse` with the last sign of life, `shepherd.lock`, and `damaged-…` folders with what had to be
-//! put aside.
+//! `shepherd.db` with SQLite's `-wal` and `-shm`, `shepherd.db.head` with its generation and checksum, `audit.log` with
+//! its own head and segments, `shepherd.pulse` with the last heartbeat, `shepherd.lock`, and `damaged-…` folders with
+//! files that had to be set aside.
 //!
-//! The lock is empty until there is a database. From then on it says so, and whoever removes everything else has not
-//! made a new folder.
+//! The lock file is empty until there is a database. From then on it contains a mark, so that a folder from which
+//! everything else was removed isn't taken for a new one.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -23,16 +23,16 @@ const DATABASE: &str = "shepherd.db";
 const AUDIT_LOG: &str = "audit.log";
 const LOCK_FILE: &str = "shepherd.lock";
 const HEARTBEAT_FILE: &str = "shepherd.pulse";
-/// A database that is being made; it takes its name when it is whole.
+/// A database that is being created; it gets its final name when it is complete.
 const UNFINISHED_DATABASE: &str = "new-shepherd.db";
 
-/// What the lock says once there is a database. Any content counts, so that half of it does, too.
+/// The mark in the lock file once there is a database. Any content counts, so a half-written mark does too.
 const INITIALIZED_MARK: &[u8] = b"There is a store in this folder.\n";
 
-/// Permission bits with which somebody else could change what is in a folder or file.
+/// Permission bits that let other users change a folder or file.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Where the audit log of a store is.
+/// Returns the path of a store's audit log.
 #[must_use]
 pub fn audit_log_path(folder: &Path) -> PathBuf {
     folder.join(AUDIT_LOG)
@@ -42,17 +42,17 @@ pub(crate) fn heartbeat_path(folder: &Path) -> PathBuf {
     folder.join(HEARTBEAT_FILE)
 }
 
-/// A folder that nobody else uses as long as this value lives.
+/// A folder that no other process uses while this value lives.
 #[derive(Debug)]
 pub(crate) struct StoreFolder {
     path: PathBuf,
-    /// Where others could put another one in its place.
+    /// Folders in which others could replace the store's folder.
     exposed: Vec<ExposedPath>,
     lock: File,
 }
 
 impl StoreFolder {
-    /// Takes the folder, and makes it where there is none and nobody else can have taken it away.
+    /// Claims the folder, and creates it where there is none and no other user can have removed it.
     pub(crate) fn claim(folder: &Path) -> Result<Self, StoreOpenError> {
         let file_error = |step| move |source| StoreOpenError::File { step, path: folder.to_owned(), source };
         let user = geteuid().as_raw();
@@ -61,7 +61,7 @@ impl StoreFolder {
             return Err(StoreOpenError::Exposed { path: folder.to_owned(), way: way.clone() });
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
-        // SQLite is told to follow no link, and means those on the way, too.
+        // SQLite is told to follow no symlink, which also applies to the folders on the way.
         let path = fs::canonicalize(folder).map_err(file_error("find"))?;
         check_private(&path, &fs::metadata(&path).map_err(file_error("look at"))?, user)?;
         let lock_path = path.join(LOCK_FILE);
@@ -91,7 +91,7 @@ impl StoreFolder {
         Ok(claimed)
     }
 
-    /// Notes in the lock that there is a database, so that its absence can't be taken for a new folder.
+    /// Marks in the lock file that there is a database, so that its absence isn't taken for a new folder.
     pub(crate) fn mark_initialized(&self) -> Result<(), StoreOpenError> {
         let mark = || {
             if self.is_initialized()? {
@@ -136,7 +136,7 @@ impl StoreFolder {
         audit_log_path(&self.path)
     }
 
-    /// What the folder holds at this moment.
+    /// Returns what the folder contains now.
     pub(crate) fn list_contents(&self) -> Result<StoreFolderContents, StoreOpenError> {
         let look = || {
             let mut contents = StoreFolderContents {
@@ -144,7 +144,7 @@ impl StoreFolder {
                 ..StoreFolderContents::default()
             };
             for entry in fs::read_dir(&self.path)? {
-                // Ours are all ASCII; what can't be read as text is somebody else's.
+                // Our names are all ASCII; a name that isn't text belongs to another program.
                 let Ok(name) = entry?.file_name().into_string() else { continue };
                 if name.starts_with(UNFINISHED_DATABASE) {
                     contents.unfinished.push(name);
@@ -169,28 +169,28 @@ impl StoreFolder {
 
 impl Drop for StoreFolder {
     fn drop(&mut self) {
-        // A program that is being started by another thread still shares our files, and with them the lock, until it
-        // executes. Closing ours would not be enough. If this fails, the lock ends with the process.
+        // A program that another thread is starting shares our files and thus the lock until its `execve`, so closing ours
+        // would not be enough. If this fails, the lock ends with the process.
         self.lock.unlock().ok();
     }
 }
 
-/// The names of the files of a store, by what they belong to.
+/// The files of a store, by what they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct StoreFolderContents {
     pub(crate) database: Vec<String>,
     pub(crate) audit: Vec<String>,
     pub(crate) unfinished: Vec<String>,
-    /// Folders with what was put aside, the oldest first.
+    /// Folders with files that were set aside, oldest first.
     pub(crate) damaged: Vec<String>,
     lock: Option<String>,
     pulse: Option<String>,
-    /// Whether the lock tells of a database.
+    /// True if the lock file marks a database.
     is_initialized: bool,
 }
 
 impl StoreFolderContents {
-    /// Whether there has never been a store here, as far as anybody can tell.
+    /// Returns whether there has never been a store here, as far as can be known.
     pub(crate) fn is_never_used(&self) -> bool {
         !self.is_initialized && self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
     }
@@ -205,21 +205,21 @@ impl StoreFolderContents {
     }
 }
 
-/// Refuses what anybody but `user` and root can change.
+/// Refuses a file that any user but `user` and root can change.
 fn check_private(path: &Path, metadata: &Metadata, user: u32) -> Result<(), StoreOpenError> {
     let owner = metadata.uid();
     if owner != user && owner != 0 {
         return Err(StoreOpenError::Owner { path: path.to_owned(), owner, user });
     }
     let mode = metadata.permissions().mode() & 0o7777;
-    // The mode of a link means nothing, and links are refused when they are opened.
+    // The mode of a symlink has no meaning, and symlinks are refused when they are opened.
     if !metadata.is_symlink() && mode & WRITABLE_BY_OTHERS != 0 {
         return Err(StoreOpenError::Mode { path: path.to_owned(), mode });
     }
     Ok(())
 }
 
-/// A file for us alone, and not one that a link leads to.
+/// Opens a file for us alone, and never through a symlink.
 pub(crate) fn private_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());

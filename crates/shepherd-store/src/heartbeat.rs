@@ -1,8 +1,8 @@
-//! The last sign of life: a file of one sector, written over itself and synced every time, on a thread of its own.
+//! The last heartbeat: a file of one sector, overwritten and synced every time, on its own thread.
 //!
-//! It is not part of the database because of what a transaction costs: a daemon with a session running should hardly
-//! wake up. It holds nothing that could not be done without; what can't be read, or was torn by the power cut that it
-//! is for, is simply not there, and then the child pays for all that it may have played.
+//! The heartbeat isn't part of the database because of the cost of a transaction: a daemon with a running session should
+//! hardly wake up. The file holds nothing essential: if it can't be read, or was torn by the power cut that it is for,
+//! there is no heartbeat, and the child is charged for all the time that may have been played.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,41 +16,41 @@ use ward_ledger::Sha256Hash;
 use crate::error::StoreError;
 use crate::folder::{heartbeat_path, private_open_options, sync_folder};
 
-/// The smallest unit that disks write entirely or not at all.
+/// The smallest unit that disks write completely or not at all.
 const HEARTBEAT_BYTES: usize = 512;
 
-/// Also what the checksum begins with, so that nothing else has it by chance.
+/// The first bytes of the file and of the checksum, so that no other file matches by chance.
 const TITLE: &str = "shepherd pulse 1";
 
-/// The file of the last sign of life. One process at a time writes it: whoever has the store.
+/// The file of the last heartbeat. Only the process that holds the store writes it.
 #[derive(Debug)]
 pub struct HeartbeatFile {
     path: PathBuf,
     file: Option<File>,
-    /// What it says, as far as we know.
+    /// The content of the file, as far as it is known.
     last: Option<DaemonHeartbeat>,
 }
 
 impl HeartbeatFile {
-    /// The one of the store in this folder. Only who has the store may write it.
+    /// Returns the file of the store in this folder. Only the holder of the store may write it.
     #[must_use]
     pub fn in_folder(folder: &Path) -> Self {
         Self { path: heartbeat_path(folder), file: None, last: None }
     }
 
-    /// Makes the file, unless it is there: from then on it needs no room on the disk.
+    /// Creates the file unless it exists; from then on it needs no more space on the disk.
     ///
     /// # Errors
-    /// When it can't be made or opened.
+    /// The file can't be created or opened.
     pub fn prepare(&mut self) -> Result<(), StoreError> {
         self.file = Some(self.take_file()?);
         Ok(())
     }
 
-    /// Makes a sign of life durable. One that is older than what is there changes nothing.
+    /// Makes a heartbeat durable. An older heartbeat than the stored one changes nothing.
     ///
     /// # Errors
-    /// When it can't be written. What the file says then is not known.
+    /// The file can't be written. Its content is unknown then.
     pub fn write(&mut self, pulse: DaemonHeartbeat) -> Result<(), StoreError> {
         let text = encode_heartbeat(pulse)?;
         let file = self.take_file()?;
@@ -62,7 +62,7 @@ impl HeartbeatFile {
         Ok(())
     }
 
-    /// The file, which is opened again after a failure: it may be another one by then.
+    /// Returns the file, which is opened again after a failure because it may have been replaced.
     fn take_file(&mut self) -> Result<File, StoreError> {
         if let Some(file) = self.file.take() {
             return Ok(file);
@@ -77,7 +77,7 @@ impl HeartbeatFile {
     }
 }
 
-/// What the file says, if it says anything that can be believed.
+/// Reads the file, and returns its content if it is valid.
 pub(crate) fn read_heartbeat(path: &Path) -> Option<DaemonHeartbeat> {
     let mut text = String::new();
     private_open_options().open(path).ok()?.take(HEARTBEAT_BYTES as u64).read_to_string(&mut text).ok()?;
@@ -87,7 +87,7 @@ pub(crate) fn read_heartbeat(path: &Path) -> Option<DaemonHeartbeat> {
     sound.then(|| serde_json::from_str(pulse).ok())?
 }
 
-/// Every write is on the disk when it returns.
+/// Every write is on disk when it returns.
 fn open_heartbeat_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::DSYNC;
     let mut options = private_open_options();

@@ -1,11 +1,11 @@
-//! What Shepherd remembers: usage, cooldowns, sessions and the audit log, durably.
+//! Shepherd's durable memory: usage, cooldowns, sessions and the audit log.
 //!
-//! A [`Store`] takes the writes of one step of the engine as one batch: all of them, on disk when it returns, or none.
-//! Everything is read once, at start. The store never reads a clock and never decides anything. Above all it never
-//! guesses: what can't be read, or has been damaged, is an error, and never "nothing used yet".
+//! A [`Store`] takes the writes of one step of the engine as one batch: when it returns, all of them are on disk, or
+//! none is. Everything is read once, at the start. The store never reads a clock, never decides and never guesses:
+//! unreadable or damaged data is an error, never "nothing used yet".
 //!
-//! Start with [`Store`], then [`SqliteStore`]; `sqlite/open.rs` tells how damage is found and what happens then.
-//! [`MemoryStore`] is for tests, and [`conformance`] is what any store has to do.
+//! Start with [`Store`], then [`SqliteStore`]; `sqlite/open.rs` explains how damage is found and handled.
+//! [`MemoryStore`] is for tests, and [`conformance`] has the checks for every store.
 
 mod error;
 mod record;

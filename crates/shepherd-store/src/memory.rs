@@ -1,4 +1,4 @@
-//! A store for tests: the same promises as on disk, as long as the process lives.
+//! A store for tests: the same promises as on disk, for as long as the process lives.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::record::{event_to_record, record_to_event};
 use crate::store::{Store, add_usage_micros, duration_from_micros, to_micros_rounded_up};
 
-/// What takes the place of the disk: it outlives the store, as a disk outlives a daemon.
+/// The simulated disk, which outlives the store as a disk outlives a daemon.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend(Arc<Mutex<MemoryContents>>);
 
@@ -30,36 +30,36 @@ struct MemoryContents {
     commit_failure: Option<CommitFailure>,
 }
 
-/// What became of a batch that failed in the very moment of writing.
+/// The fate of a batch that failed during its write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// It is there, and nobody knows until the store is opened again.
+    /// The batch was written, but this is unknown until the store is opened again.
     Persisted,
-    /// It is not.
+    /// The batch was not written.
     Lost,
 }
 
 impl MemoryBackend {
-    /// The audit log, from its beginning.
+    /// Returns the whole audit log.
     #[must_use]
     pub fn audit(&self) -> Vec<AuditEvent> {
         self.lock_contents().audit.iter().filter_map(|record| record_to_event(record.clone()).ok()).collect()
     }
 
-    /// Lets the next batches fail, so many of them.
+    /// Makes the next batches fail, this many of them.
     pub fn fail_next_applies(&self, failures: usize) {
         self.lock_contents().failures = failures;
     }
 
-    /// Lets the next batch fail in the very moment of writing. The store that has it refuses every other.
+    /// Makes the next batch fail during its write. The store then refuses every other batch.
     pub fn fail_next_commit(&self, commit: CommitFailure) {
         self.lock_contents().commit_failure = Some(commit);
     }
 
-    /// Adds a line to the log that belongs to no batch, as a log does that tells of its own recovery.
+    /// Adds a record to the log that belongs to no batch, as the ledger does after a recovery.
     ///
     /// # Errors
-    /// When it is no line of an audit log.
+    /// The value is no record of an audit log.
     pub fn append_outside_batch(&self, event: &AuditEvent) -> Result<(), StoreError> {
         let mut contents = self.lock_contents();
         let writes = [StoreWrite::AppendAudit(Box::new(event.clone()))];
@@ -70,7 +70,7 @@ impl MemoryBackend {
     }
 
     fn lock_contents(&self) -> MutexGuard<'_, MemoryContents> {
-        // A batch is judged before anything is changed, so that a panic elsewhere leaves no half of it.
+        // A batch is checked before anything changes, so that a panic elsewhere leaves no half of it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,13 +83,13 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store on this memory, with what is in it.
+    /// Opens a store on this memory.
     #[must_use]
     pub fn with_backend(memory: &MemoryBackend) -> Self {
         Self { backend: memory.clone(), commit_uncertain: false }
     }
 
-    /// The memory that it is on.
+    /// Returns the memory of the store.
     #[must_use]
     pub fn backend(&self) -> &MemoryBackend {
         &self.backend
@@ -162,9 +162,9 @@ impl Store for MemoryStore {
     }
 }
 
-/// A batch that can be carried out.
+/// A batch that can be applied.
 struct MemoryBatch {
-    /// New totals.
+    /// The new totals of the counters.
     usage: BTreeMap<UsageKey, i64>,
     cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
     snapshot: Option<EngineSnapshot>,

@@ -1,5 +1,5 @@
-//! The way to the folder of a store. Whoever can write a folder on it can rename what is there, and put nothing or
-//! another store in its place; no file within the store can tell of that.
+//! The folders above a store. A user who can write to one of them can rename the store's folder and put an empty one or
+//! another store in its place; no file within the store can reveal that.
 
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -7,25 +7,25 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// With this bit everybody may make things in a folder and rename only their own.
+/// The sticky bit: everybody may create files in the folder, but rename only their own.
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// A folder on the way to a store in which somebody else than root and the daemon's user can rename what is there.
+/// A folder above a store in which another user than root and the daemon's can rename things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExposedPath {
-    /// The folder.
+    /// The path of the folder.
     pub path: PathBuf,
-    /// Who else.
+    /// The other user.
     pub to: ExposedTo,
 }
 
-/// Who can rename what is in a folder.
+/// The users who can rename things in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExposedTo {
-    /// Another user, to whom it belongs.
+    /// Another user, who owns the folder.
     Owner(u32),
-    /// Its group or everybody, by these permission bits.
+    /// The group or everybody, by these permission bits.
     Mode(u32),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for ExposedPath {
     }
 }
 
-/// Every such folder above `folder`, which need not be there; also on the way that links take.
+/// Returns every such folder above `folder`, which need not exist; symlinks on the way are followed.
 pub(crate) fn find_exposed_ancestors(folder: &Path, user: u32) -> io::Result<Vec<ExposedPath>> {
     let written = std::path::absolute(folder)?;
     let mut above: Vec<PathBuf> = written.ancestors().skip(1).map(Path::to_owned).collect();
@@ -60,7 +60,7 @@ pub(crate) fn find_exposed_ancestors(folder: &Path, user: u32) -> io::Result<Vec
     above.dedup();
     let mut found = Vec::new();
     for path in above {
-        // What is not there can't be renamed; what can't be looked at is refused when it is opened.
+        // A missing folder can't be renamed; one that can't be inspected is refused when it is opened.
         if let Ok(metadata) = fs::metadata(&path) {
             found.extend(check_exposure(&metadata, user).map(|to| ExposedPath { path, to }));
         }
@@ -68,14 +68,14 @@ pub(crate) fn find_exposed_ancestors(folder: &Path, user: u32) -> io::Result<Vec
     Ok(found)
 }
 
-/// The same for a file that is to be read: every folder above it, and the file itself, that somebody else can change.
+/// Returns the same for a file to be read: every folder above it, and the file itself, that others can change.
 ///
 /// # Errors
-/// When the way can't be looked at.
+/// The path can't be inspected.
 pub fn find_exposed_for_file(file: &Path, user: u32) -> io::Result<Vec<ExposedPath>> {
     let mut found = find_exposed_ancestors(file, user)?;
     if let Ok(metadata) = fs::metadata(file) {
-        // What protects the things in a folder protects no file.
+        // The sticky bit protects the files in a folder, not a single file.
         let mode = metadata.permissions().mode() & 0o7777;
         let writable = (mode & WRITABLE_BY_OTHERS != 0).then_some(ExposedTo::Mode(mode));
         found.extend(
@@ -103,7 +103,7 @@ mod tests {
         let metadata = fs::metadata(folder.path()).unwrap();
         assert_eq!(check_exposure(&metadata, metadata.uid()), None);
         let stranger = metadata.uid() + 1;
-        // What belongs to root is nobody else's, whoever the daemon is.
+        // A file of root is safe, whoever the daemon is.
         let expected = (metadata.uid() != 0).then_some(ExposedTo::Owner(metadata.uid()));
         assert_eq!(check_exposure(&metadata, stranger), expected);
     }
@@ -139,7 +139,7 @@ mod tests {
         let expected = [ExposedPath { path: way.parent().unwrap().to_owned(), to: ExposedTo::Mode(0o770) }];
         assert_eq!(found(&way.join("store")), expected);
         assert_eq!(found(&way.join("not/there")), expected);
-        // A link leads there from a safe place.
+        // A symlink in a safe folder leads there.
         let link = parent.path().join("link");
         std::os::unix::fs::symlink(way.join("store"), &link).unwrap();
         assert_eq!(found(&link), expected);

@@ -1,4 +1,4 @@
-//! Putting damaged files aside: nothing is ever thrown away.
+//! Sets damaged files aside: nothing is ever deleted.
 
 use std::fmt;
 use std::fs;
@@ -10,22 +10,22 @@ use jiff::Timestamp;
 
 use crate::folder::sync_folder;
 
-/// What the name of a folder with damaged files begins with.
+/// The prefix of folders with damaged files.
 pub(crate) const DAMAGED: &str = "damaged-";
 
-/// Where damaged files are.
+/// The place of damaged files.
 #[derive(Debug)]
 pub enum QuarantineLocation {
     /// In a folder of their own.
     InFolder(PathBuf),
-    /// Where they were: the system did not let them be moved.
+    /// In their old place: the operating system refused to move them.
     NotMoved(io::Error),
-    /// Nowhere: somebody has removed them.
+    /// Nowhere: the files have been removed.
     Missing,
 }
 
 impl QuarantineLocation {
-    /// The folder, if there is one.
+    /// Returns the folder, if there is one.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match self {
@@ -45,8 +45,8 @@ impl fmt::Display for QuarantineLocation {
     }
 }
 
-/// Moves files of `folder` into a new folder within it. A crash in the middle leaves some of them where they were;
-/// none of what is left can pass for a sound store, and the next opener moves the rest.
+/// Moves files of `folder` into a new folder within it. After a crash in the middle, the remaining files can't be taken
+/// for a sound store, and the next start moves them.
 pub(crate) fn quarantine_files(folder: &Path, names: &[String], now: Timestamp) -> io::Result<PathBuf> {
     let target = create_quarantine_folder(folder, now)?;
     for name in names {

@@ -37,29 +37,29 @@ use fault::{SqliteFault, is_disk_failure};
 use head::StoreHeadFile;
 use state::DatabaseState;
 
-/// The store on disk. One process at a time has it.
+/// The store on disk. One process at a time can open it.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
-    /// What the database says of itself since the last batch.
+    /// The state row of the database since the last batch.
     state: DatabaseState,
     head: StoreHeadFile,
     audit: AuditLog,
-    /// Set when the disk failed at a commit: what is on it is not what SQLite says.
+    /// True after the disk failed at a commit: its content may differ from what SQLite reports.
     commit_uncertain: bool,
-    /// Last, so that the folder is given free when everything is closed.
+    /// The last field, so that the folder is released after everything else is closed.
     folder: StoreFolder,
 }
 
 impl SqliteStore {
-    /// How many acknowledged events are safe in the database but not yet in the audit log. More than none means that
-    /// the log can't be written, and that the next batch will fail.
+    /// Returns the number of acknowledged events that are in the database but not yet in the audit log. A number above zero
+    /// means that the log can't be written and that the next batch will fail.
     #[must_use]
     pub fn pending_event_count(&self) -> usize {
         self.audit.pending_count()
     }
 
-    /// Finishes what the last batch left to do. It was acknowledged; what is left can be done again and again.
+    /// Finishes the work that the last batch left. The batch was acknowledged; the work can be repeated safely.
     fn flush_pending(&mut self) -> Result<(), StoreError> {
         self.audit
             .flush_outbox()
@@ -110,7 +110,7 @@ impl Store for SqliteStore {
         self.state =
             self.commit(writes, &records).map_err(|trouble| self.store_error(trouble, "write to"))?;
         self.audit.enqueue_committed(records);
-        // The batch is durable, and whatever fails from here on must not say otherwise: the next one tells.
+        // The batch is durable, and no later failure may deny that: the next batch reports it.
         self.flush_pending().ok();
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// The records of the events of a batch.
+/// Returns the records of the events of a batch.
 fn audit_records(writes: &[StoreWrite]) -> Result<Vec<Map<String, Value>>, StoreError> {
     let events = writes.iter().filter_map(|write| match write {
         StoreWrite::AppendAudit(event) => Some(event),

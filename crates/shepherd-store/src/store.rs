@@ -1,4 +1,4 @@
-//! What a store can do (S8.1).
+//! The interface of a store (S8.1).
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use shepherd_util::{EntryId, ProfileId};
 
 use crate::error::StoreError;
 
-/// How much of the audit log, in bytes, one call of [`Store::read_audit`] returns at most, unless a single line is
-/// longer: whoever asks for a million lines gets them in pieces.
+/// The largest size, in bytes, of the records that one call of [`Store::read_audit`] returns, unless a single record is
+/// longer: a request for a million records is answered in pieces.
 pub const AUDIT_PAGE_BYTES: usize = 256 << 10;
 
-/// What outlives the daemon. It may be used on another thread than the one that opened it.
+/// The data that outlives the daemon. A store may be used on another thread than the one that opened it.
 pub trait Store: Send {
-    /// Everything that the engine needs, at once. Of usage that is all there ever was: a row a day for each counter
-    /// that was used on it, some 20,000 a year in a large household.
+    /// Reads everything that the engine needs, at once. That includes all usage: one row a day for each counter, some
+    /// 20,000 a year in a large household.
     ///
     /// # Errors
-    /// When it can't be read whole. That means "not now, and here is why", never "nothing used yet" (S8.4b).
+    /// The data can't be read as a whole. That means "not now, and here is why", never "nothing used yet" (S8.4b).
     fn load(&self) -> Result<StoredState, StoreError>;
 
-    /// Makes a batch durable: all of it when this returns, on an error none.
+    /// Makes a batch durable: all of it when this returns, none of it on an error.
     ///
-    /// After a failure of the disk in the very moment of writing, the batch may yet be found, as a whole, by whoever
-    /// opens the store again; the store itself refuses every batch until then.
+    /// After a disk failure during the write, the batch may still be found as a whole when the store is opened again; the
+    /// store refuses every batch until then.
     ///
     /// # Errors
-    /// When a write can't be carried out. Usage that would overflow and events that don't fit the audit log are
-    /// refused beforehand.
+    /// A write can't be carried out. Usage that would overflow and events that don't fit the audit log are refused
+    /// beforehand.
     fn apply(&mut self, writes: &[StoreWrite]) -> Result<(), StoreError>;
 
-    /// How much of a counter a profile used on a day.
+    /// Returns how much of a counter a profile used on a day.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// The data can't be read.
     fn get_usage(
         &self,
         profile: &ProfileId,
@@ -43,53 +43,53 @@ pub trait Store: Send {
         day: Day,
     ) -> Result<Duration, StoreError>;
 
-    /// Until when an entry is closed to a profile after a run; `None` if it has not run yet.
+    /// Returns the end of an entry's cooldown for a profile; `None` if the entry has not run yet.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// The data can't be read.
     fn get_cooldown_until(
         &self,
         profile: &ProfileId,
         entry_id: &EntryId,
     ) -> Result<Option<PauseEnd>, StoreError>;
 
-    /// The part that is written as a whole.
+    /// Reads the snapshot, which is stored as one value.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// The data can't be read.
     fn load_snapshot(&self) -> Result<EngineSnapshot, StoreError>;
 
-    /// How many batches it holds, of all there ever were. Whoever is not sure whether a batch that failed was written
-    /// opens the store again and compares this with what it was before.
+    /// Returns the number of batches ever written. A caller that doesn't know whether a failed batch was written opens the
+    /// store again and compares this number.
     fn generation(&self) -> u64;
 
-    /// The number of the last line of the audit log; 0 if there is none yet.
+    /// Returns the number of the last audit record; 0 if there is none yet.
     ///
-    /// After [`apply`](Self::apply) the events of the batch are the last lines, in their order. If the end has moved
-    /// by another number, the log had an account of its own to give, or could not be written at once:
-    /// [`read_audit`](Self::read_audit) tells then.
+    /// After [`apply`](Self::apply) the events of the batch are the last records, in order. If the end has moved by another
+    /// number, the ledger added a record of its own or could not be written at once;
+    /// [`read_audit`](Self::read_audit) then tells.
     fn audit_end(&self) -> u64;
 
-    /// Lines of the audit log, the oldest first: those after this number, at most so many, and no more than
-    /// [`AUDIT_PAGE_BYTES`]. None means that there are no more. The price is that of what is returned, wherever in the
-    /// log it stands. Each line is compared with its own hash and with the line before.
+    /// Reads audit records, oldest first: those after this number, at most `limit`, and at most [`AUDIT_PAGE_BYTES`]. An
+    /// empty result means that there are no more. The cost depends only on what is returned, wherever it is in the log.
+    /// Each record is checked against its own hash and the record before it.
     ///
     /// # Errors
-    /// When the log can't be read, or a line is not what was written.
+    /// The log can't be read, or a record is damaged.
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
 
-    /// Adds a line to the audit log.
+    /// Adds an event to the audit log.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same as for [`apply`](Self::apply).
     fn append_audit(&mut self, event: AuditEvent) -> Result<(), StoreError> {
         self.apply(&[StoreWrite::AppendAudit(Box::new(event))])
     }
 
-    /// Adds to the usage of a day, in microseconds; a fraction of one is a whole one.
+    /// Adds to the usage of a day, in microseconds, rounded up.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same as for [`apply`](Self::apply).
     fn add_usage(
         &mut self,
         profile: &ProfileId,
@@ -101,10 +101,10 @@ pub trait Store: Send {
         self.apply(&[StoreWrite::AddUsage { key, amount }])
     }
 
-    /// Closes an entry to a profile for a while.
+    /// Sets the end of an entry's cooldown for a profile.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same as for [`apply`](Self::apply).
     fn set_cooldown_until(
         &mut self,
         profile: &ProfileId,
@@ -115,30 +115,30 @@ pub trait Store: Send {
         self.apply(&[StoreWrite::SetCooldown { profile, entry_id, until }])
     }
 
-    /// Replaces the part that is written as a whole.
+    /// Replaces the snapshot.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same as for [`apply`](Self::apply).
     fn save_snapshot(&mut self, snapshot: EngineSnapshot) -> Result<(), StoreError> {
         self.apply(&[StoreWrite::SaveSnapshot(Box::new(snapshot))])
     }
 }
 
-/// Whole microseconds, rounded up: what is counted is never less than what was used.
+/// Returns whole microseconds, rounded up, so that the count is never less than the usage.
 ///
-/// `None` if it does not fit a number of the database.
+/// Returns `None` if the number doesn't fit the database.
 pub(crate) fn to_micros_rounded_up(amount: Duration) -> Option<i64> {
     i64::try_from(amount.as_nanos().div_ceil(1000)).ok()
 }
 
-/// The sum, if it still fits a number of the database.
+/// Returns the sum if it fits the database.
 pub(crate) fn add_usage_micros(key: &UsageKey, used_us: i64, amount: Duration) -> Result<i64, StoreError> {
     to_micros_rounded_up(amount)
         .and_then(|amount| used_us.checked_add(amount))
         .ok_or_else(|| StoreError::Overflow { key: Box::new(key.clone()) })
 }
 
-/// The length of time of a number that [`add_usage_micros`] made.
+/// Returns the duration of a number that [`add_usage_micros`] made.
 pub(crate) fn duration_from_micros(used_us: i64) -> Duration {
     Duration::from_micros(used_us.unsigned_abs())
 }

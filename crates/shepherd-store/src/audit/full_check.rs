@@ -1,4 +1,4 @@
-//! Verifying the whole log when a store is opened, as long as that is cheap.
+//! Verifies the whole log when a store is opened, as long as that is cheap.
 
 use std::fs;
 use std::io;
@@ -9,23 +9,23 @@ use ward_ledger::{LedgerReadError, verify};
 use super::tail::closed_segments;
 use super::{AuditLogError, audit_format};
 
-/// Logs up to this size are verified entirely at every start: some 150,000 events, years of a family, in a fifth of a
-/// second. Of a longer one only the end is compared with the database; `shepherd audit verify` looks at the rest.
+/// The size up to which a log is verified as a whole at every start: about 150,000 events, or years of a family, in a
+/// fifth of a second. Of a longer log only the end is compared; `shepherd audit verify` checks the rest.
 pub const WHOLE_CHECK_BYTES: u64 = 64 << 20;
 
-/// How much of the audit log was verified when the store was opened.
+/// The part of the audit log that was verified at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditCheck {
-    /// All of it.
+    /// The whole log was verified.
     Whole {
-        /// So many records.
+        /// The number of verified records.
         records: u64,
     },
-    /// It is longer than [`WHOLE_CHECK_BYTES`]: only that its end is the one that the database knows.
+    /// Only the end was compared with the database, because the log is longer than [`WHOLE_CHECK_BYTES`].
     EndOnly,
 }
 
-/// Verifies a log that is not longer than `most` bytes.
+/// Verifies a log of at most `most` bytes.
 pub(crate) fn verify_if_small(log: &Path, most: u64) -> Result<AuditCheck, AuditLogError> {
     let mut bytes = 0;
     for path in closed_segments(log)?.iter().map(std::path::PathBuf::as_path).chain([log]) {

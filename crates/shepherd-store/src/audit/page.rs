@@ -1,7 +1,7 @@
-//! A page of the audit log, from any place in it.
+//! Reads a page of the audit log, from any position.
 //!
-//! Numbers rise from line to line, so the place is found by halving: a page out of the middle of a log of years costs
-//! what it returns, and a few lines more.
+//! Sequence numbers rise from line to line, so a binary search finds the position: a page from the middle of a log of
+//! years costs what it returns, and a few lines more.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -19,20 +19,20 @@ use crate::folder::audit_log_path;
 use crate::record::record_to_event;
 use crate::store::AUDIT_PAGE_BYTES;
 
-/// Stretches shorter than this are read through instead of being halved again.
+/// Ranges shorter than this are read through instead of being halved again.
 const READ_THROUGH_BYTES: u64 = 32 << 10;
 
-/// What [`Store::read_audit`](crate::Store::read_audit) returns, for whoever has the folder of the store but not the
-/// store: a long page then keeps no batch waiting.
+/// Returns the same as [`Store::read_audit`](crate::Store::read_audit), but needs only the store's folder: a long page
+/// then delays no batch.
 ///
 /// # Errors
-/// When the log can't be read, or a line is not what was written.
+/// The log can't be read, or a line is damaged.
 pub fn read_audit_log(folder: &Path, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
     let path = audit_log_path(folder);
     read_page(&path, after.unwrap_or(0), limit).map_err(|source| StoreError::ReadAudit { path, source })
 }
 
-/// At most `limit` lines after number `after`, each of which fits the one before it.
+/// Reads at most `limit` records after the sequence number `after`, each of which must follow the one before it.
 fn read_page(log: &Path, after: u64, limit: u32) -> Result<Vec<AuditRecord>, AuditLogError> {
     let mut segments = closed_segments(log)?;
     segments.push(log.to_owned());
@@ -55,7 +55,7 @@ fn read_page(log: &Path, after: u64, limit: u32) -> Result<Vec<AuditRecord>, Aud
     Ok(page.records)
 }
 
-/// The last segment that begins at or before the line `after`, by halving.
+/// Finds the last segment that begins at or before the record `after`, by binary search.
 fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditLogError> {
     let (mut low, mut high) = (0, segments.len());
     while high - low > 1 {
@@ -68,19 +68,19 @@ fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditLogErro
         };
         match line.as_deref().and_then(AuditLink::parse) {
             Some(link) if link.anchor.sequence <= after => low = middle,
-            // One that has not been written to yet is the last.
+            // A segment without a record is the last one.
             _ => high = middle,
         }
     }
     Ok(low)
 }
 
-/// What has been read so far.
+/// The records that were read so far.
 struct AuditPage {
     after: u64,
     limit: usize,
     bytes: usize,
-    /// The line before, and when it was written.
+    /// The previous record, and the time at which it was written.
     before: Option<(AuditAnchor, Timestamp)>,
     records: Vec<AuditRecord>,
 }
@@ -94,10 +94,10 @@ impl AuditPage {
         self.before.map_or(self.after, |(before, _)| before.sequence)
     }
 
-    /// `None` if the line does not follow what was read before.
+    /// Returns `None` if the line does not follow the previous one.
     fn push_line(&mut self, line: &[u8]) -> Option<()> {
         let link = AuditLink::parse(line)?;
-        // A page may begin anywhere, and a log at number 1.
+        // A page may begin anywhere, and a log begins at number 1.
         let fits = match self.before {
             Some((before, _)) => {
                 (link.anchor.sequence, link.previous_hash) == (before.sequence + 1, before.hash)
@@ -118,8 +118,8 @@ impl AuditPage {
     }
 }
 
-/// What a line says. The ledger's own account of a recovery and an event of a later version become notes, so that
-/// every number has its line; the ledger has no clock, so that its account is as old as the line before.
+/// Reads the event of a line. The ledger's recovery records and events of a newer version become notes, so that every
+/// number has its record. The ledger has no clock, so its record gets the time of the previous line.
 fn displayed_event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
     let note = |at, actor: &str, told: &str, value: &Value| {
         let what = AuditKind::Note { text: format!("{told}: {value}") };
@@ -146,7 +146,7 @@ struct AuditSegmentReader {
 }
 
 impl AuditSegmentReader {
-    /// `None` if it is not there, as before the first event.
+    /// Returns `None` if the file doesn't exist, as before the first event.
     fn open(path: &Path) -> io::Result<Option<Self>> {
         match File::open(path) {
             Ok(file) => {
@@ -158,14 +158,14 @@ impl AuditSegmentReader {
         }
     }
 
-    /// The next complete line; one without an end is still being written.
+    /// Returns the next complete line; a line without an end is still being written.
     fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         self.reader.read_until(b'\n', &mut line)?;
         Ok((line.pop() == Some(b'\n')).then_some(line))
     }
 
-    /// Goes to a line at or not far before number `sequence`.
+    /// Moves to a line at or shortly before the number `sequence`.
     fn seek_to(&mut self, sequence: u64) -> io::Result<()> {
         let (mut low, mut high) = (0, self.length);
         // A line that was written meanwhile may begin beyond the end that was found.
@@ -174,14 +174,14 @@ impl AuditSegmentReader {
             let (start, line) = self.next_line_from(middle)?;
             match line.as_deref().and_then(AuditLink::parse) {
                 Some(link) if link.anchor.sequence <= sequence => low = start,
-                // Also what can't be read: the way there finds it again and names it.
+                // An unreadable line counts as well: reading on from there finds it again and reports it.
                 _ => high = middle,
             }
         }
         self.reader.seek(SeekFrom::Start(low)).map(drop)
     }
 
-    /// The first line that begins at or after an offset, and where.
+    /// Returns the first line that begins at or after an offset, with its position.
     fn next_line_from(&mut self, offset: u64) -> io::Result<(u64, Option<Vec<u8>>)> {
         self.reader.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
         if offset > 0 {

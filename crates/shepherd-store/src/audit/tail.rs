@@ -1,4 +1,4 @@
-//! The end of the audit log, read back to a place that is known.
+//! Reads the end of the audit log back to a known position.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,19 +10,19 @@ use ward_ledger::{RECOVERY_FIELD, Sha256Hash, canonical_json, parse_object};
 
 use super::{AuditAnchor, AuditLogError, HASH_FIELD};
 
-/// What is read at first; a batch and a few recoveries fit.
+/// The number of bytes of the first read; a batch and a few recovery records fit.
 const FIRST_WINDOW: u64 = 64 << 10;
 
-/// What follows an anchor.
+/// The records after an anchor.
 #[derive(Debug)]
 pub(super) struct AuditTail {
-    /// The events, without what the ledger added to them.
+    /// The events, without the members that the ledger added.
     pub(super) events: Vec<Map<String, Value>>,
-    /// Where the log ends.
+    /// The end of the log.
     pub(super) end: AuditAnchor,
 }
 
-/// Reads what follows `anchor`, of which at most `limit` may be events.
+/// Reads the records after `anchor`; at most `limit` of them may be events.
 pub(super) fn read_after(log: &Path, anchor: AuditAnchor, limit: usize) -> Result<AuditTail, AuditLogError> {
     let mut links: Vec<AuditLink> = Vec::new();
     let mut segments: Vec<PathBuf> = closed_segments(log)?;
@@ -57,7 +57,7 @@ pub(super) fn read_after(log: &Path, anchor: AuditAnchor, limit: usize) -> Resul
     verify_links(anchor, None, links)
 }
 
-/// Makes sure that the links, the last one first, lead back to the anchor.
+/// Checks that the links lead from the last record back to the anchor.
 fn verify_links(
     anchor: AuditAnchor,
     before: Option<AuditAnchor>,
@@ -83,16 +83,16 @@ fn verify_links(
     Ok(AuditTail { events, end })
 }
 
-/// A record, taken apart.
+/// The parts of a record.
 pub(super) struct AuditLink {
     pub(super) anchor: AuditAnchor,
     pub(super) previous_hash: Sha256Hash,
-    /// Without what the chain added to it.
+    /// The record without the members of the chain.
     pub(super) content: Map<String, Value>,
 }
 
 impl AuditLink {
-    /// `None` if it is no record, or not what its hash says.
+    /// Returns `None` if the line is no record, or its hash is wrong.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let mut record = parse_object(line).ok()?;
         let hash = parse_hash(&record.remove(HASH_FIELD)?)?;
@@ -104,7 +104,7 @@ impl AuditLink {
         Some(Self { anchor: AuditAnchor { sequence, hash }, previous_hash, content: record })
     }
 
-    /// Whether it is one of ours, and not the ledger's own account.
+    /// Returns whether the record is an event, and not a recovery record of the ledger.
     fn is_event(&self) -> bool {
         !self.content.contains_key(RECOVERY_FIELD)
     }
@@ -114,8 +114,8 @@ fn parse_hash(value: &Value) -> Option<Sha256Hash> {
     Sha256Hash::from_hex(value.as_str()?.as_bytes())
 }
 
-/// The complete lines in the last `window` bytes of a file, and whether they are all that it has. The ledger leaves
-/// no torn line; a file that is not there has no lines.
+/// Returns the complete lines in the last `window` bytes of a file, and whether they are the whole file. The ledger
+/// leaves no torn line; a missing file has no lines.
 fn last_lines(path: &Path, window: u64) -> io::Result<(Vec<Vec<u8>>, bool)> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -134,7 +134,7 @@ fn last_lines(path: &Path, window: u64) -> io::Result<(Vec<Vec<u8>>, bool)> {
     Ok((lines, start == 0))
 }
 
-/// The closed segments of a log, the oldest first.
+/// Returns the closed segments of a log, oldest first.
 pub(super) fn closed_segments(log: &Path) -> Result<Vec<PathBuf>, AuditLogError> {
     let list = || {
         let prefix = format!("{}.", log.file_name().unwrap_or_default().to_string_lossy());

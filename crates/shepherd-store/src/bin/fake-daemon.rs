@@ -1,8 +1,8 @@
-//! A process that keeps a store, for tests: `fake-daemon FOLDER BATCHES`, or `fake-daemon FOLDER hold`.
+//! A process that keeps a store open, for tests: `fake-daemon FOLDER BATCHES`, or `fake-daemon FOLDER hold`.
 //!
-//! It tells how many batches it finds (`opened 7`), then applies numbered batches and tells of each that was
-//! acknowledged (`ack 8`). With `hold` it keeps the store open until its standard input ends. What goes wrong is
-//! on standard error; the exit code is 2 if the store could not be opened.
+//! It prints how many batches it finds (`opened 7`), then applies numbered batches and prints each acknowledged one
+//! (`ack 8`). With `hold` it keeps the store open until its standard input ends. Errors go to standard error; the exit
+//! code is 2 if the store could not be opened.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, error)) => {
-            // Nothing is left to do when even standard error is gone.
+            // Nothing is left to do if standard error is closed.
             drop(writeln!(io::stderr(), "{}", ErrorChain(&*error)));
             ExitCode::from(code)
         }
@@ -47,7 +47,7 @@ fn apply_batches(store: &mut SqliteStore, batches: &str) -> Result<(), Box<dyn E
     }
     for number in (found + 1..).take(batches.parse()?) {
         let mut batch = sample::batch(number, &key);
-        // Some batches have no event, others more than one.
+        // Some batches have no event, others have several.
         match number % 5 {
             0 => drop(batch.pop()),
             1 => batch.push(StoreWrite::AppendAudit(Box::new(sample::note_event(number + 1_000_000)))),

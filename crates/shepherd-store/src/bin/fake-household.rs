@@ -1,7 +1,7 @@
-//! A process that keeps a store and the engine on it, for tests: `fake-household FOLDER BOOT`.
+//! A process that runs the engine on a store, for tests: `fake-household FOLDER BOOT`.
 //!
-//! It tells what the store remembers, then reads steps, a line of JSON each, and tells of each when the engine has taken
-//! it and the store has made it durable. The clock is in the steps. What goes wrong is on standard error.
+//! It prints the stored state, then reads steps as lines of JSON and confirms each step once the store has made it
+//! durable. The steps contain the clock. Errors go to standard error.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to do when even standard error is gone.
+            // Nothing is left to do if standard error is closed.
             drop(writeln!(io::stderr(), "{error:?}"));
             ExitCode::FAILURE
         }

@@ -1,5 +1,5 @@
-//! A small household, and what happens in it step by step: for a process that is killed, and for whoever knows what
-//! should be true of it.
+//! A small household and the steps that happen in it: for a process that is killed, and for a test that knows the
+//! expected state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use crate::store::Store;
 
 /// The longest run of the one entry.
 pub const MAX_RUN: Duration = Duration::from_secs(120);
-/// The pause after a run of either entry.
+/// The cooldown after a run of either entry.
 pub const COOLDOWN: Duration = Duration::from_secs(20);
 
-/// The ledger's own accounts among the last lines of the log: a daemon killed while it opens leaves one each time.
+/// The number of recovery records at the end of the log: a daemon that is killed while it opens adds one each time.
 const RECENT_AUDIT_LINES: u32 = 64;
 
-/// Two entries on one budget: `game` has everything that can bound a run, `chess` only the budget.
+/// Two entries on one budget: `game` has every limit on a run, `chess` only the budget.
 #[must_use]
 pub fn household_policy() -> Policy {
     let play = "play".parse().expect("a good name");
@@ -79,58 +79,58 @@ fn household_entry(name: &str, limits: LimitsPolicy) -> PolicyEntry {
     }
 }
 
-/// An engine of the household that knows what a store knew.
+/// Creates an engine of the household from a stored state.
 #[must_use]
 pub fn new_engine(state: StoredState, boot: BootId) -> CoreEngine {
     let place = EngineEnvironment { boot, zone: TimeZone::UTC };
     CoreEngine::new(household_policy(), state, HostCapabilities::all_supported(), place)
 }
 
-/// Something that happens.
+/// A step of the household's life.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HouseholdStep {
-    /// When.
+    /// The time of the step.
     pub now: ClockReading,
-    /// What.
+    /// The kind of the step.
     pub deed: HouseholdAction,
 }
 
-/// What can happen. Everything about programs is pretended.
+/// The kinds of steps. Programs are simulated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HouseholdAction {
-    /// The daemon came up, and the program of its session still runs.
+    /// The daemon started, and the program of its session is still running.
     TakeBack,
-    /// The daemon came up, and the program of its session is gone, if there was one.
+    /// The daemon started, and the program of its session, if there was one, is gone.
     FindGone,
-    /// Somebody wants an entry.
+    /// A launch was requested.
     Launch {
-        /// Which.
+        /// The entry to launch.
         entry_id: EntryId,
-        /// The number of the session that comes of it.
+        /// The number of the new session.
         number: u64,
     },
-    /// The program runs.
+    /// The program is running.
     Start,
     /// The program did not start.
     FailLaunch,
     /// Time has passed.
     Tick,
-    /// A sign of life is written. The engine hears nothing of it.
+    /// A heartbeat was written. The engine isn't told.
     Pulse,
-    /// Somebody wants the session to end.
+    /// A stop was requested.
     Stop,
-    /// The program is gone.
+    /// The program has exited.
     Exit,
-    /// An administrator says that the clock is right.
+    /// An administrator confirms the clock.
     ConfirmClock,
 }
 
-/// What a step asks of the daemon: writes to make durable, and events to announce. Orders to the host are left out,
+/// The daemon's work after a step: writes to make durable, and events to announce. Orders to the host are left out,
 /// because there are no programs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOutcome {
-    /// The writes, all or none.
+    /// The writes, which are applied all or none.
     pub writes: Vec<StoreWrite>,
     /// The events in the order in which they are announced.
     pub events: Vec<CoreEvent>,
@@ -192,33 +192,33 @@ pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome 
     effects.into()
 }
 
-/// What the process tells, a line of JSON each.
+/// The output of the process, one line of JSON each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HouseholdReport {
-    /// The store is open, and this is what it remembers.
+    /// The store is open, with this state.
     Opened(Box<PersistedState>),
-    /// A step has been made durable; these are its events, as `Debug` shows them.
+    /// A step is durable; these are its events, as `Debug` prints them.
     Done(Vec<String>),
 }
 
-/// What a store remembers, in a form that can be sent.
+/// The state of a store in a form that can be sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersistedState {
-    /// Use by key.
+    /// The usage by key.
     pub usage: Vec<(UsageKey, Duration)>,
-    /// Pauses after a run.
+    /// The cooldowns after a run.
     pub cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
-    /// The rest.
+    /// The rest of the state.
     pub snapshot: EngineSnapshot,
-    /// The last sign of life.
+    /// The last heartbeat.
     pub pulse: Option<DaemonHeartbeat>,
-    /// The last line of the audit log that is not the ledger's own.
+    /// The last line of the audit log that isn't a recovery record.
     pub last_event: Option<AuditEvent>,
 }
 
 impl PersistedState {
-    /// What should be remembered.
+    /// Returns the expected state.
     #[must_use]
     pub fn expected(state: StoredState, last_event: Option<AuditEvent>) -> Self {
         let StoredState { usage, cooldowns, snapshot, heartbeat: pulse } = state;
@@ -231,10 +231,10 @@ impl PersistedState {
         }
     }
 
-    /// What a store does remember.
+    /// Returns the state of a store.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// The store can't be read.
     pub fn read_from(store: &impl Store) -> Result<Self, StoreError> {
         let end = store.audit_end();
         let lines =

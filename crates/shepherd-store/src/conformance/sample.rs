@@ -1,4 +1,4 @@
-//! Things to put into a store, for its tests and measurements.
+//! Sample values for tests and benchmarks of stores.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,37 +21,32 @@ use shepherd_util::{
 
 const GOOD_NAME: &str = "a name of the samples is a good one";
 
-/// A profile.
 #[must_use]
 pub fn profile(name: &str) -> ProfileId {
     name.parse().expect(GOOD_NAME)
 }
 
-/// An entry.
 #[must_use]
 pub fn entry_id(name: &str) -> EntryId {
     name.parse().expect(GOOD_NAME)
 }
 
-/// The counter of an entry.
 #[must_use]
 pub fn entry_counter(name: &str) -> UsageCounter {
     UsageCounter::Entry(entry_id(name))
 }
 
-/// The counter of a budget.
 #[must_use]
 pub fn budget_counter(name: &str) -> UsageCounter {
     UsageCounter::Budget(name.parse::<BudgetId>().expect(GOOD_NAME))
 }
 
-/// A key.
 #[must_use]
 pub fn usage_key(whose: &str, counter: UsageCounter, day: i32) -> UsageKey {
     UsageKey { profile: profile(whose), counter, day: Day(day) }
 }
 
-/// So many seconds after 1970.
+/// Returns the time so many seconds after 1970.
 #[must_use]
 pub fn timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a second of our age")
@@ -61,33 +56,33 @@ fn boot_id() -> BootId {
     "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse().expect("a boot id")
 }
 
-/// A moment after boot, with some of it slept through.
+/// Returns a moment after boot, with some suspended time.
 fn monotonic_instant(second: u64) -> MonotonicInstant {
     MonotonicInstant::new(Duration::from_secs(second + 60), Duration::from_secs(second))
 }
 
-/// A moment that is waited for.
+/// Returns the end of a pause.
 #[must_use]
 pub fn until(second: i64) -> PauseEnd {
     PauseEnd { wall: timestamp(second), boot: BootInstant::new(boot_id(), monotonic_instant(4_000)) }
 }
 
-/// An event with a number.
+/// Returns an event with a number.
 #[must_use]
 pub fn note_event(number: u64) -> AuditEvent {
     let text = format!("number {number}, \"quoted\" and é");
     AuditEvent { at: timestamp(1_800_000_000), actor: "policy".to_owned(), what: AuditKind::Note { text } }
 }
 
-/// An event with a fraction in it, which no chain can carry.
+/// Returns an event with a fraction, which a hash chain can't contain.
 #[must_use]
 pub fn unloggable_event() -> AuditEvent {
     let what = AuditKind::Granted { grant_id: GrantId::from_random(1), grant: json!({ "hours": 0.5 }) };
     AuditEvent { at: timestamp(1_800_000_000), actor: "parent".to_owned(), what }
 }
 
-/// A batch as the engine makes one while a session runs and something is to be recorded: usage of one second, a
-/// cooldown, the snapshot and an event, all with this number.
+/// Returns a batch as the engine makes it during a session: usage of one second, a cooldown, the snapshot and an
+/// event, all with this number.
 #[must_use]
 pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
     vec![
@@ -102,7 +97,7 @@ pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
     ]
 }
 
-/// A session that runs and has been warned once.
+/// Returns a running session that has been warned once.
 #[must_use]
 pub fn session(number: u64) -> SessionRecord {
     let warning = |before| ScheduledWarning {
@@ -155,7 +150,7 @@ pub fn session(number: u64) -> SessionRecord {
     }
 }
 
-/// A snapshot with something in every place.
+/// Returns a snapshot with a value in every field.
 #[must_use]
 pub fn snapshot(number: u64) -> EngineSnapshot {
     EngineSnapshot {

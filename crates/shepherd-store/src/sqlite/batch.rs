@@ -1,4 +1,4 @@
-//! The writes of a batch, within its transaction.
+//! Applies the writes of a batch within its transaction.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::state::{self, DatabaseState};
 use crate::audit::AuditAnchor;
 use crate::store::add_usage_micros;
 
-/// A transaction, and what the state will be after it.
+/// A transaction, with the state row as it will be after the commit.
 pub(super) struct SqliteBatch<'t> {
     transaction: &'t Transaction<'t>,
     state: DatabaseState,
@@ -23,7 +23,7 @@ pub(super) struct SqliteBatch<'t> {
 }
 
 impl<'t> SqliteBatch<'t> {
-    /// Begins with what the database says of itself, which must be what we wrote last.
+    /// Begins with the state row of the database, which must be the one that was written last.
     pub(super) fn begin(
         transaction: &'t Transaction<'t>,
         expected: &DatabaseState,
@@ -35,7 +35,7 @@ impl<'t> SqliteBatch<'t> {
         Ok(Self { transaction, state, hasher: RowHasher::default() })
     }
 
-    /// Everything but events, which go to the outbox together.
+    /// Applies every write except events, which go to the outbox together.
     pub(super) fn write(&mut self, write: &StoreWrite) -> Result<(), SqliteFault> {
         match write {
             StoreWrite::AddUsage { key, amount } => self.add_usage(key, *amount),
@@ -47,7 +47,7 @@ impl<'t> SqliteBatch<'t> {
         }
     }
 
-    /// Replaces the content of the outbox; what was in it is in the log, which ends at `audit`.
+    /// Replaces the content of the outbox; the previous content is in the log, which ends at `audit`.
     pub(super) fn replace_outbox(
         &mut self,
         audit: AuditAnchor,
@@ -74,7 +74,7 @@ impl<'t> SqliteBatch<'t> {
         Ok(())
     }
 
-    /// The state after the batch, written as its last part.
+    /// Writes the state row after the batch, as its last part.
     pub(super) fn finish(mut self) -> Result<DatabaseState, SqliteFault> {
         self.state.generation += 1;
         state::write_state(self.transaction, &self.state)?;
@@ -103,7 +103,7 @@ impl<'t> SqliteBatch<'t> {
         Ok(())
     }
 
-    /// The number of a counter, which it is given when it is first used.
+    /// Returns the number of a counter, which is assigned at its first use.
     fn counter_id(&mut self, key: &UsageKey) -> Result<i64, SqliteFault> {
         if let Some(id) = find_counter_id(self.transaction, &key.profile, &key.counter)? {
             return Ok(id);

@@ -1,4 +1,4 @@
-//! Finding damage before anything is believed (S8.4).
+//! Detects damage before any data is trusted (S8.4).
 
 use rusqlite::Connection;
 
@@ -8,8 +8,8 @@ use super::head::StoreHeadState;
 use super::schema::{self, APPLICATION_ID};
 use super::state::{self, DatabaseState};
 
-/// Looks at everything: whose file it is, its version and schema, the structure of its pages, every row, and whether
-/// it is as new as the head says. Nothing is written.
+/// Checks everything: application id, version and schema, the structure of the pages, every row, and whether the
+/// database is as new as its head says. Nothing is written.
 pub(super) fn check_database(
     connection: &Connection,
     head: StoreHeadState,
@@ -46,7 +46,7 @@ pub(super) fn check_database(
 fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), SqliteFault> {
     let found = state.head_content();
     match head {
-        // A new database has no head until something is about to be written, and a crash may leave half of the first.
+        // A new database has no head until the first write, and a crash may leave half of the first head.
         StoreHeadState::Missing | StoreHeadState::Unreadable if found.generation == 0 => Ok(()),
         StoreHeadState::Missing => damage_error("the head that vouches for it is gone"),
         StoreHeadState::Unreadable => damage_error("the head that vouches for it is damaged"),
@@ -61,7 +61,7 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
     }
 }
 
-/// The sum over all rows of all tables but the one that holds the sum, whatever the version.
+/// Returns the checksum over all rows of all tables except the one with the checksum, for any version.
 pub(super) fn digest_all_rows(connection: &Connection) -> Result<RowSetDigest, SqliteFault> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'state' ORDER BY name";
     let tables: Vec<String> =

@@ -1,5 +1,5 @@
-//! Making a database. It is made under another name and takes its own when it is whole, so that a crash never leaves
-//! half of one.
+//! Creates a database. It is built under another name and renamed when it is complete, so that a crash never leaves
+//! half a database.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +11,7 @@ use crate::audit::AuditAnchor;
 use crate::error::StoreOpenError;
 use crate::folder::{StoreFolder, StoreFolderContents, private_open_options, sync_folder};
 
-/// Makes an empty database whose audit log goes on after `audit`.
+/// Creates an empty database whose audit log continues after `audit`.
 pub(super) fn create_database(
     folder: &StoreFolder,
     contents: &StoreFolderContents,
@@ -41,7 +41,7 @@ fn initialize_database(folder: &StoreFolder, audit: AuditAnchor) -> Result<(), S
     schema::migrate(&mut connection, MIGRATIONS)?;
     let begun = DatabaseState { audit, ..state::read_state(&connection)? };
     state::write_state(&connection, &begun)?;
-    // At the end, so that everything is in the one file.
+    // This comes last, so that everything is in the one file.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     schema::set_keep_wal_on_close(&connection, false)?;
     connection.close().map_err(|(_, error)| SqliteFault::from(error))

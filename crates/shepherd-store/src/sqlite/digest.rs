@@ -1,13 +1,13 @@
-//! A checksum over all rows that is kept up to date row by row.
+//! A checksum over all rows that is updated row by row.
 //!
-//! SQLite checks the structure of its pages, not what is in them: a flipped bit in a number is a smaller number. So the
-//! sum of the hashes of all rows is kept in a row of its own. It is against accidents; whoever may write the file can
-//! also write the sum.
+//! SQLite checks the structure of its pages, not their content: a flipped bit in a number is another number. The sum of
+//! the hashes of all rows is therefore kept in a row of its own. It protects against accidents; an attacker who can
+//! write the file can also write the sum.
 
 use rusqlite::types::ValueRef;
 use ward_ledger::Sha256Hash;
 
-/// The sum of the hashes of a set of rows, whatever their order.
+/// The sum of the hashes of a set of rows, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RowSetDigest([u64; 4]);
 
@@ -42,15 +42,15 @@ fn digest_lanes(bytes: &[u8; 32]) -> impl Iterator<Item = u64> + '_ {
     bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Hashes rows, without a new buffer for each. The type and length of every value goes in, so that no two rows look
-/// the same, and in few bytes: a row of usage fits into one block of the hash, which halves the time of a check.
+/// Hashes rows without a new buffer for each. The type and length of every value are included, so that no two rows look
+/// the same, in few bytes: a usage row fits one block of the hash, which halves the time of a check.
 #[derive(Debug, Default)]
 pub(super) struct RowHasher {
     buffer: Vec<u8>,
 }
 
 impl RowHasher {
-    /// The hash of a row of a table.
+    /// Returns the hash of a row.
     pub(super) fn hash<'v>(
         &mut self,
         table: &str,
@@ -88,7 +88,7 @@ impl RowHasher {
 
     fn put_bytes(&mut self, kind: u8, bytes: &[u8]) {
         self.buffer.push(kind);
-        // One byte for what is short, and one that no short length has before a long one.
+        // Short lengths take one byte; long ones have a first byte that no short length uses.
         match u8::try_from(bytes.len()) {
             Ok(length) if length < u8::MAX => self.buffer.push(length),
             _ => {

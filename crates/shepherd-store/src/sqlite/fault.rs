@@ -1,4 +1,4 @@
-//! What SQLite says, sorted by what it means to us.
+//! Sorts SQLite's errors by what they mean for the store.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use shepherd_util::IdError;
 
 use crate::error::StoreError;
 
-/// Why something did not work, before anybody has said where.
+/// The reason for a failure, before the place is known.
 #[derive(Debug)]
 pub(super) enum SqliteFault {
-    /// What was read is not what was written.
+    /// The database is damaged.
     Damage(String),
-    /// A version of the future.
+    /// The database is of a newer version.
     NewerSchema(i32),
-    /// What was asked for can't be done.
+    /// The request can't be carried out.
     Refused(StoreError),
-    /// Anything else.
+    /// Any other error.
     Sql(Error),
 }
 
@@ -39,7 +39,7 @@ impl From<IdError> for SqliteFault {
 }
 
 impl SqliteFault {
-    /// The error to return: this happened to the database at `path` while we wanted to `step` it.
+    /// Returns the error for a failed `step` on the database at `path`.
     pub(super) fn into_store_error(self, step: &'static str, path: &Path) -> StoreError {
         let path = path.to_owned();
         match self {
@@ -60,12 +60,12 @@ impl SqliteFault {
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::SqliteFailure(failure, _) => {
-            // A file that ends before its pages do has been cut.
+            // A file that ends before its pages do was truncated.
             let cut = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS];
             matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
                 || cut.contains(&failure.extended_code)
         }
-        // Columns, types and tables are ours; when they are others, somebody or something has changed them.
+        // Columns, types and tables are ours; if they differ, the file was changed from outside.
         Error::SqlInputError { .. }
         | Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
@@ -78,7 +78,7 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// Whether the disk failed, so that what it was given may have reached it or not.
+/// Returns whether the disk failed, so that it is unknown whether the write happened.
 pub(super) fn is_disk_failure(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
 }

@@ -1,8 +1,8 @@
-//! A small file that vouches for the database: which generation it has reached, and its checksum there.
+//! A small file that records the generation of the database and its checksum.
 //!
-//! SQLite forgets a write-ahead log that is gone, cut or damaged, and with it the last batches, without a word. The head
-//! remembers that there were more. It is written after the commit, over itself, within one sector, and not synced: if
-//! power fails it may be behind, and then the database, which was synced, counts.
+//! SQLite silently ignores a write-ahead log that is missing, cut or damaged, and with it the last batches. The head
+//! remembers that there were more. It is overwritten after the commit, within one sector, and not synced: after a power
+//! cut it may be behind, and then the synced database counts.
 
 use std::fs::File;
 use std::io;
@@ -13,19 +13,19 @@ use ward_ledger::Sha256Hash;
 
 use crate::folder::{private_open_options, sync_folder};
 
-/// The smallest unit that disks write entirely or not at all.
+/// The smallest unit that disks write completely or not at all.
 const HEAD_BYTES: usize = 512;
 
 const TITLE: &str = "shepherd store head 1";
 
-/// What the head says.
+/// The content of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoreHeadContent {
     pub(super) generation: i64,
     pub(super) checksum: Sha256Hash,
 }
 
-/// What the head file holds.
+/// The state of the head file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreHeadState {
     Missing,
@@ -33,7 +33,7 @@ pub(super) enum StoreHeadState {
     Valid(StoreHeadContent),
 }
 
-/// The head, which is made when there is first something to vouch for.
+/// The head file, which is created at the first write.
 #[derive(Debug)]
 pub(super) struct StoreHeadFile {
     path: PathBuf,
@@ -59,7 +59,7 @@ impl StoreHeadFile {
         }
     }
 
-    /// Makes the head say this, unless it does.
+    /// Writes this content to the head, unless it is already there.
     pub(super) fn write(&mut self, vouched: StoreHeadContent) -> io::Result<()> {
         if self.written == Some(vouched) {
             return Ok(());
@@ -73,7 +73,7 @@ impl StoreHeadFile {
                 let file =
                     private_open_options().write(true).create(true).truncate(false).open(&self.path)?;
                 file.write_all_at(&bytes, 0)?;
-                // Once, so that the file has its place; from then on it is only written over.
+                // This happens once, so that the file has its space; later writes only overwrite it.
                 file.sync_all()?;
                 sync_folder(self.path.parent().unwrap_or(Path::new(".")))?;
                 self.file = Some(file);

@@ -1,7 +1,7 @@
-//! Opening a store: every doubt is an error, and only a folder without any trace of a store gets a new one.
+//! Opens a store: every doubt is an error, and only a folder without any trace of a store gets a new one.
 //!
-//! A damaged database is put aside (S8.4). What is left in its folder, the `damaged-…` folder above all, keeps later
-//! starts from taking it for a new one, until an administrator [begins anew](SqliteStore::begin_anew).
+//! A damaged database is set aside (S8.4). The files that remain in the folder, above all the `damaged-…` folder, keep
+//! later starts from taking it for a new one, until an administrator [resets](SqliteStore::begin_anew) the store.
 
 use std::path::Path;
 use std::thread;
@@ -24,54 +24,53 @@ use crate::folder::{StoreFolder, StoreFolderContents};
 use crate::path_exposure::ExposedPath;
 use crate::quarantine::{QuarantineLocation, quarantine_files};
 
-/// What happened when a store was opened.
+/// A report about the opening of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a store that was made just now knows of no usage, and somebody should be told"]
 pub struct StoreOpenReport {
-    /// There was none, and it has been made.
+    /// True if the store was created.
     pub created: bool,
-    /// It had this older version, and has been brought up to date.
+    /// The older version from which the database was migrated.
     pub migrated_from: Option<i32>,
-    /// What the audit log needed after a crash; the log itself tells of it, too.
+    /// The recovery of the audit log after a crash; the log records it too.
     pub audit_recovery: LedgerRecovery,
-    /// How much of the audit log was verified.
+    /// The part of the audit log that was verified.
     pub audit_check: AuditCheck,
-    /// Where others could put another folder in the place of this one. It can't be mended from within: people have to
-    /// be told.
+    /// Folders in which others could replace this one. Shepherd can't fix that, so people have to be told.
     pub exposed: Vec<ExposedPath>,
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder` and makes one where none has ever been. `now` is only for the name of what may
-    /// have to be put aside.
+    /// Opens the store in `folder`, and creates one if there has never been one. `now` is only used for the name of a folder
+    /// with damaged files.
     ///
-    /// Verified is every page and row of the database, that it is as new as its head says, that the end of the audit
-    /// log is the one it knows, and every link of the log unless that is [very long](crate::WHOLE_CHECK_BYTES). Not
-    /// noticed is a folder that was replaced as a whole by an older copy of itself.
+    /// It verifies every page and row of the database, that the database is as new as its head says, that the end of the
+    /// audit log matches, and every link of the log unless it is [very long](crate::WHOLE_CHECK_BYTES). It can't detect a
+    /// folder that was replaced as a whole by an older copy.
     ///
     /// # Errors
-    /// When there is anything wrong with it. Nothing may be granted then.
+    /// Anything is wrong with the store. Nothing may be granted then.
     pub fn open(folder: &Path, now: Timestamp) -> Result<(Self, StoreOpenReport), StoreOpenError> {
         Self::claim(folder)?.open(now)
     }
 
-    /// The first step of [`open_heartbeat_file`](Self::open): whoever has the claim knows that nobody else has this store open.
+    /// The first step of [`SqliteStore::open`]: the holder of the claim knows that no other process has this store open.
     ///
     /// # Errors
-    /// When another process has it, or the folder is not private.
+    /// Another process holds the store, or the folder isn't private.
     pub fn claim(folder: &Path) -> Result<StoreClaim, StoreOpenError> {
         StoreFolder::claim(folder).map(StoreClaim)
     }
 }
 
-/// A folder that nobody else can open as a store.
+/// A folder that no other process can open as a store.
 pub struct StoreClaim(StoreFolder);
 
 impl StoreClaim {
     /// The rest of [`SqliteStore::open`].
     ///
     /// # Errors
-    /// When there is anything wrong with the store. Nothing may be granted then.
+    /// Anything is wrong with the store. Nothing may be granted then.
     pub fn open(self, now: Timestamp) -> Result<(SqliteStore, StoreOpenReport), StoreOpenError> {
         let Self(folder) = self;
         let contents = folder.list_contents()?;
@@ -87,7 +86,7 @@ impl StoreClaim {
     }
 }
 
-/// Checks the database and the audit log at the same time: both are most of the work of a start.
+/// Checks the database and the audit log at the same time, since both take most of the time of a start.
 fn check_database_and_log(
     folder: &StoreFolder,
     now: Timestamp,
@@ -102,14 +101,14 @@ fn check_database_and_log(
             Some(AuditCheck::Whole { records }) if records == audit.anchor().sequence => {
                 AuditCheck::Whole { records }
             }
-            // What a crash had left was put right since, or there is no other thread to be had.
+            // The remains of a crash have been recovered since, or no other thread could be started.
             _ => check().map_err(|source| StoreOpenError::Audit { path: folder.audit_log_path(), source })?,
         };
         Ok((database, audit, recovery, checked))
     })
 }
 
-/// A database that has been found to be in order.
+/// A database that was found sound.
 pub(super) struct SqliteDatabase {
     connection: Connection,
     state: DatabaseState,
@@ -118,7 +117,7 @@ pub(super) struct SqliteDatabase {
 }
 
 impl SqliteDatabase {
-    /// Opens the database of a folder, or puts it aside.
+    /// Opens the database of a folder, or sets it aside.
     pub(super) fn open(folder: &StoreFolder, now: Timestamp) -> Result<Self, StoreOpenError> {
         let contents = folder.list_contents()?;
         if !contents.has_database() {
@@ -162,7 +161,7 @@ impl SqliteDatabase {
         }
     }
 
-    /// What the database has for the audit log.
+    /// Returns the outbox of the database.
     pub(super) fn read_outbox(
         &self,
         folder: &StoreFolder,
@@ -171,7 +170,7 @@ impl SqliteDatabase {
             .map_err(|trouble| trouble.into_store_error("read", &folder.database_path()))?)
     }
 
-    /// Opens the audit log that belongs to it.
+    /// Opens the audit log of the database.
     pub(super) fn open_audit(
         &self,
         folder: &StoreFolder,
@@ -181,7 +180,7 @@ impl SqliteDatabase {
             .map_err(|source| StoreOpenError::Audit { path, source })
     }
 
-    /// Makes another place in a log the one to go on from.
+    /// Sets another position of the log as the anchor.
     pub(super) fn set_audit_anchor(
         &mut self,
         folder: &StoreFolder,
@@ -207,7 +206,7 @@ impl SqliteDatabase {
     }
 }
 
-/// Puts the database aside and says so.
+/// Sets the database aside and returns the error.
 fn quarantine_damaged(
     folder: &StoreFolder,
     contents: &StoreFolderContents,

@@ -1,6 +1,6 @@
-//! Beginning anew after damage: an administrator's act, which the audit log tells of.
+//! Resets a store after damage: an act of an administrator, which the audit log records.
 //!
-//! What is sound stays: of a damaged database the audit log goes on, and of a damaged audit log the usage still counts.
+//! Sound parts stay: after damage of the database the audit log continues, and after damage of the log the usage counts.
 
 use std::path::{Path, PathBuf};
 
@@ -17,41 +17,41 @@ use crate::folder::StoreFolder;
 use crate::quarantine::quarantine_files;
 use crate::store::Store;
 
-/// Who begins a store anew, and why.
+/// The author of a reset, with a reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResetRequest {
-    /// What is known of them, for the audit log.
+    /// The identity of the author, for the audit log.
     pub name: String,
-    /// Why they do it.
+    /// The author's reason.
     pub reason: String,
 }
 
-/// What became of a part of the store.
+/// The fate of a part of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetPartOutcome {
-    /// It was sound and goes on.
+    /// The part was sound and stays.
     Kept,
-    /// It is a new one.
+    /// The part was replaced.
     Recreated,
 }
 
-/// What was begun anew.
+/// The result of a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "somebody should be told what is new and where the old is"]
 pub struct ResetReport {
-    /// Usage, cooldowns and the rest. Anew means: nothing is known of what was used.
+    /// Usage, cooldowns and the rest of the database. After a replacement, no usage is known.
     pub database: ResetPartOutcome,
     /// The audit log.
     pub audit: ResetPartOutcome,
-    /// Where the damaged files are, if there are any left.
+    /// The place of the damaged files, if there are any left.
     pub kept_in: Option<PathBuf>,
 }
 
 impl SqliteStore {
-    /// Puts a damaged database or audit log aside and begins a new one in its place.
+    /// Sets a damaged database or audit log aside and creates a new one.
     ///
     /// # Errors
-    /// When the store is in order, and when the new one can't be made.
+    /// The store is sound, or the new one can't be created.
     pub fn reset_damaged(
         folder: &Path,
         administrator: &ResetRequest,
@@ -80,7 +80,7 @@ impl SqliteStore {
     }
 }
 
-/// The database is sound; something is wrong with the log, or with the two together.
+/// The database is sound; the log is damaged, or both don't match.
 fn renew_audit(
     folder: &StoreFolder,
     mut database: SqliteDatabase,
@@ -91,7 +91,7 @@ fn renew_audit(
     let (audit, kept_in) = match (opened, whole) {
         (Ok(_), Some(_)) => return Err(StoreOpenError::NotDamaged { path: folder.path().to_owned() }),
         (Err(StoreOpenError::Audit { source: AuditLogError::AheadOfDatabase { .. }, .. }), Some(end)) => {
-            // The database is an older copy. What it knows was used, and its outbox is long in the log.
+            // The database is an older copy. Its usage counts, and its outbox has long been in the log.
             database.set_audit_anchor(folder, end, &[])?;
             (ResetPartOutcome::Kept, None)
         }
@@ -109,7 +109,7 @@ fn renew_audit(
     Ok((database, ResetReport { database: ResetPartOutcome::Kept, audit, kept_in }))
 }
 
-/// The database is gone; if the log is sound, it goes on.
+/// The database is lost; a sound log continues.
 fn renew_database(
     folder: &StoreFolder,
     kept_in: Option<PathBuf>,
@@ -128,14 +128,14 @@ fn renew_database(
     Ok((database, ResetReport { database: ResetPartOutcome::Recreated, audit, kept_in }))
 }
 
-/// Where the log ends, if every link of it holds.
+/// Returns the end of the log if every link is valid.
 fn verified_log_end(folder: &StoreFolder) -> Result<Option<AuditAnchor>, StoreOpenError> {
     if folder.list_contents()?.audit.is_empty() {
         return Ok(None);
     }
     let path = folder.audit_log_path();
     let fault = |source| StoreOpenError::Audit { path: path.clone(), source };
-    // Opening puts aside what a crash left half-written.
+    // Opening recovers a half-written line that a crash left.
     match Ledger::open(&path, LedgerOptions::new(audit_format())).map_err(AuditLogError::from) {
         Ok(_) => {}
         Err(source) if source.is_damage() => return Ok(None),

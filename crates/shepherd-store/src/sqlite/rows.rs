@@ -1,4 +1,4 @@
-//! What the rows mean.
+//! Converts rows to values and back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::duration_from_micros;
 const ENTRY: &str = "entry";
 const BUDGET: &str = "budget";
 
-/// How a counter is written.
+/// Returns the stored form of a counter.
 pub(super) fn counter_columns(counter: &UsageCounter) -> (&'static str, &str) {
     match counter {
         UsageCounter::Entry(id) => (ENTRY, id.as_str()),
@@ -34,7 +34,7 @@ fn parse_counter(kind: &str, name: &str) -> Result<UsageCounter, SqliteFault> {
     }
 }
 
-/// The JSON of a value.
+/// Returns the JSON of a value.
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, SqliteFault> {
     serde_json::to_string(value).map_err(|source| SqliteFault::Refused(StoreError::Encode { source }))
 }
@@ -43,7 +43,7 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, SqliteFault> {
     serde_json::from_str(text).map_err(|error| SqliteFault::Damage(error.to_string()))
 }
 
-/// Everything that is in the database.
+/// Reads everything in the database.
 pub(super) fn read_all(connection: &Connection) -> Result<StoredState, SqliteFault> {
     Ok(StoredState {
         usage: read_all_usage(connection)?,
@@ -106,14 +106,14 @@ fn read_all_cooldowns(
     Ok(cooldowns)
 }
 
-/// The part that is written as a whole.
+/// Reads the part that is stored as one value.
 pub(super) fn read_snapshot(connection: &Connection) -> Result<EngineSnapshot, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT content FROM snapshot WHERE id = 1")?;
     let content: String = statement.query_row([], |row| row.get(0))?;
     from_json(&content)
 }
 
-/// The number of a counter, if it was ever used.
+/// Returns the number of a counter, if it was ever used.
 pub(super) fn find_counter_id(
     connection: &Connection,
     profile: &ProfileId,
@@ -125,7 +125,7 @@ pub(super) fn find_counter_id(
     Ok(statement.query_row((profile.as_str(), kind, name), |row| row.get(0)).optional()?)
 }
 
-/// The use under one key.
+/// Returns the usage of one key.
 pub(super) fn read_usage(
     connection: &Connection,
     profile: &ProfileId,
@@ -139,7 +139,7 @@ pub(super) fn read_usage(
     parse_usage(used_us.unwrap_or(0))
 }
 
-/// The pause of one entry.
+/// Returns the cooldown of one entry.
 pub(super) fn read_cooldown(
     connection: &Connection,
     profile: &ProfileId,
@@ -153,7 +153,7 @@ pub(super) fn read_cooldown(
     until.as_deref().map(from_json).transpose()
 }
 
-/// Events that are on their way to the audit log.
+/// Reads the events in the outbox.
 pub(super) fn read_outbox(connection: &Connection) -> Result<Vec<Map<String, Value>>, SqliteFault> {
     let mut statement = connection.prepare("SELECT record FROM outbox ORDER BY position")?;
     let mut rows = statement.query([])?;

@@ -1,4 +1,4 @@
-//! The tables, their versions, and how a connection is set up.
+//! The tables, their versions, and the set-up of a connection.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::fault::SqliteFault;
 use super::state::{self, DatabaseState};
 
-/// "Shep" in the header of the file: whose database it is.
+/// The application id "Shep" in the header of the file.
 pub(super) const APPLICATION_ID: i32 = 0x5368_6570;
 
-/// What leads from each version to the next; the first makes a database out of nothing.
+/// The migrations from each version to the next; the first creates a database.
 ///
-/// Usage is most of it, and all of it is read at start: its rows are three numbers. No table has a second index, for
-/// the checksum is over rows, and a damaged index would hide one.
+/// Usage is most of the data, and all of it is read at the start: its rows are three numbers. No table has a second
+/// index, because the checksum covers rows, and a damaged index would hide one.
 pub(super) const MIGRATIONS: &[&str] = &["
 CREATE TABLE counter (
     profile TEXT NOT NULL,
@@ -58,10 +58,10 @@ INSERT INTO snapshot VALUES (1, '{}');
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: i32 = 1;
 
-/// How long somebody else may hold the database, before we give up.
+/// The time for which another process may hold the database before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Opens a database that is there, with settings that last as long as the connection.
+/// Opens an existing database, with settings that last as long as the connection.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -71,7 +71,7 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Closing would write to a database that may turn out to be damaged, and remove its log.
+    // Closing would write to a database that may turn out to be damaged, and remove its write-ahead log.
     set_keep_wal_on_close(&connection, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
@@ -87,7 +87,7 @@ pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings a database to the newest of the versions, each step in a transaction of its own. Returns where it began.
+/// Migrates a database to the newest version, each step in its own transaction. Returns the version before.
 pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<i32, SqliteFault> {
     let from = schema_version(connection)?;
     let done = usize::try_from(from).map_err(|_| SqliteFault::NewerSchema(from))?;
@@ -95,7 +95,7 @@ pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Resul
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", number)?;
-        // Rows have other columns now. What they were was checked before.
+        // The rows have other columns now. Their old content was checked before.
         let digest = super::check::digest_all_rows(&transaction)?;
         let before = if number == 1 { DatabaseState::default() } else { state::read_state(&transaction)? };
         let after = DatabaseState { generation: before.generation + i64::from(number > 1), digest, ..before };
@@ -105,7 +105,7 @@ pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Resul
     Ok(from)
 }
 
-/// What the schema of a version looks like: the name and text of everything in it.
+/// Returns the schema of a version: the name and text of every object.
 pub(super) fn expected_schema(
     version: i32,
     migrations: &[&str],
@@ -118,7 +118,7 @@ pub(super) fn expected_schema(
     Ok(read_schema(&connection)?)
 }
 
-/// What the schema of a database looks like.
+/// Returns the schema of a database.
 pub(super) fn read_schema(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let sql = "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
     connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()

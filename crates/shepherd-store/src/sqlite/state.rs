@@ -1,5 +1,5 @@
-//! The one row that speaks of all others: how often the database was changed, what its content adds up to, and where the
-//! audit log ended.
+//! The row that describes all others: the generation of the database, the checksum of its content, and the end of the
+//! audit log.
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
@@ -12,7 +12,7 @@ use crate::audit::AuditAnchor;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DatabaseState {
-    /// Raised by every batch.
+    /// The generation, which every batch raises.
     pub(super) generation: i64,
     /// The last record that is known to be in the audit log.
     pub(super) audit: AuditAnchor,
@@ -20,7 +20,7 @@ pub(super) struct DatabaseState {
 }
 
 impl DatabaseState {
-    /// What the head says about a database in this state.
+    /// Returns the head of a database in this state.
     pub(super) fn head_content(&self) -> StoreHeadContent {
         StoreHeadContent { generation: self.generation, checksum: self.checksum() }
     }

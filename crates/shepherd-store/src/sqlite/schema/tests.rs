@@ -1,4 +1,4 @@
-//! Migrations (S8.5): of a database of today to versions that only these tests have.
+//! Migrations (S8.5), from today's version to versions that only these tests have.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::conformance::sample;
 use crate::sqlite::SqliteStore;
 use crate::store::Store;
 
-/// The versions of a program of the future.
+/// The versions of a future program.
 const LATER_MIGRATIONS: &[&str] = &[
     MIGRATIONS[0],
     "ALTER TABLE usage ADD COLUMN place TEXT NOT NULL DEFAULT 'home'",
     "CREATE TABLE device (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID; INSERT INTO device VALUES ('desk')",
 ];
 
-/// A store of version 1 with something in it.
+/// A store of version 1 with some content.
 fn older_store() -> (TempDir, StoredState) {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = SqliteStore::open(folder.path(), sample::timestamp(0)).unwrap();
