@@ -1,5 +1,5 @@
-//! Files that change under us: the policy and the system's time zone. Their folders are watched, because both are
-//! replaced by renaming rather than written to.
+//! Watches files that change from outside: the policy and the system's time zone. Their folders are watched, because
+//! both files are replaced by a rename.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,16 +14,14 @@ use tokio::io::unix::AsyncFd;
 use crate::sys;
 use crate::zone::ZONE_FILE;
 
-/// What has changed.
+/// A file that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchedFile {
-    /// The policy's file.
     Policy,
-    /// The system's time zone.
     Zone,
 }
 
-/// Watches for both.
+/// Watches both files.
 pub(crate) struct FileWatcher {
     descriptor: AsyncFd<OwnedFd>,
     watched: Vec<(i32, OsString, WatchedFile)>,
@@ -31,7 +29,7 @@ pub(crate) struct FileWatcher {
 }
 
 impl FileWatcher {
-    /// Watches what can be watched; with each that can't, why not.
+    /// Watches what can be watched, and returns the reason for each file that can't.
     pub(crate) fn new(policy: &Path) -> io::Result<(Self, Vec<String>)> {
         let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
         let descriptor = sys::register_readable(inotify::init(flags)?)?;
@@ -55,7 +53,7 @@ impl FileWatcher {
         Ok(())
     }
 
-    /// Waits for the next change. Several of one kind that came together are one.
+    /// Waits for the next change. Several changes of one file count as one.
     pub(crate) async fn next_change(&mut self) -> io::Result<WatchedFile> {
         loop {
             if let Some(change) = self.pending.pop() {
@@ -72,7 +70,7 @@ impl FileWatcher {
     }
 }
 
-/// All that is there to read.
+/// Reads all pending notifications.
 fn read_changes(
     descriptor: &OwnedFd,
     watched: &[(i32, OsString, WatchedFile)],

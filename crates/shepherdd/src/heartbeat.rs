@@ -1,5 +1,5 @@
-//! Signs of life on a thread of their own, while there is a session: a power cut costs the child no more than the time
-//! between two of them (S8.2). Nobody else wakes up for it, and nobody waits for its disk.
+//! Writes heartbeats on a thread of its own while there is a session: a power cut costs the child at most the time
+//! between two of them (S8.2). The loop doesn't wake up for a heartbeat and doesn't wait for its disk.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -8,29 +8,29 @@ use shepherd_store::HeartbeatFile;
 use shepherd_util::{BootId, Clock, ClockReading, ErrorChain, SystemClock};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// What the loop has to know.
+/// A message to the loop.
 #[derive(Debug)]
 pub(crate) enum HeartbeatReport {
-    /// A sign of life could not be written. It comes again with each that can't: somebody else has to write down how
-    /// far the session is.
+    /// A heartbeat could not be written. The message repeats with each failure, because the usage of the session then has to
+    /// be written to the store.
     Failed {
-        /// Why, for people.
+        /// The cause, for people.
         detail: String,
     },
-    /// They can be written again.
+    /// Heartbeats can be written again.
     Recovered,
 }
 
-/// Whether signs of life are given.
+/// The heartbeat mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeartbeatMode {
-    /// The first at once, and more of them while the machine is awake.
+    /// The first heartbeat comes at once, further ones while the machine is awake.
     Active,
-    /// None.
+    /// No heartbeat is written.
     Paused,
 }
 
-/// The loop's end of it.
+/// The loop's handle to the thread.
 pub(crate) struct HeartbeatThread {
     shared: Arc<HeartbeatShared>,
     mode: HeartbeatMode,
@@ -45,9 +45,9 @@ struct HeartbeatShared {
 #[derive(Default)]
 struct HeartbeatState {
     command: HeartbeatCommand,
-    /// When there was last one, whether or not it could be written.
+    /// The time of the last heartbeat, written or failed.
     last_beat: Option<ClockReading>,
-    /// The last one before the machine slept, until somebody asks for it.
+    /// The last heartbeat before the machine was suspended, until it is requested.
     before_sleep: Option<ClockReading>,
 }
 
@@ -71,7 +71,7 @@ impl HeartbeatThread {
         Ok((Self { shared, mode: HeartbeatMode::Paused }, news))
     }
 
-    /// Gives signs of life so from now on.
+    /// Sets the heartbeat mode.
     pub(crate) fn set_mode(&mut self, rhythm: HeartbeatMode) {
         if std::mem::replace(&mut self.mode, rhythm) != rhythm {
             self.shared.send_command(match rhythm {
@@ -81,7 +81,7 @@ impl HeartbeatThread {
         }
     }
 
-    /// The last sign of life before the machine slept, if it has since anybody asked.
+    /// Returns the last heartbeat before the machine was suspended, if it was since the last call.
     pub(crate) fn take_beat_before_sleep(&self, now: ClockReading) -> Option<ClockReading> {
         let mut state = self.shared.state();
         let last = state.last_beat.filter(|last| has_slept(*last, now));
@@ -90,7 +90,7 @@ impl HeartbeatThread {
 }
 
 impl Drop for HeartbeatThread {
-    /// Ends the thread. One that hangs on a dead disk is not waited for.
+    /// Ends the thread. A thread that hangs on a dead disk is not waited for.
     fn drop(&mut self) {
         self.shared.send_command(HeartbeatCommand::Exit);
     }
@@ -98,14 +98,14 @@ impl Drop for HeartbeatThread {
 
 impl HeartbeatShared {
     fn state(&self) -> MutexGuard<'_, HeartbeatState> {
-        // Nobody leaves half of it behind.
+        // No holder of the lock leaves a half-written state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send_command(&self, wanted: HeartbeatCommand) {
         let mut state = self.state();
         state.command = wanted;
-        // What was before a session is none of it.
+        // A heartbeat from before the session doesn't belong to it.
         (state.last_beat, state.before_sleep) = (None, None);
         self.changed.notify_one();
     }
@@ -121,14 +121,14 @@ struct HeartbeatWorker {
 
 impl HeartbeatWorker {
     fn run(mut self) {
-        // If there is no room for it now, there may be when it is needed; otherwise that is told then.
+        // If there is no space now, there may be later; otherwise the failure is reported then.
         self.file.prepare().ok();
         while self.wait_until_due() == HeartbeatStep::Write {
             self.write_heartbeat();
         }
     }
 
-    /// Until the next one is due: the first at once, and the others while the machine is awake.
+    /// Returns the time until the next heartbeat: the first at once, the others while the machine is awake.
     fn wait_until_due(&self) -> HeartbeatStep {
         let mut state = self.shared.state();
         loop {
@@ -173,12 +173,12 @@ impl HeartbeatWorker {
     }
 
     fn report(&self, report: HeartbeatReport) {
-        // The loop is gone only when the daemon is.
+        // The loop is gone only if the daemon is.
         self.reports.send(report).ok();
     }
 }
 
-/// What there is to do.
+/// The next task of the thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeartbeatStep {
     Write,
@@ -241,7 +241,7 @@ mod tests {
         pulse.shared.state().last_beat = Some(now);
         assert_eq!(pulse.take_beat_before_sleep(slept(0)), None);
         assert_eq!(pulse.take_beat_before_sleep(slept(8)), Some(now));
-        // Also if there was another sign of life since it woke up.
+        // This holds even if there was another heartbeat since the machine woke up.
         *pulse.shared.state() = HeartbeatState {
             last_beat: Some(slept(8)),
             before_sleep: Some(now),

@@ -1,7 +1,7 @@
-//! The daemon's own log, to standard error (S13.1). What happened to sessions is in the audit log, not here.
+//! The daemon's own log on standard error (S13.1). Events of sessions are in the audit log, not here.
 //!
-//! Whoever is behind standard error may stop reading or go away: a terminal, a pipe, a journal. So nothing here waits
-//! for it but a thread of its own, and nothing here panics because of it.
+//! The reader of standard error may stop reading or go away: a terminal, a pipe, a journal. Only a thread of its own
+//! waits for the reader, and no failure here causes a panic.
 
 mod format;
 mod panics;
@@ -18,24 +18,22 @@ pub(crate) use panics::abort_on_panic;
 use thread::LogThread;
 pub(crate) use thread::{LogQueue, lost_line_count};
 
-/// What is logged, if it is not said.
+/// The default filter.
 const DEFAULT_FILTER: &str = "info";
 
-/// How long the end of the process waits for its last words to be taken.
+/// The time that the end of the process waits for the last lines.
 pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a line looks.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogFormat {
-    /// For people.
     Text,
-    /// For the journal, which has a clock of its own and wants to know how bad it is.
+    /// Text for the journal, with a priority and without a time.
     Journal,
-    /// For programs.
     Json,
 }
 
-/// Logs from now on what `SHEPHERD_LOG` asks for, in the format of `SHEPHERD_LOG_FORMAT`.
+/// Starts logging with the filter `SHEPHERD_LOG` in the format `SHEPHERD_LOG_FORMAT`.
 pub(crate) fn start() -> std::io::Result<LogQueue> {
     let stderr = std::io::stderr();
     let queue = LogThread::start(stderr.as_fd().try_clone_to_owned()?.into())?;
@@ -46,7 +44,7 @@ pub(crate) fn start() -> std::io::Result<LogQueue> {
         .with_env_filter(filter)
         .with_target(false)
         .with_ansi(stderr.is_terminal())
-        // They would be printed, and a print that fails panics.
+        // Such errors would be printed, and a failed print panics.
         .log_internal_errors(false)
         .with_writer(move || writer.clone());
     let set = match format {
@@ -56,7 +54,7 @@ pub(crate) fn start() -> std::io::Result<LogQueue> {
         }
         LogFormat::Json => lines.event_format(JsonLineFormat).try_init(),
     };
-    // Whoever embeds us may log by other means.
+    // A program that embeds the daemon may have its own logger.
     set.ok();
     for fault in [filter_fault, format_fault].into_iter().flatten() {
         tracing::warn!("{fault}");
@@ -64,7 +62,7 @@ pub(crate) fn start() -> std::io::Result<LogQueue> {
     Ok(queue)
 }
 
-/// The filter, and what is wrong with the one that was asked for.
+/// Returns the filter, and the fault of the requested one.
 fn parse_filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>) {
     let default = || EnvFilter::new(DEFAULT_FILTER);
     let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return (default(), None) };
@@ -80,7 +78,7 @@ fn parse_filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>
     }
 }
 
-/// The format, and what is wrong with the one that was asked for.
+/// Returns the format, and the fault of the requested one.
 fn parse_format(asked: Option<std::ffi::OsString>) -> (LogFormat, Option<String>) {
     let usual = if stderr_is_journal() { LogFormat::Journal } else { LogFormat::Text };
     let asked = asked.unwrap_or_default();
@@ -94,7 +92,8 @@ fn parse_format(asked: Option<std::ffi::OsString>) -> (LogFormat, Option<String>
     }
 }
 
-/// Whether standard error is what systemd says it is. Who inherited the variable and writes elsewhere has no journal.
+/// Returns whether standard error is the stream that systemd names. A process that inherited the variable may write
+/// elsewhere.
 fn stderr_is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(std::io::stderr())

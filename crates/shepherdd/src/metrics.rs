@@ -1,4 +1,4 @@
-//! What can be counted, for Prometheus (S13.2).
+//! The daemon's metrics for Prometheus (S13.2).
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -14,7 +14,7 @@ pub(crate) struct CommandLabel {
     command: &'static str,
 }
 
-/// The counters, and the registry that knows them all.
+/// The counters, with their registry.
 #[derive(Debug)]
 pub(crate) struct DaemonMetrics {
     registry: Registry,
@@ -121,7 +121,7 @@ impl DaemonMetrics {
         }
     }
 
-    /// Takes over what is counted elsewhere.
+    /// Takes over counters of other parts.
     pub(crate) fn update_transport_counts(&self, counts: &ConnectionCounts, log_lines_lost: u64) {
         self.clients.set(i64::try_from(counts.clients).unwrap_or(i64::MAX));
         self.subscribers.set(i64::try_from(counts.subscribers).unwrap_or(i64::MAX));
@@ -139,7 +139,7 @@ impl DaemonMetrics {
         }
     }
 
-    /// All of them, in the text format.
+    /// Returns all metrics in the text format.
     pub(crate) fn encode_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.

@@ -1,21 +1,21 @@
-//! What systemd is told (`Type=notify`), where there is one.
+//! Notifications to systemd (`Type=notify`), if it runs the daemon.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// The daemon answers clients now.
+/// Tells systemd that the daemon answers clients.
 pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The loop runs.
+/// Tells systemd that the loop runs.
 pub(crate) fn ping_watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
-/// The daemon goes down in order.
+/// Tells systemd that the daemon is stopping.
 pub(crate) fn stopping() {
     send(&[NotifyState::Stopping]);
 }
@@ -26,7 +26,7 @@ fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// How often systemd wants to hear that the loop runs; `None` if it does not.
+/// Returns the watchdog interval; `None` if systemd expects none.
 pub(crate) fn watchdog_interval() -> Option<Interval> {
     let timeout: Duration = sd_notify::watchdog_enabled()?;
     let mut interval = tokio::time::interval(timeout / 2);

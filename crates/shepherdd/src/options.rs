@@ -1,4 +1,4 @@
-//! What the daemon is told on its command line and by its environment.
+//! The daemon's options from its command line and environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -52,36 +52,26 @@ pub(crate) struct SocketAccess {
 /// Lets every user connect. The daemon checks the credentials from the kernel against the policy.
 const DEFAULT_SOCKET_MODE: u32 = 0o666;
 
-/// Why the daemon does not know where its things are.
+/// The error for options that can't be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonOptionsError {
-    /// The environment does not say.
+    /// The environment lacks a variable.
     #[error(transparent)]
     Paths(#[from] PathError),
-    /// The folder that we were started in can't be told.
+    /// The current folder can't be determined.
     #[error("can't make {} an absolute path", path.display())]
-    Absolute {
-        /// What was given.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The groups of this machine can't be read.
+    Absolute { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Accounts(#[from] AccountsReadError),
-    /// Nobody has heard of the group.
     #[error("there is no group `{name}` on this machine; make it with `groupadd`, or name another")]
-    NoSuchGroup {
-        /// What was given.
-        name: String,
-    },
+    NoSuchGroup { name: String },
 }
 
 impl DaemonOptions {
-    /// The places to use: an option wins over the environment, and that over the defaults of the user.
+    /// Returns the paths to use: an option overrides the environment, which overrides the user's defaults.
     ///
     /// # Errors
-    /// When there is no way to tell.
+    /// A path can't be determined.
     pub fn paths(
         &self,
         environment: &EnvironmentVariables,

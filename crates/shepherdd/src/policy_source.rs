@@ -1,4 +1,4 @@
-//! The policy as a file: read whole, checked whole, or refused whole (S7.3).
+//! The policy as a file: read, checked and applied as a whole, or refused as a whole (S7.3).
 
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -10,39 +10,34 @@ use sha2::{Digest, Sha256};
 use shepherd_core::policy::Policy;
 use shepherd_store::{ExposedPath, ExposedTo};
 
-/// The longest policy that is read. A thousand entries with everything said are a tenth of it.
+/// The longest policy that is read. A thousand complete entries are a tenth of it.
 const MAX_POLICY_BYTES: u64 = 4 * 1024 * 1024;
 
-/// A policy that may apply.
+/// A policy that was loaded and checked.
 #[derive(Debug)]
 pub(crate) struct PolicyWithSource {
-    /// What it says, checked.
     pub(crate) policy: Policy,
-    /// Where that stands.
     pub(crate) source: PolicySource,
 }
 
 /// The text of a policy.
 #[derive(Debug)]
 pub(crate) struct PolicySource {
-    /// As it was written.
     pub(crate) text: String,
-    /// SHA-256 of the text.
     pub(crate) digest: String,
 }
 
-/// A policy that does not.
+/// A policy that was refused.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{sentence}")]
 pub(crate) struct PolicyRejection {
-    /// For people.
     pub(crate) sentence: String,
     /// Every fault, as it would be shown.
     pub(crate) faults: Vec<String>,
 }
 
 impl PolicyRejection {
-    /// One fault, which is all there is to say.
+    /// Creates a refusal with a single fault.
     pub(crate) fn from_sentence(sentence: String) -> Self {
         Self { faults: vec![sentence.clone()], sentence }
     }
@@ -54,19 +49,19 @@ pub(crate) fn read_file(path: &Path) -> Result<PolicyWithSource, PolicyRejection
     check_text(&path.display().to_string(), &bytes)
 }
 
-/// Reads and checks a file on a thread of its own, while others have something to do.
+/// Reads and checks a file on a thread of its own, while the caller does other work.
 pub(crate) fn read_in_background(path: &Path) -> impl FnOnce() -> Result<PolicyWithSource, PolicyRejection> {
     let (here, there) = (path.to_owned(), path.to_owned());
     let reading = std::thread::Builder::new().name("policy".to_owned()).spawn(move || read_file(&there));
     move || match reading.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
-        // There is no other thread to be had, or it did not survive.
+        // No thread could be started, or it panicked.
         Ok(Err(_)) | Err(_) => read_file(&here),
     }
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Opening a pipe would wait for somebody who writes to it, and reading a device may never end.
+    // Opening a pipe would wait for its writer, and reading a device may never end.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if !file.metadata()?.is_file() {
@@ -94,19 +89,19 @@ pub(crate) fn check_text(name: &str, bytes: &[u8]) -> Result<PolicyWithSource, P
         let sentence = format!("{name} is not a valid policy");
         PolicyRejection { sentence, faults: report.lines() }
     })?;
-    // What could be loaded is UTF-8.
+    // A text that could be loaded is UTF-8.
     let text = String::from_utf8_lossy(bytes).into_owned();
     let digest = HEXLOWER.encode(&Sha256::digest(bytes));
     Ok(PolicyWithSource { policy: loaded.policy, source: PolicySource { text, digest } })
 }
 
-/// Who but root can change the policy of a daemon that is root, in sentences; of another nobody expects as much.
+/// Returns sentences about other users who can change the policy of a daemon that runs as root.
 #[must_use]
 pub fn policy_exposure_warnings(path: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
-    // What can't be looked at can't be read, which is told elsewhere.
+    // A path that can't be inspected can't be read, which is reported elsewhere.
     let exposed = shepherd_store::find_exposed_for_file(path, 0).unwrap_or_default();
     let sentence = |ExposedPath { path, to }: ExposedPath| {
         let path = path.display();
@@ -128,7 +123,7 @@ pub fn policy_exposure_warnings(path: &Path) -> Vec<String> {
 
 /// Replaces the file, so that a crash leaves the old or the new one.
 pub(crate) fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
-    // Of a link it is the file behind it that changes.
+    // For a symlink, the target file changes.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;

@@ -17,14 +17,14 @@ use crate::options::{DaemonOptions, DaemonOptionsError};
 use crate::startup::{self, StartupStore};
 use crate::{log, policy_source};
 
-/// The exit code when something outside failed.
+/// The exit code for a failure outside the daemon.
 const EXIT_FAILED: u8 = 3;
 
-/// How long to wait for another daemon's lock. One that was killed while it started a program leaves its locks to the
-/// child until that runs the program, or finds that nobody wants it to.
+/// The time to wait for another daemon's lock. A daemon that was killed while it started a program leaves its locks to the
+/// child until the child executes the program or finds that it is not wanted.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why there is no daemon.
+/// The error for a daemon that can't start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
@@ -43,7 +43,7 @@ pub(crate) enum StartError {
     Loop(#[from] std::io::Error),
 }
 
-/// Runs the daemon until a signal ends it. Says on standard error why, if it could not.
+/// Runs the daemon until a signal ends it. If it can't start, standard error says why.
 #[must_use]
 pub fn run(options: &DaemonOptions) -> ExitCode {
     let log = match log::start() {
@@ -76,7 +76,7 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
         make_folder(folder, SOCKET_FOLDER_MODE)?;
     }
     let policy = policy_source::read_in_background(&paths.policy);
-    // First, because it tells whether another daemon is at work here.
+    // This comes first, because it shows whether another daemon runs here.
     let claim = claim_store(&paths.data)?;
     let host = LinuxHostOptions {
         environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
@@ -84,12 +84,12 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
         ..LinuxHostOptions::new(paths.data.clone())
     };
     let host = std::thread::Builder::new().name("host".to_owned()).spawn(move || LinuxHost::new(host))?;
-    // Here and not there, because it takes most memory: the heap of another thread grows page by page.
+    // This runs on the main thread because it needs the most memory: the heap of another thread grows page by page.
     let store = open_store(claim);
     let host = host.join().map_err(|_| std::io::Error::other("the host broke down"))??;
-    // After the host, whose programs get what we have been given ourselves.
+    // This comes after the host, whose programs inherit the limits that we were given.
     raise_descriptor_limit();
-    // One thread: the loop is the only one who knows the state.
+    // One thread is enough: only the loop knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (service, inputs) =
@@ -98,7 +98,7 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
     })
 }
 
-/// Every client is a descriptor, and the usual limit is for programs that have few.
+/// Raises the limit of file descriptors: every client needs one, and the usual limit is low.
 fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -107,8 +107,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Whether another daemon is at work here is known at once. What else may be wrong with the store is no reason not to
-/// run.
+/// Claims the store's folder. Another daemon is noticed at once; any other fault of the store is no reason not to run.
 fn claim_store(folder: &Path) -> Result<Result<StoreClaim, StoreOpenError>, StartError> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -122,8 +121,8 @@ fn claim_store(folder: &Path) -> Result<Result<StoreClaim, StoreOpenError>, Star
     }
 }
 
-/// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But
-/// nothing is granted.
+/// Opens the store. A store that can't be opened is no reason not to run: sessions of an earlier daemon have to end on
+/// time. But nothing is granted.
 fn open_store(claim: Result<StoreClaim, StoreOpenError>) -> StartupStore {
     let (store, opened) = match claim.and_then(|claim| claim.open(SystemClock.now().wall)) {
         Ok(open) => open,
@@ -135,13 +134,13 @@ fn open_store(claim: Result<StoreClaim, StoreOpenError>) -> StartupStore {
     }
 }
 
-/// Nobody but the daemon's user has to see what it keeps.
+/// The mode of folders that only the daemon's user reads.
 const PRIVATE_FOLDER_MODE: u32 = 0o700;
 
-/// Whoever may connect has to get to the socket, and is asked for credentials there.
+/// The mode of the socket's folder: clients have to reach the socket, which checks their credentials.
 const SOCKET_FOLDER_MODE: u32 = 0o755;
 
-/// Makes a folder with this mode, whatever the mask says. One that exists is somebody's choice and stays as it is.
+/// Creates a folder with this mode, whatever the umask. An existing folder stays as it is.
 fn make_folder(path: &Path, mode: u32) -> Result<(), StartError> {
     if path.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Coming up (S9): what was there before is taken back, and only then is anybody heard.
+//! Starts the daemon (S9): takes earlier sessions back, and only then accepts clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,16 +30,16 @@ use crate::timeline_thread::TimelineThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
 use crate::zone;
 
-/// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
+/// The time that the host may take to find an earlier daemon's program. It reads a few files and processes.
 const REATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What could be had of a store.
+/// The parts of a store that could be opened.
 pub(crate) enum StartupStore {
     Open { store: Box<SqliteStore>, opened: StoreOpenReport, stored: Box<StoredState> },
     Unavailable(String),
 }
 
-/// Everything in its place, what was there before taken back, the socket open.
+/// Sets everything up, takes back the earlier session, and opens the socket.
 pub(crate) async fn start_service(
     paths: &ShepherdPaths,
     knocking: SocketAccess,
@@ -47,7 +47,7 @@ pub(crate) async fn start_service(
     mut host: Box<dyn HostAdapter>,
     policy: Result<PolicyWithSource, PolicyRejection>,
 ) -> Result<(DaemonService, InputSources), StartError> {
-    // From here on signals are taken as they are meant.
+    // From here on the loop handles signals.
     let end = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let reload = signal(SignalKind::hangup())?;
     let clock = SystemClock;
@@ -68,7 +68,7 @@ pub(crate) async fn start_service(
     let place = EngineEnvironment { boot, zone: zone.clone() };
     let engine = CoreEngine::new(applies, stored, host.capabilities(), place);
     let (file_read, read) = unbounded_channel();
-    // Nobody but root and our own user, until the policy says who else.
+    // Only root and our own user have access until the policy names others.
     let nobody = AccessRules { owner_uid: rustix::process::geteuid().as_raw(), ..AccessRules::default() };
     let options = ServerOptions {
         socket: paths.socket.clone(),
@@ -133,7 +133,7 @@ pub(crate) async fn start_service(
 
 type StoreThreadHandles = (StoreThread, UnboundedReceiver<crate::store_thread::StoreReport>);
 
-/// What the store knows. If there is none, nothing is known, and nothing is granted.
+/// Returns the stored state. Without a store nothing is known, and nothing is granted.
 fn start_store_thread(
     paths: &ShepherdPaths,
     store: StartupStore,
@@ -149,7 +149,7 @@ fn start_store_thread(
     }
 }
 
-/// A PIN that can't be read is no reason not to run, and none to run without.
+/// Loads the PIN. A PIN that can't be read is no reason not to run, and no reason to run without one.
 fn open_pin(path: PathBuf) -> (PinStore, Option<String>) {
     match PinStore::open(path.clone()) {
         Ok(pin) => (pin, None),
@@ -173,24 +173,24 @@ fn store_notes(opened: &StoreOpenReport) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
-/// Folders through which others could replace the store.
+/// Returns the folders through which others could replace the store.
 fn describe_exposed_folders(opened: &StoreOpenReport) -> Vec<String> {
     opened.exposed.iter().map(ToString::to_string).collect()
 }
 
-/// The policy of a machine that has none: nothing can be launched.
+/// The policy of a machine without one: nothing can be launched.
 fn deny_all_policy() -> Policy {
     Policy::new(PolicyRules::default()).expect("the default rules name nothing that could be missing")
 }
 
-/// Asks the host for the program of the session that the store remembers.
+/// Asks the host for the program of the stored session.
 async fn reattach_session(
     engine: &CoreEngine,
     host: &mut dyn HostAdapter,
     events: &mut HostEvents,
 ) -> SessionLiveness {
     let Some(session) = &engine.snapshot().session else { return SessionLiveness::Gone };
-    // The host writes a program down before it lets it run, and the store hears of it afterwards.
+    // The host records a program before it lets it run, and the store learns of it afterwards.
     let was_started = host.recorded_sessions().contains(&session.session_id);
     let gone = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
     let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
@@ -202,8 +202,8 @@ async fn reattach_session(
             SessionLiveness::Alive { handle: handle.as_str().to_owned() }
         }
         Ok(Some(HostEvent::Gone { .. })) => gone,
-        // What may still run counts as if it did: its end stands, and nothing else is launched. The host goes on
-        // looking, and says so when it is gone.
+        // A program that may still run counts as running: its end stands, and nothing else is launched. The host goes on
+        // looking, and reports when the program is gone.
         doubt => {
             let session_id = &session.session_id;
             tracing::error!(%session_id, ?doubt, "nobody knows whether its program still runs");
@@ -214,7 +214,7 @@ async fn reattach_session(
     }
 }
 
-/// What the host says of a session, unless it has left.
+/// Returns what the host reports about a session.
 async fn wait_for_reattach_event(wanted: &SessionId, events: &mut HostEvents) -> Option<HostEvent> {
     loop {
         match events.recv().await? {
@@ -231,7 +231,7 @@ async fn wait_for_reattach_event(wanted: &SessionId, events: &mut HostEvents) ->
 }
 
 impl DaemonService {
-    /// Goes on from where an earlier daemon was, and tells everybody who waits for it.
+    /// Continues where an earlier daemon stopped, and announces it.
     fn finish_startup(&mut self, fate: SessionLiveness, notes: Vec<String>, now: ClockReading) {
         let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
         let effects = self.engine.recover(fate, now);
@@ -267,8 +267,8 @@ impl DaemonService {
         }
     }
 
-    /// A store could be opened that could not be before: from now on everything goes by what it knows. Nothing was
-    /// granted meanwhile, and what it thinks is running was ended when the daemon came up.
+    /// Switches to a store that could not be opened before. Nothing was granted meanwhile, and the session that it remembers
+    /// was ended when the daemon started.
     pub(crate) fn adopt_reopened_store(
         &mut self,
         stored: StoredState,
@@ -287,8 +287,8 @@ impl DaemonService {
         self.record_startup_notes(store_notes(opened).into_iter().chain(exposed).collect(), now);
     }
 
-    /// Programs that an earlier daemon started and the store does not know: it may have been damaged. Nobody counts
-    /// their time, so they end.
+    /// Stops programs of an earlier daemon that the store doesn't know, for example after damage. Their time isn't counted,
+    /// so they must end.
     fn stop_unknown_sessions(&mut self, remembered: Option<&SessionId>) {
         for session_id in self.host.recorded_sessions() {
             if Some(&session_id) != remembered {

@@ -1,9 +1,9 @@
-//! The store on a thread of its own: a slow or full disk never makes the loop wait (S13.3b).
+//! Runs the store on a thread of its own: a slow or full disk never delays the loop (S13.3b).
 //!
-//! Batches are made durable in the order in which they come. One that can't be written is kept and tried again before
-//! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused. A
-//! store that can't even be opened is tried in the same way; until its contents are known, only what is for the audit
-//! log is kept for it. A disk that does not answer at all is noticed by the line of batches before it, which is bounded.
+//! Batches are written in order. A batch that fails is kept and retried before the next one, so that nothing is lost or
+//! reordered; until then every grant is refused. A store that can't be opened is retried in the same way; until its
+//! content is known, only audit events are kept for it. A disk that doesn't answer at all is noticed by the queue of
+//! batches, which is bounded.
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -24,87 +24,74 @@ use mailbox::{
 };
 use pending::{BatchAttempt, PendingBatch};
 
-/// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
-/// nobody has to restart a daemon after making room on a disk.
+/// The delay before a retry: long enough to be no burden, short enough that no restart is needed after space is freed on
+/// a disk.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// How long at most, when it has failed again and again. Whoever asks for something makes it be tried at once.
+/// The longest delay after repeated failures. A client's request triggers a retry at once.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// Batches that are made durable together: enough that no flood of them gets ahead of the disk, few enough that their
-/// audit lines, which come all at once then, don't make subscribers fall behind.
+/// The number of batches that are written together: enough to keep up with a flood, few enough that their audit records,
+/// which arrive at once, don't make subscribers fall behind.
 const MAX_MERGED_BATCHES: usize = 32;
 
-/// What came of a job.
+/// A report to the loop.
 #[derive(Debug)]
 pub(crate) enum StoreReport {
-    /// A store that could not be read before can be. Until the loop says that it goes by this, nothing is written
-    /// that would change it.
-    Opened {
-        /// What it knows.
-        stored: Box<StoredState>,
-        /// How it was found.
-        opened: Box<StoreOpenReport>,
-    },
+    /// A store that could not be read before is open. Until the loop has adopted its state, nothing is written that would
+    /// change it.
+    Opened { stored: Box<StoredState>, opened: Box<StoreOpenReport> },
     /// Every batch up to this one is on disk.
-    Durable {
-        /// Its number.
-        up_to: u64,
-        /// The lines that are new in the audit log.
-        lines: Vec<AuditRecord>,
-    },
-    /// This batch is not on disk. It will be tried again.
+    Durable { up_to: u64, lines: Vec<AuditRecord> },
+    /// This batch is not on disk and will be retried.
     Failed {
-        /// Its number.
         batch: u64,
-        /// Why, for people.
+        /// The cause, for people.
         detail: String,
     },
-    /// Lines of the audit log, as asked for.
+    /// Audit records, as requested.
     Audit {
-        /// The number of the question.
         query_id: u64,
-        /// The lines, or why there are none, for people.
+        /// The records, or the cause of the failure for people.
         lines: Result<Vec<AuditRecord>, String>,
     },
 }
 
-/// Who waits for a batch to be durable.
+/// The reader of a batch's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchWaiter {
-    /// The loop has something to do when it is.
+    /// The loop acts on the outcome.
     EventLoop,
-    /// Nobody. Unless it has lines for the audit log, or ends a trouble, the loop is not woken for it.
+    /// The loop is not woken, unless the batch has audit events or ends a failure.
     Nobody,
 }
 
-/// What became of a batch that was handed over.
+/// The result of queueing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchSubmission {
-    /// It is reported under this number.
+    /// A report with this number will follow.
     Queued(u64),
-    /// Too many wait already. It is not lost, but nobody hears of it by itself.
+    /// The queue is full. The batch isn't lost, but gets no report of its own.
     Overloaded,
 }
 
-/// The loop's end of it.
+/// The loop's handle to the thread.
 pub(crate) struct StoreThread {
     jobs: StoreJobSender,
     thread: JoinHandle<()>,
-    /// For what can't even be tried.
     reports: UnboundedSender<StoreReport>,
     contents: StoreContentsState,
     last_number: u64,
 }
 
-/// Why nothing more can be written or read.
+/// The cause if the thread is gone.
 const THREAD_GONE: &str = "the store's thread is gone";
 
-/// Why nothing more is granted while too many batches wait.
+/// The cause while too many batches wait.
 pub(crate) const DISK_UNRESPONSIVE: &str = "the disk does not answer";
 
 impl StoreThread {
-    /// Puts a store on its thread; `None` is one that can't be read yet.
+    /// Starts the thread with a store; `None` is a store that can't be read yet.
     pub(crate) fn start(
         folder: PathBuf,
         store: Option<SqliteStore>,
@@ -133,10 +120,10 @@ impl StoreThread {
         Ok((Self { jobs, thread, reports, contents, last_number: 0 }, done))
     }
 
-    /// Makes these durable. Never waits.
+    /// Queues writes. Never waits.
     pub(crate) fn submit(&mut self, mut writes: Vec<StoreWrite>, awaited: BatchWaiter) -> BatchSubmission {
         if self.contents == StoreContentsState::Unknown {
-            // Whoever does not know what the store holds must not write over it.
+            // Without the store's content, a write could replace it.
             writes.retain(|write| matches!(write, StoreWrite::AppendAudit(_)));
         }
         let batch = self.next_number();
@@ -144,25 +131,24 @@ impl StoreThread {
             StoreEnqueueOutcome::Queued => BatchSubmission::Queued(batch),
             StoreEnqueueOutcome::Full => BatchSubmission::Overloaded,
             StoreEnqueueOutcome::ReceiverGone => {
-                // The loop has its own end as long as it runs.
+                // The loop holds its end as long as it runs.
                 self.reports.send(StoreReport::Failed { batch, detail: THREAD_GONE.to_owned() }).ok();
                 BatchSubmission::Queued(batch)
             }
         }
     }
 
-    /// Whether the disk keeps up with what it is given. If not, there will be another report.
+    /// Returns whether the disk keeps up. If not, another report will follow.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.jobs.has_caught_up()
     }
 
-    /// The loop goes by what the store knows.
+    /// Tells the thread that the loop has adopted the store's state.
     pub(crate) fn mark_contents_known(&mut self) {
         self.contents = StoreContentsState::Known;
     }
 
-    /// Reads lines of the audit log. Returns the number under which they are reported, or why they will not be, for
-    /// people.
+    /// Reads audit records. Returns the number of the report, or the cause for people if there will be none.
     pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Result<u64, &'static str> {
         let question = self.next_number();
         match self.jobs.enqueue_audit_read(question, after, limit) {
@@ -172,7 +158,7 @@ impl StoreThread {
         }
     }
 
-    /// Waits until everything that was handed over has been tried, and ends the thread.
+    /// Waits until everything in the queue has been tried, and ends the thread.
     pub(crate) fn finish(self) {
         drop(self.jobs);
         self.thread.join().ok();
@@ -184,31 +170,29 @@ impl StoreThread {
     }
 }
 
-/// How the store is opened again.
 type StoreOpener = Box<dyn FnMut() -> Result<(Box<dyn Store>, StoreOpenReport), StoreOpenError> + Send>;
 
 struct StoreWorker {
     open: StoreOpener,
-    /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
+    /// `None` after a failure with an unknown outcome, until the disk could be read again.
     store: Option<Box<dyn Store>>,
     contents: StoreContentsState,
-    /// The number of the last line of the audit log that is known to be there.
+    /// The number of the last audit record that is known to be there.
     sequence: u64,
     reports: UnboundedSender<StoreReport>,
-    /// What was given to the store and may or may not be on disk.
+    /// The batch that was given to the store and may or may not be on disk.
     attempt: Option<BatchAttempt>,
-    /// What came since.
+    /// The writes that came since.
     pending: PendingBatch,
-    /// How long it is until what waits is tried again.
+    /// The delay before the next retry.
     retry_delay: Duration,
 }
 
-/// Whether it is known what the store holds.
+/// The state of our knowledge about the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreContentsState {
-    /// It could not be read.
     Unknown,
-    /// The loop goes by it, or has been told.
+    /// The loop has adopted the state, or has been told.
     Known,
 }
 
@@ -237,7 +221,7 @@ impl StoreWorker {
         }
     }
 
-    /// What waits is tried once more, and if that fails, it is told that it is lost.
+    /// Tries the pending writes once more, and reports them as lost if that fails.
     fn flush_before_exit(&mut self) {
         if self.is_idle() {
             return;
@@ -249,15 +233,14 @@ impl StoreWorker {
         }
     }
 
-    /// Whether there is nothing to write.
     fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.attempt.is_none()
     }
 
-    /// Whether nothing waits any more.
+    /// Returns whether nothing waits any more.
     fn try_to_write(&mut self) -> bool {
         let Err(detail) = self.flush() else { return true };
-        // Whoever heard of the trouble has to hear of its end.
+        // A reported failure needs a report of its end.
         self.pending.set_awaited();
         let tried = self.attempt.as_mut().map(|attempt| {
             attempt.is_awaited = true;
@@ -267,13 +250,13 @@ impl StoreWorker {
         false
     }
 
-    /// The next job, or none when it is time to try again what waits.
+    /// Returns the next job, or none when it is time for a retry.
     fn next_job(&self, todo: &StoreJobReceiver) -> Result<Option<StoreJob>, StoreMailboxClosed> {
         if self.is_idle() { todo.recv().map(Some) } else { todo.recv_timeout(self.retry_delay) }
     }
 
-    /// Takes what has come meanwhile, to be made durable together: a disk is slower than a client that asks for what
-    /// it can't have, and others would wait behind it. Returns the first job that is something else.
+    /// Collects batches that have arrived meanwhile, to write them together: a disk is slower than a client in a loop, and
+    /// other clients would wait behind it. Returns the first job of another kind.
     fn merge_queued_batches(&mut self, todo: &StoreJobReceiver) -> Option<StoreJob> {
         for _ in 0..MAX_MERGED_BATCHES {
             match todo.try_recv()? {
@@ -289,7 +272,7 @@ impl StoreWorker {
         store.read_audit(after, limit).map_err(|error| ErrorChain(&error).to_string())
     }
 
-    /// Tries to write all that waits: first what was tried before, then what came meanwhile.
+    /// Tries to write everything: first the batch that was tried before, then the later ones.
     fn flush(&mut self) -> Result<(), String> {
         let mut store = match self.store.take() {
             Some(store) => store,
@@ -298,7 +281,7 @@ impl StoreWorker {
         loop {
             let next = self.attempt.take().or_else(|| self.pending.take_attempt(store.generation()));
             let Some(mut attempt) = next else { break };
-            // One that seemed to fail may be there all the same.
+            // A batch that seemed to fail may be on disk all the same.
             let is_there = store.generation() > attempt.generation;
             if !is_there && let Err(error) = attempt.apply_to(&mut *store) {
                 self.attempt = Some(attempt);
@@ -324,7 +307,7 @@ impl StoreWorker {
         Ok(store)
     }
 
-    /// What was tried is on disk.
+    /// Handles a batch that is on disk.
     fn report_written(&mut self, attempt: BatchAttempt, store: &dyn Store) {
         self.retry_delay = RETRY_DELAY;
         let BatchAttempt { up_to, writes, is_awaited, .. } = attempt;
@@ -341,7 +324,7 @@ impl StoreWorker {
         let lines = if grown == lines.len() as u64 {
             (before + 1..).zip(lines).map(|(sequence, line)| AuditRecord { sequence, line }).collect()
         } else {
-            // The log had something of its own to tell as well.
+            // The ledger added a recovery record as well.
             let grown = u32::try_from(grown).unwrap_or(u32::MAX);
             store.read_audit(Some(before), grown).unwrap_or_default()
         };
@@ -351,7 +334,7 @@ impl StoreWorker {
     }
 
     fn report(&self, report: StoreReport) {
-        // The loop is gone only when the daemon is.
+        // The loop is gone only if the daemon is.
         self.reports.send(report).ok();
     }
 }

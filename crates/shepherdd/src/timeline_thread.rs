@@ -1,4 +1,4 @@
-//! Timelines on a thread of their own: weeks of a thousand entries take longer than a session may be late (S13.3b).
+//! Calculates timelines on a thread of its own: weeks of a thousand entries take longer than a session may be late (S13.3b).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -12,36 +12,36 @@ use shepherd_util::ProfileId;
 
 use crate::service::RequestAddress;
 
-/// Questions that wait, in all: each holds a copy of what is known.
+/// The number of queued queries; each holds a copy of the engine's state.
 const MAX_PENDING: usize = 16;
 
-/// Questions of one user that wait, so that nobody's make others wait for long.
+/// The number of queued queries of one user, so that no user delays others for long.
 const MAX_PENDING_PER_USER: usize = 2;
 
-/// When to come back, if there are too many.
+/// The time after which a refused client may retry.
 const RETRY_AFTER: Millis = Millis(1_000);
 
-/// Somebody wants to see which entries can be launched when.
+/// A query for a timeline.
 pub(crate) struct TimelineQuery {
     pub(crate) to: RequestAddress,
-    /// Who that is to the kernel.
+    /// The user id that the kernel reports.
     pub(crate) uid: u32,
     pub(crate) profile: ProfileId,
     pub(crate) from: Timestamp,
     pub(crate) until: Timestamp,
 }
 
-/// The loop's end of the thread.
+/// The loop's handle to the thread.
 pub(crate) struct TimelineThread {
     queries: SyncSender<(TimelineQuery, CoreEngine)>,
     pending: PendingByUser,
 }
 
-/// How many questions of each user are not answered yet.
+/// The number of unanswered queries of each user.
 type PendingByUser = Arc<Mutex<BTreeMap<u32, usize>>>;
 
 impl TimelineThread {
-    /// Starts the thread, which ends when the loop does. Nobody waits for it then.
+    /// Starts the thread, which ends with the loop. Nothing waits for it then.
     pub(crate) fn start(clients: ClientHub) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(MAX_PENDING);
         let waiting = PendingByUser::default();
@@ -52,10 +52,10 @@ impl TimelineThread {
         Ok(Self { queries: questions, pending: waiting })
     }
 
-    /// Has a question answered, by what is known now.
+    /// Queues a query with the current state.
     ///
     /// # Errors
-    /// When there are too many already.
+    /// Too many queries are queued.
     pub(crate) fn submit(&self, question: TimelineQuery, engine: &CoreEngine) -> Result<(), ApiError> {
         let uid = question.uid;
         let too_many = || ApiError::rate_limited("Other timelines are being drawn.", RETRY_AFTER);
@@ -79,7 +79,7 @@ fn answer_queries(
     for (TimelineQuery { to, uid, profile, from, until }, engine) in asked {
         let timeline = engine.timeline(&profile, from, until);
         let answer = timeline.map(|timeline| CommandReply::Timeline { timeline }).map_err(Into::into);
-        // Before the answer, or who asks on it would be told to wait.
+        // This comes before the answer, or the client's next query could be refused.
         release_slot(waiting, uid);
         clients.respond(&to.client_id, to.request_id, answer);
     }

@@ -1,5 +1,5 @@
-//! The system's time zone as it is now. The calendar library remembers its first answer for minutes, and so it can't
-//! be asked again when the file has changed.
+//! The system's current time zone. The calendar library caches its first answer for minutes, so it can't be asked again
+//! when the file has changed.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use data_encoding::HEXLOWER;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
-/// Where the system says which zone it is in.
+/// The file that names the system's zone.
 pub(crate) const ZONE_FILE: &str = "/etc/localtime";
 
-/// The folder of all zones, in whichever place it is.
+/// The folder of all zones, in several possible places.
 const ZONEINFO_FOLDER: &str = "zoneinfo/";
 
-/// The zone that applies. A variable of our environment, which nobody can change, goes before the file.
+/// Returns the zone that applies. A variable of our environment, which can't change, overrides the file.
 pub(crate) fn read_system_zone() -> TimeZone {
     if std::env::var_os("TZ").is_some() {
         return TimeZone::system();
@@ -25,11 +25,11 @@ pub(crate) fn read_system_zone() -> TimeZone {
 fn read_zone_file(file: &Path) -> Option<TimeZone> {
     let target = fs::canonicalize(file).ok()?;
     let bytes = fs::read(&target).ok()?;
-    // By name the library would look at every zone there is first, for milliseconds.
+    // By name, the library would first read every zone, which takes milliseconds.
     if let Some((_, name)) = target.to_str().and_then(|target| target.split_once(ZONEINFO_FOLDER)) {
         return TimeZone::tzif(name, &bytes).ok();
     }
-    // A copy of one. Two of them have different names, so that another one is known to be another.
+    // The file is a copy of a zone. Two copies get different names, so that a change is noticed.
     let digest = HEXLOWER.encode(&Sha256::digest(&bytes));
     TimeZone::tzif(&format!("unnamed-{}", digest.get(..8)?), &bytes).ok()
 }

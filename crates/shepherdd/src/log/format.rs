@@ -1,4 +1,4 @@
-//! How a line of the log looks to the journal and to programs.
+//! The log formats for the journal and for programs.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Another format, with the priority in front that the journal looks for (`sd-daemon(3)`).
+/// Another format, with the journal's priority in front (`sd-daemon(3)`).
 pub(super) struct JournalPriorityFormat<F>(pub(super) F);
 
 impl<S, N, F> FormatEvent<S, N> for JournalPriorityFormat<F>
@@ -29,7 +29,7 @@ where
     }
 }
 
-/// Syslog's numbers.
+/// Returns the syslog priority.
 fn syslog_priority(level: &Level) -> u8 {
     match *level {
         Level::ERROR => 3,
@@ -39,7 +39,7 @@ fn syslog_priority(level: &Level) -> u8 {
     }
 }
 
-/// One JSON object a line: `time`, `level`, `message`, and the fields by their names.
+/// One JSON object per line: `time`, `level`, `message`, and the fields by their names.
 pub(super) struct JsonLineFormat;
 
 impl<S, N> FormatEvent<S, N> for JsonLineFormat

@@ -1,4 +1,4 @@
-//! The one who waits for whoever reads the log.
+//! The thread that writes the log and waits for its reader.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Bytes that wait for a reader. A minute of a busy daemon; beyond it lines are lost and counted.
+/// The number of bytes that wait for a reader: a minute of a busy daemon. Further lines are dropped and counted.
 const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
-/// Lines that nobody will ever read, of this process.
+/// The number of dropped lines of this process.
 static LOST_LINES: AtomicU64 = AtomicU64::new(0);
 
-/// How many lines of the log were lost since the process began, because nobody took them.
+/// Returns the number of lines that were dropped since the process began.
 pub(crate) fn lost_line_count() -> u64 {
     LOST_LINES.load(Ordering::Relaxed)
 }
 
 enum LogJob {
     Line(Vec<u8>),
-    /// Tells when everything before it has been tried.
+    /// A request to tell when all earlier lines have been tried.
     Flush(Sender<()>),
 }
 
-/// Where lines are left. Never waits.
+/// The queue of lines. Adding a line never waits.
 #[derive(Clone)]
 pub(crate) struct LogQueue {
     jobs: Sender<LogJob>,
@@ -32,7 +32,7 @@ pub(crate) struct LogQueue {
 }
 
 impl LogQueue {
-    /// Leaves a line, or counts it as lost.
+    /// Adds a line, or counts it as dropped.
     pub(crate) fn enqueue(&self, line: &[u8]) {
         let before = self.queued_bytes.fetch_add(line.len(), Ordering::Relaxed);
         let fits = before.saturating_add(line.len()) <= MAX_QUEUED_BYTES;
@@ -42,17 +42,17 @@ impl LogQueue {
         }
     }
 
-    /// Waits until what was left is written, but no longer than this.
+    /// Waits until the queue is written, but no longer than this.
     pub(crate) fn flush(&self, patience: Duration) {
         let (done, is_done) = channel();
         if self.jobs.send(LogJob::Flush(done)).is_ok() {
-            // Late or never: either way it was long enough.
+            // A late answer is as good as none: the time is over.
             is_done.recv_timeout(patience).ok();
         }
     }
 }
 
-/// Whole lines come in one piece.
+/// Lines arrive whole, in one piece.
 impl Write for LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.enqueue(line);
@@ -68,12 +68,12 @@ pub(super) struct LogThread {
     file: File,
     jobs: Receiver<LogJob>,
     queued_bytes: Arc<AtomicUsize>,
-    /// How many lost lines the reader has been told of.
+    /// The number of dropped lines that the reader has been told.
     reported_lost: u64,
 }
 
 impl LogThread {
-    /// Starts it. It ends with the process: one that waits for its reader can't be told to.
+    /// Starts the thread. It ends with the process, because a thread that waits for its reader can't be told to stop.
     pub(super) fn start(file: File) -> io::Result<LogQueue> {
         let (sender, jobs) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -87,7 +87,7 @@ impl LogThread {
         while let Ok(job) = self.jobs.recv() {
             match job {
                 LogJob::Line(line) => self.write(&line),
-                // Whoever asked may have lost patience.
+                // The caller may have stopped waiting.
                 LogJob::Flush(done) => drop(done.send(())),
             }
         }
@@ -101,7 +101,7 @@ impl LogThread {
             return;
         }
         let lost = lost_line_count();
-        // There is a reader again, and room for a line.
+        // The reader is back, and there is room for a line.
         if lost > self.reported_lost && self.queued_bytes.load(Ordering::Relaxed) == 0 {
             let count = lost - self.reported_lost;
             self.reported_lost = lost;

@@ -1,5 +1,5 @@
-//! What the loop hands to the store's thread. It is bounded, and handing over never waits: while a disk hangs, batches
-//! beyond the bound are put together with the last one in line.
+//! The bounded mailbox from the loop to the store's thread. Adding a job never waits: while a disk hangs, batches beyond
+//! the limit are combined with the last one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,47 +10,43 @@ use shepherd_core::StoreWrite;
 use super::BatchWaiter;
 use super::pending::PendingBatch;
 
-/// Batches in line: more than one user may cause at once (`shepherd_ipc::Limits`), so that on a disk that works nobody
-/// locks out others. Each may hold a whole snapshot, some kilobytes.
+/// The number of queued batches: more than one user may cause at once (`shepherd_ipc::ConnectionLimits`), so that on a
+/// working disk no user locks out others. Each may hold a whole snapshot, some kilobytes.
 pub(super) const MAX_BATCHES: usize = 512;
 
-/// With so many in line the disk counts as one that answers again. Well below the bound, or it would come and go.
+/// The number of queued batches at which the disk counts as working again; well below the limit, to avoid flapping.
 const CAUGHT_UP_BATCHES: usize = MAX_BATCHES / 2;
 
-/// Questions about the audit log in line: more than there are people who ask.
+/// The number of queued audit queries.
 pub(super) const MAX_AUDIT_QUERIES: usize = 64;
 
-/// What the thread has to do.
+/// A job for the thread.
 pub(super) enum StoreJob {
     Write(Box<PendingBatch>),
     ReadAudit { query_id: u64, after: Option<u64>, limit: u32 },
 }
 
-/// Whether there was room for a job.
+/// The result of adding a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreEnqueueOutcome {
-    /// It is in line.
     Queued,
-    /// The line is full. A batch is written together with the last in it, and nobody hears of it by itself; a question
-    /// is not asked.
+    /// The mailbox is full. A batch is combined with the last one and gets no report of its own; a query is dropped.
     Full,
-    /// Nobody is there to do it.
+    /// The thread is gone.
     ReceiverGone,
 }
 
-/// An empty line, with its two ends.
+/// Creates an empty mailbox with its two ends.
 pub(super) fn store_mailbox() -> (StoreJobSender, StoreJobReceiver) {
     let shared = Arc::new(MailboxShared::default());
     (StoreJobSender(Arc::clone(&shared)), StoreJobReceiver(shared))
 }
 
-/// The loop's end.
 pub(super) struct StoreJobSender(Arc<MailboxShared>);
 
-/// The thread's end.
 pub(super) struct StoreJobReceiver(Arc<MailboxShared>);
 
-/// There will be no more jobs.
+/// Ends the mailbox: there will be no more jobs.
 pub(super) struct StoreMailboxClosed;
 
 #[derive(Default)]
@@ -69,7 +65,7 @@ struct MailboxQueue {
 
 impl MailboxShared {
     fn lock_queue(&self) -> MutexGuard<'_, MailboxQueue> {
-        // Nobody leaves half of it behind.
+        // No holder of the lock leaves a half-written state.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -104,7 +100,7 @@ impl StoreJobSender {
             && let Some(last) = line.last_batch()
         {
             last.add(batch, writes, awaited);
-            // Whoever hears of the crowd has to hear of its end.
+            // A reported overflow needs a report of its end.
             last.set_awaited();
             return StoreEnqueueOutcome::Full;
         }
@@ -116,7 +112,7 @@ impl StoreJobSender {
         StoreEnqueueOutcome::Queued
     }
 
-    /// Whether few are left in line. If not, the last of them is awaited, so that whoever asked can ask again.
+    /// Returns whether few batches are left. If not, the last one is reported, so that the caller can ask again.
     pub(super) fn has_caught_up(&self) -> bool {
         let mut line = self.0.lock_queue();
         if line.batches <= CAUGHT_UP_BATCHES {
@@ -155,7 +151,7 @@ impl Drop for StoreJobSender {
 }
 
 impl StoreJobReceiver {
-    /// The next job, as soon as there is one.
+    /// Waits for the next job.
     pub(super) fn recv(&self) -> Result<StoreJob, StoreMailboxClosed> {
         let mut line = self.0.lock_queue();
         loop {
@@ -167,7 +163,7 @@ impl StoreJobReceiver {
         }
     }
 
-    /// The next job, or none if there is none for so long.
+    /// Waits for the next job, up to this time.
     pub(super) fn recv_timeout(&self, patience: Duration) -> Result<Option<StoreJob>, StoreMailboxClosed> {
         let until = Instant::now() + patience;
         let mut line = self.0.lock_queue();
@@ -185,7 +181,7 @@ impl StoreJobReceiver {
         }
     }
 
-    /// The next job, if there is one.
+    /// Returns the next job, if there is one.
     pub(super) fn try_recv(&self) -> Option<StoreJob> {
         self.0.lock_queue().pop_job()
     }

@@ -1,4 +1,4 @@
-//! What waits to be written.
+//! The writes that wait for the store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,14 +11,13 @@ use shepherd_util::{EntryId, ProfileId};
 
 use super::BatchWaiter;
 
-/// Lines that wait for a broken disk. More than a day's worth; beyond it they are left out, those that only say no
+/// The number of audit events that wait for a broken disk: more than a day's worth. Further events are dropped, refusals
 /// first, and counted.
 const MAX_PENDING_LINES: usize = 100_000;
 
-/// Who the notes are by.
 const DAEMON_ACTOR: &str = "shepherdd";
 
-/// What no attempt was made at yet. Of everything but lines there is one for each thing that it is about.
+/// Writes that were not tried yet. Except for audit events, only the latest write about each thing is kept.
 #[derive(Default)]
 pub(super) struct PendingBatch {
     /// The number of the last batch; 0 if there is none.
@@ -27,19 +26,19 @@ pub(super) struct PendingBatch {
     cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
     snapshot: Option<Box<EngineSnapshot>>,
     lines: Vec<AuditEvent>,
-    /// Lines that were left out, because there were too many.
+    /// The number of dropped audit events.
     dropped_lines: usize,
-    /// Whether the loop has to hear when they are on disk.
+    /// True if the loop wants a report.
     is_awaited: bool,
 }
 
-/// What the store was given as one batch. Until it is known to be there it is given again unchanged: as one that failed
-/// may have landed all the same, as a whole, nothing may be added to it or taken from it.
+/// A batch that was given to the store. Until it is known to be there, it is given again unchanged: a batch that failed
+/// may be on disk as a whole, so nothing may be added to it or removed from it.
 pub(super) struct BatchAttempt {
     pub(super) up_to: u64,
     pub(super) writes: Vec<StoreWrite>,
     pub(super) is_awaited: bool,
-    /// How many batches the store held before.
+    /// The number of batches in the store before it.
     pub(super) generation: u64,
 }
 
@@ -63,7 +62,7 @@ impl PendingBatch {
         }
     }
 
-    /// Adds what came after it.
+    /// Adds later writes.
     pub(super) fn absorb(&mut self, later: Self) {
         let Self { up_to, usage, cooldowns, snapshot, lines, dropped_lines: left_out, is_awaited } = later;
         self.up_to = up_to;
@@ -97,17 +96,16 @@ impl PendingBatch {
         self.up_to == 0
     }
 
-    /// How many writes.
     pub(super) fn write_count(&self) -> usize {
         self.usage.len() + self.cooldowns.len() + usize::from(self.snapshot.is_some()) + self.lines.len()
     }
 
-    /// The loop hears when what waits is on disk.
+    /// Requests a report for the pending writes.
     pub(super) fn set_awaited(&mut self) {
         self.is_awaited = true;
     }
 
-    /// All of it, to be given to a store that holds so many batches.
+    /// Takes all writes, for a store that holds this many batches.
     pub(super) fn take_attempt(&mut self, generation: u64) -> Option<BatchAttempt> {
         if self.is_empty() {
             return None;
@@ -134,8 +132,8 @@ impl PendingBatch {
 }
 
 impl BatchAttempt {
-    /// Gives it to a store. A line that no log can take is refused before anything is written; a note takes its place,
-    /// or it would be tried for ever, and everything behind it would wait.
+    /// Gives the batch to a store. An event that no log can take is refused before anything is written; a note replaces it,
+    /// or it would be retried for ever, and everything behind it would wait.
     pub(super) fn apply_to(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
         for _ in 0..self.writes.len() {
             match store.apply(&self.writes) {
@@ -164,7 +162,7 @@ fn audit_note(at: Timestamp, text: String) -> AuditEvent {
     AuditEvent { at, actor: DAEMON_ACTOR.to_owned(), what: AuditKind::Note { text } }
 }
 
-/// A line that only says no, as anybody can have written by asking.
+/// Returns whether an event is a refusal, which any client can cause.
 fn is_refusal(line: &AuditEvent) -> bool {
     matches!(line.what, AuditKind::LaunchDenied { .. } | AuditKind::CommandRefused { .. })
 }
@@ -193,7 +191,7 @@ mod tests {
         line(AuditKind::Note { text: text.to_owned() })
     }
 
-    /// Whoever is refused often enough erases nothing but that.
+    /// Refusals can displace nothing but other refusals.
     #[test]
     fn refusals_are_left_out_first_and_whatever_is_missing_is_counted() {
         let mut waiting = PendingBatch::default();
