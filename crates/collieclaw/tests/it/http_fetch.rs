@@ -485,7 +485,7 @@ fn a_proxy_of_the_environment_is_not_used() {
     let address = format!("http://127.0.0.1:{}", proxy.port());
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child
-        .args(["--exact", "http::a_proxy_of_the_environment_is_not_used"])
+        .args(["--exact", "http_fetch::a_proxy_of_the_environment_is_not_used"])
         .env(CHILD, server.port().to_string());
     for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"] {
         child.env(variable, &address);
