@@ -154,8 +154,8 @@ mod tests {
         assert_eq!(
             messages(confined_libraries, &model),
             [
-                "crates/collieclaw-mcp/src/lib.rs:2: `rmcp` is used outside of its program",
                 "crates/collieclaw/src/main.rs:1: `collieclaw_mcp_adapter` is used outside of its program",
+                "crates/collieclaw-mcp/src/lib.rs:2: `rmcp` is used outside of its program",
             ]
         );
     }
