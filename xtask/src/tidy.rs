@@ -8,6 +8,7 @@ mod lexer;
 mod manifests;
 mod markdown;
 mod modules;
+mod requirements;
 mod sources;
 mod texts;
 
@@ -52,6 +53,8 @@ const CHECKS: &[fn(&SourceTree) -> Vec<LocatedError>] = &[
     markdown::expected_documents,
     markdown::links,
     markdown::architecture,
+    requirements::citations,
+    requirements::shown_by_tests,
 ];
 
 /// Runs every check and reports all faults at once.

@@ -1,4 +1,6 @@
 //! The sentences that people read, with the column in characters, starting at 1 (C7.3b).
+//!
+//! Every verdict carries structured reasons (C7.8).
 
 use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight};
 

@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::support::TestAgent;
 
+/// C15.1.
 #[test]
 fn c15_1_init_makes_config_memory_and_workspace() {
     let house = TestAgent::empty();
@@ -21,6 +22,7 @@ fn c15_1_init_makes_config_memory_and_workspace() {
     assert_eq!(shown["limits"]["max_tool_rounds"], 3, "a second init changes nothing");
 }
 
+/// C15.2.
 #[test]
 fn c15_2_a_level_that_there_is_not_is_refused_with_those_that_there_are() {
     let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"godmode\"");
@@ -32,6 +34,7 @@ fn c15_2_a_level_that_there_is_not_is_refused_with_those_that_there_are() {
     assert_eq!(house.run(&["agent", "-m", "hi"]).code, 3, "nothing runs with it either");
 }
 
+/// C15.3.
 #[test]
 fn c15_3_an_answer_is_printed_and_both_turns_are_remembered() {
     let house = TestAgent::new().with_mock_fixture("[[round]]\ntext = \"hello\"\n");
@@ -46,6 +49,7 @@ fn c15_3_an_answer_is_printed_and_both_turns_are_remembered() {
     assert_eq!(turns.as_array().unwrap().len(), 2);
 }
 
+/// C15.4.
 #[test]
 fn c15_4_a_listing_runs_in_the_workspace_and_leaves_a_receipt() {
     let house = TestAgent::new().with_mock_fixture(
@@ -58,6 +62,7 @@ fn c15_4_a_listing_runs_in_the_workspace_and_leaves_a_receipt() {
     assert_eq!(house.receipt_summaries(), [["file_list", "allowed", "reads-inside"]]);
 }
 
+/// C15.5.
 #[test]
 fn c15_5_a_file_outside_is_denied_and_the_model_hears_of_it() {
     let house = TestAgent::new().with_mock_fixture(
@@ -74,6 +79,7 @@ fn c15_5_a_file_outside_is_denied_and_the_model_hears_of_it() {
 const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"a.txt\", content = \"A\" }\n\n\
                       [[round]]\ntext = \"{tool_result}\"\n";
 
+/// C15.6.
 #[test]
 fn c15_6_a_write_asks_and_only_yes_writes() {
     let check = |answer: &str, code: i32, written: bool| {
@@ -98,6 +104,7 @@ fn c15_6_a_write_asks_and_only_yes_writes() {
     assert!(!house.workspace().join("a.txt").exists());
 }
 
+/// C15.7.
 #[test]
 fn c15_7_a_destructive_line_is_blocked_before_it_runs() {
     for level in ["readonly", "supervised", "full"] {
@@ -116,6 +123,7 @@ fn c15_7_a_destructive_line_is_blocked_before_it_runs() {
     }
 }
 
+/// C15.8.
 #[test]
 fn c15_8_an_edited_receipt_breaks_the_chain_there() {
     let house = TestAgent::new();
@@ -134,6 +142,7 @@ fn c15_8_an_edited_receipt_breaks_the_chain_there() {
     assert!(broken.out.contains("invalid at receipt 2"), "{}", broken.out);
 }
 
+/// C15.10.
 #[test]
 fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
     let house = TestAgent::new();
@@ -145,6 +154,7 @@ fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
     assert!(!found.out.contains("something else"));
 }
 
+/// C15.9.
 #[test]
 fn c15_9_the_next_provider_answers_when_one_times_out_and_the_log_says_so() {
     let house = TestAgent::new();

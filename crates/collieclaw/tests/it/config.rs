@@ -1,4 +1,6 @@
 //! The configuration (C3): every fault at once, each with its place and its cure; and no secret in any of them.
+//!
+//! The defaults are those of C3.1.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -115,11 +117,11 @@ fn what_can_t_be_a_configuration_is_told_as_one() {
     };
     fs::remove_file(&config).unwrap();
     fs::create_dir(&config).unwrap();
-    told("config.toml is no plain file");
-    told("move it away");
+    told("config.toml is not a regular file");
+    told("replace it with a regular file");
     fs::remove_dir(&config).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &config, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    told("config.toml is no plain file");
+    told("config.toml is not a regular file");
     fs::remove_file(&config).unwrap();
     std::os::unix::fs::symlink("config.toml", &config).unwrap();
     told("config.toml can't be read: Too many levels of symbolic links");

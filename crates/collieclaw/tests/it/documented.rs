@@ -8,6 +8,8 @@
 //! | `LANGUAGE file=PATH` | becomes that file; one that begins with `#!` can be run |
 //!
 //! Other blocks are read by tests of their own, or by people alone.
+//!
+//! The pages show every command (C2).
 
 mod block;
 mod match_lines;

@@ -1,4 +1,6 @@
 //! The mock (C4.2): scripts with several rounds, errors, delays, and checks on what it was sent; and no script.
+//!
+//! Every provider offers the interface of C4.1.
 
 use std::time::{Duration, Instant};
 
@@ -85,7 +87,7 @@ fn a_script_calls_tools_and_quotes_what_they_returned() {
     let after = chat(&mock, &user_request("and now?")).unwrap_err().to_string();
     assert_eq!(
         after,
-        "provider `local` answered something that can't be used: the fixture has 2 rounds, and this is request 3; add a \
+        "provider `local` sent an unusable reply: the fixture has 2 rounds, but this is request 3; add a \
          `[[round]]` to it"
     );
 }
@@ -95,21 +97,21 @@ fn a_request_that_was_not_expected_says_what_was_and_what_came() {
     let cases = [
         (
             "last_message_contains = \"x\"",
-            "the last message of the user to contain \"x\", but this was sent: \"hi\"",
+            "the last message of the user to contain \"x\", but the request has: \"hi\"",
         ),
-        ("tool_result_contains = \"x\"", "a tool's result to contain \"x\", but this was sent: \"\""),
+        ("tool_result_contains = \"x\"", "a tool's result to contain \"x\", but the request has: \"\""),
         (
             "system_prompt_contains = \"x\"",
-            "the system prompt to contain \"x\", but this was sent: \"Be careful.\"",
+            "the system prompt to contain \"x\", but the request has: \"Be careful.\"",
         ),
         (
             "tools_include = [\"fly\"]",
-            "the tool `fly` to be offered, but these were: time, file_list, file_read, file_write, shell, \
+            "the tool `fly` to be offered, but the request offers: time, file_list, file_read, file_write, shell, \
              memory_search, http",
         ),
         ("tools_exclude = [\"shell\"]", "the tool `shell` not to be offered, but it was"),
-        ("messages = 2", "2 messages, but 1 were sent"),
-        ("model = \"big\"", "the model `big`, but `mock` was asked for"),
+        ("messages = 2", "2 messages, but the request has 1"),
+        ("model = \"big\"", "the model `big`, but `mock` was requested"),
     ];
     for (expect, said) in cases {
         let mock = scripted_mock(&format!("[[round]]\ntext = \"never\"\nexpect = {{ {expect} }}\n"));
@@ -125,7 +127,7 @@ fn a_request_that_was_not_expected_says_what_was_and_what_came() {
 #[test]
 fn a_script_can_fail_in_every_way() {
     let provider = || "local".to_owned();
-    let detail = || "the fixture says so".to_owned();
+    let detail = || "scripted by the fixture".to_owned();
     let cases = [
         ("error = \"timeout\"", ProviderError::Timeout { provider: provider(), seconds: 60 }),
         ("error = \"network\"", ProviderError::Network { provider: provider(), detail: detail() }),
@@ -197,12 +199,12 @@ detail = "why"
          | ^^^
     help: did you mean `text`?
 
-    mock.toml:6:8: nothing is put in for `{tool_reslt}`
+    mock.toml:6:8: unknown placeholder `{tool_reslt}`
        6 | text = "I see {tool_reslt}"
          |        ^^^^^^^^^^^^^^^^^^^^
     help: did you mean `{tool_result}`?
 
-    mock.toml:7:9: "soon" is no length of time
+    mock.toml:7:9: "soon" is not a duration
        7 | delay = "soon"
          |         ^^^^^^
     help: write it like "200ms"
@@ -222,26 +224,26 @@ detail = "why"
           | ^^^
     help: did you mean `tool`?
 
-    mock.toml:14:1: a round that fails has no answer
+    mock.toml:14:1: a round can't have both an answer and an `error`
        14 | text = "both"
           | ^^^^
        15 | error = "timout"
-          | ----- it fails here
-    help: take out `error`, or the answer
+          | ----- the error is here
+    help: remove `error` or the answer
 
     mock.toml:15:9: `error` can't be "timout"
        15 | error = "timout"
           |         ^^^^^^^^
     help: did you mean `timeout`? It can be `timeout`, `network`, `auth`, `overloaded` or `refused`
 
-    mock.toml:19:1: `detail` belongs to an `error`, and this round has none
+    mock.toml:19:1: `detail` needs an `error`, and this round has none
        19 | detail = "why"
           | ^^^^^^
-    help: add `error = "refused"`, or say it in `text`
+    help: add `error = "refused"`, or move it to `text`
     "#);
     insta::assert_snapshot!(faults(""), @r#"
     mock.toml:1:1: `round` is missing
-    help: add `[[round]]`, and below it what the model says: `text = "hello"`
+    help: add `[[round]]` with an answer: `text = "hello"`
     "#);
 }
 
@@ -343,14 +345,14 @@ fn without_a_script_what_a_tool_returned_is_retold() {
     messages.pop();
     messages.push(ChatMessage::tool("mock-1", "é".repeat(10_000)));
     let long = chat(&mock, &request(messages)).unwrap().0;
-    assert_eq!(long, format!("`file_read` returned, among more:\n{}", "é".repeat(4000)));
+    assert_eq!(long, format!("`file_read` returned more than 4000 characters, which begin with:\n{}", "é".repeat(4000)));
 }
 
 #[test]
 fn a_look_at_the_mock_takes_no_round() {
     let mock = scripted_mock("[[round]]\ntext = \"hello\"\n");
     let cancel = CancelFlag::new().unwrap();
-    assert_eq!(mock.check("mock", &cancel).unwrap().reply, "a script of 1 round");
+    assert_eq!(mock.check("mock", &cancel).unwrap().reply, "a fixture with 1 round");
     assert_eq!(chat(&mock, &user_request("hi")), Ok(("hello".to_owned(), Vec::new())));
 }
 

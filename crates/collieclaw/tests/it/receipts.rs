@@ -1,5 +1,7 @@
 //! Receipts (C8): every attempt has exactly one, whatever happens, and the chain holds among many processes. What a
 //! `kill -9` leaves is in `killed`.
+//!
+//! `receipt verify` finds every kind of change (C8.2).
 
 use std::collections::BTreeSet;
 use std::fs;

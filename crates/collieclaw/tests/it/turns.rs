@@ -1,4 +1,6 @@
 //! The agent loop (C9): limits, errors, what is remembered of them, and what a tool's output can't do.
+//!
+//! The log of a turn names its events (C14).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -208,8 +210,8 @@ fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
     assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]));
     for (arguments, fault) in [
         (&["memroy"][..], "a similar subcommand exists: 'memory'"),
-        (&["memory"], "a command is missing"),
-        (&[], "a command is missing"),
+        (&["memory"], "no command given"),
+        (&[], "no command given"),
     ] {
         let (code, events, text) = told(arguments);
         assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]), "{text}");

@@ -1,4 +1,6 @@
 //! The fake host passes the conformance suite (S5.4).
+//!
+//! The suite covers the whole interface of a host (S5.3).
 
 use std::time::Duration;
 
