@@ -105,7 +105,7 @@ impl<'a> IntoIterator for &'a Effects {
     }
 }
 
-/// An answer to whoever asked for a change, together with the effects that carry it out.
+/// The answer to a requested change, together with the effects that carry it out.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "the daemon has to carry out effects, also those of a refusal"]
 pub struct WithEffects<T> {
