@@ -36,7 +36,8 @@ fn main() {
 }
 
 fn report_signal_time() {
-    // SAFETY: all calls use a signal set on this stack. The signal is blocked before "ready" makes the benchmark send it.
+    // SAFETY: all calls use a signal set on this stack. The signal is blocked before "ready" makes the benchmark send
+    // it.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -8,7 +8,8 @@ use shepherd_api::EntryKind;
 use shepherd_core::policy::{CustomDriver, MediaLibrary};
 use ward_process::StopCommand;
 
-use crate::start_job::{LaunchError, resolve_program};
+use crate::launch_error::LaunchError;
+use crate::start_job::resolve_program;
 use crate::stop_method::StopMethod;
 
 mod arguments;

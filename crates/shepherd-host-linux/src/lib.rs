@@ -13,6 +13,7 @@ mod host;
 mod options;
 
 mod launch_command;
+mod launch_error;
 
 mod environment;
 mod user;

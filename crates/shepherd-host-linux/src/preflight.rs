@@ -8,8 +8,9 @@ use shepherd_util::EntryId;
 
 use crate::environment;
 use crate::launch_command::{LaunchCommandBuilder, LaunchResources};
+use crate::launch_error::LaunchError;
 use crate::options::LinuxHostOptions;
-use crate::start_job::{LaunchError, find_user, resolve_program};
+use crate::start_job::{find_user, resolve_program};
 
 /// A missing requirement, with all entries that can't be started because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

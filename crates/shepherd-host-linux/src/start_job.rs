@@ -8,16 +8,16 @@ use std::sync::Arc;
 use rustix::fs::MemfdFlags;
 use shepherd_core::policy::{PolicyEntry, ResourceLimits};
 use shepherd_host_api::{HostEvent, HostSpawnRequest, SpawnFailure};
-use shepherd_util::ErrorChain;
 use ward_process::{
-    EscapeePolicy, LimitEnforcement, LimitReport, OutputTarget, ProcessSpec, SpawnError, StdinSource,
-    Supervisor, TreeId, TreeLimits, UserIdentity, find_program, sandbox,
+    EscapeePolicy, LimitEnforcement, LimitReport, OutputTarget, ProcessSpec, StdinSource, Supervisor, TreeId,
+    TreeLimits, UserIdentity, find_program, sandbox,
 };
 
 use crate::conflicting_program;
 use crate::environment;
 use crate::handle::LinuxSessionHandle;
 use crate::launch_command::{LaunchCommand, LaunchCommandBuilder, LaunchResources};
+use crate::launch_error::LaunchError;
 use crate::options::LinuxHostOptions;
 use crate::socket_folder;
 use crate::state_folder::StateFolder;
@@ -37,22 +37,6 @@ pub(crate) struct StartJob {
     pub(crate) resources: Arc<LaunchResources>,
     pub(crate) compositor: CompositorAccess,
     pub(crate) unresolved: UnresolvedSessions,
-}
-
-/// A reason why an entry can't be started, and the cure. The caller adds the name of the entry.
-pub(crate) struct LaunchError {
-    pub(crate) message: String,
-    pub(crate) help: String,
-}
-
-impl LaunchError {
-    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { message: message.into(), help: help.into() }
-    }
-
-    pub(crate) fn empty_command() -> Self {
-        Self::new("the command is empty", "name a program")
-    }
 }
 
 impl StartJob {
@@ -134,7 +118,7 @@ impl StartJob {
                 if recorded.is_some() {
                     self.folder.remove_handle(session_id);
                 }
-                return Err(explain_spawn_error(&error));
+                return Err(LaunchError::from_spawn(&error));
             }
         };
         shortcomings.extend(unenforced_limits(identity, tree.limit_reports()));
@@ -284,25 +268,4 @@ fn unenforced_limits(identity: Option<&UserIdentity>, reports: &[LimitReport]) -
         }
     }
     sentences
-}
-
-/// Adds the cure to an error of `ward-process`.
-fn explain_spawn_error(error: &SpawnError) -> LaunchError {
-    let help = match error {
-        SpawnError::NulByte { .. } | SpawnError::RelativeProgram { .. } | SpawnError::ZeroLimit { .. } => {
-            "correct the entry"
-        }
-        SpawnError::Start { .. } => {
-            "check that the program and its folder exist and are open to the user it runs as"
-        }
-        SpawnError::NotRecorded(_) | SpawnError::Stream { .. } => {
-            "check that the data folder is writable and has space left"
-        }
-        SpawnError::Killed { .. } => "find out what killed it: the kernel does so when memory runs out",
-        SpawnError::CannotDieWithSupervisor(_)
-        | SpawnError::Sandbox(_)
-        | SpawnError::Cgroup { .. }
-        | SpawnError::Fork(_) => "run `shepherd doctor` to see what this machine can't do",
-    };
-    LaunchError::new(ErrorChain(error).to_string(), help)
 }

@@ -30,8 +30,8 @@ pub(super) struct FakePlatformState {
 }
 
 impl FakePlatform {
-    /// Makes a host on this platform, as if the daemon of the previous host had been killed: programs go on, and the new
-    /// host knows nothing of them until it reattaches them.
+    /// Makes a host on this platform, as if the daemon of the previous host had been killed: programs go on, and the
+    /// new host knows nothing of them until it reattaches them.
     #[must_use]
     pub fn host(&self) -> FakeHost {
         let mut state = self.lock_state();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 
 /// The arguments of a driver. Each is taken once; an argument that is left at the end is unknown.
 pub(super) struct DriverArguments<'a> {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::arguments::{DriverArguments, text_or_number};
 use super::{LaunchCommand, LaunchCommandBuilder};
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 use crate::stop_method::StopMethod;
 
 const SNAP_PRIVILEGE_NOTE: &str = "Snaps need a helper that gains root rights, and programs that Shepherd starts \

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::media_files;
 use super::{LaunchCommand, LaunchCommandBuilder};
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 use crate::stop_method::StopMethod;
 
 /// The default player of a library.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 
 /// The extensions of media files in a folder. A file that a library names itself may have any extension.
 const MEDIA_EXTENSIONS: &[&str] = &[

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use super::arguments::{DriverArguments, text_or_number};
 use super::{LaunchCommand, LaunchCommandBuilder};
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 use crate::stop_method::StopMethod;
 
 /// The default QEMU program.

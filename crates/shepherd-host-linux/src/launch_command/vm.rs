@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::arguments::DriverArguments;
 use super::{LaunchCommand, LaunchCommandBuilder};
-use crate::start_job::LaunchError;
+use crate::launch_error::LaunchError;
 
 impl LaunchCommandBuilder<'_> {
     pub(super) fn virtual_machine(
