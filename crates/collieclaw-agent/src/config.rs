@@ -65,7 +65,7 @@ pub struct Config {
 pub struct SecuritySettings {
     /// The amount of work that the agent may do without asking.
     pub autonomy: AutonomyLevel,
-    /// Whether paths outside the workspace are denied.
+    /// True if paths outside the workspace are denied.
     pub workspace_only: bool,
     /// Paths that no tool may touch.
     pub forbidden_paths: Vec<PathBuf>,
@@ -87,7 +87,7 @@ pub struct ChannelSettings {
 /// Settings of the terminal channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CliSettings {
-    /// Whether `collieclaw agent` may be used.
+    /// True if `collieclaw agent` may be used.
     pub enabled: bool,
     /// The tools that are offered to the model.
     pub tools_allow: Vec<String>,
@@ -113,7 +113,7 @@ pub struct ReceiptSettings {
     pub enabled: bool,
     /// The path of the receipt log.
     pub path: PathBuf,
-    /// Whether receipts are signed with the key in the home.
+    /// True if receipts are signed with the key in the home.
     pub signed: bool,
 }
 

@@ -55,7 +55,7 @@ pub enum AgentEvent<'e> {
     },
     ChannelStarted {
         channel: &'e str,
-        /// Whether the channel shows answers while they are being written.
+        /// True if the channel shows answers while they are being written.
         drafts: bool,
     },
     ConversationStarted {
@@ -111,7 +111,7 @@ pub enum AgentEvent<'e> {
         autonomy: AutonomyLevel,
         policy_hash_before: &'e str,
         policy_hash: &'e str,
-        /// Whether the agent may now do more without asking.
+        /// True if the agent may now do more without asking.
         loosened: bool,
     },
     Trouble {
@@ -143,9 +143,9 @@ pub enum EventLevel {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventFormat {
-    /// One line of text for each event.
+    /// A line of text for each event.
     Human,
-    /// One JSON object for each event.
+    /// A JSON object for each event.
     Json,
 }
 

@@ -1,10 +1,10 @@
-//! Tools that others wrote, as programs in folders of the home (C6.3).
+//! Plugins: tools by others, installed as programs in folders of the home (C6.3).
 //!
-//! A folder with a [`PluginManifest`] is copied into the home by [`install`], which pins every file of it. From then on its
-//! tools go through the door like ours: arguments against their schema, gate, approval, sandbox, receipt. What runs was
-//! looked at before: a folder that is not as it was installed runs nothing.
+//! [`install`] copies a folder with a [`PluginManifest`] into the home and records the hash of every file.
+//! Calls of a plugin's tools go through the gateway like those of built-in tools: schema, gate, approval,
+//! sandbox, receipt. The files are checked before each call; a changed plugin doesn't run.
 //!
-//! Nothing here reads a plugin from the workspace, and no plugin can write to its own folder.
+//! Plugins are never read from the workspace, and a plugin can't write to its own folder.
 
 mod folder;
 mod installed;

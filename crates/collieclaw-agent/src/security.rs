@@ -1,4 +1,5 @@
-//! What stands between a tool and the machine: the handle on the workspace, and what the gate is told of the world.
+//! Protection of the machine from tools: file access through the workspace handle, facts for the gate, and
+//! approvals.
 
 mod approvals;
 mod blocking_workers;

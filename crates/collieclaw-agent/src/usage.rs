@@ -1,8 +1,8 @@
-//! What was asked of models, what it took, and how much of it is allowed.
+//! Records of model requests with their cost, and limits on them.
 //!
-//! Every call is written down before it is made, with an estimate, and again when it has ended: whoever is killed in
-//! between has still been counted. It is kept in a file of its own beside the memory, holds no word of what was said,
-//! and stays when the memory is cleared: a limit that could be cleared away would be none.
+//! Every request is recorded with an estimate before it is sent, and updated when it has ended, so that
+//! requests of a killed process count as well. The records are in a separate file, contain no text of
+//! conversations, and stay when the memory is cleared; otherwise clearing the memory would reset the limits.
 
 mod amount;
 mod budget;

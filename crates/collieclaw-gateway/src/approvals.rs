@@ -1,5 +1,5 @@
-//! What waits for somebody: calls that need a yes, and questions that want words. Silence, a client that has gone and the
-//! emergency stop are a no.
+//! Open approvals and questions of running turns. A timeout, a client that disconnects and the emergency stop all count
+//! as a denial.
 
 mod handlers;
 
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub(super) use handlers::{answer, list};
 
-/// What waits, as it is shown.
+/// An open approval or question, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ApprovalView {
     pub(super) id: String,
@@ -37,29 +37,29 @@ pub(super) struct ApprovalView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(super) enum ApprovalPayload {
-    /// A call that needs a yes.
+    /// A tool call that needs an approval.
     Approval {
         tool: String,
         arguments: Value,
-        /// What a yes has to repeat; the receipt of the call has the same.
+        /// The hash that an approval has to repeat; the receipt of the call contains the same hash.
         args_hash: String,
         risk: RiskLevel,
         reasons: Vec<ApprovalReason>,
-        /// Whether a yes can be for good.
+        /// Whether the call can be approved permanently.
         lasting: bool,
     },
-    /// A question of the model, which is answered in words and approves nothing.
+    /// A question of the model, answered with text. The answer approves nothing.
     Question { question: String, choices: Vec<String> },
 }
 
-/// Why the gate asks.
+/// The reasons why the gate asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ApprovalReason {
     code: &'static str,
     detail: String,
 }
 
-/// What somebody said.
+/// An answer of the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SubmittedAnswer {
     Yes,
@@ -73,13 +73,13 @@ struct ApprovalEntry {
     answer_sender: SyncSender<SubmittedAnswer>,
 }
 
-/// What nobody has answered yet, by its id.
+/// The open approvals and questions, by id.
 pub(super) struct ApprovalQueue {
     timeout: Duration,
     pending: Mutex<BTreeMap<String, ApprovalEntry>>,
 }
 
-/// What is asked now. Dropped, it is no longer.
+/// An open entry in the queue; dropping it removes the entry.
 pub(super) struct OpenApproval<'a> {
     queue: &'a ApprovalQueue,
     pub(super) view: ApprovalView,
@@ -97,7 +97,7 @@ impl ApprovalQueue {
         self.lock_pending().len()
     }
 
-    /// Asks for a yes; `None` when what is asked about has no form that a yes could be bound to.
+    /// Opens an approval. Returns `None` if the call has no form that an approval could be bound to.
     pub(super) fn request_approval(
         &self,
         conversation_id: &str,
@@ -120,7 +120,7 @@ impl ApprovalQueue {
         )
     }
 
-    /// Asks for words.
+    /// Opens a question of the model.
     pub(super) fn ask_question(
         &self,
         conversation_id: &str,
@@ -157,10 +157,10 @@ impl ApprovalQueue {
 }
 
 impl OpenApproval<'_> {
-    /// Waits for an answer, the end of patience, the end of the turn or the emergency stop, whichever is first.
+    /// Waits for an answer, the timeout, the end of the turn or the emergency stop, whichever comes first.
     pub(super) fn wait_for_decision(self, turn: &CancelFlag, home: &AgentHome) -> ApprovalAnswer {
         let watched = CancelFlag::new().and_then(|stop| Ok((estop::EstopWatch::start(home, &stop)?, stop)));
-        // Whoever can't be stopped is not asked.
+        // If the turn can't be cancelled, it doesn't ask.
         let Ok((_watch, stop)) = watched else { return ApprovalAnswer::NobodyAvailable };
         let _stopped = stop.on_cancel(self.deny_callback());
         match self.wait_for_answer(turn) {
@@ -171,7 +171,7 @@ impl OpenApproval<'_> {
         }
     }
 
-    /// Waits for words as long as somebody wants them.
+    /// Waits for the text answer to a question.
     pub(super) fn wait_for_text(self, call: &CancelFlag) -> OperatorReply {
         match self.wait_for_answer(call) {
             Some(SubmittedAnswer::Text(words)) => OperatorReply::Text(words),
@@ -184,7 +184,7 @@ impl OpenApproval<'_> {
         let _cancelled = cancel.on_cancel(self.deny_callback());
         let patience = self.deadline.saturating_duration_since(Instant::now());
         self.answers.recv_timeout(patience).ok().or_else(|| {
-            // From here on nobody is told that an answer counts; whoever was told so a moment ago is heard.
+            // After this point no client is told that its answer counts; an answer accepted just before is still used.
             self.queue.lock_pending().remove(&self.view.id);
             self.answers.try_recv().ok()
         })
@@ -193,7 +193,7 @@ impl OpenApproval<'_> {
     fn deny_callback(&self) -> impl FnOnce() + Send + 'static {
         let word = self.answer_sender.clone();
         move || {
-            // Whoever has answered before is heard.
+            // An answer that arrived earlier is still used.
             let _ = word.try_send(SubmittedAnswer::No);
         }
     }

@@ -1,4 +1,4 @@
-//! Work on files, away from the one thread that serves everybody: a disk that hangs keeps only those waiting who need it.
+//! File access on separate threads, so that a slow disk never blocks the single thread that serves all requests.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tokio::sync::Semaphore;
 
 use super::response::ErrorResponse;
 
-/// So many read memory and receipts at once; turns have threads of their own.
+/// The number of concurrent reads of memory and receipts. Turns have threads of their own.
 const MAX_READERS: usize = 4;
 
-/// Kept for what never waits behind readers: the emergency stop, and the look at it.
+/// The number of threads reserved for the emergency stop and its status, so that they never wait behind reads.
 const RESERVED_THREADS: usize = 4;
 
-/// All threads that they need.
+/// The total number of threads for file access.
 pub(super) const MAX_BLOCKING_THREADS: usize = MAX_READERS + RESERVED_THREADS;
 
-/// The right to read for long.
+/// The pool that limits the number of long reads.
 pub(super) struct ReadPool {
     permits: Arc<Semaphore>,
 }
@@ -26,14 +26,14 @@ impl ReadPool {
         Self { permits: Arc::new(Semaphore::new(MAX_READERS)) }
     }
 
-    /// Reads as long as it takes, after those who read already.
+    /// Runs a long read once a place is free.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ErrorResponse> {
         let place = Arc::clone(&self.permits).acquire_owned().await;
         run_blocking(move || {
-            // A place stays taken when its client has gone: the thread still reads.
+            // The place stays taken if the client disconnects, because the thread still reads.
             let _place = place;
             read()
         })
@@ -41,11 +41,12 @@ impl ReadPool {
     }
 }
 
-/// A touch of a file, which no reader delays.
+/// Runs a short file operation that long reads can't delay.
 pub(super) async fn run_blocking<T: Send + 'static>(
     touch: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ErrorResponse> {
-    let broken = |_| ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "reading broke off");
+    let broken =
+        |_| ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the read was interrupted");
     tokio::task::spawn_blocking(touch).await.map_err(broken)
 }
 
@@ -79,7 +80,7 @@ mod tests {
             while begun.load(Ordering::SeqCst) < MAX_READERS {
                 sleep(Duration::from_millis(1)).await;
             }
-            // Time for one more to begin, if it could.
+            // Leaves time for another read to start, which must not happen.
             sleep(Duration::from_millis(100)).await;
             let stop = timeout(Duration::from_secs(30), run_blocking(|| "stopped")).await;
             let hung = begun.load(Ordering::SeqCst);

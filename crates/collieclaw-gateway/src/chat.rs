@@ -1,4 +1,4 @@
-//! `POST /chat`: a message in; its answer out, whole as JSON or bit by bit as events.
+//! `POST /chat`: takes a message and returns the answer, as JSON or as a stream of events.
 
 mod stream;
 mod turn;
@@ -21,18 +21,18 @@ use super::state::GatewayState;
 use stream::ChatEventStream;
 use turn::RunningTurn;
 
-/// What is sent.
+/// The body of a chat request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChatRequestBody {
     message: String,
-    /// The conversation to go on with; a new one, if there is none.
+    /// The conversation to continue; without it, a new one is started.
     conversation_id: Option<String>,
-    /// For a provider that chooses by hints.
+    /// Hints for a provider of kind `router`.
     hint: Option<String>,
 }
 
-/// Of the name of a conversation or a hint: a longer one is a mistake.
+/// The maximum length of a conversation name or hint.
 const MAX_NAME_BYTES: usize = 128;
 
 impl ChatRequestBody {
@@ -45,10 +45,12 @@ impl ChatRequestBody {
             return bad("the message is empty");
         }
         if self.conversation_id.as_deref().is_some_and(is_run_name) {
-            return bad("this can't be the name of a conversation: what begins with `run-` is a procedure's");
+            return bad(
+                "invalid conversation name: names that start with `run-` are reserved for procedures",
+            );
         }
         if !self.conversation_id.iter().chain(&self.hint).all(is_name) {
-            return bad("this can't be the name of a conversation, or a hint");
+            return bad("invalid conversation name or hint");
         }
         Ok(())
     }
@@ -87,9 +89,13 @@ async fn collect_response(mut turn: RunningTurn) -> Response {
     final_response(&turn.conversation, &calls, aborted_outcome())
 }
 
-/// A turn whose thread is gone without a word.
+/// Returns the outcome of a turn whose thread ended without a result.
 fn aborted_outcome() -> ChatOutcome {
-    ChatOutcome::Failed { code: "internal", message: "the turn broke off".to_owned(), retry_after: None }
+    ChatOutcome::Failed {
+        code: "internal",
+        message: "the turn ended unexpectedly".to_owned(),
+        retry_after: None,
+    }
 }
 
 fn final_response(conversation: &str, calls: &[Value], over: ChatOutcome) -> Response {

@@ -1,4 +1,4 @@
-//! Who may ask: this machine, by our own name, with the token.
+//! Access control: requests must come from this machine, name our own host, and carry the token.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use axum::response::{IntoResponse, Response};
 use super::response::{ErrorResponse, add_security_headers};
 use super::state::GatewayState;
 
-/// What needs no token: it tells nothing and does nothing.
+/// The paths that need no token, because they reveal and change nothing.
 const PUBLIC_PATHS: &[&str] = &["/", "/page.css", "/page.js", "/health"];
 
-/// Browsers tell with it where a request comes from, also where they send no origin.
+/// The header with which browsers tell the origin of a request, even if they send no `Origin`.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Stands before every route.
+/// Checks every request before it reaches a route.
 pub(super) async fn authorize(
     State(desk): State<Arc<GatewayState>>,
     request: Request,
@@ -36,13 +36,13 @@ pub(super) async fn authorize(
     };
     add_security_headers(response.headers_mut());
     if !known {
-        // Strangers hold no connection longer than it takes to answer.
+        // Closes the connection of unauthenticated clients after the answer.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// What stands where the token belongs.
+/// Returns the bearer token of a request.
 fn bearer_token(request: &Request) -> Option<&str> {
     single_header(request.headers(), &header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
@@ -50,7 +50,7 @@ fn bearer_token(request: &Request) -> Option<&str> {
         .map(|(_, given)| given.trim())
 }
 
-/// Whoever does not have the token.
+/// Returns the answer to a request without the right token.
 fn authorize_without_token(
     desk: &GatewayState,
     request: &Request,
@@ -66,14 +66,14 @@ fn authorize_without_token(
         StatusCode::UNAUTHORIZED,
         "no-token",
         match (in_address, given) {
-            (true, _) => "the token belongs into the header `Authorization: Bearer`, never into an address",
+            (true, _) => "send the token in the header `Authorization: Bearer`, never in the address",
             (false, None) => "send the token of gateway.token as `Authorization: Bearer TOKEN`",
-            (false, Some(_)) => "this is not the token of gateway.token",
+            (false, Some(_)) => "incorrect token: use the one in gateway.token",
         },
     ))
 }
 
-/// The names under which we are reached. A name that somebody else made lead here is none of them.
+/// The host names of the gateway. Rejecting all others stops DNS rebinding.
 pub(super) struct AllowedHosts {
     hosts: [String; 3],
 }
@@ -84,18 +84,17 @@ impl AllowedHosts {
         Self { hosts: ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")) }
     }
 
-    /// A page that is only looked at may be come to from anywhere; nothing else may.
+    /// Checks host and origin. Other sites may link to the page itself, and to nothing else.
     fn check_origin(&self, request: &Request) -> Result<(), ErrorResponse> {
         let (uri, headers) = (request.uri(), request.headers());
         let page = uri.path() == "/" && request.method() == Method::GET;
         let refused = |code, message: &str| ErrorResponse::new(StatusCode::FORBIDDEN, code, message);
         let host = single_header(headers, &header::HOST).filter(|host| self.contains(host));
-        let host =
-            host.ok_or_else(|| refused("foreign-host", "this is not the name that we are reached by"))?;
+        let host = host.ok_or_else(|| refused("foreign-host", "unknown host name in the request"))?;
         if uri.authority().is_some_and(|authority| authority.as_str() != host) {
-            return Err(refused("foreign-host", "the address names another host than the request"));
+            return Err(refused("foreign-host", "the address and the `Host` header name different hosts"));
         }
-        let cross_site = || refused("cross-site", "requests of other sites are refused");
+        let cross_site = || refused("cross-site", "cross-site requests are refused");
         if headers.contains_key(header::ORIGIN) {
             let ours =
                 single_header(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
@@ -115,7 +114,7 @@ impl AllowedHosts {
     }
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

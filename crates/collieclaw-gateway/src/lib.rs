@@ -1,11 +1,12 @@
-//! The agent over HTTP, for programs and a browser of this machine and of nobody else (C5.3).
+//! The HTTP gateway to the agent, for programs and browsers on this machine only (C5.3).
 //!
-//! It listens on a loopback address only. Every request names us as its host and, when a page sent it, as its origin;
-//! all but the page itself and `/health` bear the token that lies in the home for its owner alone. A turn runs on a thread
-//! of its own with a door of its own, as if a process had been started for it: the same gate, receipts and memory. What
-//! needs a yes waits under `/approvals` until somebody answers, and silence is a no.
+//! The gateway listens on a loopback address only. Every request must name our host and, if a page sent it, our origin.
+//! All paths except the page itself and `/health` need the token, which is stored in the home and readable only by its
+//! owner. Each turn runs on its own thread with its own tool gateway, with the same gate, receipts and memory as a
+//! turn in a separate process. Calls that need an approval wait under `/approvals` until the operator answers; a
+//! timeout denies them.
 //!
-//! Start at `routes.rs`, what can be asked; `guard.rs` says who may; `chat.rs` is a turn.
+//! Start at `routes.rs` for the paths, `guard.rs` for access control, and `chat.rs` for turns.
 
 mod approvals;
 mod blocking_io;
@@ -40,72 +41,67 @@ pub use live_config::{ConfigFileStamp, LoadedConfig};
 use remote_operator::ChatOutcome;
 use turns::TurnRegistry;
 
-/// The document that describes the gateway to programs.
+/// The OpenAPI document of the gateway.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// Reads the configuration, or says why it can't.
+/// A function that loads the configuration, or returns an error message.
 type ConfigLoader = Box<dyn Fn() -> Result<LoadedConfig, String> + Send + Sync>;
 
-/// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
+/// A function that opens everything that a turn needs, as a new process would, or returns an error message.
 type RuntimeOpener = Box<dyn Fn(&Config) -> Result<AgentRuntime, String> + Send + Sync>;
 
-/// Its name.
+/// The name of the channel.
 const CHANNEL_NAME: &str = "gateway";
 
-/// Tells an event, where a configuration wants it.
+/// A function that reports an event as the given configuration demands.
 type EventReporter = Box<dyn Fn(&Config, AgentEvent<'_>) + Send + Sync>;
 
-/// What a gateway is made of.
+/// The dependencies of a gateway.
 pub struct GatewayParts {
-    /// What is in force at its start.
+    /// The configuration at the start.
     pub initial_config: LoadedConfig,
-    /// Its file, before it was read.
+    /// The state of the configuration file before it was read.
     pub config_stamp: Option<ConfigFileStamp>,
-    /// Where the emergency stop is.
+    /// The home, which holds the emergency stop.
     pub home: AgentHome,
-    /// What every request bears.
+    /// The token that every request must carry.
     pub token: AccessToken,
-    /// Reads the configuration again.
+    /// Loads the configuration again.
     pub load_config: ConfigLoader,
-    /// Opens what a turn needs.
+    /// Opens the runtime of a turn.
     pub open_runtime: RuntimeOpener,
-    /// Tells which configuration has come into force.
+    /// Reports a configuration that has come into force.
     pub report_event: EventReporter,
-    /// Hears where it listens, as soon as requests are taken.
+    /// Called with the address once the gateway accepts requests.
     pub on_listening: Box<dyn Fn(SocketAddr) + Send + Sync>,
 }
 
-/// The channel `gateway`, for whoever starts it and for its turns.
+/// The channel `gateway`.
 #[derive(Clone)]
 pub struct HttpGateway {
     parts: Arc<GatewayParts>,
     turns: TurnRegistry,
 }
 
-/// Why there is no gateway.
+/// A failure to start the gateway.
 #[derive(Debug, Error)]
 pub enum GatewayError {
-    /// The port is somebody else's.
-    #[error("can't listen on {address}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The machine gives no thread or descriptor.
-    #[error("the gateway can't be set up")]
+    /// The port is in use.
+    #[error("could not listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    /// The system has no free thread or file descriptor.
+    #[error("could not set up the gateway")]
     Setup(#[from] io::Error),
 }
 
 impl HttpGateway {
-    /// One that can be started.
+    /// Creates a gateway that can be started.
     #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
         Self { parts: Arc::new(parts), turns: TurnRegistry::default() }
     }
 
-    /// Where the gateway of this home listens that was started last, if it still does.
+    /// Returns the address of the running gateway of this home, if there is one.
     #[must_use]
     pub fn find_running(home: &AgentHome) -> Option<SocketAddr> {
         run_file::RunFile::find_listening(home)
@@ -119,17 +115,17 @@ impl Channel for HttpGateway {
 
     type Error = GatewayError;
 
-    /// Serves until it is told to end with a signal. Each turn opens a runtime of its own, on a thread of its own.
+    /// Serves until a signal ends the gateway. Each turn opens its own runtime on its own thread.
     fn start(&mut self, runtime: AgentRuntime) -> Result<(), GatewayError> {
         server::serve(self, runtime)
     }
 
-    /// It is what the conversation's turn has waited for, and ends it.
+    /// Delivers the answer, which ends the turn of the conversation.
     fn send(&mut self, conversation_id: &str, message: &str) {
         self.turns.finish(conversation_id, ChatOutcome::Answer(message.to_owned()));
     }
 
-    /// To a client that takes events.
+    /// Returns true: clients that accept events get streamed text.
     fn supports_draft_updates(&self) -> bool {
         true
     }

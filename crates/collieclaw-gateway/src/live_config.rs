@@ -1,4 +1,4 @@
-//! The configuration that turns begin with: that of the file, taken anew once somebody has changed it and it is valid.
+//! The configuration for new turns: reloaded when the file has changed and is valid.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,18 +11,19 @@ use collieclaw_gate::AutonomyLevel;
 
 use super::ConfigLoader;
 
-/// See the module.
+/// The configuration in force, reloaded on demand.
 pub(super) struct LiveConfig {
     cached: Mutex<CachedConfig>,
 }
 
-/// What is in force, and what of the file is not.
+/// The configuration in force, and the state of its file.
 #[derive(Clone)]
 pub(super) struct ConfigSnapshot {
     pub(super) config: Arc<Config>,
-    /// Why the file, as it is, is not in force.
+    /// The reason why the current file is not in force.
     pub(super) fault: Option<String>,
-    /// Whether something in the file waits: for a cure, for a new start, or to be taken in a moment.
+    /// Whether the file differs from the configuration in force: it is invalid, needs a restart, or was changed just
+    /// now.
     pub(super) changed: bool,
 }
 
@@ -33,18 +34,17 @@ struct CachedConfig {
     stamp: Option<ConfigFileStamp>,
 }
 
-/// A configuration as it was found in its file.
+/// A configuration as loaded from its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedConfig {
-    /// What it says.
     pub config: Config,
-    /// What the file holds.
+    /// The bytes of the file.
     pub text: Vec<u8>,
-    /// Of the rules that follow from it.
+    /// The hash of the resulting rules.
     pub policy_hash: String,
 }
 
-/// What a change leaves on the file of the configuration, whatever is done to hide it.
+/// The file metadata by which any change is noticed, even if someone tries to hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigFileStamp {
     file: (u64, u64),
@@ -53,26 +53,27 @@ pub struct ConfigFileStamp {
     changed: (i64, i64),
 }
 
-/// Another configuration that has come into force.
+/// The old and the new configuration, when a new one comes into force.
 #[derive(Debug)]
 pub(super) struct ConfigTransition {
     before: (Arc<Config>, String),
     now: (Arc<Config>, String),
 }
 
-/// A file that was written this moment may be half of what it will be, and half a file may allow more than the whole.
+/// The age at which a file counts as completely written. Half of a file may allow more than the whole.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 impl LiveConfig {
-    /// `stamp` is the file before it was `found`.
+    /// Creates the state from `found`; `stamp` is the file's metadata from before it was read.
     pub(super) fn new(found: LoadedConfig, seen: Option<ConfigFileStamp>) -> Self {
         let LoadedConfig { config, text, policy_hash } = found;
         let state = ConfigSnapshot { config: Arc::new(config), fault: None, changed: false };
         Self { cached: Mutex::new(CachedConfig { snapshot: state, text, policy_hash, stamp: seen }) }
     }
 
-    /// What is in force now, and whether it has just been taken. The `file` is read when it is not as it was seen; and as
-    /// long as something is wrong, for that may be mended elsewhere: a folder that was missing is there.
+    /// Returns the configuration in force, and whether it has just been loaded. The `file` is read again if it has
+    /// changed, and as long as it is invalid, because the cause may be fixed elsewhere, such as by creating a missing
+    /// folder.
     pub(super) fn current(
         &self,
         file: &dyn Fn() -> Option<ConfigFileStamp>,
@@ -85,7 +86,7 @@ impl LiveConfig {
         let is_another = trace != kept.stamp || kept.snapshot.fault.is_some();
         if is_another && trace.is_none_or(|trace| trace.is_settled(clock)) {
             let found = read().and_then(|found| kept.reject_truncated(found));
-            // What was changed while it was read is read again next time.
+            // If the file changed during the read, the next call reads it again.
             if file() == trace {
                 kept.stamp = trace;
                 match found {
@@ -100,7 +101,7 @@ impl LiveConfig {
 }
 
 impl ConfigFileStamp {
-    /// Of the file of this home; `None` where nobody can tell.
+    /// Returns the metadata of the configuration file of this home, or `None` if it is not available.
     #[must_use]
     pub fn read(home: &AgentHome) -> Option<Self> {
         let known = home.config().metadata().ok()?;
@@ -118,23 +119,23 @@ impl ConfigFileStamp {
 }
 
 impl CachedConfig {
-    /// A file that lost its end says less than was meant, and what it leaves out are often the rules.
+    /// Rejects a file that is a truncated version of the old one: the missing part often contains the rules.
     fn reject_truncated(&self, found: LoadedConfig) -> Result<LoadedConfig, String> {
         let (before, now) = (self.text.trim_ascii_end(), found.text.trim_ascii_end());
         if before == now || !before.starts_with(now) {
             return Ok(found);
         }
         Err(if now.is_empty() {
-            "config.toml is empty\nhelp: write it again; one comment in it stands for all that is usual"
+            "config.toml is empty\nhelp: restore the file; a single comment line means all defaults"
         } else {
-            "config.toml ends in the middle of what it said before\nhelp: write the rest; if it is meant so, add a comment \
-             as its last line"
+            "config.toml ends in the middle of its earlier text\nhelp: restore the rest; if you removed it on purpose, \
+             add a comment as the last line"
         }
         .to_owned())
     }
 
-    /// What the server is made of stays as it was at its start: the address and the limits of the channel, and the log that
-    /// `/receipts` has read.
+    /// Keeps the settings that need a restart: the address and limits of the channel, and the receipt log that
+    /// `/receipts` reads.
     fn apply(&mut self, found: LoadedConfig) -> Option<ConfigTransition> {
         let mut config = found.config.clone();
         config.receipts = self.snapshot.config.receipts.clone();
@@ -155,7 +156,8 @@ impl CachedConfig {
 }
 
 impl ConfigTransition {
-    /// Whose audit log hears of it: that of before, so that nobody is rid of a log unseen.
+    /// Returns the configuration whose audit log records the change: the old one, so that nobody can switch off the log
+    /// unnoticed.
     pub(super) fn audited_config(&self) -> &Config {
         if self.before.0.security.audit_log { &self.before.0 } else { &self.now.0 }
     }

@@ -1,4 +1,4 @@
-//! Figures for a monitoring system, in Prometheus' text format (C5.3). They count from the start of this gateway.
+//! Metrics in the Prometheus text format (C5.3), counted since the start of this gateway.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) struct GatewayMetrics {
     pub(super) provider_errors: MetricCounter,
 }
 
-/// It only grows.
+/// A counter that only grows.
 #[derive(Default)]
 pub(super) struct MetricCounter(AtomicU64);
 
@@ -30,7 +30,7 @@ impl MetricCounter {
     }
 }
 
-/// The kinds of the format.
+/// The metric types of the format.
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
@@ -46,24 +46,24 @@ fn render_metrics(desk: &GatewayState) -> String {
     let metrics = &desk.metrics;
     let count = |count: &MetricCounter| count.0.load(Ordering::Relaxed);
     let figures = [
-        ("conversations_total", COUNTER, "Conversations begun here.", count(&metrics.conversations)),
-        ("tool_calls_total", COUNTER, "Tool calls that models asked for here.", count(&metrics.tool_calls)),
+        ("conversations_total", COUNTER, "Conversations started.", count(&metrics.conversations)),
+        ("tool_calls_total", COUNTER, "Tool calls requested by models.", count(&metrics.tool_calls)),
         (
             "tool_denials_total",
             COUNTER,
-            "Tool calls that a rule, an operator, silence or the emergency stop refused.",
+            "Tool calls denied by a rule, an operator, a timeout or the emergency stop.",
             count(&metrics.tool_denials),
         ),
         (
             "provider_errors_total",
             COUNTER,
-            "Turns without an answer because the provider failed.",
+            "Turns that failed because of the provider.",
             count(&metrics.provider_errors),
         ),
         (
             "receipt_chain_valid",
             GAUGE,
-            "Whether every link of the chain of receipts holds.",
+            "Whether the receipt chain is valid.",
             u64::from(desk.receipt_chain.status().valid),
         ),
         (
@@ -72,8 +72,8 @@ fn render_metrics(desk: &GatewayState) -> String {
             "Whether the emergency stop is active.",
             u64::from(estop::is_set(&desk.home)),
         ),
-        ("turns_open", GAUGE, "Turns that go on.", desk.open_turn_count() as u64),
-        ("approvals_open", GAUGE, "Calls that wait for an operator.", desk.approvals.count() as u64),
+        ("turns_open", GAUGE, "Running turns.", desk.open_turn_count() as u64),
+        ("approvals_open", GAUGE, "Open approvals and questions.", desk.approvals.count() as u64),
     ];
     figures.iter().fold(String::new(), |mut text, (name, kind, help, value)| {
         let _ = writeln!(

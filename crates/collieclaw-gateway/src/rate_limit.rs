@@ -1,9 +1,9 @@
-//! How often: a bucket that fills at a steady pace and is emptied by requests.
+//! Rate limiting with a token bucket.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many at once, and so many a second afterwards.
+/// A bucket with a burst size and a refill rate per second.
 pub(super) struct RequestLimiter {
     capacity: f64,
     refill_per_second: f64,
@@ -19,7 +19,7 @@ impl RequestLimiter {
         }
     }
 
-    /// Takes one, or says how long to wait for it.
+    /// Takes a token, or returns how long to wait for the next one.
     pub(super) fn take(&self) -> Result<(), Duration> {
         self.take_at(Instant::now())
     }

@@ -1,5 +1,5 @@
-//! The receipts, and whether their chain holds: checked again only when the files have changed, and beside the answers
-//! where that takes long.
+//! The status of the receipt chain. The chain is verified again only if the files have changed, and in the background
+//! if that takes long.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,30 +14,30 @@ use jiff::Timestamp;
 use serde::Serialize;
 use ward_ledger::verify::{LedgerVerifyError, LogAuthenticity, LogCompleteness};
 
-/// The log, and what was last known of it.
+/// The receipt log and its last known status.
 pub(super) struct ChainMonitor {
     path: Option<PathBuf>,
     signing: ReceiptSigning,
     last_check: Mutex<Option<CachedCheck>>,
-    /// Held by whoever checks.
+    /// Held during a check.
     check_lock: Mutex<()>,
-    /// Whether somebody checks beside the answers.
+    /// Whether a background check is running.
     background_running: AtomicBool,
 }
 
-/// What is known of the chain.
+/// The result of a check of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ChainStatus {
-    /// Every link holds, and the end is not cut.
+    /// Whether every link holds and the end is not cut.
     pub(super) valid: bool,
-    /// How many receipts there are.
+    /// The number of receipts.
     pub(super) records: u64,
-    /// Which receipt breaks the chain, if one does.
+    /// The sequence number of the first broken receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) broken_at: Option<u64>,
-    /// In words.
+    /// A summary in words.
     pub(super) detail: String,
-    /// When it was looked at.
+    /// The time of the check.
     pub(super) checked: Timestamp,
 }
 
@@ -48,13 +48,13 @@ struct CachedCheck {
     duration: Duration,
 }
 
-/// What a change leaves on a file: its number, its length, and when it last changed.
+/// The file metadata by which a change is noticed: inode, length and time of the last change.
 type FileStamp = (std::ffi::OsString, u64, u64, i64, i64);
 
-/// A check may take this part of the time at most: a log that is long and grows is not read without an end.
+/// The maximum share of time spent on checks, so that a long and growing log isn't read without end.
 const CHECK_INTERVAL_FACTOR: u32 = 20;
 
-/// Nobody waits longer for a check than this, but for the first one.
+/// The longest time that a request waits for a check, except for the first check.
 const MAX_FOREGROUND_CHECK: Duration = Duration::from_millis(50);
 
 impl ChainMonitor {
@@ -68,8 +68,8 @@ impl ChainMonitor {
         }
     }
 
-    /// Whether the chain holds, or held when it was last looked at: a long log is read beside the answer. It belongs on a
-    /// thread that may wait.
+    /// Returns the status of the chain, possibly an older one while a long log is checked in the background. Must run
+    /// on a thread that may block.
     pub(super) fn status(self: &Arc<Self>) -> ChainStatus {
         let Some(path) = &self.path else { return ChainStatus::empty("receipts are switched off") };
         let files = stamp_files(path);
@@ -94,7 +94,7 @@ impl ChainMonitor {
         self.last_check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One at a time; whoever waited for another's check has its result.
+    /// Runs one check at a time; callers that waited for another check get its result.
     fn check(&self, path: &Path) -> ChainStatus {
         let _one = self.check_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let files = stamp_files(path);
@@ -113,40 +113,40 @@ impl ChainMonitor {
         state
     }
 
-    /// One does it for all who ask meanwhile.
+    /// Starts a background check for all callers, unless one is running.
     fn check_in_background(self: &Arc<Self>, path: PathBuf) {
         if self.background_running.swap(true, Ordering::AcqRel) {
             return;
         }
         let beside = BackgroundCheck { chain: Arc::clone(self) };
         let check = move || {
-            // Whoever asked may have looked before another's check was done.
+            // The status may be fresh by now if another check has just finished.
             if !beside.chain.lock_last_check().as_ref().is_some_and(CachedCheck::is_recent) {
                 beside.chain.check(&path);
             }
         };
-        // Without a thread the next one who asks tries again.
+        // If no thread can be started, the next caller tries again.
         let _ = std::thread::Builder::new().name("check".to_owned()).spawn(check);
     }
 
-    /// The last receipts before a number, newest first.
+    /// Returns the last receipts before a sequence number, newest first.
     pub(super) fn read_page(&self, before: Option<u64>, limit: usize) -> Result<Vec<Receipt>, ReceiptError> {
         let Some(path) = self.path.as_ref().filter(|path| path.exists()) else { return Ok(Vec::new()) };
         let records = ward_ledger::read_records_reversed(path, &receipts::ledger_format(), before)
             .map_err(|error| ReceiptError::Read(Box::new(error)))?;
-        // What can't be read is for the check to name.
+        // Unreadable receipts are left to the check.
         Ok(records.map_while(Result::ok).take(limit).map(|(_, record)| Receipt { record }).collect())
     }
 }
 
 impl CachedCheck {
-    /// Whether it is too soon to look again, whatever has changed.
+    /// Returns whether it is too early for another check, even if the files have changed.
     fn is_recent(&self) -> bool {
         self.checked.elapsed() < self.duration * CHECK_INTERVAL_FACTOR
     }
 }
 
-/// A check beside the answers. Dropped, also without having begun, the next may begin.
+/// The right to run a background check; dropping it lets the next one start.
 struct BackgroundCheck {
     chain: Arc<ChainMonitor>,
 }
@@ -158,7 +158,7 @@ impl Drop for BackgroundCheck {
 }
 
 impl ChainStatus {
-    /// Of a log without receipts, as it should be.
+    /// Returns the status of a log without receipts.
     fn empty(detail: &str) -> Self {
         let detail = detail.to_owned();
         Self { valid: true, records: 0, broken_at: None, detail, checked: Timestamp::now() }
@@ -169,7 +169,7 @@ impl ChainStatus {
     }
 }
 
-/// A key that can't be used is no reason not to look at the links.
+/// Verifies the chain. An unusable key doesn't prevent the check of the links.
 fn verify_chain(path: &Path, signing: &ReceiptSigning) -> ChainStatus {
     let now = Timestamp::now();
     let key = signing.key();
@@ -193,14 +193,16 @@ fn verify_chain(path: &Path, signing: &ReceiptSigning) -> ChainStatus {
         (None, Ok(_), ..) if valid && report.records == 0 => "no receipts yet".to_owned(),
         (Some(at), ..) => format!("the chain is invalid at receipt {at}"),
         (None, Err(error), ..) => format!("every link holds, but {error}"),
-        (None, Ok(_), false, _) => "every link holds, but no key of ours has signed them".to_owned(),
+        (None, Ok(_), false, _) => {
+            "every link holds, but the receipts are not signed with our key".to_owned()
+        }
         (None, Ok(_), true, true) => "every link holds, and the head vouches for the end".to_owned(),
         (None, Ok(_), true, false) => "every link holds, but nothing vouches for the end".to_owned(),
     };
     ChainStatus { valid, records: report.records, broken_at, detail, checked: now }
 }
 
-/// Of the log, its head and its segments.
+/// Returns the metadata of the log, its head and its segments.
 fn stamp_files(path: &Path) -> Vec<FileStamp> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -233,7 +235,7 @@ mod tests {
         log.append(Map::new()).unwrap();
         assert_eq!(chain.status().records, 1, "the first one is waited for");
 
-        // As if it had taken long, and long ago.
+        // Simulates a check that took long and happened long ago.
         let long = Duration::from_secs(1);
         if let Some(known) = &mut *chain.lock_last_check() {
             (known.duration, known.checked) =

@@ -1,4 +1,4 @@
-//! The operator on the other end of a connection: is told what goes on as events, and asked through `/approvals`.
+//! The operator behind an HTTP connection: gets the progress of a turn as events, and answers through `/approvals`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +14,37 @@ use tokio::sync::mpsc::Sender;
 use super::approvals::ApprovalView;
 use super::state::GatewayState;
 
-/// What a client is told of a turn.
+/// An event of a turn for the client.
 #[derive(Debug, Clone)]
 pub(super) enum ChatEvent {
-    /// A bit of what the model says.
+    /// A piece of the streamed answer.
     Draft(String),
-    /// The bits since the last call are void: another provider begins anew.
+    /// The pieces since the last tool call are void, because another provider starts over.
     DraftDiscarded,
-    /// A call begins.
-    ToolStarted { tool: String, arguments: Value },
-    /// A call has ended, or was refused.
+    ToolStarted {
+        tool: String,
+        arguments: Value,
+    },
+    /// A tool call has ended or was refused.
     ToolFinished(ToolCallSummary),
-    /// Somebody has to say yes, or something.
+    /// An approval or a question is open.
     ApprovalRequested(Box<ApprovalView>),
-    /// The turn is over.
     TurnFinished(ChatOutcome),
 }
 
-/// How a call ended.
+/// The end of a tool call.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct ToolCallSummary {
     tool: String,
     arguments: Value,
     fate: &'static str,
-    /// What the model was told.
+    /// The result text that the model gets.
     output: String,
     receipt_id: Option<String>,
     milliseconds: u64,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone)]
 pub(super) enum ChatOutcome {
     Answer(String),
@@ -51,7 +52,7 @@ pub(super) enum ChatOutcome {
 }
 
 impl ChatEvent {
-    /// Its name and what it says, for those who listen.
+    /// Returns the event name and data for server-sent events.
     pub(super) fn sse_event(&self) -> (&'static str, Value) {
         match self {
             Self::Draft(text) => ("draft", json!({ "text": text })),
@@ -75,18 +76,18 @@ impl ChatEvent {
     }
 }
 
-/// Whoever sent the message.
+/// The client that sent the message.
 pub(super) struct RemoteOperator {
     pub(super) desk: Arc<GatewayState>,
     pub(super) conversation: String,
     pub(super) events: Sender<ChatEvent>,
     pub(super) cancel: CancelFlag,
-    /// Whether bits were told since the model was asked.
+    /// Whether any text was streamed since the last request to the model.
     pub(super) drafted: bool,
 }
 
 impl RemoteOperator {
-    /// A client that has gone is asked and told nothing more, and its turn ends.
+    /// Sends an event to the client. If the client has disconnected, the turn is cancelled.
     fn send_event(&self, told: ChatEvent) {
         if self.events.blocking_send(told).is_err() {
             self.cancel.raise(CancelReason::Operator);
@@ -140,7 +141,7 @@ impl Operator for RemoteOperator {
                 self.drafted = false;
                 self.send_event(ChatEvent::DraftDiscarded);
             }
-            // Bit by bit it was told already.
+            // The text was already streamed.
             ProgressNotice::AssistantText(_) if self.drafted => {}
             ProgressNotice::AssistantText(text) => self.send_event(ChatEvent::Draft(text.to_owned())),
             ProgressNotice::CallStarted { tool, arguments } => {

@@ -1,4 +1,4 @@
-//! What goes back: JSON, a refusal with a code for programs and a sentence for people, and the headers of both.
+//! Responses: JSON bodies, errors with a code for programs and a sentence for people, and common headers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Why a request is not answered as it wished.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ErrorResponse {
     pub(super) status: StatusCode,
@@ -35,9 +35,9 @@ impl ErrorResponse {
             .with_retry_after(wait)
     }
 
-    /// The path or the query is not what it must be.
+    /// Returns the error for an invalid path or query.
     pub(super) fn bad_address(why: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "bad-address", format!("the address does not fit: {why}"))
+        Self::new(StatusCode::BAD_REQUEST, "bad-address", format!("invalid address: {why}"))
     }
 }
 
@@ -47,7 +47,7 @@ impl IntoResponse for ErrorResponse {
         let mut response = json_response_with_status(self.status, &body);
         let headers = response.headers_mut();
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never too soon.
+            // Rounds up to whole seconds, so that clients never retry too early.
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
         }
         if self.status == StatusCode::UNAUTHORIZED {
@@ -69,7 +69,7 @@ pub(super) fn json_response_with_status(status: StatusCode, body: &impl Serializ
     }
 }
 
-/// What stands behind the `?` of an address, if it is of this form.
+/// Parses the query of an address.
 pub(super) fn parse_query<T>(
     query: Result<Query<T>, QueryRejection>,
     form: &str,
@@ -77,13 +77,13 @@ pub(super) fn parse_query<T>(
     query.map(|Query(query)| query).map_err(|_| ErrorResponse::bad_address(form))
 }
 
-/// A message of a person, with room for a pasted file.
+/// The maximum size of a body: a message with room for a pasted file.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// For a megabyte on a loopback address.
+/// The time limit for receiving a body, enough for a megabyte on a loopback address.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was sent, if it is JSON of this form. A form of another site can't say that it is JSON.
+/// Reads and parses a JSON body. The content type is required, because a form on another site can't set it.
 pub(super) async fn parse_json_body<T: DeserializeOwned>(request: Request) -> Result<T, ErrorResponse> {
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
@@ -92,14 +92,14 @@ pub(super) async fn parse_json_body<T: DeserializeOwned>(request: Request) -> Re
     }
     let bytes = read_body(body).await?;
     serde_json::from_slice(&bytes).map_err(|fault| {
-        ErrorResponse::new(StatusCode::BAD_REQUEST, "bad-body", format!("the body does not fit: {fault}"))
+        ErrorResponse::new(StatusCode::BAD_REQUEST, "bad-body", format!("invalid body: {fault}"))
     })
 }
 
 async fn read_body(body: Body) -> Result<Bytes, ErrorResponse> {
     match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        // Whoever went away in the middle does not hear the wrong reason.
+        // A client that disconnected in the middle gets no misleading error.
         Ok(Err(_)) => {
             let message = format!("the body has more than {MAX_BODY_BYTES} bytes");
             Err(ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message))
@@ -115,12 +115,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// A page may load and reach us alone, run no text as code, and be shown in no other page.
+/// The content security policy: the page loads from and connects to the gateway only, runs no inline code, and can't be
+/// framed.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
      img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// On every response, refusals too.
+/// Adds the security headers to every response, including errors.
 pub(super) fn add_security_headers(headers: &mut HeaderMap) {
     let always = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),

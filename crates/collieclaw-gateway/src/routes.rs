@@ -1,4 +1,4 @@
-//! What can be asked, in one table; the OpenAPI document has the same.
+//! The table of all routes; the OpenAPI document lists the same.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::response::ErrorResponse;
 use super::state::GatewayState;
 use super::{approvals, chat, guard, metrics, views};
 
-/// Every path, and what it answers to. Paths that are there twice have two methods.
+/// Returns every path with its handler. Paths that occur twice have two methods.
 fn route_table() -> Vec<(&'static str, MethodRouter<Arc<GatewayState>>)> {
     vec![
         ("/", get(views::page)),
@@ -36,15 +36,9 @@ pub(super) fn router(desk: &Arc<GatewayState>) -> Router {
     let routes =
         route_table().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
     routes
-        .fallback(|| async {
-            ErrorResponse::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here")
-        })
+        .fallback(|| async { ErrorResponse::new(StatusCode::NOT_FOUND, "not-found", "no such path") })
         .method_not_allowed_fallback(|| async {
-            ErrorResponse::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "wrong-method",
-                "this answers to another method",
-            )
+            ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "method not allowed")
         })
         .layer(from_fn_with_state(Arc::clone(desk), guard::authorize))
         .with_state(Arc::clone(desk))
@@ -56,7 +50,7 @@ mod tests {
     use serde_json::Value;
     use std::collections::BTreeSet;
 
-    /// The methods of a path that the table has, as its own debug output names them.
+    /// Returns the methods of a route from the debug output of its handler.
     #[test]
     fn the_document_has_every_route_and_no_other() {
         let document: Value = serde_json::from_str(super::super::OPENAPI).unwrap();

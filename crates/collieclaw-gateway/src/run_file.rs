@@ -1,4 +1,5 @@
-//! Where a gateway of this home listens, for `gateway --link`: a file that is there, and locked, as long as it does.
+//! The run file, with which `gateway --link` finds the running gateway of a home. It exists and is locked while the
+//! gateway listens.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -13,18 +14,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RunFileContents {
     address: SocketAddr,
-    /// For people who look.
+    /// The process id, for information only.
     pid: u32,
 }
 
-/// The note of a gateway that listens. Dropped, it is gone.
+/// The run file of a listening gateway; dropping it removes the file.
 pub(super) struct RunFile {
     path: PathBuf,
-    /// Its lock ends with the process, however that ends: what nobody locks is stale, whoever has the port by now.
+    /// The lock ends with the process, even after a crash. A file without a lock is stale, whoever uses the port by
+    /// now.
     locked_file: File,
 }
 
-/// For a port of this machine.
+/// The time limit for connecting to a port of this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const MAX_RUN_FILE_BYTES: u64 = 1 << 10;
@@ -34,12 +36,12 @@ fn run_file_path(home: &AgentHome) -> PathBuf {
 }
 
 impl RunFile {
-    /// Notes where we listen, in place of what another gateway of this home has noted.
+    /// Writes the address of this gateway, and replaces the file of an earlier gateway of this home.
     pub(super) fn create(home: &AgentHome, address: SocketAddr) -> io::Result<Self> {
         let path = run_file_path(home);
         let pid = std::process::id();
         let unfinished = path.with_extension(format!("run-{pid}"));
-        // What a process with our number left when it was killed.
+        // Removes the leftover of a killed process that had the same id.
         match std::fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -51,7 +53,7 @@ impl RunFile {
         Ok(Self { path, locked_file: locked })
     }
 
-    /// Where one listens, if one does.
+    /// Returns the address of a listening gateway, if there is one.
     pub(super) fn find_listening(home: &AgentHome) -> Option<SocketAddr> {
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let file = OpenOptions::new()
@@ -73,7 +75,7 @@ impl RunFile {
 impl Drop for RunFile {
     fn drop(&mut self) {
         let ours = self.locked_file.metadata().ok().zip(self.path.symlink_metadata().ok());
-        // One that was started later has put its own in the place of ours.
+        // A gateway that started later has replaced the file, so it is not removed.
         if ours.is_some_and(|(ours, there)| (ours.dev(), ours.ino()) == (there.dev(), there.ino())) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(RunFile::find_listening(&home), Some(address));
         assert_eq!(run_file_path(&home).metadata().unwrap().mode() & 0o777, 0o600);
 
-        // A second one takes its place, and the end of the first takes nothing of the second's.
+        // A second gateway replaces the file, and the end of the first leaves the second's file alone.
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let second = RunFile::create(&home, other.local_addr().unwrap()).unwrap();
         drop(running);
@@ -106,7 +108,7 @@ mod tests {
         drop(second);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
-        // Left by one that was killed; somebody else has the port.
+        // Simulates the file of a killed gateway whose port is used by another program.
         let stale = serde_json::to_vec(&RunFileContents { address, pid: 1 }).unwrap();
         std::fs::write(run_file_path(&home), stale).unwrap();
         assert_eq!(RunFile::find_listening(&home), None);

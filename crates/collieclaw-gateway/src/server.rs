@@ -1,4 +1,4 @@
-//! Takes connections, serves each with patience that ends, and leaves in order.
+//! The HTTP server: accepts connections, limits their number and time, and shuts down in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use super::run_file::RunFile;
 use super::state::GatewayState;
 use super::{GatewayError, HttpGateway, routes};
 
-/// For one more, the longest idle one gives way. Each costs some kilobytes.
+/// The maximum number of connections. For a new one, the longest idle connection is closed. Each costs some kilobytes.
 const MAX_CONNECTIONS: usize = 512;
 
-/// For the head of a request, and for the next one on a connection that is kept.
+/// The time limit for the head of a request, and for the next request on a kept connection.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAX_HEADER_BYTES: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
 
-/// For turns that were cancelled to end, and be kept as such.
+/// The time that cancelled turns have to end and be recorded.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One thread for everybody, and some for files.
+/// Runs the server on one thread, with additional threads for files.
 pub(super) fn build_async_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(MAX_BLOCKING_THREADS).build()
 }
 
-/// What a crash has left is settled, and a set-up that can't work was told, by whoever opened the runtime.
+/// Serves requests. The caller has opened a runtime before, which recovers after a crash and reports an invalid set-up.
 pub(super) fn serve(gateway: &HttpGateway, runtime: AgentRuntime) -> Result<(), GatewayError> {
     let tasks = build_async_runtime()?;
     let served = tasks.block_on(async {
@@ -62,18 +62,18 @@ pub(super) fn serve(gateway: &HttpGateway, runtime: AgentRuntime) -> Result<(), 
         serve_until_signal(open, Arc::new(GatewayState::new(gateway, address)), ends).await;
         Ok(())
     });
-    // Whoever still reads a file reads it for nobody.
+    // Reads that are still running are abandoned.
     tasks.shutdown_background();
     served
 }
 
-/// Where requests are taken. The note goes first: nobody is sent to a port that is closed.
+/// The listener with its run file. The file is dropped first, so that it never names a closed port.
 struct BoundListener {
     _run_file: RunFile,
     listener: TcpListener,
 }
 
-/// The signals that end it.
+/// The signals that end the gateway.
 struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -113,12 +113,12 @@ async fn serve_connection(peer: TcpPeer, router: Router, mut closing: watch::Rec
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_HEADER_BYTES)
         .max_headers(MAX_HEADERS)
-        // Whoever has closed only its own side still hears what became of its request; a turn looks for itself.
+        // A client that closed only its sending side still gets its answer; turns detect a disconnect themselves.
         .half_close(true)
         .serve_connection(TokioIo::new(peer.clone()), service_fn(answer));
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
-        // What goes wrong on a connection is the client's to see.
+        // Connection errors are not reported, because the client sees them itself.
         _ = serving.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }

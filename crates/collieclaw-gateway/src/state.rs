@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state shared by all requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ pub(super) struct GatewayState {
     shutdown: watch::Sender<bool>,
 }
 
-/// Guessing is hopeless; this keeps it from filling logs.
+/// The rate limit for wrong tokens. Guessing is hopeless, but it must not fill the logs.
 const FAILED_AUTH_RATE: (u32, f64) = (20, 5.0);
 
-/// What reads the memory or the receipts.
+/// The rate limit for reads of memory and receipts.
 const QUERY_RATE: (u32, f64) = (100, 50.0);
 
-/// How soon a turn may be over.
+/// The delay suggested to a client while a turn is running.
 pub(super) const TURN_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 impl GatewayState {
@@ -80,7 +80,7 @@ impl GatewayState {
         }
     }
 
-    /// Room for a turn, if there is some and nobody else speaks in that conversation.
+    /// Reserves a turn, unless all are taken or the conversation already has one.
     pub(super) fn begin_turn(
         &self,
         conversation: &str,
@@ -91,19 +91,20 @@ impl GatewayState {
             ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
                 .with_retry_after(TURN_RETRY_AFTER)
         };
-        let full = |_| busy("too-many-chats", "as many turns go on as may (`channels.gateway.max_chats`)");
+        let full = |_| busy("too-many-chats", "too many turns are running (`channels.gateway.max_chats`)");
         let going = self.gateway.turns.begin(conversation, || {
             let seat = Arc::clone(&self.turn_slots).try_acquire_owned().map_err(full)?;
             Ok(OpenTurn { cancel: cancel.clone(), events: told.clone(), slot: seat, config: None })
         })?;
-        // Not before: a turn that begins while it closes is either cancelled with the others, or refused here.
+        // Checked after the reservation: a turn that starts during shutdown is either cancelled with the others or
+        // refused here.
         if *self.shutdown.borrow() {
-            return Err(busy("closing", "the gateway is about to end"));
+            return Err(busy("closing", "the gateway is shutting down"));
         }
         Ok(going)
     }
 
-    /// What a turn begins with now. It touches the disk.
+    /// Returns the configuration for a new turn. Reads the disk.
     pub(super) fn current_config(&self) -> ConfigSnapshot {
         let GatewayParts { load_config: read, report_event: tell, .. } = &*self.gateway.parts;
         let (state, taken) =
@@ -114,12 +115,12 @@ impl GatewayState {
         state
     }
 
-    /// Tells it as the configuration in force says. It touches the disk.
+    /// Reports an event as the configuration in force demands. Reads the disk.
     pub(super) fn report_event(&self, event: AgentEvent<'_>) {
         (self.gateway.parts.report_event)(&self.current_config().config, event);
     }
 
-    /// All that a turn needs.
+    /// Opens the runtime of a turn.
     pub(super) fn open_runtime(&self, state: &ConfigSnapshot) -> Result<AgentRuntime, String> {
         (self.gateway.parts.open_runtime)(&state.config)
     }
@@ -128,7 +129,7 @@ impl GatewayState {
         self.gateway.turns.count()
     }
 
-    /// How many of them began under other rules than these.
+    /// Returns the number of running turns that started under other rules than these.
     pub(super) fn outdated_turn_count(&self, state: &ConfigSnapshot) -> usize {
         self.gateway.turns.count_with_other_config(&state.config)
     }
@@ -137,16 +138,16 @@ impl GatewayState {
         self.shutdown.subscribe()
     }
 
-    /// From now on nothing begins, and what goes on is cancelled.
+    /// Refuses new turns and cancels the running ones.
     pub(super) fn shut_down(&self) {
         self.shutdown.send_replace(true);
         self.gateway.turns.cancel_all();
     }
 
-    /// Returns when no turn goes on.
+    /// Waits until no turn is running.
     pub(super) async fn wait_for_turns(&self) {
         let all = self.gateway.parts.initial_config.config.channels.gateway.max_chats;
-        // Nobody closes the semaphore.
+        // The semaphore is never closed, so acquiring can't fail.
         let _ = self.turn_slots.acquire_many(all).await;
     }
 }

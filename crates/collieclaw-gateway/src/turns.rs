@@ -1,4 +1,4 @@
-//! The turns that go on, and who listens to them.
+//! The running turns, and the clients that receive their events.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,23 +13,23 @@ use super::remote_operator::{ChatEvent, ChatOutcome};
 use super::response::ErrorResponse;
 use super::state::TURN_RETRY_AFTER;
 
-/// By their conversation.
+/// The running turns, by conversation.
 #[derive(Clone, Default)]
 pub(super) struct TurnRegistry {
     turns: Arc<Mutex<BTreeMap<String, OpenTurn>>>,
 }
 
-/// A turn that goes on.
+/// A running turn.
 pub(super) struct OpenTurn {
     pub(super) cancel: CancelFlag,
     pub(super) events: Sender<ChatEvent>,
     pub(super) slot: OwnedSemaphorePermit,
-    /// Its rules, as soon as it has some.
+    /// The hash of its rules, once they are known.
     pub(super) config: Option<Arc<Config>>,
 }
 
 impl TurnRegistry {
-    /// A turn begins, unless one of its conversation goes on. It ends with what is returned, if not before.
+    /// Registers a turn, unless its conversation already has one. Dropping the returned guard ends the turn.
     pub(super) fn begin(
         &self,
         conversation: &str,
@@ -37,7 +37,7 @@ impl TurnRegistry {
     ) -> Result<TurnGuard, ErrorResponse> {
         let mut turns = self.lock();
         if turns.contains_key(conversation) {
-            let message = "a turn of this conversation goes on";
+            let message = "a turn of this conversation is still running";
             return Err(ErrorResponse::new(StatusCode::CONFLICT, "turn-open", message)
                 .with_retry_after(TURN_RETRY_AFTER));
         }
@@ -47,24 +47,24 @@ impl TurnRegistry {
         Ok(TurnGuard { turns: self.clone(), conversation: conversation.to_owned(), events: told })
     }
 
-    /// Tells how a turn ended. Whoever hears it may speak at once: the turn is over before.
+    /// Reports the end of a turn. The turn is removed first, so that the client may send the next message at once.
     pub(super) fn finish(&self, conversation: &str, over: ChatOutcome) {
         let open = self.lock().remove(conversation);
         if let Some(OpenTurn { events: told, slot: seat, .. }) = open {
             drop(seat);
-            // A client that has gone hears nothing.
+            // A disconnected client gets nothing.
             let _ = told.blocking_send(ChatEvent::TurnFinished(over));
         }
     }
 
-    /// From now on a turn goes by these rules, to its end.
+    /// Sets the rules under which a turn runs to its end.
     pub(super) fn set_config(&self, conversation: &str, config: &Arc<Config>) {
         if let Some(open) = self.lock().get_mut(conversation) {
             open.config = Some(Arc::clone(config));
         }
     }
 
-    /// How many go by other rules than these.
+    /// Returns the number of turns that run under other rules than these.
     pub(super) fn count_with_other_config(&self, config: &Arc<Config>) -> usize {
         let others = |open: &&OpenTurn| open.config.as_ref().is_some_and(|own| !Arc::ptr_eq(own, config));
         self.lock().values().filter(others).count()
@@ -86,7 +86,7 @@ impl TurnRegistry {
     }
 }
 
-/// A turn's right to go on. Dropped, also by a thread that breaks off, the turn is no more.
+/// The guard of a running turn. Dropping it ends the turn, also if its thread panics.
 pub(super) struct TurnGuard {
     turns: TurnRegistry,
     conversation: String,
@@ -96,7 +96,7 @@ pub(super) struct TurnGuard {
 impl Drop for TurnGuard {
     fn drop(&mut self) {
         let mut turns = self.turns.lock();
-        // The next one of the conversation may have begun.
+        // The next turn of the conversation may already be running, so only our own entry is removed.
         if turns.get(&self.conversation).is_some_and(|open| open.events.same_channel(&self.events)) {
             turns.remove(&self.conversation);
         }

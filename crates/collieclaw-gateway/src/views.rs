@@ -1,4 +1,4 @@
-//! What is only looked at, and the emergency stop.
+//! Read-only endpoints, and the emergency stop.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) async fn tools(State(desk): State<Arc<GatewayState>>) -> Result<Respo
     desk.read_pool.read(read).await?.map(|offered| json_response(&offered)).map_err(failed)
 }
 
-/// Every tool there is, and whether the model is told of it here.
+/// Lists every tool, and whether the model can call it through the gateway.
 fn tools_json(runtime: &AgentRuntime) -> Value {
     let tool = |tool: &dyn collieclaw_agent::tools::Tool| {
         json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered_tools.contains(tool.name()),
@@ -94,14 +94,14 @@ fn usual_hits() -> usize {
     20
 }
 
-/// More on one page help nobody.
+/// The maximum number of results on a page.
 const MAX_PAGE_SIZE: usize = 200;
 
 pub(super) async fn search(
     State(desk): State<Arc<GatewayState>>,
     search: Result<Query<MemorySearchQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
-    let search = parse_query(search, "`q` is what is looked for, and `limit` a whole number")?;
+    let search = parse_query(search, "`q` must be text, and `limit` a whole number")?;
     desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let limit = search.limit.min(MAX_PAGE_SIZE);
     let reading = Arc::clone(&desk);
@@ -129,7 +129,7 @@ pub(super) async fn receipts(
     State(desk): State<Arc<GatewayState>>,
     page: Result<Query<ReceiptPageQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
-    let page = parse_query(page, "`before` and `limit` are whole numbers")?;
+    let page = parse_query(page, "`before` and `limit` must be whole numbers")?;
     desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let limit = page.limit.clamp(1, MAX_PAGE_SIZE);
     let reading = Arc::clone(&desk);

@@ -103,7 +103,8 @@ impl PoolState {
         let Some((&number, longest_idle)) = idle.min_by_key(|(_, entry)| entry.idle_since) else {
             return Some(MIN_IDLE_TIME);
         };
-        let protected_for = MIN_IDLE_TIME.saturating_sub(now.saturating_duration_since(longest_idle.idle_since));
+        let protected_for =
+            MIN_IDLE_TIME.saturating_sub(now.saturating_duration_since(longest_idle.idle_since));
         if !protected_for.is_zero() {
             return Some(protected_for);
         }

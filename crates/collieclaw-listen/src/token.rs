@@ -18,15 +18,10 @@ pub struct AccessToken(Secret);
 #[derive(Debug, Error)]
 pub enum TokenError {
     #[error("could not load the token from {}", .path.display())]
-    Unusable {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Unusable { path: PathBuf, source: io::Error },
     /// Other users can read or change the token file.
     #[error("the token in {} can be read or changed by others", .path.display())]
-    NotPrivate {
-        path: PathBuf,
-    },
+    NotPrivate { path: PathBuf },
 }
 
 const TOKEN_BYTES: usize = 32;
@@ -66,8 +61,10 @@ impl AccessToken {
         file.take(1 << 10).read_to_string(&mut text).map_err(failed)?;
         let text = text.trim();
         if text.len() < TOKEN_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let invalid =
-                io::Error::new(io::ErrorKind::InvalidData, "the file holds no valid token; remove it to create a new one");
+            let invalid = io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file holds no valid token; remove it to create a new one",
+            );
             return Err(failed(invalid));
         }
         Ok(Self::new(Secret::new(text.to_owned())))
@@ -99,7 +96,8 @@ fn create_token_file(path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     let mut random = [0; TOKEN_BYTES];
-    getrandom::fill(&mut random).map_err(|_| io::Error::other("could not get random numbers from the system"))?;
+    getrandom::fill(&mut random)
+        .map_err(|_| io::Error::other("could not get random numbers from the system"))?;
     let temporary = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     let written = writeln!(file, "{}", HEXLOWER.encode(&random))

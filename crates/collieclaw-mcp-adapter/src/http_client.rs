@@ -50,7 +50,7 @@ type LoopbackResult<T> = Result<T, StreamableHttpError<LoopbackHttpError>>;
 #[derive(Clone)]
 pub(crate) struct LoopbackClient {
     pub(crate) budget: Arc<ReceiveBudget>,
-    /// The latest failure in our message, because the MCP library's messages are meant for its authors.
+    /// The latest failure in our own words, because the MCP library's messages are meant for its authors.
     pub(crate) fault: Arc<Mutex<Option<String>>>,
 }
 
@@ -217,7 +217,9 @@ fn status_error(status: StatusCode) -> StreamableHttpError<LoopbackHttpError> {
     let number = status.as_u16();
     let message = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            format!("the server denied access (status {number}): `token_env` names the variable that holds its token")
+            format!(
+                "the server denied access (status {number}): `token_env` names the variable that holds its token"
+            )
         }
         StatusCode::NOT_FOUND => {
             format!("no MCP server at this path (status {number}): check the end of `url`")

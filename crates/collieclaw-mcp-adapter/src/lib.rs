@@ -61,14 +61,24 @@ async fn run() -> io::Result<()> {
             mcp_client::relay_requests(version_check.map(|()| ServerTransport::Pipes), reader, &sender).await;
         }
         AdapterTask::AskAddress { url, token } => {
-            mcp_client::relay_requests(version_check.map(|()| ServerTransport::Address { url, token }), reader, &sender)
-                .await;
+            mcp_client::relay_requests(
+                version_check.map(|()| ServerTransport::Address { url, token }),
+                reader,
+                &sender,
+            )
+            .await;
         }
         AdapterTask::OfferToOne { tools } => {
             mcp_server::offer_tools(tools, version_check.map(|()| OfferTarget::Stdio), reader, &sender).await;
         }
         AdapterTask::OfferToMany { tools, token } => {
-            mcp_server::offer_tools(tools, version_check.map(|()| OfferTarget::Http { token }), reader, &sender).await;
+            mcp_server::offer_tools(
+                tools,
+                version_check.map(|()| OfferTarget::Http { token }),
+                reader,
+                &sender,
+            )
+            .await;
         }
     }
     drop(sender);

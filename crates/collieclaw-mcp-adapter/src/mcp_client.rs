@@ -93,7 +93,8 @@ impl ServerConversation<'_> {
                 serve_client(handler, StreamableHttpClientTransport::with_client(client, config)).await
             }
             ServerTransport::Pipes => {
-                let (output, input) = pipes().map_err(|error| format!("could not open the pipes: {error}"))?;
+                let (output, input) =
+                    pipes().map_err(|error| format!("could not open the pipes: {error}"))?;
                 serve_client(handler, (BoundedReader::new(output, Arc::clone(&self.budget)), input)).await
             }
         };
@@ -192,7 +193,9 @@ async fn call_tool(
     let failed = |why: &str| Err(McpServerReply::Failed(why.to_owned()));
     match connection.peer().call_tool_once(call).await.map_err(|error| error_reply(&error))? {
         CallToolResponse::Complete(result) => Ok(format_result(&result)),
-        CallToolResponse::InputRequired(_) => failed("the server asks for more input, which is not supported"),
+        CallToolResponse::InputRequired(_) => {
+            failed("the server asks for more input, which is not supported")
+        }
         CallToolResponse::Task(_) => failed("the server started a background task, which is not supported"),
         _ => failed("the server sent an unsupported kind of reply"),
     }

@@ -181,7 +181,8 @@ impl ServerHandler for ToolServer {
         calls.waiting().insert(pending_call.number, reply);
         let arguments = serde_json::to_string(&call.arguments.unwrap_or_default());
         let arguments = arguments.map_err(|error| broken(error.to_string()))?;
-        let call = McpClientRequest::Call { number: pending_call.number, tool: call.name.into_owned(), arguments };
+        let call =
+            McpClientRequest::Call { number: pending_call.number, tool: call.name.into_owned(), arguments };
         if !calls.sender.send(&call) {
             // An unsent call would never be answered. The limit for a client's message makes this impossible today.
             return Err(broken("the arguments are too long".to_owned()));

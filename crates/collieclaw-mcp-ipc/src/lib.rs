@@ -61,9 +61,7 @@ pub enum AdapterTask {
         token: Option<AdapterToken>,
     },
     /// Offer tools to the client on standard input and output.
-    OfferToOne {
-        tools: Vec<PinnedTool>,
-    },
+    OfferToOne { tools: Vec<PinnedTool> },
     /// Offer tools to clients that connect to the listening socket on standard input and send the token.
     OfferToMany {
         tools: Vec<PinnedTool>,
@@ -101,10 +99,7 @@ impl<'de> Deserialize<'de> for AdapterToken {
 #[serde(rename_all = "snake_case")]
 pub enum McpServerRequest {
     List,
-    Call {
-        tool: String,
-        arguments: Map<String, Value>,
-    },
+    Call { tool: String, arguments: Map<String, Value> },
 }
 
 /// A message from an MCP server.
@@ -167,9 +162,7 @@ pub enum McpClientRequest {
         arguments: String,
     },
     /// The client no longer waits for the call.
-    Cancel {
-        number: u64,
-    },
+    Cancel { number: u64 },
     /// The last message: serving has ended.
     Over(ServingEnd),
 }
@@ -178,10 +171,9 @@ pub enum McpClientRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServingEnd {
-    /// The client disconnected.
     Left,
     NoProtocol(String),
-    /// The adapter failed.
+    /// The adapter failed, for this reason.
     Fault(String),
 }
 
@@ -314,7 +306,10 @@ mod tests {
         let panic =
             b"\nthread 'main' (7) panicked at x.rs:1:1:\nno luck\nnote: run with `RUST_BACKTRACE=1`\n";
         let error = reader_of_bytes(panic).receive::<McpServerReply>().unwrap_err().to_string();
-        assert_eq!(error, "thread 'main' (7) panicked at x.rs:1:1: no luck note: run with `RUST_BACKTRACE=1`");
+        assert_eq!(
+            error,
+            "thread 'main' (7) panicked at x.rs:1:1: no luck note: run with `RUST_BACKTRACE=1`"
+        );
     }
 
     #[test]

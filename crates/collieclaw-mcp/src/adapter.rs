@@ -56,7 +56,8 @@ impl McpAdapter {
             timeout: ADAPTER_LIFETIME,
         };
         let sandbox = ToolSandbox::new(&access, policy)?;
-        let (socket, adapter_socket) = UnixStream::pair().map_err(|error| format!("could not create a socket: {error}"))?;
+        let (socket, adapter_socket) =
+            UnixStream::pair().map_err(|error| format!("could not create a socket: {error}"))?;
         let command = sandbox
             .prepare_spawn(&program, &[PROGRAM.to_owned()], &[], "/".as_ref())
             .stdin(stdin)
@@ -81,8 +82,7 @@ impl McpAdapter {
 /// # Errors
 /// Fails if the program is missing.
 pub fn locate_program() -> Result<PathBuf, String> {
-    let ours = std::env::current_exe()
-        .map_err(|error| format!("could not find our own program: {error}"))?;
+    let ours = std::env::current_exe().map_err(|error| format!("could not find our own program: {error}"))?;
     let program = ours.with_file_name(PROGRAM);
     match program.metadata() {
         Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(program),

@@ -33,26 +33,17 @@ pub struct PinnedServer {
 pub enum PinnedToolChange {
     Added(PinnedTool),
     Removed(PinnedTool),
-    Changed {
-        before: PinnedTool,
-        now: PinnedTool,
-    },
+    Changed { before: PinnedTool, now: PinnedTool },
 }
 
 /// The reason why pins could not be read or written.
 #[derive(Debug, Error)]
 pub enum ToolPinError {
     #[error("could not read or write {}", .path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file was changed or damaged since it was written.
     #[error("{} was changed or damaged: {why}", .path.display())]
-    Invalid {
-        path: PathBuf,
-        why: String,
-    },
+    Invalid { path: PathBuf, why: String },
 }
 
 impl PinnedServer {

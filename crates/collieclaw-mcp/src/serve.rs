@@ -1,7 +1,7 @@
-//! Our own tools for other agents: whoever speaks the protocol calls them, and every call goes through the door.
+//! Serves our tools to other agents over MCP. Every call goes through the tool gateway.
 //!
-//! Nobody is asked: the only one who could be is the client, and it is the client whom the gate is there for. What needs
-//! a yes is denied.
+//! A call that needs the operator's approval is denied, because only the client could be asked, and the gate is there to
+//! check the client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use collieclaw_agent::ids;
 use collieclaw_agent::receipts::ReceiptError;
-use collieclaw_agent::runtime::{
-    AbsentOperator, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
-};
+use collieclaw_agent::runtime::{AbsentOperator, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
 use collieclaw_listen::AccessToken;
 use collieclaw_mcp_ipc::{
     AdapterLineReader, AdapterTask, AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest, PinnedTool,
@@ -26,37 +24,30 @@ use serde_json::Value;
 use thiserror::Error;
 use ward_process::{OutputTarget, StdinSource};
 
-use super::adapter::{ADAPTER_ENDED, BROKE_OFF, McpAdapter};
+use super::adapter::{ADAPTER_ENDED, ADAPTER_FAILED, McpAdapter};
 use super::server_process::McpProcessControl;
 
-/// Calls that wait for the one before them.
+/// The most calls that wait for an earlier call.
 const MAX_QUEUED_CALLS: usize = 16;
 
-/// For an answer to be taken from us. The speaker does nothing else.
+/// The time for the adapter to read an answer; it has nothing else to do.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For the last answer to reach its client, when no more can be given.
+/// The time for the last answer to reach its client before the adapter is killed.
 const FINAL_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why our tools can't be served.
+/// The reason why serving our tools failed.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// A receipt can't be written: nothing more is run.
+    /// A receipt could not be written, so no further call runs.
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    /// The machine says no.
     #[error("could not {what}")]
-    Io {
-        /// What.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The program that speaks the protocol can't be started.
-    #[error("tools can't be offered: {0}")]
+    Io { what: &'static str, source: io::Error },
+    /// The adapter could not be started, or failed.
+    #[error("could not offer tools: {0}")]
     Adapter(String),
-    /// The client does not speak the protocol.
-    #[error("the client does not speak the protocol: {0}")]
+    #[error("the client does not speak MCP: {0}")]
     Protocol(String),
 }
 
@@ -66,60 +57,64 @@ impl ServeError {
     }
 }
 
-/// How clients come to us.
+/// The transport that clients connect with.
 pub enum ServeTransport {
-    /// One, on standard input and output, which nothing else may use.
+    /// A single client on standard input and output, which nothing else may use.
     Stdio,
-    /// Any number, on a loopback address, each with the token.
+    /// Any number of clients on a loopback address, each with the token.
     Http {
-        /// The port; 0 for any that is free.
+        /// The port; 0 for any free port.
         port: u16,
-        /// What every request must carry.
+        /// The bearer token that every request must carry.
         token: AccessToken,
-        /// Told where it is, once it listens.
+        /// Called with the address once the server listens.
         on_listening: Box<dyn FnOnce(SocketAddr) + Send>,
     },
 }
 
-/// Serves until the client is gone. `listed` are the tools that are offered.
+/// Serves the tools named in `listed` until the client disconnects.
 ///
 /// # Errors
-/// When it can't begin, or a receipt can't be written.
-pub fn serve(door: &ToolGateway, listed: &BTreeSet<String>, way: ServeTransport) -> Result<(), ServeError> {
-    let tools = offered_tools(door, listed);
+/// Fails if serving can't start, or if a receipt can't be written.
+pub fn serve(
+    gateway: &ToolGateway,
+    listed: &BTreeSet<String>,
+    transport: ServeTransport,
+) -> Result<(), ServeError> {
+    let tools = offered_tools(gateway, listed);
     let start = |task, input, output| {
-        McpAdapter::start(task, &door.rules.policy, input, output).map_err(ServeError::Adapter)
+        McpAdapter::start(task, &gateway.rules.policy, input, output).map_err(ServeError::Adapter)
     };
-    let McpAdapter { socket: line, processes: reins } = match way {
+    let McpAdapter { socket, processes } = match transport {
         ServeTransport::Stdio => {
             start(AdapterTask::OfferToOne { tools }, StdinSource::Inherit, OutputTarget::Inherit)?
         }
-        ServeTransport::Http { port, token, on_listening: listening } => {
+        ServeTransport::Http { port, token, on_listening } => {
             let listen = ServeError::io("listen");
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(&listen)?;
             let address = listener.local_addr().map_err(&listen)?;
             let task =
                 AdapterTask::OfferToMany { tools, token: AdapterToken::new(token.reveal().to_owned()) };
-            let speaker = start(task, StdinSource::FromFd(listener.into()), OutputTarget::Null)?;
-            listening(address);
-            speaker
+            let adapter = start(task, StdinSource::FromFd(listener.into()), OutputTarget::Null)?;
+            on_listening(address);
+            adapter
         }
     };
-    relay_calls(door, listed, line, &reins)
+    relay_calls(gateway, listed, socket, &processes)
 }
 
-/// The tools of the door that are listed.
-fn offered_tools(door: &ToolGateway, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
-    let tools = door.rules.tools.iter().filter(|tool| listed.contains(tool.name()));
-    let told = tools.map(|tool| PinnedTool {
+/// Returns the gateway's tools that are named in `listed`.
+fn offered_tools(gateway: &ToolGateway, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
+    let tools = gateway.rules.tools.iter().filter(|tool| listed.contains(tool.name()));
+    let offered = tools.map(|tool| PinnedTool {
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
         schema: tool.parameters_schema(),
     });
-    told.collect()
+    offered.collect()
 }
 
-/// A call on its way to the door.
+/// A client's call that waits for its turn.
 struct QueuedCall {
     number: u64,
     tool: String,
@@ -127,54 +122,54 @@ struct QueuedCall {
     cancel: CancelFlag,
 }
 
-/// The clients hear of their calls here, and cancel them there, while the door is at work.
+/// Runs calls on this thread while another thread reads new calls and cancels.
 fn relay_calls(
-    door: &ToolGateway,
+    gateway: &ToolGateway,
     listed: &BTreeSet<String>,
-    line: UnixStream,
-    reins: &McpProcessControl,
+    socket: UnixStream,
+    processes: &McpProcessControl,
 ) -> Result<(), ServeError> {
-    let (sender, asked) = sync_channel(MAX_QUEUED_CALLS);
-    let ear = AdapterLineReader::new(line.try_clone().map_err(ServeError::io("keep the line"))?);
+    let (sender, queue) = sync_channel(MAX_QUEUED_CALLS);
+    let reader = AdapterLineReader::new(socket.try_clone().map_err(ServeError::io("duplicate the socket"))?);
     let calls = ServedCalls {
-        line: Arc::new(Mutex::new(line)),
+        socket: Arc::new(Mutex::new(socket)),
         in_progress: Arc::default(),
-        processes: reins.clone(),
+        processes: processes.clone(),
     };
-    let listening = calls.clone();
+    let reading = calls.clone();
     let thread = std::thread::Builder::new()
         .name("mcp-serve".to_owned())
-        .spawn(move || listening.read_requests(ear, &sender))
+        .spawn(move || reading.read_requests(reader, &sender))
         .map_err(ServeError::io("start a thread"))?;
-    let answered = run_calls(door, listed, &asked, &calls);
-    // What was said last is still passed on.
+    let ran = run_calls(gateway, listed, &queue, &calls);
+    // The adapter still delivers the last answers to the clients.
     calls.close_writes();
-    let patience = Instant::now() + FINAL_ANSWER_TIMEOUT;
-    while !thread.is_finished() && Instant::now() < patience {
+    let deadline = Instant::now() + FINAL_ANSWER_TIMEOUT;
+    while !thread.is_finished() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
-    reins.kill_all();
+    processes.kill_all();
     let end = thread.join();
-    answered?;
-    end.unwrap_or_else(|_| Err(ServeError::Adapter("our own thread broke off".to_owned())))
+    ran?;
+    end.unwrap_or_else(|_| Err(ServeError::Adapter("the reading thread panicked".to_owned())))
 }
 
-/// One call after the other, on this thread: the door is here.
+/// Runs one call after the other, on the thread that owns the gateway.
 fn run_calls(
-    door: &ToolGateway,
+    gateway: &ToolGateway,
     listed: &BTreeSet<String>,
-    asked: &Receiver<QueuedCall>,
+    queue: &Receiver<QueuedCall>,
     calls: &ServedCalls,
 ) -> Result<(), ReceiptError> {
     let conversation_id = ids::random_id("mcp");
-    for QueuedCall { number, tool, arguments, cancel } in asked {
-        // What is no value fits no tool.
+    for QueuedCall { number, tool, arguments, cancel } in queue {
+        // `null` matches no tool's schema, so invalid JSON is rejected there.
         let arguments = serde_json::from_str(&arguments).unwrap_or(Value::Null);
         let offer = if listed.contains(&tool) { ToolOffer::Listed } else { ToolOffer::Unlisted };
-        let wish =
+        let request =
             ToolRequest { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
         let finished =
-            door.call(wish, &mut OperatorContext { operator: &mut AbsentOperator, cancel: &cancel });
+            gateway.call(request, &mut OperatorContext { operator: &mut AbsentOperator, cancel: &cancel });
         calls.answer(
             number,
             match &finished {
@@ -183,7 +178,7 @@ fn run_calls(
                     text: call.text.clone(),
                     receipt: call.receipt_id.clone(),
                 }),
-                Err(_) => Err("its receipt can't be written".to_owned()),
+                Err(_) => Err("could not write the receipt of the call".to_owned()),
             },
         );
         finished?;
@@ -191,28 +186,30 @@ fn run_calls(
     Ok(())
 }
 
-/// The calls that are not answered yet, and the line on which they are.
+/// The unanswered calls, and the socket to the adapter.
 #[derive(Clone)]
 struct ServedCalls {
-    line: Arc<Mutex<UnixStream>>,
+    socket: Arc<Mutex<UnixStream>>,
     in_progress: Arc<Mutex<BTreeMap<u64, CancelFlag>>>,
-    /// For a speaker that does not listen any more.
+    /// Kills an adapter that no longer reads.
     processes: McpProcessControl,
 }
 
 impl ServedCalls {
-    /// Takes calls until the clients are gone; with them go their calls.
+    /// Reads calls until the clients are gone, then cancels the calls that are left.
     fn read_requests(
         &self,
-        mut ear: AdapterLineReader,
+        mut reader: AdapterLineReader,
         to: &SyncSender<QueuedCall>,
     ) -> Result<(), ServeError> {
         let end = loop {
-            match ear.receive() {
+            match reader.receive() {
                 Ok(Some(McpClientRequest::Call { number, .. }))
                     if self.in_progress().contains_key(&number) =>
                 {
-                    break Err(ServeError::Adapter(format!("{BROKE_OFF}: one number for two calls")));
+                    break Err(ServeError::Adapter(format!(
+                        "{ADAPTER_FAILED}: two calls have the same number"
+                    )));
                 }
                 Ok(Some(McpClientRequest::Call { number, tool, arguments })) => {
                     self.queue_call(number, tool, arguments, to);
@@ -229,7 +226,7 @@ impl ServedCalls {
                     break Err(ServeError::Adapter(why));
                 }
                 Ok(None) => break Err(ServeError::Adapter(ADAPTER_ENDED.to_owned())),
-                Err(error) => break Err(ServeError::Adapter(format!("{BROKE_OFF}: {error}"))),
+                Err(error) => break Err(ServeError::Adapter(format!("{ADAPTER_FAILED}: {error}"))),
             }
         };
         let left: Vec<CancelFlag> = self.in_progress().values().cloned().collect();
@@ -239,32 +236,32 @@ impl ServedCalls {
 
     fn queue_call(&self, number: u64, tool: String, arguments: String, to: &SyncSender<QueuedCall>) {
         let Ok(cancel) = CancelFlag::new() else {
-            return self.answer(number, Err("out of descriptors".to_owned()));
+            return self.answer(number, Err("out of file descriptors".to_owned()));
         };
         self.in_progress().insert(number, cancel.clone());
-        let asked = QueuedCall { number, tool, arguments, cancel };
-        if to.try_send(asked).is_err() {
-            self.answer(number, Err("too many calls wait already".to_owned()));
+        let call = QueuedCall { number, tool, arguments, cancel };
+        if to.try_send(call).is_err() {
+            self.answer(number, Err("too many calls are waiting".to_owned()));
         }
     }
 
-    /// A client that is gone hears nothing; the receipt is there.
+    /// Sends an outcome to the client. If the client is gone, only the receipt remains.
     fn answer(&self, number: u64, outcome: Result<McpCallOutcome, String>) {
         self.in_progress().remove(&number);
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = collieclaw_mcp_ipc::send_line(
-            &line,
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = collieclaw_mcp_ipc::send_line(
+            &socket,
             &McpCallReply { number, outcome },
             Instant::now() + ANSWER_TIMEOUT,
         );
-        if said.is_err() {
+        if sent.is_err() {
             self.processes.kill_all();
         }
     }
 
     fn close_writes(&self) {
-        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = line.shutdown(Shutdown::Write);
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = socket.shutdown(Shutdown::Write);
     }
 
     fn in_progress(&self) -> MutexGuard<'_, BTreeMap<u64, CancelFlag>> {

@@ -114,11 +114,5 @@ pub(super) fn start_server(
     let supervisor = sandbox.supervisor();
     let tree = supervisor.spawn(next_tree_id()?, spawn).map_err(|error| ErrorChain(&error).to_string())?;
     let sandbox = sandbox_level(&tree);
-    Ok(StartedServer {
-        input,
-        output,
-        stderr,
-        processes: McpProcessControl::new(tree, supervisor),
-        sandbox,
-    })
+    Ok(StartedServer { input, output, stderr, processes: McpProcessControl::new(tree, supervisor), sandbox })
 }

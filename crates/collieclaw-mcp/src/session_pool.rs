@@ -10,7 +10,7 @@ use collieclaw_gate::GatePolicy;
 use super::pins::PinnedServer;
 use super::session::McpSession;
 
-/// How long a revoked server may keep running if no turn starts in between.
+/// The longest time that a revoked server keeps running if no turn starts in between.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The running servers that no turn uses now, shared by all turns of one process. A turn takes a server for its whole
@@ -40,7 +40,8 @@ impl McpSessionPool {
     pub(super) fn take(&self, approved: &ApprovedServer, policy: &GatePolicy) -> Option<PooledSession> {
         self.end_unless(|pooled| !pooled.session.is_closed_or_idle());
         let mut idle = self.idle();
-        let last = idle.iter().rposition(|pooled| pooled.approved == *approved && pooled.policy == *policy)?;
+        let last =
+            idle.iter().rposition(|pooled| pooled.approved == *approved && pooled.policy == *policy)?;
         Some(idle.remove(last))
     }
 
@@ -53,7 +54,9 @@ impl McpSessionPool {
     /// Ends servers whose approval or policy is no longer in force, and servers that were unused for too long.
     pub fn end_revoked(&self, in_force: &[ApprovedServer], policy: &GatePolicy) {
         self.end_unless(|pooled| {
-            in_force.contains(&pooled.approved) && pooled.policy == *policy && !pooled.session.is_closed_or_idle()
+            in_force.contains(&pooled.approved)
+                && pooled.policy == *policy
+                && !pooled.session.is_closed_or_idle()
         });
     }
 

@@ -13,10 +13,7 @@ pub enum ProviderError {
         detail: String,
     },
     #[error("provider `{provider}` did not answer within {seconds} s")]
-    Timeout {
-        provider: String,
-        seconds: u64,
-    },
+    Timeout { provider: String, seconds: u64 },
     /// The server rejected the API key, or wants a key and got none.
     #[error("provider `{provider}` refused the key: {detail}")]
     Auth {
@@ -49,16 +46,10 @@ pub enum ProviderError {
     },
     /// The reply could not be used.
     #[error("provider `{provider}` sent an unusable reply: {detail}")]
-    Invalid {
-        provider: String,
-        detail: String,
-    },
+    Invalid { provider: String, detail: String },
     /// The reply is larger than `max_response_bytes`.
     #[error("provider `{provider}` sent more than {limit} bytes (`limits.max_response_bytes`)")]
-    TooLarge {
-        provider: String,
-        limit: usize,
-    },
+    TooLarge { provider: String, limit: usize },
     /// A limit of the configuration is used up, so the provider was not asked.
     #[error("{detail}")]
     Limit {
@@ -69,9 +60,7 @@ pub enum ProviderError {
     },
     /// The request was cancelled.
     #[error("the request to `{provider}` was cancelled")]
-    Cancelled {
-        provider: String,
-    },
+    Cancelled { provider: String },
 }
 
 fn retry_advice(retry_after: Option<u64>) -> String {

@@ -69,10 +69,7 @@ pub(super) enum ScriptedFailure {
 #[derive(Debug, thiserror::Error)]
 pub enum FixtureError {
     #[error("could not read the fixture `{path}`: {fault}")]
-    File {
-        path: String,
-        fault: std::io::Error,
-    },
+    File { path: String, fault: std::io::Error },
     /// The fixture has mistakes; the report gives the place and the cure of each.
     #[error("{0}")]
     Faults(FaultReport),

@@ -278,8 +278,7 @@ impl Provider for OpenAiProvider {
     ) -> Result<ChatResponse, ProviderError> {
         let deadline = CancellableDeadline::new(cancel, self.settings.timeout);
         let payload = self.complete(request, listener, &deadline)?;
-        let mut response =
-            reply::parse_reply(payload).map_err(|error| self.errors().reply_error(error))?;
+        let mut response = reply::parse_reply(payload).map_err(|error| self.errors().reply_error(error))?;
         for call in &mut response.tool_calls {
             // Arguments are JSON in a string with its own escapes, so they are redacted again after parsing.
             call.arguments = self.redact_key(call.arguments.take());

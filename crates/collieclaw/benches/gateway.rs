@@ -1,5 +1,5 @@
-//! The bars of the gateway: how much it answers and how soon, how large it is meanwhile, and how soon a token that a
-//! model server sent is at the client.
+//! Benchmarks of the gateway: throughput, latency and memory use, and the delay of a streamed token from the model
+//! server to the client.
 #![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(2);
 
-/// As many as a browser with some pages and a few scripts have.
+/// The number of connections that a browser with some pages and a few scripts would open.
 const CONNECTIONS: usize = 8;
 
 const TOKENS: usize = 31;
@@ -54,7 +54,7 @@ impl BenchGateway {
         Ok(stream)
     }
 
-    /// What it holds now, in megabytes.
+    /// Returns the current memory use in megabytes.
     fn peak_resident_megabytes(&self) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kilobytes = status
@@ -78,7 +78,7 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// All connections ask as fast as they are answered, on the same cores as the gateway.
+/// Measures the throughput of all connections together, on the same cores as the gateway.
 fn bench_load(home: &Path) -> io::Result<()> {
     command(home, &["init"]).status()?;
     let gateway = BenchGateway::start(home)?;
@@ -107,7 +107,7 @@ fn bench_load(home: &Path) -> io::Result<()> {
     row("gateway: memory under it", "MB", gateway.peak_resident_megabytes()?, BenchmarkLimit::AtMost(30.0))
 }
 
-/// Milliseconds of each request on one connection.
+/// Returns the milliseconds of each request on one connection.
 fn send_requests(gateway: &BenchGateway, until: Instant) -> io::Result<Vec<f64>> {
     let request = gateway.head("GET /status") + "\r\n";
     let mut stream = gateway.connect()?;
@@ -143,7 +143,7 @@ fn read_response(reader: &mut impl BufRead) -> io::Result<()> {
     io::copy(&mut reader.take(length), &mut io::sink()).map(drop)
 }
 
-/// From the moment a model server has sent its first token to the moment the client has it.
+/// Measures the time from the first token of a model server until the client receives it.
 fn bench_first_token(home: &Path) -> io::Result<()> {
     let server = TcpListener::bind(("127.0.0.1", 0))?;
     let (sender, sent) = channel();
@@ -182,7 +182,7 @@ fn bench_first_token(home: &Path) -> io::Result<()> {
     })
 }
 
-/// A model server that thinks for a moment, then says two words, the second later.
+/// Runs a model server that waits a moment, then sends one word, and a second word later.
 fn stream_tokens(mut stream: TcpStream, sent: &Sender<Instant>) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut length = 0;

@@ -1,7 +1,7 @@
-//! The bars of the program: how fast it starts, what a turn costs, how large it is, how soon it stops.
+//! Benchmarks of the program: start-up time, cost of a turn, memory use, and time to stop.
 //!
-//! Wall times are compared with those of `true`, spawned in turns with it in the same run. What a turn has to make durable
-//! is measured beside it: the same number of synced files, of the same sizes, in the same folder.
+//! Wall times are compared with those of `true`, spawned alternately in the same run. The cost of durable writes is
+//! measured separately: the same number of synced files, of the same sizes, in the same folder.
 #![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
 
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ use ward_process::{Containment, ProcessExit, ProcessSpec, Supervisor};
 
 const ROUNDS: usize = 61;
 
-/// Synced by a turn with one tool call, as `strace` counts: the intent and its folder, the receipt and its head, the
-/// memory's log and its folder.
+/// The syncs of a turn with one tool call, as counted by `strace`: the intent and its folder, the receipt and its
+/// head, the memory's log and its folder.
 const SYNCS: usize = 6;
 
 fn main() -> std::io::Result<()> {
@@ -61,7 +61,7 @@ fn millis(mut work: impl FnMut() -> std::io::Result<()>) -> std::io::Result<f64>
     Ok(started.elapsed().as_secs_f64() * 1_000.0)
 }
 
-/// What fails at once is not fast.
+/// Checks the exit code, because a run that fails at once isn't fast.
 fn exit_code(command: &mut Command, expected: i32) -> std::io::Result<()> {
     check_exit_status(command.status()?, expected)
 }
@@ -122,7 +122,7 @@ fn bench_sync(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The most that it ever held, as the kernel counted.
+/// Returns the peak memory use, as counted by the kernel.
 fn bench_memory(bench: &str, house: &BenchHome, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
     let supervisor =
         Supervisor::with_containment(Containment::ProcessGroup).map_err(std::io::Error::other)?;
@@ -166,7 +166,7 @@ fn bench_size(house: &BenchHome) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A log of so many receipts.
+/// The number of receipts in the log.
 const RECEIPTS: usize = 100_000;
 
 fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
@@ -204,10 +204,10 @@ fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
     })
 }
 
-/// The exit code of what the emergency stop ended.
+/// The exit code of a command ended by the emergency stop.
 const STOPPED: i32 = 8;
 
-/// From the file of the stop to the end of the last of these processes and of all that they ran.
+/// Measures the time from the creation of the stop file to the end of the last process and all of its children.
 fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -230,7 +230,7 @@ fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
                 house.command(&["tool", "run", tool, "--json", arguments]).spawn()
             };
             let mut agents: Vec<Child> = calls.iter().map(start).collect::<Result<_, _>>()?;
-            // Whoever hangs up would end it as well.
+            // Closing the connection would end the tool as well.
             let _held = if sleeps == 0 { Some(listener.accept()?) } else { None };
             while count_sleepers() < sleeps {
                 std::thread::sleep(Duration::from_millis(2));
@@ -256,7 +256,7 @@ fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How many of the sleeps above there are.
+/// Counts the running sleeps.
 fn count_sleepers() -> usize {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());

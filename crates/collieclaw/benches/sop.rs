@@ -1,5 +1,5 @@
-//! What a procedure adds to its steps: a run of a hundred calls, with its journal, against the same hundred calls through
-//! the same door. Both write their receipts.
+//! The overhead of a procedure: a run of a hundred calls with its journal, compared with the same hundred calls made
+//! directly through the tool gateway. Both write receipts.
 
 use std::cell::RefCell;
 use std::error::Error;

@@ -1,7 +1,7 @@
-//! How soon a word of a streamed answer is where it is wanted, counted from the moment the server sent it.
+//! The delay of a streamed word, counted from the moment the server sends it.
 //!
-//! Once as the provider's listener hears it, and once as a person sees it: the real program at a terminal, which also
-//! has to end its "thinking" and make escape sequences visible.
+//! Measured twice: at the listener of the provider, and on the screen of the real program at a terminal, which also
+//! has to remove its spinner and escape control sequences.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
 const ROUNDS: usize = 41;
 
-/// What nobody else writes.
+/// A word that occurs nowhere else in the output.
 const WORD: &str = "Aardvark";
 
 fn main() -> io::Result<()> {
@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
     report_figure("stream: first word, from the server to the listener, median of 41", median(&mut heard))?;
     let mut seen = bench_terminal(port, &sent)?;
     report_figure("stream: first word, from the server to the terminal, median of 41", median(&mut seen))?;
-    // The list is sorted: two of them may have met somebody else's work on this machine.
+    // The list is sorted; the two slowest may have been delayed by other work on this machine.
     let late = seen.iter().rev().nth(2).copied().unwrap_or(f64::MAX);
     report_figure("stream: first word, from the server to the terminal, third slowest of 41", late)
 }
@@ -45,7 +45,7 @@ fn report_figure(bench: &str, figure: f64) -> io::Result<()> {
     })
 }
 
-/// A server that sends a word once everybody has settled down, and tells when.
+/// Runs a server that sends a word once everything is idle, and reports when.
 fn start_server() -> io::Result<(u16, Receiver<Instant>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -92,7 +92,7 @@ fn millis(sent: &Receiver<Instant>, arrived: Instant) -> io::Result<f64> {
     Ok(arrived.saturating_duration_since(sent).as_secs_f64() * 1_000.0)
 }
 
-/// When the listener heard the word.
+/// Returns when the listener received the word.
 fn receive_at_provider(port: u16) -> io::Result<Instant> {
     let provider = OpenAiProvider::new(OpenAiSettings {
         name: "bench".to_owned(),
@@ -122,7 +122,7 @@ fn receive_at_provider(port: u16) -> io::Result<Instant> {
     heard.ok_or_else(|| io::Error::other("nothing was told"))
 }
 
-/// How long each word took to the screen of somebody who talks to the program, shortest first.
+/// Returns how long each word took to reach the screen, shortest first.
 fn bench_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
     let home = tempfile::tempdir()?;
     let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
@@ -167,7 +167,7 @@ struct BenchTerminal {
 }
 
 impl BenchTerminal {
-    /// When a text was there to be seen.
+    /// Returns when a text was visible on the screen.
     fn wait_for(&mut self, text: &str) -> io::Result<Instant> {
         let mut buffer = [0; 4096];
         loop {

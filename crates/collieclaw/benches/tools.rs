@@ -1,5 +1,5 @@
-//! What the shell tool adds to a program: `true` in its sandbox, by the tool alone and through the whole door, against
-//! `true` started bare.
+//! The overhead of the shell tool: `true` in its sandbox, by the tool alone and through the whole tool gateway, compared
+//! with `true` started directly.
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
@@ -12,8 +12,8 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::ReceiptLog;
 use collieclaw_agent::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext,
-    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
+    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
 use collieclaw_agent::tools::{
@@ -26,14 +26,14 @@ use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis
 
 const ROUNDS: usize = 300;
 
-/// Promised for every command of an agent: less than a person can notice.
+/// The promised limit for every command of an agent: less than a person can notice.
 const BAR_MS: f64 = 3.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let took = Rc::new(Cell::new(Duration::ZERO));
     let door = open_tool_gateway(folder.path(), &took)?;
-    // The first one finds out what the machine gives, once for the whole process.
+    // The first call probes the capabilities of the machine, once per process.
     call_through_gateway(&door)?;
     let (mut bare, mut tool, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -76,7 +76,7 @@ fn call_through_gateway(door: &ToolGateway) -> Result<(), Box<dyn Error>> {
     if finished.outcome.is_completed() { Ok(()) } else { Err(finished.text.into()) }
 }
 
-/// Without receipts, which have a benchmark of their own: their disk would be all that is seen here.
+/// Builds a gateway without receipts, which have their own benchmark: their disk writes would dominate here.
 fn open_tool_gateway(
     folder: &std::path::Path,
     took: &Rc<Cell<Duration>>,
@@ -129,7 +129,7 @@ impl Operator for BenchApprover {
     }
 }
 
-/// A tool that tells how long it took.
+/// A tool that reports how long it took.
 struct TimedTool {
     tool: Box<dyn Tool>,
     took: Rc<Cell<Duration>>,

@@ -1,4 +1,4 @@
-//! How people reach the agent.
+//! The terminal channel: the interactive prompt, and the operator who approves calls at a terminal.
 
 mod repl;
 mod streaming_operator;
@@ -10,16 +10,15 @@ use thiserror::Error;
 pub use repl::Repl;
 pub use terminal::{SpinnerAwareWriter, TerminalOperator, TerminalVerbosity};
 
-/// Why the prompt can't go on.
+/// A failure that ends the interactive prompt.
 #[derive(Debug, Error)]
 pub enum ReplError {
-    /// The terminal can't be used.
-    #[error("the terminal can't be used")]
+    #[error("could not use the terminal")]
     Terminal(#[from] rustyline::error::ReadlineError),
-    /// The machine gives no descriptor or thread.
-    #[error("the channel can't be set up")]
+    /// The system has no free file descriptor or thread.
+    #[error("could not set up the prompt")]
     Setup(#[from] std::io::Error),
-    /// A turn failed in a way that ends everything.
+    /// A turn failed with an error after which the session can't continue.
     #[error(transparent)]
     Turn(#[from] TurnError),
 }

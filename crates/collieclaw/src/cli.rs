@@ -1,4 +1,4 @@
-//! What can be said on the command line, and what comes of it.
+//! The command line: parses arguments, runs the command, and reports its failure.
 
 mod arguments;
 mod confirm;
@@ -41,7 +41,7 @@ use output::OutputPrinter;
 
 pub(crate) fn main() -> ExitCode {
     if asks_for_version_only() {
-        // Nothing is left to do when nobody reads it.
+        // Nothing is left to do if standard error is closed.
         let _ = writeln!(io::stdout(), "{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
@@ -56,19 +56,20 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// That is how others look whether we are there, often. The whole grammar takes longer than all else that it needs.
+/// Returns whether the command line is just `--version`. Scripts call it often, and building the whole argument parser
+/// would be the slowest part of the answer.
 fn asks_for_version_only() -> bool {
     let mut words = std::env::args_os().skip(1);
     words.next().is_some_and(|word| word == "--version" || word == "-V") && words.next().is_none()
 }
 
-/// A command line that can't be read. Whoever asked for JSON on it gets JSON as well.
+/// Reports a command line that can't be parsed, as JSON if `--output json` was given.
 fn exit_with_usage_error(error: &clap::Error) -> ! {
     let words: Vec<_> = std::env::args_os().collect();
     let for_programs = words.iter().any(|word| word == "--output=json")
         || words.windows(2).any(|pair| pair == ["--output", "json"]);
     let screen = OutputPrinter::new(if for_programs { OutputFormat::Json } else { OutputFormat::Text });
-    let (what, cure) = (describe_parse_error(error), "`collieclaw --help` shows what can be said");
+    let (what, cure) = (describe_parse_error(error), "run `collieclaw --help` to see the commands");
     if error.use_stderr() && screen.logs_json() {
         screen.print_failure(&CommandFailure::InvalidInput { what, cure });
         std::process::exit(2);
@@ -80,10 +81,10 @@ fn exit_with_usage_error(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// The fault on one line, with what may have been meant.
+/// Returns the parse error on one line, with clap's suggestion.
 fn describe_parse_error(error: &clap::Error) -> String {
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "a command is missing".to_owned();
+        return "no command given".to_owned();
     }
     let text = error.render().to_string();
     let told = text.split("\n\n").take_while(|part| !part.starts_with("Usage:"));

@@ -1,7 +1,7 @@
 //! `collieclaw`: the command line of the agent runtime.
 //!
-//! The composition root: only here are arguments, environment, signals and standard streams touched. Start at
-//! `cli/arguments.rs`, what can be said; `cli/open.rs` puts the parts together; each command has a module of its own.
+//! The composition root: only this crate touches arguments, environment, signals and standard streams. Start at
+//! `cli/arguments.rs` for the grammar and `cli/wiring.rs` for the construction; each command has its own module.
 
 mod cli;
 

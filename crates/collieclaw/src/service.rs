@@ -1,39 +1,38 @@
-//! The gateway as a service of its user (C13): the files that a service manager reads. Nothing is started here.
+//! The service files that run the gateway under the user's service manager (C13). Nothing is started here.
 
 mod launchd;
 mod systemd;
 
 use std::path::{Path, PathBuf};
 
-/// The name of the service.
 pub const SERVICE_NAME: &str = "collieclaw-gateway";
 
-/// Who starts services on this system.
+/// The service manager of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceManager {
-    /// Linux.
+    /// Used on Linux.
     Systemd,
-    /// macOS. What is written for it is not tested.
+    /// Used on macOS. The generated file is untested.
     Launchd,
 }
 
-/// What the service is.
+/// The settings of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayService {
-    /// The program, wherever it is installed.
+    /// The path of the `collieclaw` program.
     pub program: PathBuf,
-    /// CollieClaw's own folder.
+    /// The home of CollieClaw.
     pub home: PathBuf,
 }
 
 impl ServiceManager {
-    /// The one of the system that this program was built for.
+    /// Returns the service manager of the system that this program was built for.
     #[must_use]
     pub fn for_this_system() -> Self {
         if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
     }
 
-    /// Where its file belongs, in the home of a person; `config` is their folder for configuration.
+    /// Returns the path of the service file in the user's home; `config` is the user's configuration folder.
     #[must_use]
     pub fn file_path(self, user_home: &Path, config: &Path) -> PathBuf {
         match self {
@@ -42,7 +41,7 @@ impl ServiceManager {
         }
     }
 
-    /// What stands in it.
+    /// Returns the content of the service file.
     #[must_use]
     pub fn render(self, service: &GatewayService) -> String {
         match self {
@@ -53,7 +52,7 @@ impl ServiceManager {
 }
 
 impl GatewayService {
-    /// Variables for the service, such as keys of providers, one `NAME=value` a line. It need not be there.
+    /// Returns the path of the optional environment file, such as for provider keys, with one `NAME=value` per line.
     #[must_use]
     pub fn environment_file(&self) -> PathBuf {
         self.home.join("service.env")

@@ -27,8 +27,9 @@ impl ConfigContext {
         let mut rest = text;
         if let Some(after) = rest.strip_prefix('~') {
             if !(after.is_empty() || after.starts_with('/')) {
-                return Err(InvalidValue::new("`~` stands only for your own home folder")
-                    .help("write the full path"));
+                return Err(
+                    InvalidValue::new("`~` stands only for your own home folder").help("write the full path")
+                );
             }
             expanded.push_str(&self.user_home.to_string_lossy());
             rest = after;
@@ -40,8 +41,12 @@ impl ConfigContext {
                 expanded.push('$');
             } else if is_secret_name(name) {
                 // An expanded value is shown, logged and sent like the rest of the setting.
-                return Err(InvalidValue::new(format!("the secret in `{name}` would be shown with this setting"))
-                    .help("settings for secrets take the name of a variable: `api_key_env`, `token_env`, `env`"));
+                return Err(InvalidValue::new(format!(
+                    "the secret in `{name}` would be shown with this setting"
+                ))
+                .help(
+                    "settings for secrets take the name of a variable: `api_key_env`, `token_env`, `env`",
+                ));
             } else if let Some(value) = self.variables.get(name) {
                 expanded.push_str(value);
             } else {
@@ -84,7 +89,8 @@ fn split_variable(after: &str) -> Result<(&str, &str), InvalidValue> {
     if is_name {
         Ok((name, tail))
     } else {
-        Err(InvalidValue::new("expected the name of a variable after `$`").help("write `$$` for a dollar sign"))
+        Err(InvalidValue::new("expected the name of a variable after `$`")
+            .help("write `$$` for a dollar sign"))
     }
 }
 
@@ -110,16 +116,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidValue> {
             Err(InvalidValue::new("the duration must not be zero").help("write it like `30s`"))
         }
         Some(length) if length > MAX_DURATION => {
-            Err(InvalidValue::new("the duration must not be longer than a day").help("write it like `30s`, `500ms` or `2m`"))
+            Err(InvalidValue::new("the duration must not be longer than a day")
+                .help("write it like `30s`, `500ms` or `2m`"))
         }
         Some(length) => Ok(length),
-        None => {
-            Err(InvalidValue::new("this is not a duration").help("write it like `30s`, `500ms` or `2m`"))
-        }
+        None => Err(InvalidValue::new("this is not a duration").help("write it like `30s`, `500ms` or `2m`")),
     }
 }
 
-/// Formats a duration in the notation that [`parse_duration`] reads.
+/// Formats a duration in the notation that `parse_duration` reads.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     match duration.subsec_millis() {

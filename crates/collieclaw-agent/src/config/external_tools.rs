@@ -14,7 +14,7 @@ pub const TOOL_SEPARATOR: &str = "__";
 /// Permissions of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PluginSettings {
-    /// Whether the plugin's tools get network access if their manifest asks for it.
+    /// True if the plugin's tools get network access if their manifest asks for it.
     pub network: bool,
     /// Risk levels that replace those of the manifest, by tool.
     pub risks: BTreeMap<String, RiskLevel>,

@@ -11,7 +11,7 @@ use super::read::DEFAULT_TOOLS;
 /// Settings of the HTTP gateway, which listens on this machine only (C5.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GatewaySettings {
-    /// Whether `collieclaw gateway` may be used.
+    /// True if `collieclaw gateway` may be used.
     pub enabled: bool,
     /// Either `127.0.0.1` or `::1`. Other addresses are rejected.
     pub address: IpAddr,

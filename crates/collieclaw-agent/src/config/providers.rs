@@ -66,7 +66,7 @@ pub struct ModelServerSettings {
     pub model: String,
     /// The environment variable that holds the key; empty if the server needs no key.
     pub api_key_env: String,
-    /// Whether answers are streamed.
+    /// True if answers are streamed.
     pub stream: bool,
     /// The maximum time for one answer; `limits.provider_timeout` if absent.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]

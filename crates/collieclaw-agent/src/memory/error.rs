@@ -12,14 +12,10 @@ use thiserror::Error;
 pub enum MemoryError {
     /// A symlink is refused, because its target could be exchanged.
     #[error("{} is a symbolic link; set `path` in `[memory]` to its target", .path.display())]
-    Link {
-        path: PathBuf,
-    },
+    Link { path: PathBuf },
     /// The path leads to a folder, a pipe or a device.
     #[error("{} is not a regular file; move it away, or choose another `path` in `[memory]`", .path.display())]
-    NotAFile {
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// An operation of the file system failed.
     #[error("could not {step} {}; check that its folder exists and that you may write to it", .path.display())]
     File {
@@ -30,9 +26,7 @@ pub enum MemoryError {
         source: io::Error,
     },
     #[error("{} is the database of another program; choose another `path` in `[memory]`", .path.display())]
-    Foreign {
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     #[error(
         "{} has version {found}, but this program supports versions up to {known} only; install a newer collieclaw",
         .path.display()
@@ -49,36 +43,23 @@ pub enum MemoryError {
         "{} is damaged ({fault}); move it and the files whose names start with its name away to start with a new one",
         .path.display()
     )]
-    Damaged {
-        path: PathBuf,
-        fault: String,
-    },
+    Damaged { path: PathBuf, fault: String },
     /// Another program holds a lock for too long.
     #[error("{} is locked by another program; close the programs that use it, such as `sqlite3`", .path.display())]
-    Busy {
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     #[error("could not write to {}: the disk is full; free some space and try again", .path.display())]
-    Full {
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     #[error("could not write to {}; check that you may write to it and to its folder", .path.display())]
-    ReadOnly {
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// All turns were deleted, but traces remain in the file.
     #[error(
         "{} is empty now, but traces remain because another program reads it; close that program and clear again",
         .path.display()
     )]
-    TracesRemain {
-        path: PathBuf,
-    },
+    TracesRemain { path: PathBuf },
     /// The exchange is empty or inconsistent.
     #[error("could not store the exchange: {fault}")]
-    InvalidExchange {
-        fault: &'static str,
-    },
+    InvalidExchange { fault: &'static str },
     /// Any other SQLite error.
     #[error("could not {step} {}", .path.display())]
     Database {

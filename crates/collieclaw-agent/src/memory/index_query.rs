@@ -56,9 +56,9 @@ fn choose_entries(mut sampled: Vec<(TurnSet, String)>) -> Vec<String> {
     let mut remaining = TurnSet::ALL;
     let mut expected_remaining = to_f64(SAMPLE_TURNS);
     let mut chosen = Vec::new();
-    while let Some(best) = (0..sampled.len())
-        .min_by_key(|index| sampled.get(*index).map(|(turns, _)| (remaining.and(turns).count(), turns.count())))
-    {
+    while let Some(best) = (0..sampled.len()).min_by_key(|index| {
+        sampled.get(*index).map(|(turns, _)| (remaining.and(turns).count(), turns.count()))
+    }) {
         let (turns, entry) = sampled.swap_remove(best);
         remaining = remaining.and(&turns);
         let is_free = turns.count() <= CHEAP_COUNT && chosen.len() < MAX_CHEAP;

@@ -190,13 +190,13 @@ pub(super) fn read_turn(row: &Row<'_>) -> Result<ConversationTurn, MemoryFault> 
 }
 
 pub(super) fn column_text(value: ValueRef<'_>) -> Result<&str, MemoryFault> {
-    value
-        .as_str()
-        .map_err(|error| MemoryFault::Damage(format!("a column contains no text: {error}")))
+    value.as_str().map_err(|error| MemoryFault::Damage(format!("a column contains no text: {error}")))
 }
 
 pub(super) fn column_timestamp(value: ValueRef<'_>) -> Result<Timestamp, MemoryFault> {
-    column_text(value)?.parse().map_err(|error| MemoryFault::Damage(format!("a turn has an invalid time: {error}")))
+    column_text(value)?
+        .parse()
+        .map_err(|error| MemoryFault::Damage(format!("a turn has an invalid time: {error}")))
 }
 
 pub(super) fn column_role(value: ValueRef<'_>) -> Result<ChatRole, MemoryFault> {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One message of a conversation, as stored (C10).
+/// A message of a conversation, as stored (C10).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConversationTurn {
     pub conversation_id: String,
@@ -30,7 +30,7 @@ pub struct ConversationTurn {
 pub struct StoredToolResult {
     pub call_id: String,
     pub tool: String,
-    /// Whether the tool did its work.
+    /// True if the tool did its work.
     pub success: bool,
     /// The text that was returned to the model.
     pub output: String,

@@ -1,5 +1,5 @@
-//! What is in a plugin's folder: plain files, few and small, read whole. What was read is what is shown, pinned and
-//! copied.
+//! The files of a plugin: regular files only, limited in number and size, and read completely. The same
+//! content is shown, hashed and copied.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -15,75 +15,62 @@ use ward_ledger::Sha256Hash;
 use super::manifest;
 use crate::security::is_securely_owned;
 
-/// Files of one plugin.
-const MOST_FILES: usize = 256;
+const MAX_FILES: usize = 256;
 
-/// Bytes of one plugin: they are read and hashed before each call.
-const MOST_BYTES: u64 = 16 << 20;
+/// The maximum size of a plugin, whose files are read and hashed before each call.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// Folders in folders.
-const DEEPEST: usize = 8;
+/// The maximum depth of folders.
+const MAX_DEPTH: usize = 8;
 
-/// The record of the installation.
+/// The file with the record of the installation.
 pub(crate) const RECORD_FILE: &str = ".installed.json";
 
-/// What of a folder is no part of the plugin.
+/// Names in the folder that are not part of the plugin.
 const EXCLUDED_NAMES: [&str; 2] = [".git", RECORD_FILE];
 
-/// Why a folder is no plugin's.
+/// An error that makes a folder unusable as a plugin.
 #[derive(Debug, Error)]
 pub enum PluginFolderError {
-    /// No manifest.
-    #[error("there is no `{}` in {}", manifest::FILE, .0.display())]
+    #[error("no such file `{}` in {}", manifest::FILE, .0.display())]
     NoManifest(PathBuf),
-    /// A link, a device, a pipe.
-    #[error("`{0}` is neither a plain file nor a folder")]
+    /// The entry is a symlink, a device, a pipe or a socket.
+    #[error("`{0}` is neither a regular file nor a folder")]
     NotPlain(String),
-    /// Somebody else could change it.
-    #[error("`{0}` can be changed by others")]
+    #[error("`{0}` can be changed by other users")]
     WritableByOthers(String),
-    /// A name that is no text.
-    #[error("a name in {} is not UTF-8", .0.display())]
+    #[error("a file name in {} is not UTF-8", .0.display())]
     NotUtf8(PathBuf),
-    /// Too much.
-    #[error("it has more than {MOST_FILES} files, {} MB or {DEEPEST} levels", MOST_BYTES >> 20)]
+    #[error("the plugin has more than {MAX_FILES} files, {} MB or {MAX_DEPTH} levels of folders", MAX_BYTES >> 20)]
     TooLarge,
-    /// The machine says no.
-    #[error("`{path}` can't be read")]
-    Io {
-        /// What.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("could not read `{path}`")]
+    Io { path: String, source: io::Error },
 }
 
-/// The files of a folder, by their paths in it.
+/// The files of a folder, by relative path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PluginFiles {
     pub(crate) files: BTreeMap<String, PluginFile>,
 }
 
-/// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PluginFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
 }
 
-/// What is kept of a file, to know it again.
+/// The recorded hash and mode of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilePin {
     sha256: String,
     executable: bool,
 }
 
-/// Whose the files must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredOwner {
-    /// Anybody's: they are copied.
+    /// Any user, because the files are copied.
     Anyone,
-    /// Ours: they run.
+    /// The current user or root, because the files are run.
     Ours,
 }
 
@@ -91,7 +78,7 @@ impl PluginFiles {
     /// Reads a folder that is to be installed.
     ///
     /// # Errors
-    /// When there is something in it that belongs into no plugin.
+    /// Fails if the folder has no manifest, or contains something that a plugin must not contain.
     pub fn read(folder: &Path) -> Result<Self, PluginFolderError> {
         let contents = Self::read_owned_by(folder, RequiredOwner::Anyone)?;
         if !contents.files.contains_key(manifest::FILE) {
@@ -100,23 +87,22 @@ impl PluginFiles {
         Ok(contents)
     }
 
-    pub(crate) fn read_owned_by(folder: &Path, whose: RequiredOwner) -> Result<Self, PluginFolderError> {
-        let mut walk = PluginFolderReader { contents: Self::default(), bytes: 0, owner: whose };
-        walk.read_folder(folder, "", 0)?;
-        Ok(walk.contents)
+    pub(crate) fn read_owned_by(folder: &Path, owner: RequiredOwner) -> Result<Self, PluginFolderError> {
+        let mut reader = PluginFolderReader { contents: Self::default(), bytes: 0, owner };
+        reader.read_folder(folder, "", 0)?;
+        Ok(reader.contents)
     }
 
-    /// What is in a file.
     pub(crate) fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(|file| file.bytes.as_slice())
     }
 
-    /// Whether a file can be run; `None` where there is no such file.
+    /// Returns whether a file is executable, or `None` if it doesn't exist.
     pub(crate) fn is_executable(&self, path: &str) -> Option<bool> {
         self.files.get(path).map(|file| file.executable)
     }
 
-    /// How many files and bytes.
+    /// Returns the number of files and their total size.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.files.len(), self.files.values().map(|file| file.bytes.len()).sum())
@@ -131,14 +117,14 @@ impl PluginFiles {
     }
 }
 
-/// What is not as it was pinned, if anything.
+/// Returns a description of the first difference from the recorded files, if there is one.
 pub(crate) fn find_difference(
     pinned: &BTreeMap<String, FilePin>,
     found: &BTreeMap<String, FilePin>,
 ) -> Option<String> {
-    let gone = pinned.keys().find(|path| !found.contains_key(*path));
-    if let Some(path) = gone {
-        return Some(format!("`{path}` is gone"));
+    let removed = pinned.keys().find(|path| !found.contains_key(*path));
+    if let Some(path) = removed {
+        return Some(format!("`{path}` was removed"));
     }
     let (path, _) = found.iter().find(|(path, pin)| pinned.get(*path) != Some(pin))?;
     Some(if pinned.contains_key(path) { format!("`{path}` was changed") } else { format!("`{path}` is new") })
@@ -154,11 +140,11 @@ impl PluginFolderReader {
     fn read_folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), PluginFolderError> {
         let shown = || if prefix.is_empty() { folder.display().to_string() } else { prefix.to_owned() };
         let failed = |source| PluginFolderError::Io { path: shown(), source };
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(PluginFolderError::TooLarge);
         }
-        let known = fs::symlink_metadata(folder).map_err(failed)?;
-        if self.owner == RequiredOwner::Ours && !is_securely_owned(&known) {
+        let metadata = fs::symlink_metadata(folder).map_err(failed)?;
+        if self.owner == RequiredOwner::Ours && !is_securely_owned(&metadata) {
             return Err(PluginFolderError::WritableByOthers(shown()));
         }
         for entry in fs::read_dir(folder).map_err(failed)? {
@@ -181,26 +167,26 @@ impl PluginFolderReader {
         Ok(())
     }
 
-    fn read_file(&mut self, place: &Path, path: String) -> Result<(), PluginFolderError> {
+    fn read_file(&mut self, full_path: &Path, path: String) -> Result<(), PluginFolderError> {
         let failed = |source| PluginFolderError::Io { path: path.clone(), source };
-        // It may have become a link or a pipe since it was listed.
+        // The entry may have been replaced by a symlink or a pipe since it was listed.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(failed)?;
-        let known = file.metadata().map_err(failed)?;
-        if !known.is_file() {
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(full_path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             return Err(PluginFolderError::NotPlain(path));
         }
-        if self.owner == RequiredOwner::Ours && !is_securely_owned(&known) {
+        if self.owner == RequiredOwner::Ours && !is_securely_owned(&metadata) {
             return Err(PluginFolderError::WritableByOthers(path));
         }
-        let left = MOST_BYTES - self.bytes;
+        let left = MAX_BYTES - self.bytes;
         let mut bytes = Vec::new();
         file.take(left + 1).read_to_end(&mut bytes).map_err(failed)?;
         self.bytes += bytes.len() as u64;
-        if self.bytes > MOST_BYTES || self.contents.files.len() >= MOST_FILES {
+        if self.bytes > MAX_BYTES || self.contents.files.len() >= MAX_FILES {
             return Err(PluginFolderError::TooLarge);
         }
-        let executable = known.mode() & 0o111 != 0;
+        let executable = metadata.mode() & 0o111 != 0;
         self.contents.files.insert(path, PluginFile { bytes, executable });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Plugins in the home: put there whole or not at all, and known again.
+//! Installation of plugins in the home, and checks of installed plugins.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,21 +19,19 @@ use crate::home::AgentHome;
 use crate::ids;
 use crate::security::is_securely_owned;
 
-/// What is being put in or taken out; a crash may leave it behind.
+/// The prefix of folders that are being installed or removed. A crash may leave such a folder behind.
 const UNFINISHED: &str = ".unfinished";
 
-/// Nobody installs for so long.
+/// The age at which a leftover folder is removed; an installation never takes this long.
 const LEFTOVER_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// The longest record: manifests and schemas are bounded, too.
-const LONGEST_RECORD: u64 = 16 << 20;
+/// The maximum size of an installation record.
+const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// A plugin in the home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledPlugin {
-    /// What it is, as it was when somebody said yes to it.
+    /// The manifest as approved at the installation.
     pub manifest: PluginManifest,
-    /// Where it is.
     pub folder: PathBuf,
     pub(crate) pins: BTreeMap<String, FilePin>,
 }
@@ -41,36 +39,29 @@ pub struct InstalledPlugin {
 /// All plugins in the home.
 #[derive(Debug, Default)]
 pub struct PluginRegistry {
-    /// By name.
+    /// Sorted by name.
     pub installed: Vec<Rc<InstalledPlugin>>,
-    /// What is in their folder and can't be used, in sentences.
+    /// Messages about folders that can't be used.
     pub problems: Vec<String>,
 }
 
-/// Why a plugin can't be put in or taken out.
+/// An error during installation or removal.
 #[derive(Debug, Error)]
 pub enum PluginInstallError {
-    /// The machine says no.
-    #[error("{} can't be written", .path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is none of this name.
-    #[error("there is no plugin `{0}`")]
+    #[error("could not write {}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("no such plugin `{0}`")]
     NotInstalled(String),
 }
 
 impl InstalledPlugin {
-    /// What it is, to know it again: another version is another.
+    /// Returns the manifest and the hashes of all files, which differ between versions.
     #[must_use]
     pub fn fingerprint(&self) -> serde_json::Value {
         serde_json::json!({ "plugin": self.manifest, "files": self.pins })
     }
 
-    /// What of it is not as it was installed, if anything.
+    /// Returns a description of the first change since the installation, if there is one.
     #[must_use]
     pub fn find_change(&self) -> Option<String> {
         match PluginFiles::read_owned_by(&self.folder, RequiredOwner::Ours) {
@@ -87,7 +78,7 @@ struct InstallRecord {
 }
 
 impl PluginRegistry {
-    /// What is in the home. One that can't be used is told of, and is in nobody's way.
+    /// Loads all plugins. Unusable ones are reported in `problems` and don't affect the others.
     #[must_use]
     pub fn load(home: &AgentHome) -> Self {
         let folder = home.plugins();
@@ -96,14 +87,14 @@ impl PluginRegistry {
             Ok(listed) => listed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return plugins,
             Err(error) => {
-                plugins.problems.push(format!("{} can't be read: {error}", folder.display()));
+                plugins.problems.push(format!("could not read {}: {error}", folder.display()));
                 return plugins;
             }
         };
-        if !fs::metadata(&folder).is_ok_and(|known| is_securely_owned(&known)) {
+        if !fs::metadata(&folder).is_ok_and(|metadata| is_securely_owned(&metadata)) {
             plugins
                 .problems
-                .push(format!("{} can be changed by others: no plugin is used", folder.display()));
+                .push(format!("{} can be changed by other users, so no plugin is loaded", folder.display()));
             return plugins;
         }
         let mut names: Vec<_> = listed.flatten().map(|entry| entry.file_name()).collect();
@@ -114,9 +105,9 @@ impl PluginRegistry {
             }
             match read_installed(&folder.join(&name)) {
                 Ok(installed) if *installed.manifest.name == *name => plugins.installed.push(Rc::new(installed)),
-                Ok(_) => plugins.problems.push(format!("the plugin in {name:?} has another name")),
+                Ok(_) => plugins.problems.push(format!("the plugin in {name:?} has a different name")),
                 Err(error) => plugins.problems.push(format!(
-                    "the plugin in {name:?} is not used ({error}); install it with `collieclaw plugin install`"
+                    "the plugin in {name:?} was not loaded ({error}); install it with `collieclaw plugin install`"
                 )),
             }
         }
@@ -126,21 +117,22 @@ impl PluginRegistry {
 
 fn read_installed(folder: &Path) -> io::Result<InstalledPlugin> {
     let path = folder.join(RECORD_FILE);
-    let known = fs::symlink_metadata(&path)?;
-    if !known.is_file() || known.len() > LONGEST_RECORD {
-        return Err(io::Error::other("its record is none"));
+    let metadata = fs::symlink_metadata(&path)?;
+    if !metadata.is_file() || metadata.len() > MAX_RECORD_BYTES {
+        return Err(io::Error::other("its installation record is invalid"));
     }
-    if !is_securely_owned(&known) || !is_securely_owned(&fs::symlink_metadata(folder)?) {
-        return Err(io::Error::other("others can change it"));
+    if !is_securely_owned(&metadata) || !is_securely_owned(&fs::symlink_metadata(folder)?) {
+        return Err(io::Error::other("it can be changed by other users"));
     }
     let InstallRecord { manifest, files } = serde_json::from_slice(&fs::read(&path)?)?;
     Ok(InstalledPlugin { manifest, folder: folder.to_owned(), pins: files })
 }
 
-/// Puts a plugin into the home, in the place of an older one of its name. A crash leaves the old one or the new one.
+/// Installs a plugin, and replaces an older one of the same name. A crash leaves either the old or the new
+/// one.
 ///
 /// # Errors
-/// When it can't be written.
+/// Fails if the plugin can't be written.
 pub fn install(
     home: &AgentHome,
     manifest: &PluginManifest,
@@ -159,18 +151,18 @@ pub fn install(
     let (place, unfinished) = (all.join(&manifest.name), all.join(ids::random_id(UNFINISHED)));
     let written =
         write_plugin(&unfinished, manifest, contents).and_then(|()| swap_into_place(&unfinished, &place));
-    let forgotten = fs::remove_dir_all(&unfinished);
+    let cleaned_up = fs::remove_dir_all(&unfinished);
     written.map_err(failed(&place))?;
-    // Where nothing was replaced, nothing is left to be removed.
-    drop(forgotten);
+    // If no older plugin was replaced, there is nothing to remove, and the removal has failed.
+    drop(cleaned_up);
     File::open(&all).and_then(|all| all.sync_all()).map_err(failed(&all))?;
     Ok(place)
 }
 
-/// Takes a plugin out.
+/// Removes a plugin.
 ///
 /// # Errors
-/// When there is none, or it can't be removed.
+/// Fails if there is no such plugin, or if it can't be removed.
 pub fn remove(home: &AgentHome, name: &str) -> Result<(), PluginInstallError> {
     let all = home.plugins();
     let place = all.join(name);
@@ -207,7 +199,7 @@ fn write_new_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Puts a folder in its place; what was there before is where the folder was, afterwards.
+/// Moves a folder to its place. An existing folder is exchanged with it and can be removed afterwards.
 fn swap_into_place(folder: &Path, place: &Path) -> io::Result<()> {
     match renameat_with(CWD, folder, CWD, place, RenameFlags::NOREPLACE) {
         Err(Errno::EXIST) => Ok(renameat_with(CWD, folder, CWD, place, RenameFlags::EXCHANGE)?),
@@ -215,12 +207,12 @@ fn swap_into_place(folder: &Path, place: &Path) -> io::Result<()> {
     }
 }
 
-/// What crashes left behind, if anything. It is in nobody's way.
+/// Removes folders that crashes have left behind. Failures are ignored.
 fn remove_leftovers(all: &Path) {
     let now = SystemTime::now();
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        let is_old = |known: fs::Metadata| {
-            known.modified().is_ok_and(|then| now.duration_since(then).is_ok_and(|age| age > LEFTOVER_AGE))
+        let is_old = |metadata: fs::Metadata| {
+            metadata.modified().is_ok_and(|then| now.duration_since(then).is_ok_and(|age| age > LEFTOVER_AGE))
         };
         let unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
         if unfinished && entry.metadata().is_ok_and(is_old) {

@@ -1,4 +1,4 @@
-//! `manifest.toml`: what a plugin is, and what its tools take, do and reach.
+//! The file `manifest.toml`, which describes a plugin and the arguments and permissions of its tools.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,52 +15,47 @@ use super::folder::PluginFiles;
 use crate::config::{WorkspaceUse, parse_duration};
 use crate::tools::{is_tool_name, schema};
 
-/// The name of the file.
 pub(crate) const FILE: &str = "manifest.toml";
 
-/// A plugin, as its author describes it.
+/// A plugin as described by its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginManifest {
-    /// Its name, and that of its folder.
+    /// The name of the plugin and of its folder.
     pub name: String,
-    /// Its version, as the author counts.
     pub version: String,
-    /// Its tools, one at least.
+    /// The tools, at least one.
     pub tools: Vec<PluginTool>,
 }
 
-/// A tool of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginTool {
-    /// What the model calls it.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it is for.
+    /// The description that the model reads.
     pub description: String,
-    /// The program, a file of the folder or a program of the system, and its arguments.
+    /// The program, which is a file of the plugin or a program of the system, and its arguments.
     pub command: Vec<String>,
-    /// Its arguments, as JSON Schema.
+    /// The JSON Schema of the arguments.
     pub schema: Value,
-    /// How much it can do, as its author sees it.
+    /// The risk level according to the author.
     pub risk: RiskLevel,
-    /// Whether it needs the network.
     pub network: bool,
-    /// What of the workspace it needs.
+    /// The access to the workspace that the tool needs.
     pub workspace: WorkspaceUse,
-    /// How long it may take, if that is less than other tools.
+    /// The time limit, if shorter than the limit for all tools.
     pub timeout: Option<Duration>,
 }
 
-/// Tools of one plugin.
-const MOST_TOOLS: usize = 64;
+const MAX_TOOLS: usize = 64;
 
-/// A description is for a model, not a book.
-const LONGEST_DESCRIPTION: usize = 4096;
+const MAX_DESCRIPTION_BYTES: usize = 4096;
 
 impl PluginManifest {
-    /// Reads that of a folder. `shown` is the path that faults name; `taken` are names of tools that there are already.
+    /// Reads the manifest of a plugin. `shown` is the path that faults mention, and `taken` lists the names
+    /// of existing tools.
     ///
     /// # Errors
-    /// With every fault, its place and its cure.
+    /// Returns all faults, each with its position and a hint how to fix it.
     pub fn read(contents: &PluginFiles, shown: &Path, taken: &[&str]) -> Result<Self, FaultReport> {
         let text = contents.bytes(FILE).unwrap_or_default();
         let source = SourceText::from_bytes(shown.join(FILE).display().to_string(), text);
@@ -73,11 +68,11 @@ fn parse_manifest(root: &mut TomlTable<'_>, files: &PluginFiles, taken: &[&str])
     let version = root.required_parsed("version", parse_version);
     root.help_if_missing("capabilities", "write `capabilities = [\"tool\"]`");
     let _ = root.required_with("capabilities", |value| {
-        let one = |value: Toml<'_>| value.one_of(&[("tool", ())]);
+        let capability = |value: Toml<'_>| value.one_of(&[("tool", ())]);
         value
             .non_empty_elements()?
             .into_iter()
-            .map(one)
+            .map(capability)
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Option<Vec<()>>>()
@@ -85,24 +80,25 @@ fn parse_manifest(root: &mut TomlTable<'_>, files: &PluginFiles, taken: &[&str])
     let before = root.faults().len();
     let tables = root.tables("tools");
     if tables.is_empty() && root.faults().len() == before {
-        let what = "a plugin without `[[tools]]` does nothing";
-        root.faults()
-            .push(ConfigFault::new(code::INVALID, root.span(), what).help("describe a tool in `[[tools]]`"));
+        let what = "a plugin needs at least one tool";
+        root.faults().push(
+            ConfigFault::new(code::INVALID, root.span(), what).help("describe the tool in `[[tools]]`"),
+        );
     }
-    if let Some(extra) = tables.get(MOST_TOOLS) {
-        let what = format!("a plugin has {MOST_TOOLS} tools at most");
+    if let Some(extra) = tables.get(MAX_TOOLS) {
+        let what = format!("a plugin can have at most {MAX_TOOLS} tools");
         root.faults()
-            .push(ConfigFault::new(code::INVALID, extra.span(), what).help("make two plugins of it"));
+            .push(ConfigFault::new(code::INVALID, extra.span(), what).help("split it into two plugins"));
     }
     let tools: Vec<_> = tables.into_iter().map(|table| parse_tool(table, files, taken)).collect();
     let names: Vec<&Spanned<String>> = tools.iter().flat_map(|(name, _)| name).collect();
-    for (place, name) in names.iter().enumerate() {
-        if let Some(first) = names.iter().take(place).find(|other| other.value == name.value) {
-            let what = format!("there are two tools `{}`", name.value);
+    for (index, name) in names.iter().enumerate() {
+        if let Some(first) = names.iter().take(index).find(|other| other.value == name.value) {
+            let what = format!("two tools are named `{}`", name.value);
             root.faults().push(
                 ConfigFault::new(code::INVALID, name.span, what)
-                    .related(first.span, "the first one")
-                    .help("give one of them another name"),
+                    .related(first.span, "first used here")
+                    .help("rename one of them"),
             );
         }
     }
@@ -120,10 +116,9 @@ fn parse_tool(
         value.parse(|text| parse_tool_name(text, taken)).map(|name| Spanned::new(name, span))
     });
     let description = table.required_parsed("description", |text| {
-        if text.trim().is_empty() || text.len() > LONGEST_DESCRIPTION {
-            return Err(
-                InvalidValue::new("this is no description").help("say in a sentence what the tool is for")
-            );
+        if text.trim().is_empty() || text.len() > MAX_DESCRIPTION_BYTES {
+            return Err(InvalidValue::new("the description is empty or too long")
+                .help("say in a sentence what the tool is for"));
         }
         Ok(text.to_owned())
     });
@@ -142,13 +137,13 @@ fn parse_tool(
     if let Some(Spanned { value: RiskLevel::Low, span }) = risk
         && (network || workspace == WorkspaceUse::Write)
     {
-        let what = "a tool that writes to the workspace or reaches the network is no low risk";
-        table
-            .faults()
-            .push(ConfigFault::new(code::INVALID, span, what).help("leave `risk` out: it is medium then"));
+        let what = "a tool that writes to the workspace or uses the network can't have a low risk";
+        table.faults().push(
+            ConfigFault::new(code::INVALID, span, what).help("remove `risk` to use the default, `medium`"),
+        );
     }
     table.finish();
-    let whole = || {
+    let build = || {
         Some(PluginTool {
             name: name.as_ref()?.value.clone(),
             description: description?,
@@ -160,39 +155,40 @@ fn parse_tool(
             timeout,
         })
     };
-    let tool = whole();
+    let tool = build();
     (name, tool)
 }
 
-/// A program alone, or with its arguments.
+/// Parses a program, or a list of a program and its arguments.
 fn parse_command(value: Toml<'_>, files: &PluginFiles) -> Option<Vec<String>> {
     let program = |text: &str| parse_program(text, files);
     if let ValueKind::Text(_) = value.kind() {
         return value.parse(program).map(|program| vec![program]);
     }
     let words = value.non_empty_elements()?;
-    let word = |(place, value): (usize, Toml<'_>)| {
-        value.parse(|text| if place == 0 { program(text) } else { parse_argument(text) })
+    let argument = |(index, value): (usize, Toml<'_>)| {
+        value.parse(|text| if index == 0 { program(text) } else { parse_argument(text) })
     };
-    words.into_iter().enumerate().map(word).collect::<Vec<_>>().into_iter().collect()
+    words.into_iter().enumerate().map(argument).collect::<Vec<_>>().into_iter().collect()
 }
 
-/// A file of the folder, or the bare name of a program of the system. Nothing else is pinned or ours to run.
+/// Parses a file of the plugin, or the bare name of a system program. Other files have no recorded hash, so
+/// they can't be run.
 fn parse_program(text: &str, files: &PluginFiles) -> Result<String, InvalidValue> {
-    let leaves = text.split('/').any(|part| part == "..");
-    if text.is_empty() || text.starts_with(['/', '~', '-']) || leaves || text.contains('\0') {
-        return Err(InvalidValue::new("this is neither a file of the plugin nor a program of the system")
+    let has_parent = text.split('/').any(|part| part == "..");
+    if text.is_empty() || text.starts_with(['/', '~', '-']) || has_parent || text.contains('\0') {
+        return Err(InvalidValue::new("this is neither a file of the plugin nor the name of a program")
             .help("write `./run.sh` for a file in the plugin's folder, or a name such as `python3`"));
     }
     let name = text.strip_prefix("./").unwrap_or(text);
     match files.is_executable(name) {
-        Some(false) => Err(InvalidValue::new(format!(
-            "the file `{name}` of the plugin can't be run: it is not executable"
-        ))
-        .help(format!("`chmod +x {name}`; or name what runs it: `command = [\"sh\", \"{name}\"]`"))),
+        Some(false) => Err(InvalidValue::new(format!("the file `{name}` of the plugin is not executable"))
+            .help(format!(
+                "run `chmod +x {name}`, or name its interpreter: `command = [\"sh\", \"{name}\"]`"
+            ))),
         None if text.contains('/') => {
-            Err(InvalidValue::new(format!("there is no file `{name}` in the plugin's folder"))
-                .help("write `./run.sh` for a file that is there, or a name such as `python3`"))
+            Err(InvalidValue::new(format!("no such file `{name}` in the plugin's folder"))
+                .help("write `./run.sh` for a file in the folder, or a name such as `python3`"))
         }
         Some(true) | None => Ok(text.to_owned()),
     }
@@ -200,18 +196,20 @@ fn parse_program(text: &str, files: &PluginFiles) -> Result<String, InvalidValue
 
 fn parse_argument(text: &str) -> Result<String, InvalidValue> {
     if text.contains('\0') {
-        return Err(InvalidValue::new("no argument can hold this").help("leave the character out"));
+        return Err(
+            InvalidValue::new("an argument must not contain a NUL character").help("remove the character")
+        );
     }
     Ok(text.to_owned())
 }
 
-/// A table, JSON in a text, or a file of the folder with JSON in it.
+/// Parses a schema: a table, a text with JSON, or the name of a JSON file of the plugin.
 fn parse_schema(value: Toml<'_>, files: &PluginFiles) -> Option<Value> {
-    let wrong = |fault: String| {
+    let invalid = |fault: String| {
         InvalidValue::new(fault)
             .help("write it like `{ type = \"object\", properties = { city = { type = \"string\" } } }`")
     };
-    let sound = |schema: Value| schema::check_schema(&schema).map_err(wrong).map(|()| schema);
+    let checked = |schema: Value| schema::check_schema(&schema).map_err(invalid).map(|()| schema);
     match value.kind() {
         ValueKind::Text(_) => value.parse(|text| {
             let bytes = if text.trim_start().starts_with('{') {
@@ -219,30 +217,30 @@ fn parse_schema(value: Toml<'_>, files: &PluginFiles) -> Option<Value> {
             } else {
                 let name = text.strip_prefix("./").unwrap_or(text);
                 files.bytes(name).ok_or_else(|| {
-                    InvalidValue::new("there is no such file in the plugin's folder")
-                        .help("write the schema here, as a table or as JSON, or name a file")
+                    InvalidValue::new("no such file in the plugin's folder")
+                        .help("write the schema as a table or as JSON, or name a file")
                 })?
             };
             let schema = serde_json::from_slice(bytes)
-                .map_err(|error| wrong(format!("the schema is not JSON: {error}")))?;
-            sound(schema)
+                .map_err(|error| invalid(format!("the schema is not JSON: {error}")))?;
+            checked(schema)
         }),
         _ => {
             let schema = value.table().and_then(|_| value.deserialize())?;
-            sound(schema).map_err(|invalid| value.reject(invalid)).ok()
+            checked(schema).map_err(|invalid| value.reject(invalid)).ok()
         }
     }
 }
 
 fn parse_plugin_name(text: &str) -> Result<String, InvalidValue> {
-    let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if (1..=40).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
-        && text.chars().all(letters)
+        && text.chars().all(is_allowed)
     {
         return Ok(text.to_owned());
     }
-    Err(InvalidValue::new("this is no name of a plugin")
+    Err(InvalidValue::new("this is not a valid plugin name")
         .help("use lower-case letters, digits and `-`, like `weather-report`"))
 }
 
@@ -250,17 +248,17 @@ fn parse_version(text: &str) -> Result<String, InvalidValue> {
     if (1..=40).contains(&text.len()) && text.chars().all(|letter| letter.is_ascii_graphic()) {
         return Ok(text.to_owned());
     }
-    Err(InvalidValue::new("this is no version").help("write it like `1.0.0`"))
+    Err(InvalidValue::new("this is not a version").help("write it like `1.0.0`"))
 }
 
 fn parse_tool_name(text: &str, taken: &[&str]) -> Result<String, InvalidValue> {
     if !is_tool_name(text) || text.contains("__") {
-        return Err(InvalidValue::new("this is no name of a tool")
+        return Err(InvalidValue::new("this is not a valid tool name")
             .help("use letters, digits, `-` and single `_`, like `weather_now`"));
     }
     if taken.contains(&text) {
         return Err(
-            InvalidValue::new(format!("there is a tool `{text}` already")).help("give it another name")
+            InvalidValue::new(format!("a tool named `{text}` already exists")).help("choose another name")
         );
     }
     Ok(text.to_owned())

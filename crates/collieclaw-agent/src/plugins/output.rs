@@ -1,4 +1,4 @@
-//! What a plugin answers: one JSON object on standard output, and nothing else.
+//! The output of a plugin: exactly one JSON object on standard output.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
 enum PluginOutput {
-    /// What came of it: text, or anything else, which the model gets as JSON.
+    /// The result: a text, or another JSON value, which the model gets as JSON.
     Output(Value),
-    /// Why nothing came of it.
+    /// The error of the plugin.
     Error(String),
 }
 
-/// What came of a call; the error is the plugin's own, or says what is wrong with its answer.
+/// Parses the output of a call. The error is the plugin's own, or describes an invalid output.
 pub(super) fn parse_output(bytes: &[u8]) -> Result<String, String> {
-    let nothing = bytes.iter().all(u8::is_ascii_whitespace);
-    if nothing {
-        return Err("the plugin answered nothing".to_owned());
+    let is_empty = bytes.iter().all(u8::is_ascii_whitespace);
+    if is_empty {
+        return Err("the plugin returned nothing".to_owned());
     }
     match serde_json::from_slice(bytes) {
         Ok(PluginOutput::Output(Value::String(text))) => Ok(text),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_object_is_an_answer_and_nothing_else_is() {
+    fn only_one_json_object_is_a_valid_output() {
         let check = |text: &str, expected: Result<&str, &str>| match (parse_output(text.as_bytes()), expected)
         {
             (Ok(output), Ok(expected)) => assert_eq!(output, expected),
@@ -43,8 +43,8 @@ mod tests {
         check("{\"output\": \"sunny\"}\n", Ok("sunny"));
         check("{\"output\": {\"sky\": [1, null]}}", Ok("{\"sky\":[1,null]}"));
         check("{\"error\": \"no such city\"}", Err("no such city"));
-        check("", Err("answered nothing"));
-        check(" \n", Err("answered nothing"));
+        check("", Err("returned nothing"));
+        check(" \n", Err("returned nothing"));
         for garbage in [
             "sunny",
             "\"sunny\"",

@@ -1,4 +1,4 @@
-//! A plugin's tool, on its way through the door.
+//! Tools of installed plugins.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::tools::shell::{ExecutionOutput, LineEnd, PlanExecutor, exit_code};
 use crate::tools::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 use crate::tools::{ForeignTool, PreparedCall, Tool, ToolContext, ToolResult, truncate_text};
 
-/// Of what a plugin printed to standard error: enough to see what went wrong.
+/// The maximum length of a plugin's standard error in a result.
 const MAX_STDERR_CHARS: usize = 2000;
 
 impl PluginRegistry {
-    /// Their tools, under the operator's settings.
+    /// Returns the tools of all installed plugins, with the operator's settings.
     pub fn tools(&self, settings: impl Fn(&str) -> PluginSettings) -> Vec<Box<dyn Tool>> {
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         for plugin in &self.installed {
@@ -57,7 +57,7 @@ impl PluginRegistry {
     }
 }
 
-/// A tool with what is settled about it.
+/// A plugin's tool with the settings that apply to it.
 struct PluginToolBinding {
     plugin: Rc<InstalledPlugin>,
     tool: PluginTool,
@@ -88,8 +88,8 @@ impl PreparedCall for PreparedPluginCall {
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         match self.run(context) {
-            Ok(ran) => format_result(ran, context.bounds.max_response_bytes),
-            Err(why) => ToolResult::failed(format!("nothing was run: {why}")),
+            Ok(output) => format_result(output, context.bounds.max_response_bytes),
+            Err(error) => ToolResult::failed(format!("nothing was run: {error}")),
         }
     }
 }
@@ -100,73 +100,71 @@ impl PreparedPluginCall {
         if let Some(changed) = plugin.find_change() {
             let name = &plugin.manifest.name;
             return Err(format!(
-                "the plugin `{name}` is not as it was installed: {changed}; if you trust it as it is now, install it again \
-                 (`collieclaw plugin install FOLDER`), else `collieclaw plugin remove {name}`"
+                "the plugin `{name}` has changed since it was installed: {changed}; if you trust it, install it again \
+                 (`collieclaw plugin install FOLDER`), otherwise run `collieclaw plugin remove {name}`"
             ));
         }
         let time = tool.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
-        let reach = SandboxAccess {
+        let access = SandboxAccess {
             workspace: tool.workspace.limited_by(context.policy.autonomy).into(),
             network: self.bound.network,
             own_program: Some(plugin.folder.clone()),
             programs: Vec::new(),
             timeout: time,
         };
-        let room = ToolSandbox::new(&reach, context.policy)?;
-        let workspace = (reach.workspace != WorkspaceAccess::Closed).then(|| context.workspace.path());
-        let asked = json!({ "tool": tool.name, "arguments": self.arguments, "workspace": workspace });
-        let asked = PlannedRedirection { descriptor: 0, target: PlannedTarget::Text(format!("{asked}\n")) };
+        let sandbox = ToolSandbox::new(&access, context.policy)?;
+        let workspace = (access.workspace != WorkspaceAccess::Closed).then(|| context.workspace.path());
+        let input = json!({ "tool": tool.name, "arguments": self.arguments, "workspace": workspace });
+        let input = PlannedRedirection { descriptor: 0, target: PlannedTarget::Text(format!("{input}\n")) };
         let command = PlannedCommand {
             action: plan_program(plugin, tool)?,
             folder: plugin.folder.clone(),
-            redirections: vec![asked],
+            redirections: vec![input],
         };
-        Ok(PlanExecutor::new(context, room, time)?.run_command(command))
+        Ok(PlanExecutor::new(context, sandbox, time)?.run_command(command))
     }
 }
 
-/// A file of the plugin, or else a program of the system.
+/// Plans to run a file of the plugin, or else a program of the system.
 fn plan_program(plugin: &InstalledPlugin, tool: &PluginTool) -> Result<PlannedAction, String> {
     let first = tool.command.first().map(String::as_str).unwrap_or_default();
     let file = first.strip_prefix("./").unwrap_or(first);
     let program = if plugin.pins.contains_key(file) {
         plugin.folder.join(file)
     } else {
-        SystemFacts
-            .find_program(first)
-            .ok_or_else(|| format!("there is no program `{first}` on this machine"))?
+        SystemFacts.find_program(first).ok_or_else(|| format!("the program `{first}` is not installed"))?
     };
     Ok(PlannedAction::Run { program, words: tool.command.clone(), variables: Vec::new() })
 }
 
-fn format_result(ran: ExecutionOutput, most: usize) -> ToolResult {
-    let complaint = truncate_text(String::from_utf8_lossy(&ran.stderr.bytes).trim(), MAX_STDERR_CHARS);
-    let failed = |error: String| match complaint.as_str() {
+fn format_result(executed: ExecutionOutput, max_bytes: usize) -> ToolResult {
+    let stderr = truncate_text(String::from_utf8_lossy(&executed.stderr.bytes).trim(), MAX_STDERR_CHARS);
+    let failed = |error: String| match stderr.as_str() {
         "" => ToolResult::failed(error),
-        complaint => ToolResult { output: format!("[stderr]\n{complaint}\n"), ..ToolResult::failed(error) },
+        stderr => ToolResult { output: format!("[stderr]\n{stderr}\n"), ..ToolResult::failed(error) },
     };
-    let result = match ran.end {
-        Err(why) => ToolResult::failed(why),
+    let result = match executed.end {
+        Err(error) => ToolResult::failed(error),
         Ok(LineEnd::Cancelled) => ToolResult::cancelled(),
         Ok(LineEnd::TimedOut(time)) => {
-            failed(format!("the plugin took longer than {} s and was ended", time.as_secs_f64()))
+            failed(format!("the plugin took longer than {} s and was killed", time.as_secs_f64()))
                 .with_metadata("timed_out", true)
         }
-        Ok(LineEnd::TooManyProcesses(most)) => {
-            failed(format!("the plugin had more than {most} processes at once and was ended"))
+        Ok(LineEnd::TooManyProcesses(limit)) => {
+            failed(format!("the plugin had more than {limit} processes at once and was killed"))
         }
         Ok(LineEnd::Exited(ProcessExit::Signal(signal))) => {
-            failed(format!("the plugin was ended by signal {signal}"))
+            failed(format!("the plugin was killed by signal {signal}"))
         }
         Ok(LineEnd::Exited(exit)) if exit_code(exit) != 0 => {
-            failed(format!("the plugin ended with exit code {}", exit_code(exit)))
+            failed(format!("the plugin failed with exit code {}", exit_code(exit)))
         }
-        Ok(LineEnd::Exited(_)) if ran.stdout.total > most as u64 => {
-            failed(format!("the plugin answered more than {most} bytes"))
+        Ok(LineEnd::Exited(_)) if executed.stdout.total > max_bytes as u64 => {
+            failed(format!("the plugin returned more than {max_bytes} bytes"))
         }
         Ok(LineEnd::Exited(_)) => {
-            output::parse_output(&ran.stdout.bytes).map_or_else(failed, ToolResult::done)
+            output::parse_output(&executed.stdout.bytes).map_or_else(failed, ToolResult::done)
         }
     };
-    ToolResult { sandbox: ran.sandbox, ..result }
+    ToolResult { sandbox: executed.sandbox, ..result }
 }

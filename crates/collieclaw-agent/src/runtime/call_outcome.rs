@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::tool_gateway::DecidedBy;
-use collieclaw_providers::cancel::CancelReason;
 use crate::receipts::{CallEnding, ReceiptReason, ReceiptStatus, hash_text};
 use crate::tools::{BadArguments, ToolEnd};
+use collieclaw_providers::cancel::CancelReason;
 
 /// A tool call that is over and has its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! What the operator has said yes to for good: exactly this call, in this workspace, under these rules (C7.7).
+//! The operator's permanent approvals. Each one is for exactly one call, in one workspace, under one set of
+//! rules (C7.7).
 //!
-//! A file for each, in a folder of the home that no tool can reach. Its name is the hash of all that the yes was about,
-//! so that another call, another workspace, another rule or another meaning of the same line is another name, and asks.
-//! It answers only what the gate would ask; what the gate denies stays denied.
+//! Every approval is a file in a folder of the home that no tool can reach. The name of the file is the hash
+//! of everything that was approved, so another call, workspace, rule or meaning of the same line has another
+//! name and is asked about again. An approval only answers questions of the gate; denied calls stay denied.
 
 mod plan_json;
 
@@ -25,99 +26,81 @@ pub struct ApprovalStore {
     folder: PathBuf,
 }
 
-/// All that a yes is about. A difference in any of it is another question.
+/// Everything that an approval depends on. If any part differs, the operator is asked again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSubject {
-    /// How the rest is written; a file of before there was a number has none.
+    /// The version of this format; 0 in files that were written before it had a number.
     #[serde(default)]
     version: u32,
-    /// The tool.
     pub tool: String,
-    /// What the tool says of itself: one that has changed is another.
+    /// The hash of the tool's description. A tool with a changed description needs a new approval.
     pub tool_hash: String,
-    /// Its arguments, all of them.
     pub arguments: Value,
-    /// Where.
     pub workspace: PathBuf,
-    /// The rules that were in force.
+    /// The hash of the rules at the time of the approval.
     pub policy_hash: String,
-    /// What the gate said.
+    /// The verdict of the gate.
     pub verdict: Value,
-    /// What a shell line would run, with its patterns resolved.
+    /// The hash of what a shell line would run, with its patterns expanded.
     pub plan_hash: String,
 }
 
-/// A yes that holds.
+/// A permanent approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// `approval-` and 32 hex digits of the subject's hash.
+    /// `approval-` followed by 32 hex digits of the subject's hash.
     pub id: String,
-    /// When it was given.
     pub granted: Timestamp,
-    /// To what.
     pub subject: ApprovalSubject,
 }
 
-/// What stands in the folder.
+/// An entry of the approval folder.
 #[derive(Debug)]
 pub struct ListedApproval {
-    /// Its name.
     pub id: String,
-    /// What it is, or why it can't be trusted.
+    /// The approval, or the reason why it isn't trusted.
     pub approval: Result<Approval, ApprovalError>,
 }
 
-/// Why an approval can't be used. Then the operator is asked as ever.
+/// An error of the approval store. The operator is asked as usual.
 #[derive(Debug, Error)]
 pub enum ApprovalError {
-    /// The system refused.
-    #[error("can't {step} {}", .path.display())]
+    #[error("could not {step} {}", .path.display())]
     File {
-        /// What was being done.
+        /// The failed operation, as a verb.
         step: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// Others could have written it, or did.
-    #[error("{} is not a file of yours with mode 0600, so nothing is approved by it", .path.display())]
+    /// Other users could have written the file.
+    #[error("{} is not your own file with mode 0600, so its approval doesn't count", .path.display())]
     UntrustedOwner {
         /// The file or folder.
         path: PathBuf,
     },
-    /// It is not what its name says.
-    #[error("{} was changed or damaged, so nothing is approved by it", .path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It was kept by a program that wrote such things in other words.
-    #[error("{} was kept by another version of CollieClaw: you are asked again", .path.display())]
-    OtherVersion {
-        /// The file.
-        path: PathBuf,
-    },
-    /// There is none of this name.
-    #[error("there is no approval `{id}`")]
-    Unknown {
-        /// The name.
-        id: String,
-    },
+    /// The content doesn't match the name.
+    #[error("{} was changed or damaged, so its approval doesn't count", .path.display())]
+    Changed { path: PathBuf },
+    /// The file has the format of another version.
+    #[error("{} was written by another version of CollieClaw, so you will be asked again", .path.display())]
+    OtherVersion { path: PathBuf },
+    #[error("no such approval `{id}`")]
+    Unknown { id: String },
 }
 
 const PREFIX: &str = "approval-";
 
-/// Of what a yes is about. With another one every approval has another name, so whoever was asked is asked again.
+/// The version of the format. A new version changes the names of all approvals, so every call is asked about
+/// again.
 const SUBJECT_VERSION: u32 = 2;
 
-/// Of a file. A call with more than this is asked about each time.
+/// The maximum size of a file. Larger calls are asked about each time.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 impl ApprovalSubject {
-    /// Of a question that the gate asks. `None` for what can't be remembered.
+    /// Creates the subject of a question of the gate, or `None` if the call can't be remembered.
     #[must_use]
     pub fn from_question(question: &ApprovalQuestion, call: &ApprovalCall<'_>) -> Option<Self> {
         let plan_hash =
@@ -136,7 +119,7 @@ impl ApprovalSubject {
         (length < MAX_FILE_BYTES / 2).then_some(subject)
     }
 
-    /// The name of the approval of exactly this.
+    /// Returns the id of an approval of this subject.
     #[must_use]
     pub fn id(&self) -> Option<String> {
         let hash = hash_json(&serde_json::to_value(self).ok()?).ok()?;
@@ -144,32 +127,28 @@ impl ApprovalSubject {
     }
 }
 
-/// A call, as far as a yes to it is bound to it.
+/// The parts of a call that an approval depends on.
 #[derive(Debug, Clone)]
 pub struct ApprovalCall<'s> {
-    /// The tool.
     pub tool: &'s str,
-    /// The hash of what it says of itself.
+    /// The hash of the tool's description.
     pub tool_hash: String,
-    /// Its arguments.
     pub arguments: &'s Value,
-    /// Where.
     pub workspace: &'s Path,
-    /// The hash of the rules.
     pub policy_hash: &'s str,
 }
 
 impl ApprovalStore {
-    /// In a folder of the home, which need not be there.
+    /// Creates a store in a folder of the home. The folder doesn't have to exist.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The approval of exactly this, if there is one.
+    /// Returns the approval of this subject, if there is one.
     ///
     /// # Errors
-    /// When there is one that can't be trusted.
+    /// Fails if there is an approval that isn't trusted.
     pub fn find(&self, subject: &ApprovalSubject) -> Result<Option<Approval>, ApprovalError> {
         let Some(id) = subject.id() else { return Ok(None) };
         match self.read(&id) {
@@ -181,10 +160,10 @@ impl ApprovalStore {
         }
     }
 
-    /// Remembers a yes. Whoever was remembered before stays as it was.
+    /// Stores an approval. An existing approval of the same subject is replaced.
     ///
     /// # Errors
-    /// When it can't be kept.
+    /// Fails if the approval can't be stored.
     pub fn remember(&self, subject: ApprovalSubject) -> Result<Approval, ApprovalError> {
         let unnamed = || ApprovalError::Unknown { id: subject.tool.clone() };
         let id = subject.id().ok_or_else(unnamed)?;
@@ -192,7 +171,7 @@ impl ApprovalStore {
         let failed = |step| file_error(step, &path);
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(file_error("make", &self.folder)(error));
+                return Err(file_error("create", &self.folder)(error));
             }
             _ => self.check_folder_ownership()?,
         }
@@ -212,10 +191,10 @@ impl ApprovalStore {
         written.map_err(failed("write")).map(|()| approval)
     }
 
-    /// All of them, each with its name; those that can't be trusted say why.
+    /// Returns all approvals with their ids. Untrusted ones have the reason instead.
     ///
     /// # Errors
-    /// When the folder can't be read.
+    /// Fails if the folder can't be read.
     pub fn list(&self) -> Result<Vec<ListedApproval>, ApprovalError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -230,10 +209,10 @@ impl ApprovalStore {
         Ok(ids.into_iter().map(|id| ListedApproval { approval: self.read(&id), id }).collect())
     }
 
-    /// Takes a yes back.
+    /// Revokes an approval.
     ///
     /// # Errors
-    /// When there is none, or it can't be removed.
+    /// Fails if there is no such approval, or if it can't be removed.
     pub fn revoke(&self, id: &str) -> Result<(), ApprovalError> {
         let is_name =
             !id.is_empty() && id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
@@ -247,7 +226,7 @@ impl ApprovalStore {
             removed => removed.map_err(file_error("remove", &path))?,
         }
         let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        folder.map_err(file_error("make durable", &self.folder))
+        folder.map_err(file_error("sync", &self.folder))
     }
 
     fn path(&self, id: &str) -> PathBuf {
@@ -260,14 +239,14 @@ impl ApprovalStore {
         let opened = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(&path);
         let file = opened.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => ApprovalError::Unknown { id: id.to_owned() },
-            _ if fs::symlink_metadata(&path).is_ok_and(|known| known.is_symlink()) => {
+            _ if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) => {
                 ApprovalError::UntrustedOwner { path: path.clone() }
             }
             _ => file_error("open", &path)(source),
         })?;
         self.check_folder_ownership()?;
-        let known = file.metadata().map_err(file_error("look at", &path))?;
-        if !known.is_file() || known.mode() & 0o7777 != 0o600 || known.uid() != effective_uid() {
+        let metadata = file.metadata().map_err(file_error("inspect", &path))?;
+        if !metadata.is_file() || metadata.mode() & 0o7777 != 0o600 || metadata.uid() != effective_uid() {
             return Err(ApprovalError::UntrustedOwner { path });
         }
         let mut text = Vec::new();
@@ -276,15 +255,16 @@ impl ApprovalStore {
         if approval.as_ref().is_some_and(|approval| approval.subject.version != SUBJECT_VERSION) {
             return Err(ApprovalError::OtherVersion { path });
         }
-        // Its name is the hash of what is in it.
-        let sound = |approval: &Approval| approval.id == id && approval.subject.id().as_deref() == Some(id);
-        approval.filter(sound).ok_or(ApprovalError::Changed { path })
+        // The id is the hash of the content.
+        let is_intact =
+            |approval: &Approval| approval.id == id && approval.subject.id().as_deref() == Some(id);
+        approval.filter(is_intact).ok_or(ApprovalError::Changed { path })
     }
 
     fn check_folder_ownership(&self) -> Result<(), ApprovalError> {
-        let known = fs::symlink_metadata(&self.folder).map_err(file_error("look at", &self.folder))?;
-        let ours = known.is_dir() && known.mode() & 0o022 == 0 && known.uid() == effective_uid();
-        if ours { Ok(()) } else { Err(ApprovalError::UntrustedOwner { path: self.folder.clone() }) }
+        let metadata = fs::symlink_metadata(&self.folder).map_err(file_error("inspect", &self.folder))?;
+        let is_ours = metadata.is_dir() && metadata.mode() & 0o022 == 0 && metadata.uid() == effective_uid();
+        if is_ours { Ok(()) } else { Err(ApprovalError::UntrustedOwner { path: self.folder.clone() }) }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Work that may never end, on a thread of its own: the kernel may wait for a file server that is gone, for ever, and
-//! whoever judges a call must not.
+//! Runs work that may block forever, such as access to an unreachable file server, on separate threads with a
+//! time limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -9,52 +9,52 @@ use std::time::Duration;
 
 type BlockingJob = Box<dyn FnOnce() + Send>;
 
-/// Those who do one kind of work for us. What one kind leaves behind keeps no other from being done.
+/// Threads for one kind of work. Blocked work of one kind doesn't affect other kinds.
 pub(crate) struct BlockingWorkers {
-    /// Who is asked next, until it is left behind. One that is asked again and again costs less than a new one each
-    /// time.
+    /// The thread that gets the next job, until it blocks. Reusing a thread is cheaper than starting one for
+    /// each job.
     current: Mutex<Option<Sender<BlockingJob>>>,
     count: AtomicUsize,
-    /// So many threads may be left behind, each with something that doesn't end.
+    /// The maximum number of threads, including blocked ones.
     max_workers: usize,
 }
 
 impl BlockingWorkers {
-    pub(crate) const fn new(most: usize) -> Self {
-        Self { current: Mutex::new(None), count: AtomicUsize::new(0), max_workers: most }
+    pub(crate) const fn new(max_workers: usize) -> Self {
+        Self { current: Mutex::new(None), count: AtomicUsize::new(0), max_workers }
     }
 
-    /// What some work came to; `None` if it took longer than this, or nobody could be found to do it.
+    /// Returns the result of the work, or `None` if it took longer than `timeout` or no thread is free.
     pub(crate) fn run<T: Send + 'static>(
         &'static self,
-        longest: Duration,
+        timeout: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = channel();
-        // Whoever listens no more has gone on already.
+        // A failed send means that the caller has given up.
         let job: BlockingJob = Box::new(move || drop(sender.send(work())));
         let worker = self.worker()?;
-        let found = worker.send(job).ok().and_then(|()| receiver.recv_timeout(longest).ok());
-        if found.is_none() {
-            // It ends when it finds that nobody asks any more.
+        let result = worker.send(job).ok().and_then(|()| receiver.recv_timeout(timeout).ok());
+        if result.is_none() {
+            // The thread ends when its job ends, because its sender is gone.
             self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
-        found
+        result
     }
 
     fn worker(&'static self) -> Option<Sender<BlockingJob>> {
-        let mut known = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_none() {
-            *known = self.spawn_worker();
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            *current = self.spawn_worker();
         }
-        known.clone()
+        current.clone()
     }
 
     fn spawn_worker(&'static self) -> Option<Sender<BlockingJob>> {
-        let counted = WorkerSlot::new(&self.count, self.max_workers)?;
+        let slot = WorkerSlot::new(&self.count, self.max_workers)?;
         let (sender, receiver) = channel::<BlockingJob>();
         let work = move || {
-            let _counted = counted;
+            let _slot = slot;
             receiver.iter().for_each(|job| job());
         };
         thread::Builder::new().name("apart".to_owned()).spawn(work).ok().map(|_| sender)
@@ -64,8 +64,8 @@ impl BlockingWorkers {
 struct WorkerSlot(&'static AtomicUsize);
 
 impl WorkerSlot {
-    fn new(count: &'static AtomicUsize, most: usize) -> Option<Self> {
-        let free = |taken| (taken < most).then_some(taken + 1);
+    fn new(count: &'static AtomicUsize, max_workers: usize) -> Option<Self> {
+        let free = |taken| (taken < max_workers).then_some(taken + 1);
         count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free).ok().map(|_| Self(count))
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
 
     #[test]
-    fn what_does_not_answer_is_left_behind_and_others_are_found() {
+    fn a_blocked_worker_is_left_behind_and_replaced() {
         static WORKERS: BlockingWorkers = BlockingWorkers::new(64);
         assert_eq!(WORKERS.run(LONG, || 1), Some(1));
         let (hold, held) = channel::<()>();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_one_kind_that_never_ends_leaves_the_others_alone() {
+    fn blocked_work_of_one_kind_does_not_affect_other_kinds() {
         static STUCK: BlockingWorkers = BlockingWorkers::new(2);
         static OTHERS: BlockingWorkers = BlockingWorkers::new(2);
         let mut holds = Vec::new();

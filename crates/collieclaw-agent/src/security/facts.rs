@@ -1,5 +1,5 @@
-//! What the gate is told about the real machine. Files are looked at, never opened: what is there is found out with
-//! handles that can't read, so that no pipe blocks, no device wakes and no mount is made.
+//! The gate's view of the real machine. Files are inspected through handles that can't read, so that no pipe
+//! blocks, no device reacts and no automount is triggered.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,24 +14,24 @@ use rustix::io::Errno;
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
 
-/// Where programs are looked for, in this order. What an administrator added comes last, so that a listed name means
-/// the program of the system.
+/// The folders in which programs are searched, in this order. Folders with locally installed programs come
+/// last, so that an allowed name means the program of the system.
 pub(crate) const PROGRAM_FOLDERS: [&str; 6] =
     ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-/// Names in one folder that a pattern is compared with. More than this is no folder that anyone means by `*`.
+/// The maximum number of names in a folder that a pattern is compared with.
 const MAX_NAMES: usize = 100_000;
 
-/// Links on one way; the kernel has the same limit.
+/// The maximum number of symlinks in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// A file system that answers a look no sooner is one that nobody can use.
+/// The time after which a file system counts as unreachable.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks that wait for a file system that is gone.
+/// Threads for lookups, which may block on an unreachable file system.
 static LOOKUP_WORKERS: BlockingWorkers = BlockingWorkers::new(64);
 
-/// The real machine, as it is now.
+/// The current state of the real machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemFacts;
 
@@ -72,15 +72,15 @@ fn read_names(folder: &Path) -> Option<Vec<String>> {
     listed.names.into_iter().map(|name| name.into_string().ok()).collect()
 }
 
-/// The file of a program, if nobody but its owner and its group can put another in its place.
+/// Returns the file of a program, unless users outside its owner and group can replace it.
 fn trusted_program_at(path: &Path) -> Option<PathBuf> {
-    let place = path.canonicalize().ok()?;
-    let file = std::fs::metadata(&place).ok()?;
-    let folder = std::fs::metadata(place.parent()?).ok()?;
+    let real = path.canonicalize().ok()?;
+    let file = std::fs::metadata(&real).ok()?;
+    let folder = std::fs::metadata(real.parent()?).ok()?;
     let mode = |status: &std::fs::Metadata| std::os::unix::fs::PermissionsExt::mode(&status.permissions());
     let others_write = mode(&file) & 0o002 != 0 || mode(&folder) & 0o002 != 0;
-    let runs = file.is_file() && rustix::fs::access(&place, rustix::fs::Access::EXEC_OK).is_ok();
-    (runs && !others_write).then_some(place)
+    let runs = file.is_file() && rustix::fs::access(&real, rustix::fs::Access::EXEC_OK).is_ok();
+    (runs && !others_write).then_some(real)
 }
 
 fn inspect_handle(handle: &OwnedFd) -> Option<PathStatus> {
@@ -98,19 +98,19 @@ fn link_count(status: &Stat) -> u64 {
     status.st_nlink.into()
 }
 
-/// Where something that is not there would be made. The way is walked link by link, because the last link may be the
-/// one that leads nowhere.
+/// Returns the path at which a missing file would be created. The path is walked symlink by symlink, because
+/// the last one may be broken.
 fn resolve_missing(path: &Path) -> Option<PathStatus> {
-    let mut ahead = reversed_components(path)?;
+    let mut pending = reversed_components(path)?;
     let mut at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut links = 0;
-    while let Some(step) = ahead.pop() {
+    while let Some(name) = pending.pop() {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let next = match openat(&at, &step, flags, Mode::empty()) {
+        let next = match openat(&at, &name, flags, Mode::empty()) {
             Ok(next) => next,
             Err(Errno::NOENT) => {
-                let mut leads_to = real_path(at.as_fd()).ok()?.join(step);
-                leads_to.extend(ahead.iter().rev());
+                let mut leads_to = real_path(at.as_fd()).ok()?.join(name);
+                leads_to.extend(pending.iter().rev());
                 return Some(PathStatus::Missing { leads_to: collieclaw_gate::normalize_path(&leads_to) });
             }
             Err(_) => return None,
@@ -128,13 +128,13 @@ fn resolve_missing(path: &Path) -> Option<PathStatus> {
         if target.is_absolute() {
             at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         }
-        ahead.append(&mut reversed_components(Path::new("/").join(target).as_path())?);
+        pending.append(&mut reversed_components(Path::new("/").join(target).as_path())?);
     }
-    // It came into being meanwhile.
+    // The file was created in the meantime.
     inspect_handle(&at)
 }
 
-/// The names of an absolute path, the first one last.
+/// Returns the components of an absolute path in reverse order.
 fn reversed_components(path: &Path) -> Option<Vec<OsString>> {
     let step = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),

@@ -1,9 +1,9 @@
-//! Whose a file is.
+//! Checks of file ownership.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Whether a file or folder belongs to us or to root, and nobody else can write to it.
+/// Returns true if a file or folder belongs to the current user or to root, and others can't write to it.
 #[must_use]
 pub fn is_securely_owned(metadata: &Metadata) -> bool {
     let owners = [0, rustix::process::geteuid().as_raw()];

@@ -1,9 +1,9 @@
-//! The folder the agent works in, as a handle: what is opened through it can't lie outside.
+//! The handle on the workspace folder. Files that are opened through it can't be outside the workspace.
 //!
-//! Every way to a file is the same (C7.4): the kernel resolves the path beneath the handle and gives a handle that can't
-//! read yet; that handle is looked at (what it is, how many names it has, where it really lies) and judged by the gate's
-//! rules; then the very same file is opened for use. There is no moment at which a name could be made to mean something
-//! else.
+//! Every access works in the same way (C7.4). The kernel resolves the path beneath the handle and returns a
+//! handle that can't read. That handle is inspected (its type, link count and real path) and judged by the
+//! gate's rules. Then the same file is opened for use, so there is no moment at which a path could be
+//! redirected.
 
 mod error;
 mod list;
@@ -28,114 +28,110 @@ pub(crate) use list::read_folder_names;
 pub use list::{FolderListing, ListingDepth, ListingEntry, ListingKind};
 pub use replace::WriteOutcome;
 
-/// How often a way is tried again that somebody changed while it was walked.
+/// The number of retries if another process changes a path while it is resolved.
 const MAX_ATTEMPTS: usize = 64;
 
-/// A handle on the workspace.
 #[derive(Debug)]
 pub struct WorkspaceHandle {
     folder: OwnedFd,
     path: PathBuf,
 }
 
-/// The files that a policy lets tools reach, all of them opened through the workspace's handle.
+/// Access to the files that a policy allows, always through the workspace's handle.
 #[derive(Debug, Clone, Copy)]
 pub struct FileAccess<'a> {
     workspace: &'a WorkspaceHandle,
     policy: &'a GatePolicy,
-    patience: Option<&'a CancellableDeadline>,
+    deadline: Option<&'a CancellableDeadline>,
 }
 
-/// What becomes of a file that output is led to.
+/// The treatment of an existing file that output is redirected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputMode {
-    /// What was in it is gone.
     Truncate,
-    /// What comes is put after what was in it.
     Append,
 }
 
 impl WorkspaceHandle {
-    /// Opens it. Links on the way to it are the operator's, and followed.
+    /// Opens the workspace. Symlinks in its path were made by the operator and are followed.
     ///
     /// # Errors
-    /// When it is not there or no folder.
+    /// Fails if the path doesn't exist or isn't a folder.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
         let folder = openat(CWD, &path, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { folder, path })
     }
 
-    /// Where it is, with all links followed.
+    /// Returns the path of the workspace, with all symlinks resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its path still leads to it. Somebody else may have put another folder there, or a link.
+    /// Returns true if the path still leads to the opened folder. Another process may have replaced it.
     #[must_use]
     pub fn is_still_at_path(&self) -> bool {
         let identity = |handle: &OwnedFd| fstat(handle).map(|status| (status.st_dev, status.st_ino));
-        let there =
+        let current =
             open_path(CWD, &self.path, ResolveFlags::NO_SYMLINKS).and_then(|handle| identity(&handle));
-        there.is_ok() && there == identity(&self.folder)
+        current.is_ok() && current == identity(&self.folder)
     }
 
-    /// The way to its files under a policy.
+    /// Returns access to files under a policy.
     #[must_use]
     pub fn access_under<'a>(&'a self, policy: &'a GatePolicy) -> FileAccess<'a> {
-        FileAccess { workspace: self, policy, patience: None }
+        FileAccess { workspace: self, policy, deadline: None }
     }
 
-    /// Another handle on the same folder.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { folder: self.folder.try_clone()?, path: self.path.clone() })
     }
 
-    /// A handle on what is at an absolute path, if the kernel finds it beneath the workspace.
+    /// Returns a handle on an absolute path if the kernel finds it beneath the workspace.
     fn open_beneath(&self, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let below = path.strip_prefix(&self.path).map_err(|_| Errno::XDEV)?;
         let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        // Without its slash `file/` would be a file.
+        // The slash must be kept; otherwise `file/` would name a file.
         let below = if is_folder_path(path) { below.join("") } else { below.to_owned() };
         open_path(&self.folder, &below, resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
     }
 }
 
 impl<'a> FileAccess<'a> {
-    /// The same, for work that has to end: what takes many steps goes no further when the time is over.
+    /// Adds a deadline, which operations with many steps check between them.
     #[must_use]
-    pub fn with_time_limit(self, patience: &'a CancellableDeadline) -> Self {
-        Self { patience: Some(patience), ..self }
+    pub fn with_time_limit(self, deadline: &'a CancellableDeadline) -> Self {
+        Self { deadline: Some(deadline), ..self }
     }
 
-    /// What a tool's path stands for.
+    /// Returns the absolute path for a path in a tool's arguments.
     ///
     /// # Errors
-    /// When it is no path.
+    /// Fails if the text isn't a path.
     pub fn absolute_path(&self, path: &str) -> Result<PathBuf, FileError> {
         Ok(absolute_tool_path(path, self.policy)?)
     }
 
-    /// Whether there is time left.
+    /// Fails if the deadline has passed or the call was cancelled.
     fn check_time(&self) -> Result<(), FileError> {
-        self.patience.map_or(Ok(()), |patience| patience.remaining().map(drop).map_err(FileError::Stopped))
+        self.deadline.map_or(Ok(()), |deadline| deadline.remaining().map(drop).map_err(FileError::Stopped))
     }
 
     /// Opens a regular file for reading.
     ///
     /// # Errors
-    /// When it is not there, no regular file, or out of reach.
+    /// Fails if the file doesn't exist, isn't a regular file, or is not allowed.
     pub fn open_for_reading(&self, path: &Path) -> Result<OwnedFd, FileError> {
         let handle = self.open_handle(path)?;
         require_regular_file(&handle)?;
         reopen(&handle, OFlags::RDONLY)
     }
 
-    /// A handle on a folder that can't be read through it.
+    /// Returns a handle on a folder. The handle can't be used for reading.
     ///
     /// # Errors
-    /// When it is not there, no folder, or out of reach.
+    /// Fails if the folder doesn't exist, isn't a folder, or is not allowed.
     pub fn open_folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
         let handle = self.open_handle(path)?;
         match file_type(&fstat(&handle)?) {
@@ -144,10 +140,10 @@ impl<'a> FileAccess<'a> {
         }
     }
 
-    /// Opens a regular file for output, as a shell's redirection does, and makes it when it is not there.
+    /// Opens a regular file for output, like a redirection in a shell. Creates the file if it doesn't exist.
     ///
     /// # Errors
-    /// When it is no regular file, has another name somewhere, or is out of reach.
+    /// Fails if the path isn't a regular file, has several hard links, or is not allowed.
     pub fn open_for_output(&self, path: &Path, output: OutputMode) -> Result<OwnedFd, FileError> {
         for _ in 0..MAX_ATTEMPTS {
             match self.open_handle(path) {
@@ -162,7 +158,7 @@ impl<'a> FileAccess<'a> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let append = if output == OutputMode::Append { OFlags::APPEND } else { OFlags::empty() };
             match openat(&folder, &name, flags | append, Mode::from_raw_mode(0o666)) {
-                // Somebody was faster, or a link is there that leads nowhere.
+                // Another process created the file, or the path is a broken symlink.
                 Err(Errno::EXIST) => {}
                 opened => return Ok(opened?),
             }
@@ -170,7 +166,7 @@ impl<'a> FileAccess<'a> {
         Err(FileError::DanglingLink)
     }
 
-    /// The folder of something that is to be made, and its name.
+    /// Opens the folder of a new file, and returns it with the file's name.
     fn folder_and_name(&self, path: &Path) -> Result<(OwnedFd, OsString), FileError> {
         let (parent, name) = split_file_path(path)?;
         let folder = self.open_folder(parent)?;
@@ -178,12 +174,13 @@ impl<'a> FileAccess<'a> {
         Ok((folder, name))
     }
 
-    /// A handle on what is at an absolute path, judged where it really lies. Nothing is opened by it.
+    /// Returns a handle on an absolute path after judging its real path. The file itself is not opened.
     fn open_handle(&self, path: &Path) -> Result<OwnedFd, FileError> {
         let handle = match self.policy.bounds {
             PathBounds::Anywhere => open_path(CWD, path, ResolveFlags::NO_MAGICLINKS),
             PathBounds::Workspace => match self.workspace.open_beneath(path, ResolveFlags::empty()) {
-                // The kernel lets no absolute link be followed beneath a handle, even if it leads back.
+                // With `RESOLVE_BENEATH` the kernel follows no absolute symlink, even if it leads back into
+                // the workspace.
                 Err(Errno::XDEV) => self.open_through_absolute_link(path),
                 found => found,
             },
@@ -202,10 +199,11 @@ impl<'a> FileAccess<'a> {
         Ok(handle)
     }
 
-    /// Finds out where a path leads, and walks there again beneath the workspace, without any link.
+    /// Finds the target of a path with absolute symlinks, and opens the target beneath the workspace without
+    /// symlinks.
     fn open_through_absolute_link(&self, path: &Path) -> Result<OwnedFd, Errno> {
         if !path.starts_with(&self.workspace.path) {
-            // Not even whether it is there.
+            // The error must not reveal whether a file outside exists.
             return Err(Errno::XDEV);
         }
         let seen = open_path(CWD, path, ResolveFlags::NO_MAGICLINKS)?;
@@ -216,7 +214,7 @@ impl<'a> FileAccess<'a> {
         Ok(judge_opened_path(place, self.policy)?)
     }
 
-    /// A place where something is to be made or changed.
+    /// Checks a path at which a file is created or changed.
     fn check_new_place(&self, asked: &Path, place: &Path) -> Result<(), FileError> {
         self.check_place(place)?;
         Ok(judge_write_target(asked, place)?)
@@ -235,7 +233,7 @@ fn reopen_for_output(handle: &OwnedFd, path: &Path, output: OutputMode) -> Resul
     }
 }
 
-/// The status of a regular file; anything else is an error.
+/// Returns the status of a regular file. Other types are an error.
 fn require_regular_file(handle: &OwnedFd) -> Result<Stat, FileError> {
     let status = fstat(handle)?;
     match file_type(&status) {
@@ -245,7 +243,8 @@ fn require_regular_file(handle: &OwnedFd) -> Result<Stat, FileError> {
     }
 }
 
-/// What is written through one name must not change what another name means (C7.4).
+/// Rejects files with several hard links, because writing would change them under their other names as well
+/// (C7.4).
 fn require_single_link(status: &Stat, path: &Path) -> Result<(), FileError> {
     if status.st_nlink > 1 {
         return Err(GateReason::HardLink { path: path.display().to_string() }.into());
@@ -257,7 +256,7 @@ fn file_type(status: &Stat) -> FileType {
     FileType::from_raw_mode(status.st_mode)
 }
 
-/// Opens what a handle leads to, whatever its names mean by now. It is a regular file, so that this never waits.
+/// Opens the file of a handle, independently of its names. It is a regular file, so opening never blocks.
 fn reopen(handle: &OwnedFd, flags: OFlags) -> Result<OwnedFd, FileError> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
     Ok(openat(CWD, format!("/proc/self/fd/{}", handle.as_raw_fd()), flags, Mode::empty())?)
@@ -265,7 +264,7 @@ fn reopen(handle: &OwnedFd, flags: OFlags) -> Result<OwnedFd, FileError> {
 
 fn open_path(from: impl AsFd, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
     for _ in 0..MAX_ATTEMPTS {
-        // The kernel asks to try again when a folder on the way was moved meanwhile.
+        // The kernel returns `EAGAIN` if a folder of the path was moved during the resolution.
         match openat2(&from, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             found => return found,
@@ -274,15 +273,15 @@ fn open_path(from: impl AsFd, path: &Path, resolve: ResolveFlags) -> Result<Owne
     Err(Errno::AGAIN)
 }
 
-/// Where a handle really leads.
+/// Returns the real path of a handle.
 pub(crate) fn real_path(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
     let text = rustix::fs::readlinkat(CWD, link, Vec::new())?.into_bytes();
-    // What is not a file has a name of the kernel's own.
+    // Handles without a file, such as pipes, have a name that is not a path.
     if text.starts_with(b"/") { Ok(OsString::from_vec(text).into()) } else { Err(Errno::NOENT) }
 }
 
-/// A path as a folder and a name in it; one that can only name a folder is an error.
+/// Splits a path into a folder and a name. Paths that can only name a folder are an error.
 fn split_file_path(path: &Path) -> Result<(&Path, OsString), FileError> {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !is_folder_path(path) => Ok((parent, name.to_owned())),
@@ -290,7 +289,7 @@ fn split_file_path(path: &Path) -> Result<(&Path, OsString), FileError> {
     }
 }
 
-/// Whether a path ends in a way that only a folder's may; `Path` itself doesn't keep that.
+/// Returns true if a path ends with `/` or `/.`, which `Path` ignores.
 fn is_folder_path(path: &Path) -> bool {
     let text = path.as_os_str().as_bytes();
     text.ends_with(b"/") || text.ends_with(b"/.")

@@ -12,13 +12,13 @@ use super::journal::{SopRun, SyncMode};
 use super::journal_entry::{EndedStep, JournalEntry, StepStatus};
 use super::state::SopRunState;
 use super::{CONTENT, Sop, SopStep, StepAction};
-use collieclaw_providers::cancel::CancelReason;
 use crate::memory::MemoryError;
 use crate::receipts::{CallEnding, ReceiptError, ReceiptReason, ReceiptStatus, RunHistory, StepReceiptKind};
 use crate::runtime::{
     AgentRuntime, CallOutcome, DecidedBy, FinishedCall, OperatorContext, ProcedureAction, ToolOffer,
     ToolRequest, TurnError,
 };
+use collieclaw_providers::cancel::CancelReason;
 
 /// The engine that carries out a procedure.
 pub struct SopEngine<'e> {

@@ -28,8 +28,7 @@ const MAX_ATTEMPTS: usize = 3;
 
 impl BuiltInTool for AskUserCall {
     const NAME: &'static str = "ask_user";
-    const DESCRIPTION: &'static str =
-        "Asks the person a question and returns the answer as text. An answer doesn't approve other tool calls.";
+    const DESCRIPTION: &'static str = "Asks the person a question and returns the answer as text. An answer doesn't approve other tool calls.";
 
     fn validate(&self) -> Result<(), String> {
         if self.question.trim().is_empty() || self.question.len() > MAX_QUESTION_BYTES {
@@ -51,7 +50,8 @@ impl PreparedCall for AskUserCall {
     }
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
-        let question = OperatorQuestion { text: &self.question, choices: &self.choices, cancel: context.cancel };
+        let question =
+            OperatorQuestion { text: &self.question, choices: &self.choices, cancel: context.cancel };
         for _ in 0..MAX_ATTEMPTS {
             let reply = match context.questioner.ask(&question) {
                 _ if context.cancel.reason().is_some() => {

@@ -31,7 +31,8 @@ fn default_path() -> String {
 
 impl BuiltInTool for FileListCall {
     const NAME: &'static str = "file_list";
-    const DESCRIPTION: &'static str = "Lists the files and folders in a folder, sorted by name, with their kinds and sizes in bytes.";
+    const DESCRIPTION: &'static str =
+        "Lists the files and folders in a folder, sorted by name, with their kinds and sizes in bytes.";
 }
 
 impl PreparedCall for FileListCall {

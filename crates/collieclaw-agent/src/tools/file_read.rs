@@ -38,8 +38,7 @@ struct FileExcerpt {
 
 impl BuiltInTool for FileReadCall {
     const NAME: &'static str = "file_read";
-    const DESCRIPTION: &'static str =
-        "Reads a text file (UTF-8). Long files are returned in parts. To read on, call again with `offset` set to `next_offset`.";
+    const DESCRIPTION: &'static str = "Reads a text file (UTF-8). Long files are returned in parts. To read on, call again with `offset` set to `next_offset`.";
 }
 
 impl PreparedCall for FileReadCall {
@@ -89,8 +88,11 @@ fn read_excerpt(file: &File, offset: u64, max_bytes: usize) -> io::Result<Result
     let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     // An offset inside a character is moved to the next one. A continuation byte at the start of the file is
     // invalid instead.
-    let skipped =
-        if offset == 0 { 0 } else { bytes.iter().take(MAX_UTF8_BYTES - 1).take_while(is_continuation).count() };
+    let skipped = if offset == 0 {
+        0
+    } else {
+        bytes.iter().take(MAX_UTF8_BYTES - 1).take_while(is_continuation).count()
+    };
     let offset = offset + skipped as u64;
     let bytes = bytes.get(skipped..).unwrap_or_default();
     // A part has at least one character; otherwise reading on would never reach the end.

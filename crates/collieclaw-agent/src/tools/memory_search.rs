@@ -29,7 +29,8 @@ const MAX_RESULTS: u8 = 50;
 
 impl BuiltInTool for MemorySearchCall {
     const NAME: &'static str = "memory_search";
-    const DESCRIPTION: &'static str = "Searches earlier conversations and returns excerpts, best matches first.";
+    const DESCRIPTION: &'static str =
+        "Searches earlier conversations and returns excerpts, best matches first.";
 }
 
 impl PreparedCall for MemorySearchCall {

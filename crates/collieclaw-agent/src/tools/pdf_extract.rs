@@ -74,9 +74,7 @@ impl PreparedCall for PdfExtractCall {
 impl PdfExtractCall {
     fn run(&self, context: &ToolContext<'_>) -> Result<ExecutionOutput, String> {
         let Some(program) = SystemFacts.find_program(PDF_READER) else {
-            return Err(format!(
-                "`{PDF_READER}` is not installed; it is part of the package poppler-utils"
-            ));
+            return Err(format!("`{PDF_READER}` is not installed; it is part of the package poppler-utils"));
         };
         let access = context.workspace.access_under(context.policy);
         // A file that can't be opened is reported here; otherwise it would look like an error of the reader.
@@ -104,7 +102,8 @@ impl PdfExtractCall {
             folder: "/".into(),
             redirections: vec![PlannedRedirection { descriptor: 0, target: PlannedTarget::Read(place) }],
         };
-        Ok(PlanExecutor::new(context, ToolSandbox::new(&sandbox_access, context.policy)?, time)?.run_command(command))
+        Ok(PlanExecutor::new(context, ToolSandbox::new(&sandbox_access, context.policy)?, time)?
+            .run_command(command))
     }
 
     fn format_result(&self, output: ExecutionOutput, context: &ToolContext<'_>) -> ToolResult {
@@ -124,9 +123,9 @@ impl PdfExtractCall {
                 let cut = output.stdout.total > context.bounds.max_response_bytes as u64;
                 ToolResult::done(text).with_metadata("pages", pages).with_metadata("truncated", cut)
             }
-            Ok(LineEnd::Exited(ProcessExit::Signal(_)) | LineEnd::TooManyProcesses(_)) => ToolResult::failed(
-                format!("`{}` is not a readable PDF: the reader crashed", self.path),
-            ),
+            Ok(LineEnd::Exited(ProcessExit::Signal(_)) | LineEnd::TooManyProcesses(_)) => {
+                ToolResult::failed(format!("`{}` is not a readable PDF: the reader crashed", self.path))
+            }
             Ok(LineEnd::Exited(exit)) if exit_code(exit) == NO_SUCH_PAGE => {
                 ToolResult::failed(self.missing_page_error(&message))
             }

@@ -95,7 +95,7 @@ fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
 fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(), String> {
     let workspace = context.workspace;
     if !workspace.is_still_at_path() {
-        return Err(format!("the workspace {} was replaced by another folder", workspace.path().display()));
+        return Err(format!("the workspace {} was moved or replaced", workspace.path().display()));
     }
     // The sandbox can't block a path that doesn't exist. For lines below high risk, the gate knows all paths
     // they write to.

@@ -19,7 +19,8 @@ pub(super) struct TimeCall {
 
 impl BuiltInTool for TimeCall {
     const NAME: &'static str = "time";
-    const DESCRIPTION: &'static str = "Returns the current date and time, both in UTC and in the local or a given time zone.";
+    const DESCRIPTION: &'static str =
+        "Returns the current date and time, both in UTC and in the local or a given time zone.";
 }
 
 impl PreparedCall for TimeCall {

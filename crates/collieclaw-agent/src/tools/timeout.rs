@@ -67,10 +67,11 @@ pub(super) fn run_with_files(
 fn stopped_result(stopped: WaitError, time: Duration) -> ToolResult {
     match stopped {
         WaitError::Cancelled => ToolResult::cancelled(),
-        WaitError::TimedOut => {
-            ToolResult::failed(format!("the call took longer than {} s and was abandoned", time.as_secs_f64()))
-                .with_metadata("timed_out", true)
-        }
+        WaitError::TimedOut => ToolResult::failed(format!(
+            "the call took longer than {} s and was abandoned",
+            time.as_secs_f64()
+        ))
+        .with_metadata("timed_out", true),
     }
 }
 

@@ -1,31 +1,30 @@
-//! What a call costs, in whatever money the provider counts.
+//! Prices of tokens and the cost of a request, in the provider's currency.
 
 use std::fmt;
 
 use collieclaw_providers::TokenUsage;
 use serde::{Serialize, Serializer};
 
-/// Money, in billionths of its unit.
+/// An amount of money, in billionths of the currency unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CostAmount(pub u64);
 
-/// The price of a token, in billionths; written down as the price of a million.
+/// The price of one token, in billionths; configured and shown as the price of a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenRate(pub u64);
 
-/// What a provider takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TokenPrice {
-    /// For a million tokens that the model reads.
+    /// The price of a million tokens that the model reads.
     #[serde(rename = "price_prompt", skip_serializing_if = "Option::is_none")]
     pub prompt: Option<TokenRate>,
-    /// For a million tokens that it writes.
+    /// The price of a million tokens that the model writes.
     #[serde(rename = "price_completion", skip_serializing_if = "Option::is_none")]
     pub completion: Option<TokenRate>,
 }
 
 impl TokenPrice {
-    /// Of one call.
+    /// Returns the cost of one request.
     #[must_use]
     pub fn cost_of(self, usage: TokenUsage) -> CostAmount {
         let part = |rate: Option<TokenRate>, tokens: u64| rate.unwrap_or_default().0.saturating_mul(tokens);
@@ -35,14 +34,14 @@ impl TokenPrice {
 }
 
 impl CostAmount {
-    /// As a number of units.
+    /// Returns the amount in currency units.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "nobody pays more than 2^53 billionths with precision")]
+    #[expect(clippy::cast_precision_loss, reason = "amounts above 2^53 billionths need no precision")]
     pub fn units(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// From a number of units that a person wrote.
+    /// Converts a number of currency units from the configuration.
     #[must_use]
     pub fn from_units(units: f64) -> Self {
         Self(round_to_u64(units * 1e9))
@@ -50,24 +49,20 @@ impl CostAmount {
 }
 
 impl TokenRate {
-    /// From the price of a million tokens that a person wrote.
+    /// Converts the price of a million tokens from the configuration.
     #[must_use]
     pub fn from_million(price: f64) -> Self {
         Self(round_to_u64(price * 1e3))
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stops at both ends, and that is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturation is intended")]
 fn round_to_u64(number: f64) -> u64 {
     number.round() as u64
 }
 
 impl fmt::Display for CostAmount {
-    /// With as many digits as there is something to see.
+    /// Formats the amount with enough digits to show small amounts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = match self.0 {
             0 | 100_000_000.. => 2,
@@ -85,7 +80,7 @@ impl Serialize for CostAmount {
 }
 
 impl Serialize for TokenRate {
-    #[expect(clippy::cast_precision_loss, reason = "no price has 2^53 parts")]
+    #[expect(clippy::cast_precision_loss, reason = "prices are far below 2^53")]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.0 as f64 / 1e3)
     }
@@ -96,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_costs_its_tokens() {
+    fn a_call_costs_the_price_of_its_tokens() {
         let price = TokenPrice {
             prompt: Some(TokenRate::from_million(0.15)),
             completion: Some(TokenRate::from_million(0.6)),
@@ -109,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_shown_with_what_there_is_to_see() {
+    fn small_amounts_are_shown_with_more_digits() {
         let shown = |units| CostAmount::from_units(units).to_string();
         assert_eq!(["0.00", "0.000600", "0.0123", "12.50"], [0.0, 0.0006, 0.0123, 12.5].map(shown));
     }

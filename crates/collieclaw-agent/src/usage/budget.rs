@@ -1,4 +1,4 @@
-//! How much may be used, and when there is more again.
+//! Limits on the usage of models.
 
 use jiff::Zoned;
 use serde::Serialize;
@@ -7,53 +7,52 @@ use thiserror::Error;
 use super::amount::CostAmount;
 use super::report::UsageTotals;
 
-/// The limits. What is not set is not limited.
+/// The configured limits. A limit that isn't set doesn't apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UsageBudget {
-    /// Read and written, by all conversations, from midnight to midnight.
+    /// Tokens read and written by all conversations, from midnight to midnight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// Read and written, by one conversation, ever.
+    /// Tokens read and written by one conversation in total.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_conversation: Option<u64>,
-    /// Requests to providers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_per_day: Option<u64>,
-    /// Spent waiting for providers.
+    /// Minutes spent waiting for providers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes_per_day: Option<u64>,
-    /// By the prices in the configuration.
+    /// The cost according to the configured prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<CostAmount>,
 }
 
-/// There is nothing left of something.
+/// The error for a limit that is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{used} of {limit} {what} are used (`limits.{key}`); {again}")]
 pub struct LimitReached {
-    /// Its key in the configuration.
+    /// The limit's key in the configuration.
     pub key: &'static str,
     what: &'static str,
     used: String,
     limit: String,
     again: String,
-    /// In how many seconds there is more again, if it comes by itself.
+    /// The seconds until the limit resets, if it resets by itself.
     pub seconds: Option<u64>,
 }
 
 const MILLISECONDS_PER_MINUTE: u64 = 60_000;
 
 impl UsageBudget {
-    /// Whether anything is limited at all.
+    /// Returns true if at least one limit is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Looks whether one more call may be made, after what was used today and in this conversation.
+    /// Checks that one more request is within the limits, given the usage of today and of this conversation.
     ///
     /// # Errors
-    /// With the limit that is reached, and when there is more again.
+    /// Fails with the limit that is reached and the time at which it resets.
     pub fn check(
         &self,
         today: &UsageTotals,
@@ -84,7 +83,7 @@ impl UsageBudget {
             let (used, limit) = (today.cost.to_string(), limit.to_string());
             return Err(LimitReached {
                 key: "cost_per_day",
-                what: "(cost of a day)",
+                what: "(cost per day)",
                 used,
                 limit,
                 again: renewal_message(now),
@@ -97,7 +96,7 @@ impl UsageBudget {
                 what: "tokens of this conversation",
                 used: conversation.tokens().to_string(),
                 limit: limit.to_string(),
-                again: "a new conversation has its own".to_owned(),
+                again: "a new conversation has its own limit".to_owned(),
                 seconds: None,
             });
         }
@@ -105,17 +104,17 @@ impl UsageBudget {
     }
 }
 
-/// Of this day, which may have another length than others.
+/// Returns the seconds until the end of this day, which may be shorter or longer than 24 hours.
 fn seconds_until_midnight(now: &Zoned) -> Option<u64> {
     let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day()).ok()?;
-    // Whole seconds, and never too soon.
+    // Rounded up, so that a retry never comes too early.
     u64::try_from(midnight.duration_since(now).as_secs() + 1).ok()
 }
 
-/// `there is more again at midnight, in 5 h 12 min`
+/// Formats the time until the limit resets, such as `the limit resets at midnight, in 5 h 12 min`.
 fn renewal_message(now: &Zoned) -> String {
     let minutes = seconds_until_midnight(now).map_or(0, |seconds| seconds / 60 + 1);
-    format!("there is more again at midnight, in {} h {} min", minutes / 60, minutes % 60)
+    format!("the limit resets at midnight, in {} h {} min", minutes / 60, minutes % 60)
 }
 
 #[cfg(test)]
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_says_when_there_is_more() {
+    fn a_reached_limit_says_when_it_resets() {
         let today =
             UsageTotals { calls: 3, prompt_tokens: 60, completion_tokens: 40, ..UsageTotals::default() };
         let check = |budget: UsageBudget| budget.check(&today, &today, &now()).map_err(|it| it.to_string());
@@ -135,21 +134,21 @@ mod tests {
         assert_eq!(check(UsageBudget { tokens_per_day: Some(101), ..UsageBudget::default() }), Ok(()));
         assert_eq!(
             check(UsageBudget { tokens_per_day: Some(100), ..UsageBudget::default() }).unwrap_err(),
-            "100 of 100 tokens a day are used (`limits.tokens_per_day`); there is more again at midnight, in 5 h 13 min"
+            "100 of 100 tokens a day are used (`limits.tokens_per_day`); the limit resets at midnight, in 5 h 13 min"
         );
         assert_eq!(
             check(UsageBudget { tokens_per_conversation: Some(7), ..UsageBudget::default() }).unwrap_err(),
             "100 of 7 tokens of this conversation are used (`limits.tokens_per_conversation`); a new conversation has \
-             its own"
+             its own limit"
         );
         let nothing = UsageBudget { calls_per_day: Some(0), ..UsageBudget::default() };
         assert!(nothing.check(&UsageTotals::default(), &UsageTotals::default(), &now()).is_err());
     }
 
     #[test]
-    fn a_day_with_another_length_ends_when_it_ends() {
+    fn days_of_other_lengths_end_at_midnight() {
         let spring: Zoned = "2026-03-29T00:30:00+01:00[Europe/Berlin]".parse().unwrap();
-        assert_eq!(renewal_message(&spring), "there is more again at midnight, in 22 h 31 min");
+        assert_eq!(renewal_message(&spring), "the limit resets at midnight, in 22 h 31 min");
         let spent = UsageBudget { calls_per_day: Some(0), ..UsageBudget::default() };
         let seconds = |budget: UsageBudget| {
             let used = UsageTotals { prompt_tokens: 9, ..UsageTotals::default() };

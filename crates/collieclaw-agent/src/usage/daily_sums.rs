@@ -1,4 +1,4 @@
-//! Old calls become sums of their days: the file grows by some lines a day, however many calls there are.
+//! Summaries of old days, so that the file grows by a few rows a day, however many requests there are.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::report::UsageTotals;
 use super::totals::{self, SUMS};
 
-/// For so long each call is known by itself, with its conversation.
+/// The number of days for which each request is kept with its conversation.
 pub(super) const DETAILED_DAYS: i64 = 400;
 
-/// Sums of days whose calls are gone. `last` is when the last of them began. A traveller may have two of a day.
+/// The sums of days whose requests were deleted. `last` is the start of the latest request. After a change of
+/// the time zone, a day may have two sums.
 pub(super) const SCHEMA: &str = "
 CREATE TABLE day (
     date TEXT NOT NULL,
@@ -28,14 +29,17 @@ CREATE TABLE day (
 ) STRICT;
 ";
 
-/// Folds what is older than the days in detail, if `now` is the first call of its day. To be called in a transaction.
+/// Replaces requests older than [`DETAILED_DAYS`] by sums if `now` is the first request of its day. Must be
+/// called in a transaction.
 pub(super) fn fold_old_calls(connection: &Connection, now: &Zoned) -> rusqlite::Result<()> {
-    let moment = now.timestamp().as_millisecond();
-    // A clock that was ahead once has left calls of days that are still to come.
+    let milliseconds = now.timestamp().as_millisecond();
+    // If the clock was ahead for a while, there may be requests with a time in the future.
     let last: Option<i64> = connection
-        .query_row("SELECT begun FROM call WHERE begun <= ? ORDER BY begun DESC LIMIT 1", [moment], |row| {
-            row.get(0)
-        })
+        .query_row(
+            "SELECT begun FROM call WHERE begun <= ? ORDER BY begun DESC LIMIT 1",
+            [milliseconds],
+            |row| row.get(0),
+        )
         .optional()?;
     let Ok(today) = now.start_of_day() else { return Ok(()) };
     match today.checked_sub(DETAILED_DAYS.days()) {
@@ -82,16 +86,16 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    fn call(accounts: &UsageDatabase, conversation: &str, model: &str, now: &Zoned) {
+    fn call(database: &UsageDatabase, conversation: &str, model: &str, now: &Zoned) {
         let price = TokenPrice::default();
         let begun = ProviderCallStart { conversation, provider: "local", model, prompt_tokens: 10, price };
-        let number = accounts
+        let number = database
             .record_start(&begun, &UsageBudget::default(), now)
             .unwrap_or_else(|_| panic!("it is not limited"));
         let usage = TokenUsage { prompt_tokens: 10, completion_tokens: 5 };
         let ended =
             ProviderCallEnd { failed: false, estimated: false, usage, took: Duration::from_millis(7) };
-        accounts.record_end(number, &ended, price).unwrap();
+        database.record_end(number, &ended, price).unwrap();
     }
 
     fn rows(path: &Path, table: &str) -> i64 {
@@ -100,28 +104,28 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_old_days_become_sums_when_a_day_begins_and_nothing_is_lost() {
+    fn old_calls_are_summed_up_on_a_new_day_without_loss() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("usage.db");
-        let accounts = UsageDatabase::open(&path).unwrap();
+        let database = UsageDatabase::open(&path).unwrap();
         let start: Zoned = "2024-03-01T23:50:00+01:00[Europe/Berlin]".parse().unwrap();
         let later = |days: i64| start.checked_add(days.days()).unwrap();
         for model in ["small", "small", "large"] {
-            call(&accounts, "old", model, &start);
+            call(&database, "old", model, &start);
         }
-        // Twenty minutes on it is another day, here and nowhere else.
-        call(&accounts, "old", "small", &start.checked_add(20.minutes()).unwrap());
-        call(&accounts, "new", "small", &later(300));
+        // Twenty minutes later is the next day, but only in this time zone.
+        call(&database, "old", "small", &start.checked_add(20.minutes()).unwrap());
+        call(&database, "new", "small", &later(300));
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (5, 0));
 
-        call(&accounts, "new", "small", &later(401));
+        call(&database, "new", "small", &later(401));
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (3, 2), "the day after is in reach");
-        call(&accounts, "new", "small", &later(402));
-        call(&accounts, "new", "small", &later(402));
+        call(&database, "new", "small", &later(402));
+        call(&database, "new", "small", &later(402));
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (4, 3));
 
         let of = |by, conversation| {
-            let usage = accounts.usage_since(&start.start_of_day().unwrap(), conversation, by).unwrap();
+            let usage = database.usage_since(&start.start_of_day().unwrap(), conversation, by).unwrap();
             let share = |share: &super::super::report::UsageShare| (share.name.clone(), share.totals.calls);
             (usage.shares.iter().map(share).collect::<Vec<_>>(), usage.total.calls, usage.total.tokens())
         };
@@ -142,32 +146,32 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_leaps_and_comes_back_gives_no_more_than_a_day_has() {
+    fn a_clock_that_jumps_ahead_and_back_does_not_reset_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("usage.db");
-        let accounts = UsageDatabase::open(&path).unwrap();
+        let database = UsageDatabase::open(&path).unwrap();
         let now: Zoned = "2024-03-01T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
         let later = |days: i64| now.checked_add(days.days()).unwrap();
-        call(&accounts, "a", "small", &now);
-        call(&accounts, "a", "large", &now);
-        call(&accounts, "a", "small", &later(402));
+        call(&database, "a", "small", &now);
+        call(&database, "a", "large", &now);
+        call(&database, "a", "small", &later(402));
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (1, 2), "the day's calls are sums");
-        assert_eq!(accounts.today_totals(&now).unwrap().calls, 2, "and count for it");
-        assert_eq!(accounts.today_totals(&now).unwrap().tokens(), 30);
+        assert_eq!(database.today_totals(&now).unwrap().calls, 2, "and count for it");
+        assert_eq!(database.today_totals(&now).unwrap().tokens(), 30);
         assert_eq!(
-            accounts.today_totals(&later(1)).unwrap().calls,
+            database.today_totals(&later(1)).unwrap().calls,
             0,
             "what is to come counts for no day before"
         );
-        // However far it leaps, days go on beginning.
+        // Old requests are summed up on each new day, however far the clock jumps.
         for days in [1000, 1, 402] {
-            call(&accounts, "a", "small", &later(days));
+            call(&database, "a", "small", &later(days));
         }
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (2, 4));
     }
 
     #[test]
-    fn a_file_of_the_first_version_goes_on() {
+    fn a_file_of_the_first_version_is_migrated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("usage.db");
         drop(UsageDatabase::open(&path).unwrap());
@@ -175,8 +179,8 @@ mod tests {
         connection.execute_batch("DROP TABLE day; PRAGMA user_version = 1;").unwrap();
         let now = Zoned::now();
         for _ in 0..2 {
-            let accounts = UsageDatabase::open(&path).unwrap();
-            call(&accounts, "a", "small", &now);
+            let database = UsageDatabase::open(&path).unwrap();
+            call(&database, "a", "small", &now);
         }
         assert_eq!((rows(&path, "call"), rows(&path, "day")), (2, 0));
     }

@@ -1,4 +1,4 @@
-//! The file that calls are counted in.
+//! The SQLite file with the records of model requests.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -18,15 +18,16 @@ use super::report::{UsageGrouping, UsageReport, UsageTotals};
 use super::totals::{self, column_value};
 use crate::sqlite;
 
-/// "Cuse" in the header of the file: whose database it is.
+/// The application id in the header of the file, "Cuse", which marks the database as ours.
 const APPLICATION_ID: i32 = 0x4375_7365;
 
 const VERSION: i32 = 2;
 
-/// Before old calls became sums.
+/// The version before daily sums were added.
 const VERSION_WITHOUT_SUMS: i32 = 1;
 
-/// Times are milliseconds since 1970; `took` is missing while a call is under way, and when it was killed.
+/// Times are milliseconds since 1970. `took` is NULL while a request runs, and stays NULL if its process was
+/// killed.
 const SCHEMA: &str = "
 CREATE TABLE call (
     id INTEGER PRIMARY KEY,
@@ -45,73 +46,66 @@ CREATE INDEX call_begun ON call (begun);
 CREATE INDEX call_of_conversation ON call (conversation);
 ";
 
-/// The accounts of one home. Several processes may use one file.
+/// The records of one home. Several processes may use the same file.
 #[derive(Debug)]
 pub struct UsageDatabase {
     connection: Connection,
     path: PathBuf,
 }
 
-/// A call that is about to be made.
+/// A request that is about to be sent.
 #[derive(Debug, Clone, Copy)]
 pub struct ProviderCallStart<'b> {
-    /// In which conversation.
     pub conversation: &'b str,
-    /// To whom.
     pub provider: &'b str,
-    /// For which model.
     pub model: &'b str,
-    /// How many tokens it sends, by estimate.
+    /// The estimated number of tokens that are sent.
     pub prompt_tokens: u64,
-    /// What they cost.
     pub price: TokenPrice,
 }
 
-/// How a call ended.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct ProviderCallEnd {
-    /// With no answer.
     pub failed: bool,
-    /// Nobody has counted the tokens.
+    /// True if the numbers of tokens are estimates.
     pub estimated: bool,
-    /// What it used.
     pub usage: TokenUsage,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Why a call may not be made.
+/// The reason why a request may not be sent.
 pub(super) enum CallRefusal {
     Limit(LimitReached),
     Unusable(UsageError),
 }
 
 impl UsageDatabase {
-    /// Opens them, and makes them when they are not there.
+    /// Opens the records, or creates them.
     ///
     /// # Errors
-    /// When the file can't be used.
+    /// Fails if the file can't be used.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        match made {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        match created {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 return Err(UsageError::File { path: path.to_owned(), source: error });
             }
             _ => {}
         }
         let connection = connect(path).map_err(|error| database_error(path, error))?;
-        let accounts = Self { connection, path: path.to_owned() };
-        accounts.prepare()?;
-        Ok(accounts)
+        let database = Self { connection, path: path.to_owned() };
+        database.prepare()?;
+        Ok(database)
     }
 
     fn prepare(&self) -> Result<(), UsageError> {
         if self.version()? == Some(VERSION) {
             return Ok(());
         }
-        let make = || {
+        let migrate = || {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
-            // Another process may have been faster.
+            // Another process may have migrated the database in the meantime.
             let empty = sqlite::is_empty_database(&transaction)?;
             if empty {
                 transaction.execute_batch(SCHEMA)?;
@@ -124,7 +118,7 @@ impl UsageDatabase {
             transaction.commit()
         };
         sqlite::enable_wal(&self.connection)
-            .and_then(|()| make())
+            .and_then(|()| migrate())
             .map_err(|error| database_error(&self.path, error))?;
         match self.version()? {
             Some(VERSION) => Ok(()),
@@ -136,7 +130,7 @@ impl UsageDatabase {
         database_version(&self.connection).map_err(|error| database_error(&self.path, error))
     }
 
-    /// Writes down that a call begins, if there is something left of every limit. Returns its number.
+    /// Records the start of a request if it is within all limits, and returns its number.
     pub(super) fn record_start(
         &self,
         call: &ProviderCallStart<'_>,
@@ -144,7 +138,7 @@ impl UsageDatabase {
         now: &Zoned,
     ) -> Result<i64, CallRefusal> {
         let fail = |error| CallRefusal::Unusable(database_error(&self.path, error));
-        // What is looked at and what is written is one step, also for other processes.
+        // One transaction, so that no other process can record a request between the check and the insertion.
         let transaction =
             Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(fail)?;
         daily_sums::fold_old_calls(&transaction, now).map_err(fail)?;
@@ -173,7 +167,7 @@ impl UsageDatabase {
         Ok(number)
     }
 
-    /// Writes down how a call ended.
+    /// Records the outcome of a request.
     pub(super) fn record_end(
         &self,
         number: i64,
@@ -199,27 +193,27 @@ impl UsageDatabase {
             .map_err(|error| database_error(&self.path, error))
     }
 
-    /// What was used since the beginning of the day of `now`.
+    /// Returns the usage since the start of the day of `now`.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the records can't be read.
     pub fn today_totals(&self, now: &Zoned) -> Result<UsageTotals, UsageError> {
         totals::day_totals(&self.connection, now).map_err(|error| database_error(&self.path, error))
     }
 
-    /// What a conversation has used.
+    /// Returns the usage of a conversation.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the records can't be read.
     pub fn conversation_totals(&self, conversation: &str) -> Result<UsageTotals, UsageError> {
         totals::conversation_totals(&self.connection, conversation)
             .map_err(|error| database_error(&self.path, error))
     }
 
-    /// What was used since a moment, by all or by one conversation, the latest share first.
+    /// Returns the usage since a point in time, of all conversations or of one, with the latest share first.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if the records can't be read.
     pub fn usage_since(
         &self,
         since: &Zoned,
@@ -231,7 +225,7 @@ impl UsageDatabase {
     }
 }
 
-/// `None` of a file that is not ours, or not yet.
+/// Returns the version, or `None` if the file belongs to another program or is empty.
 fn database_version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (id, version) = (number("application_id")?, number("user_version")?);
@@ -240,7 +234,7 @@ fn database_version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = sqlite::connect(path)?;
-    // What was committed survives the end of the process; that of the machine may cost the last calls.
+    // Commits survive a killed process; a power cut may lose the last requests.
     connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256;")?;
     Ok(connection)
 }

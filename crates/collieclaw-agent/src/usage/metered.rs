@@ -1,4 +1,4 @@
-//! A provider whose calls are counted, and refused when a limit is reached.
+//! A provider whose requests are recorded, and refused if a limit is reached.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -17,47 +17,47 @@ use super::budget::UsageBudget;
 use super::database::{CallRefusal, ProviderCallEnd, ProviderCallStart, UsageDatabase};
 use super::error::UsageError;
 
-/// The key of a request's metadata that names its conversation.
+/// The key in a request's metadata that contains its conversation.
 pub const CONVERSATION_KEY: &str = "conversation";
 
-/// What a look at a provider is counted as.
+/// The conversation under which `provider test` is recorded.
 const CHECK_CONVERSATION: &str = "provider test";
 
-/// A provider and its meter.
+/// A provider with usage records.
 pub struct MeteredProvider {
     provider: Box<dyn Provider>,
     price: TokenPrice,
     budget: UsageBudget,
     path: PathBuf,
-    accounts: OnceCell<UsageDatabase>,
+    database: OnceCell<UsageDatabase>,
     on_error: Box<dyn Fn(&UsageError)>,
 }
 
 impl MeteredProvider {
-    /// Counts in the file at `path`, which is opened with the first call. Without a limit, accounts that can't be kept are
-    /// told to `on_error` and stop nobody.
+    /// Records requests in the file at `path`, which is opened for the first request. If no limit is set,
+    /// errors of the records are passed to `on_error` and don't stop the request.
     #[must_use]
     pub fn new(
         provider: Box<dyn Provider>,
         price: TokenPrice,
         budget: UsageBudget,
         path: PathBuf,
-        trouble: Box<dyn Fn(&UsageError)>,
+        on_error: Box<dyn Fn(&UsageError)>,
     ) -> Self {
-        Self { provider, price, budget, path, accounts: OnceCell::new(), on_error: trouble }
+        Self { provider, price, budget, path, database: OnceCell::new(), on_error }
     }
 
-    fn accounts(&self) -> Result<&UsageDatabase, UsageError> {
-        match self.accounts.get() {
-            Some(accounts) => Ok(accounts),
+    fn database(&self) -> Result<&UsageDatabase, UsageError> {
+        match self.database.get() {
+            Some(database) => Ok(database),
             None => {
                 let opened = UsageDatabase::open(&self.path)?;
-                Ok(self.accounts.get_or_init(|| opened))
+                Ok(self.database.get_or_init(|| opened))
             }
         }
     }
 
-    /// The number of the call; none, if it can't be counted and need not be.
+    /// Records the start of a request. Returns `None` if it couldn't be recorded and no limit is set.
     fn record_start(
         &self,
         conversation: &str,
@@ -67,17 +67,19 @@ impl MeteredProvider {
         let (provider, price) = (self.provider.name(), self.price);
         let call = ProviderCallStart { conversation, provider, model, prompt_tokens: tokens, price };
         let begun = self
-            .accounts()
+            .database()
             .map_err(CallRefusal::Unusable)
-            .and_then(|accounts| accounts.record_start(&call, &self.budget, &Zoned::now()));
+            .and_then(|database| database.record_start(&call, &self.budget, &Zoned::now()));
         match begun {
             Ok(number) => Ok(Some(number)),
             Err(CallRefusal::Limit(reached)) => {
                 Err(ProviderError::Limit { detail: reached.to_string(), retry_after: reached.seconds })
             }
             Err(CallRefusal::Unusable(error)) if self.budget.is_set() => {
-                let detail =
-                    format!("there are limits, and nobody can count: {}", ward_diag::ErrorChain(&error));
+                let detail = format!(
+                    "limits are set, but usage could not be recorded: {}",
+                    ward_diag::ErrorChain(&error)
+                );
                 Err(ProviderError::Limit { detail, retry_after: None })
             }
             Err(CallRefusal::Unusable(error)) => {
@@ -88,20 +90,21 @@ impl MeteredProvider {
     }
 
     fn record_end(&self, number: Option<i64>, ended: &ProviderCallEnd) {
-        let Some((number, accounts)) = number.zip(self.accounts.get()) else { return };
-        if let Err(error) = accounts.record_end(number, ended, self.price) {
+        let Some((number, database)) = number.zip(self.database.get()) else { return };
+        if let Err(error) = database.record_end(number, ended, self.price) {
             (self.on_error)(&error);
         }
     }
 }
 
-/// Whether a server has counted at all: no request is empty, and one that costs nothing would have no limit.
+/// Returns true if the server counted the tokens. No request is empty, and a count of zero would bypass the
+/// limits.
 fn is_counted(usage: TokenUsage) -> bool {
     usage.prompt_tokens > 0
 }
 
-/// Whether a server has done any work for a call that failed.
-fn was_processed(error: &ProviderError, heard: u64) -> bool {
+/// Returns true if the server may have processed a request that failed.
+fn was_processed(error: &ProviderError, received: u64) -> bool {
     let before_any_work = matches!(
         error,
         ProviderError::Network { .. }
@@ -111,7 +114,7 @@ fn was_processed(error: &ProviderError, heard: u64) -> bool {
             | ProviderError::Refused { .. }
             | ProviderError::Limit { .. }
     );
-    heard > 0 || !before_any_work
+    received > 0 || !before_any_work
 }
 
 impl Provider for MeteredProvider {
@@ -133,19 +136,19 @@ impl Provider for MeteredProvider {
         let prompt_tokens = estimate::request(request);
         let number = self.record_start(conversation, &request.model, prompt_tokens)?;
         let begun = Instant::now();
-        let mut heard = 0;
+        let mut received = 0;
         let mut listen = |draft: DraftEvent<'_>| {
             if let DraftEvent::Text(text) = draft {
-                heard += estimate::text(text);
+                received += estimate::text(text);
             }
             listener(draft);
         };
         let answered = self.provider.chat(request, &mut listen, cancel);
-        let guess = |completion_tokens| TokenUsage { prompt_tokens, completion_tokens };
+        let estimated_usage = |completion_tokens| TokenUsage { prompt_tokens, completion_tokens };
         let (estimated, usage) = match &answered {
             Ok(ChatResponse { usage: Some(usage), .. }) if is_counted(*usage) => (false, *usage),
-            Ok(response) => (true, guess(written_tokens(response))),
-            Err(error) if was_processed(error, heard) => (true, guess(heard)),
+            Ok(response) => (true, estimated_usage(written_tokens(response))),
+            Err(error) if was_processed(error, received) => (true, estimated_usage(received)),
             Err(_) => (false, TokenUsage::default()),
         };
         self.record_end(

@@ -1,66 +1,61 @@
-//! What was used, added up.
+//! Sums of recorded usage.
 
 use serde::Serialize;
 
 use super::amount::CostAmount;
 
-/// A sum over calls.
+/// A sum over requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UsageTotals {
-    /// Requests to providers.
     pub calls: u64,
-    /// Of these, how many had no answer.
+    /// The number of requests without an answer.
     pub failed: u64,
-    /// Read by models.
+    /// Tokens read by models.
     pub prompt_tokens: u64,
-    /// Written by models.
+    /// Tokens written by models.
     pub completion_tokens: u64,
-    /// Of how many calls the tokens are an estimate: the server did not count them, or the call was cut off.
+    /// The number of requests with estimated tokens, because the server didn't count them or the request was
+    /// interrupted.
     pub estimated: u64,
-    /// Spent waiting.
+    /// Time spent waiting for providers.
     pub milliseconds: u64,
-    /// By the prices of that time.
+    /// The cost, with the prices at the time of each request.
     pub cost: CostAmount,
 }
 
-/// What is added up together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageGrouping {
-    /// Of one day, where this machine is.
+    /// By day in the local time zone.
     Day,
-    /// Of one conversation.
     Conversation,
-    /// Of one model of one provider.
+    /// By provider and model.
     Model,
 }
 
 /// A sum with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsageShare {
-    /// Such as `2026-11-16`, a conversation, or `local mock`.
+    /// A date such as `2026-11-16`, a conversation, or a provider and model such as `local mock`.
     pub name: String,
-    /// The sum.
     #[serde(flatten)]
     pub totals: UsageTotals,
 }
 
-/// What was used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
-    /// By what was asked for.
+    /// The sums by the requested grouping.
     pub shares: Vec<UsageShare>,
-    /// All of it.
     pub total: UsageTotals,
 }
 
 impl UsageTotals {
-    /// Read and written.
+    /// Returns the number of tokens read and written.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
-    /// Both together.
+    /// Adds two sums.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Adding up.
+//! Queries that sum up recorded usage.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::report::{UsageGrouping, UsageReport, UsageShare, UsageTotals};
 pub(super) const SUMS: &str = "count(*), total(failed), total(prompt_tokens), total(completion_tokens), total(estimated), \
                     total(took), total(cost)";
 
-/// In milliseconds. Days begin at one, in every zone that there is.
+/// A quarter of an hour in milliseconds. In every time zone, days start at a multiple of it.
 pub(super) const QUARTER_HOUR_MILLISECONDS: i64 = 15 * 60 * 1_000;
 
-/// The share of the calls whose conversations are not known any more.
+/// The name for requests whose conversations are no longer recorded.
 pub(super) const NO_DETAIL: &str = "(older)";
 
-/// What was used since a moment, which is the beginning of a day.
+/// Returns the usage since the start of a day.
 pub(super) fn usage_shares(
     connection: &Connection,
     since: &Zoned,
@@ -45,7 +45,7 @@ pub(super) fn usage_shares(
         };
         add(name, begun, read_totals(row, 4)?);
     }
-    // Of one conversation they tell nothing.
+    // Daily sums have no conversations.
     if conversation.is_none() {
         let mut statement = connection.prepare(
             "SELECT date, provider, model, last, calls, failed, prompt_tokens, completion_tokens, estimated, took, cost \
@@ -67,8 +67,8 @@ pub(super) fn usage_shares(
     Ok(UsageReport { shares: shares.into_iter().map(|(_, share)| share).collect(), total })
 }
 
-/// What was used on the day of a moment. A clock that was wrong for a while may have made sums of its calls, and left
-/// others that are still to come.
+/// Returns the usage on the day of `now`. If the clock was wrong for a while, requests of this day may have
+/// been summed up already, and there may be requests with a time in the future.
 pub(super) fn day_totals(connection: &Connection, now: &Zoned) -> rusqlite::Result<UsageTotals> {
     let midnight = now.start_of_day().unwrap_or_else(|_| now.clone());
     let next = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
@@ -96,10 +96,10 @@ pub(super) fn conversation_totals(
     })
 }
 
-/// The day of a moment, where this machine is.
-pub(super) fn local_date(milliseconds: i64, there: &Zoned) -> String {
-    let moment = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
-    moment.to_zoned(there.time_zone().clone()).date().to_string()
+/// Returns the local date of a timestamp.
+pub(super) fn local_date(milliseconds: i64, zone: &Zoned) -> String {
+    let timestamp = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+    timestamp.to_zoned(zone.time_zone().clone()).date().to_string()
 }
 
 pub(super) fn read_totals(row: &Row<'_>, from: usize) -> rusqlite::Result<UsageTotals> {
@@ -115,17 +115,13 @@ pub(super) fn read_totals(row: &Row<'_>, from: usize) -> rusqlite::Result<UsageT
     })
 }
 
-/// `total` adds up without an end, as a number with a fraction.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stops at both ends, and that is what is wanted"
-)]
+/// Converts the result of SQLite's `total`, which is a floating-point number without overflow.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturation is intended")]
 fn saturating_u64(number: f64) -> u64 {
     number as u64
 }
 
-/// As large as a column can be.
+/// Limits a number to the range of a column.
 pub(super) fn column_value(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -13,7 +13,7 @@ use super::{ApprovalPayload, ApprovalQueue, ApprovalView, SubmittedAnswer};
 use crate::response::{ErrorResponse, json_response, parse_json_body};
 use crate::state::GatewayState;
 
-/// What waits, oldest first.
+/// Lists open approvals and questions, oldest first.
 pub(crate) async fn list(State(desk): State<Arc<GatewayState>>) -> Response {
     let mut shown: Vec<ApprovalView> =
         desk.approvals.lock_pending().values().map(|waiting| waiting.view.clone()).collect();
@@ -21,44 +21,48 @@ pub(crate) async fn list(State(desk): State<Arc<GatewayState>>) -> Response {
     json_response(&shown)
 }
 
-/// What an operator says.
+/// The body of an answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApprovalAnswerBody {
     approve: Option<bool>,
-    /// Of what was looked at; a yes without it is to nothing.
+    /// The hash of the arguments that the operator saw; an approval without the hash is refused.
     args_hash: Option<String>,
-    /// From now on without a question.
+    /// Approve exactly this call permanently.
     #[serde(default)]
     always: bool,
-    /// To a question.
+    /// The text answer to a question.
     answer: Option<String>,
 }
 
-/// The answer to one of them.
+/// Handles the answer to an open approval or question.
 pub(crate) async fn answer(
     State(desk): State<Arc<GatewayState>>,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    let Path(id) = id.map_err(|_| ErrorResponse::bad_address("the number of a question must be text"))?;
+    let Path(id) = id.map_err(|_| ErrorResponse::bad_address("the id must be text"))?;
     let said: ApprovalAnswerBody = parse_json_body(request).await?;
     let approved = desk.approvals.submit(&id, said)?;
     Ok(json_response(&json!({ "id": id, "approved": approved })))
 }
 
 impl ApprovalQueue {
-    /// Gives an answer to whoever waits for it; whether it was a yes.
+    /// Delivers an answer to the waiting turn. Returns whether the call was approved.
     fn submit(&self, id: &str, said: ApprovalAnswerBody) -> Result<bool, ErrorResponse> {
         let gone = || {
-            ErrorResponse::new(StatusCode::NOT_FOUND, "not-asked", "nothing with this id waits for an answer")
+            ErrorResponse::new(
+                StatusCode::NOT_FOUND,
+                "not-asked",
+                "no approval or question with this id is open",
+            )
         };
         let mut all = self.lock_pending();
         let waiting = all.get(id).ok_or_else(gone)?;
         let word = said.into_answer(&waiting.view.what)?;
         let approved = matches!(word, SubmittedAnswer::Yes | SubmittedAnswer::Always);
         let heard = waiting.answer_sender.try_send(word).is_ok();
-        // One answer is all there is.
+        // Each entry accepts only one answer.
         all.remove(id);
         if heard { Ok(approved) } else { Err(gone()) }
     }
@@ -75,22 +79,22 @@ impl ApprovalAnswerBody {
                 Self { approve: None, always: false, answer: Some(answer), .. },
             ) => Ok(SubmittedAnswer::Text(answer)),
             (ApprovalPayload::Question { .. }, _) => {
-                Err(bad("a question wants an `answer`, or `approve: false` for none"))
+                Err(bad("a question needs an `answer`, or `approve: false` to decline"))
             }
             (
                 ApprovalPayload::Approval { args_hash: shown, lasting, .. },
                 Self { approve: Some(true), args_hash, always, answer: None },
             ) => {
                 if args_hash.as_ref() != Some(shown) {
-                    return Err(other("a yes must repeat the `args_hash` of exactly what was shown"));
+                    return Err(other("an approval must repeat the `args_hash` of the call that was shown"));
                 }
                 match (always, lasting) {
                     (false, _) => Ok(SubmittedAnswer::Yes),
                     (true, true) => Ok(SubmittedAnswer::Always),
-                    (true, false) => Err(other("a yes to this counts once: it can't be for good")),
+                    (true, false) => Err(other("this call can only be approved once, not always")),
                 }
             }
-            (ApprovalPayload::Approval { .. }, _) => Err(bad("a call wants `approve`, true or false")),
+            (ApprovalPayload::Approval { .. }, _) => Err(bad("a call needs `approve`, true or false")),
         }
     }
 }

@@ -13,14 +13,14 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::turn::RunningTurn;
 use crate::remote_operator::ChatEvent;
 
-/// A turn as it is told.
+/// The event stream of a turn.
 pub(super) struct ChatEventStream {
     turn: RunningTurn,
     keepalive: Interval,
     finished: bool,
 }
 
-/// While a model thinks, a word now and then shows both sides that the other is there.
+/// The interval of keep-alive comments, with which both sides notice a lost connection while the model thinks.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl ChatEventStream {
@@ -45,7 +45,7 @@ impl ChatEventStream {
     }
 }
 
-/// JSON has no line ends of its own.
+/// Formats an event on one line, because compact JSON contains no line breaks.
 fn format_sse_event(name: &str, value: &Value) -> String {
     format!("event: {name}\ndata: {value}\n\n")
 }

@@ -1,4 +1,4 @@
-//! One turn, on a thread of its own, with a door of its own.
+//! A single turn, with its own thread and its own tool gateway.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::response::ErrorResponse;
 use crate::state::{GatewayState, TURN_RETRY_AFTER};
 use crate::turns::TurnGuard;
 
-/// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
+/// A running turn. It is cancelled when its client disconnects or this value is dropped, because nobody would receive the
 /// answer.
 pub(super) struct RunningTurn {
     pub(super) conversation: String,
@@ -29,7 +29,7 @@ pub(super) struct RunningTurn {
     disconnect_watch: AbortHandle,
 }
 
-/// What a client has not read yet; after that the turn waits for it.
+/// The number of events that a client may leave unread before the turn waits.
 const EVENT_BUFFER: usize = 64;
 
 impl RunningTurn {
@@ -66,8 +66,8 @@ impl RunningTurn {
     }
 }
 
-/// A client that is gone ends its turn, also where it has sent more than its request before: hyper, which would have to
-/// read that first, does not see it leave.
+/// Detects a disconnected client, also if it sent extra bytes after its request: hyper doesn't notice such a disconnect,
+/// because it would have to read these bytes first.
 fn cancel_on_disconnect(peer: TcpPeer, cancel: CancelFlag) -> AbortHandle {
     let watching = async move {
         let _at_work = peer.mark_active();
@@ -109,7 +109,8 @@ impl TurnRunner {
             Err(message) => return ChatOutcome::Failed { code: "setup", message, retry_after: None },
         };
         if let Some(fault) = &state.fault {
-            let what = format!("the configuration was changed and is not valid, the old one holds: {fault}");
+            let what =
+                format!("the changed configuration is invalid, so the old one stays in force: {fault}");
             runtime.tool_gateway.events.emit(AgentEvent::Trouble { what: &what });
         }
         self.announce_conversation(&runtime);

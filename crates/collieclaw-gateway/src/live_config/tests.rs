@@ -7,7 +7,7 @@ use super::*;
 
 const START: SystemTime = SystemTime::UNIX_EPOCH;
 
-/// A file that was last written so many seconds after the start.
+/// Returns the metadata of a file written `seconds` after the start.
 fn stamp_at(seconds: u64) -> Option<ConfigFileStamp> {
     let modified = START + Duration::from_secs(seconds);
     Some(ConfigFileStamp { file: (1, 1), length: 1, modified, changed: (0, 0) })
@@ -25,7 +25,7 @@ fn load(text: &str) -> LoadedConfig {
 
 const READONLY: &str = "[security]\nautonomy = \"readonly\"\n";
 
-/// A file in memory, and a clock that stands still.
+/// A configuration file in memory, with a fixed clock.
 struct LiveConfigFixture {
     live_config: LiveConfig,
     file: Arc<Mutex<Result<LoadedConfig, String>>>,
@@ -49,7 +49,7 @@ impl LiveConfigFixture {
         *self.file.lock().unwrap() = now.map_err(str::to_owned);
     }
 
-    /// What is in force a second after the file was written, and how often the file was read for that.
+    /// Returns the state one second after the file was written, and how often the file was read.
     fn read_settled(
         &self,
         trace: Option<ConfigFileStamp>,
@@ -84,11 +84,11 @@ fn a_file_is_read_once_it_is_another_and_settled_and_only_then() {
     assert_eq!((state.config.security.autonomy, state.changed, reads), (AutonomyLevel::ReadOnly, false, 1));
     assert!(taken.is_some());
     assert_eq!(scene.read_settled(stamp_at(5)).2, 0);
-    // The same moment and length: what was changed still shows.
+    // Modification time and length are the same, but the change is still noticed.
     let hidden = stamp_at(5).map(|trace| ConfigFileStamp { changed: (1, 0), ..trace });
     assert_eq!(scene.read_settled(hidden).2, 1);
 
-    // The port is the server's until it is started again.
+    // The port stays the same until the server restarts.
     scene.set_file(Ok(load("[channels.gateway]\nport = 1\ntools_allow = [\"time\"]")));
     let (state, ..) = scene.read_settled(stamp_at(6));
     let channel = &state.config.channels.gateway;
@@ -137,7 +137,7 @@ fn a_file_that_lost_its_end_is_not_taken() {
         assert!(state.fault.as_ref().is_some_and(|fault| fault.contains(why)), "{cut}: {:?}", state.fault);
         assert_eq!((state.config.security.autonomy, taken.is_some()), (AutonomyLevel::ReadOnly, false));
     }
-    // Somebody has written them so.
+    // These texts are complete: the user wrote them like this.
     for whole in [text.trim_end(), &text, "# all as usual\n"] {
         scene.set_file(Ok(load(whole)));
         assert_eq!(scene.read_settled(stamp_at(2)).0.fault, None, "{whole}");
@@ -166,7 +166,7 @@ fn what_is_taken_is_told_with_what_was_before() {
         assert_eq!(format!("{policy_hash_before} {policy_hash}"), told);
         assert!(taken.audited_config().security.audit_log, "the log that was, or the one that is");
     }
-    // Another comment is no other rule.
+    // A changed comment doesn't change the rules.
     scene.set_file(Ok(load(&format!("{READONLY}# more\n"))));
     assert!(scene.read_settled(stamp_at(4)).1.is_none());
 }

@@ -1,10 +1,10 @@
 "use strict";
-// Everything that comes from a model or a tool is put in as text, with what nobody would see made visible.
+// Text from models and tools is inserted as plain text, with invisible characters made visible.
 
 const byId = (id) => document.getElementById(id);
 const state = { token: "", conversation: null, turn: null, oldest: null, asked: new Map() };
 
-// The token comes behind the `#`, which no server is sent, and does not stay in the address or the history.
+// The token is in the fragment (`#…`), which browsers never send. It is removed from the address and the history.
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) {
@@ -179,7 +179,7 @@ function showApproval(shown) {
   part("no").addEventListener("click", () => decide(shown, { approve: false }));
   const tick = () => {
     const left = Math.max(0, Math.round((Date.parse(shown.expires_at) - Date.now()) / 1000));
-    part("left").textContent = `denied by itself in ${left} s`;
+    part("left").textContent = `denied automatically in ${left} s`;
     if (left === 0) forget(shown.id);
   };
   state.asked.set(shown.id, { article, timer: setInterval(tick, 1000) });
@@ -204,7 +204,7 @@ function lay(shown, part) {
   part("always").addEventListener("click", () => decide(shown, { ...yes, always: true }));
 }
 
-// A question of the model: words, which approve nothing.
+// A question of the model. The answer is text and approves nothing.
 function pose(shown, article, part) {
   article.classList.add("question");
   put(part("tool"), "The agent asks");
@@ -248,7 +248,7 @@ async function decide(shown, said) {
   forget(shown.id);
 }
 
-// What goes on
+// Status
 
 async function refresh() {
   if (!state.token) { trouble({ status: 401 }); return; }
@@ -325,7 +325,7 @@ function begin() {
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    // A turn is cancelled by its button, not by somebody who types ahead.
+    // Only the button cancels a turn, not an Enter typed too early.
     if (!state.turn) byId("say").requestSubmit();
   });
   byId("say").addEventListener("submit", (event) => {

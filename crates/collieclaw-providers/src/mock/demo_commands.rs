@@ -92,7 +92,10 @@ fn summarize_results(messages: &[ChatMessage]) -> String {
             None if content.is_empty() => format!("`{tool}` returned nothing."),
             None => format!("`{tool}` returned:\n{content}"),
             Some((end, _)) => {
-                format!("`{tool}` returned more than {MAX_RESULT_CHARS} characters, which begin with:\n{}", content.get(..end).unwrap_or_default())
+                format!(
+                    "`{tool}` returned more than {MAX_RESULT_CHARS} characters, which begin with:\n{}",
+                    content.get(..end).unwrap_or_default()
+                )
             }
         }
     });

@@ -30,7 +30,10 @@ pub(super) fn check_expectation(expect: &RequestExpectation, request: &ChatReque
     expect_contains("the system prompt", system_prompt_contains.as_deref(), &request.system_prompt)?;
     let offered: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     if let Some(missing) = tools_include.iter().find(|tool| !offered.contains(&tool.as_str())) {
-        return Err(format!("the tool `{missing}` to be offered, but the request offers: {}", offered.join(", ")));
+        return Err(format!(
+            "the tool `{missing}` to be offered, but the request offers: {}",
+            offered.join(", ")
+        ));
     }
     if let Some(present) = tools_exclude.iter().find(|tool| offered.contains(&tool.as_str())) {
         return Err(format!("the tool `{present}` not to be offered, but it was"));

@@ -100,9 +100,11 @@ fn send_with_roots(
         HttpMethod::Get => {
             builder.method("GET").body(()).map_err(ureq::Error::from).and_then(|request| agent.run(request))
         }
-        HttpMethod::Post => {
-            builder.method("POST").body(request.body).map_err(ureq::Error::from).and_then(|request| agent.run(request))
-        }
+        HttpMethod::Post => builder
+            .method("POST")
+            .body(request.body)
+            .map_err(ureq::Error::from)
+            .and_then(|request| agent.run(request)),
     };
     let response: Response<ureq::Body> = sent.map_err(|error| exchange_error(error, deadline))?;
     let (parts, body) = response.into_parts();

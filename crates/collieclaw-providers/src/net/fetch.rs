@@ -78,16 +78,10 @@ pub enum FetchError {
     Refused(String),
     /// The host has an address of this machine or its network.
     #[error("`{host}` resolves to {number}, an address of this machine or of its network")]
-    Private {
-        host: String,
-        number: IpAddr,
-    },
+    Private { host: String, number: IpAddr },
     /// The gate doesn't allow a redirect's target.
     #[error("could not follow the redirect to {to}: {reason}")]
-    Redirect {
-        to: String,
-        reason: String,
-    },
+    Redirect { to: String, reason: String },
     #[error("too many redirects (more than {MOST_REDIRECTS})")]
     TooManyRedirects,
     /// The server is unreachable, or the connection broke.
@@ -117,8 +111,7 @@ impl FetchContext<'_> {
                 to: truncate_text(to, MAX_SHOWN_URL),
                 reason,
             };
-            let next =
-                url.resolve_location(&location).map_err(|what| refused(&location, what.to_owned()))?;
+            let next = url.resolve_location(&location).map_err(|what| refused(&location, what.to_owned()))?;
             if drops_body(answer.status) {
                 (method, body) = (HttpMethod::Get, None);
             }

@@ -115,9 +115,7 @@ impl SearchService {
         let bytes = answer.read(most_bytes).map_err(|error| self.network_error(error))?;
         if !(200..300).contains(&status) {
             let said = String::from_utf8_lossy(&bytes);
-            return Err(
-                self.bad_response(&format!("HTTP {status}: {}", truncate_text(&said, LONGEST_QUOTE)))
-            );
+            return Err(self.bad_response(&format!("HTTP {status}: {}", truncate_text(&said, LONGEST_QUOTE))));
         }
         if bytes.len() > most_bytes {
             return Err(self.bad_response(&format!("its answer is longer than {most_bytes} bytes")));

@@ -156,6 +156,8 @@ fn wait_io_error(stopped: WaitError) -> io::Error {
 
 impl fmt::Debug for DeadlineTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeadlineTransport").field("peer", &self.stream.peer_addr().ok()).finish_non_exhaustive()
+        f.debug_struct("DeadlineTransport")
+            .field("peer", &self.stream.peer_addr().ok())
+            .finish_non_exhaustive()
     }
 }

@@ -113,7 +113,9 @@ impl ProviderErrorBuilder<'_> {
             StreamError::Exchange(error) => self.exchange_error(error),
             StreamError::Reply(error) => self.reply_error(error),
             StreamError::TooLarge => self.too_large(),
-            StreamError::Unfinished => self.network_error("the connection closed in the middle of the answer".to_owned()),
+            StreamError::Unfinished => {
+                self.network_error("the connection closed in the middle of the answer".to_owned())
+            }
         }
     }
 
@@ -138,7 +140,9 @@ impl ProviderErrorBuilder<'_> {
         match (&self.settings.api_key, &self.settings.api_key_env) {
             (Some(_), Some(variable)) => format!("; the key is in the environment variable {variable}"),
             (None, Some(variable)) => format!("; set the environment variable {variable} to a key"),
-            (_, None) => "; the server needs a key: set `api_key_env` to the variable that holds it".to_owned(),
+            (_, None) => {
+                "; the server needs a key: set `api_key_env` to the variable that holds it".to_owned()
+            }
         }
     }
 

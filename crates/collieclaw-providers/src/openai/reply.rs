@@ -10,7 +10,10 @@ use crate::{ChatResponse, TokenUsage, ToolCall};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplyError {
     /// The reply reports an error, although its HTTP status is success.
-    ServerError { status: Option<u16>, message: String },
+    ServerError {
+        status: Option<u16>,
+        message: String,
+    },
     Refusal(String),
     /// The reply is malformed, as a sentence without a full stop.
     Malformed(String),

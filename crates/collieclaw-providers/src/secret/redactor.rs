@@ -58,7 +58,8 @@ mod tests {
             for cut in text.char_indices().map(|(at, _)| at) {
                 let (first, second) = text.split_at(cut);
                 let mut redactor = SecretRedactor::new(Some(&secret));
-                let shown = [redactor.redact_chunk(first), redactor.redact_chunk(second), redactor.finish()].concat();
+                let shown =
+                    [redactor.redact_chunk(first), redactor.redact_chunk(second), redactor.finish()].concat();
                 assert_eq!(shown, whole, "{text} cut at {cut}");
             }
             let mut redactor = SecretRedactor::new(Some(&secret));

@@ -1,4 +1,4 @@
-//! Talk that never was, with the words as unequal as they are in real talk.
+//! Synthetic conversations with a realistic distribution of words.
 
 use collieclaw_agent::memory::{ConversationExchange, ConversationTurn};
 use collieclaw_providers::ChatRole;
@@ -33,7 +33,7 @@ const SELDOM: [(usize, &str); 6] = [
     (701, "https://example.org/docs?page=3"),
 ];
 
-/// Words that come with the frequency that words have.
+/// A generator of words with realistic frequencies.
 pub(crate) struct CorpusGenerator {
     words: Vec<String>,
     state: u64,
@@ -60,7 +60,7 @@ impl CorpusGenerator {
         self.turns = turns;
     }
 
-    /// So many turns of a new conversation.
+    /// Generates the turns of a new conversation.
     pub(crate) fn exchange(&mut self, turns: usize) -> ConversationExchange {
         let conversation = format!("conversation-{}", self.turns);
         ConversationExchange { turns: (0..turns).map(|_| self.turn(&conversation)).collect() }
@@ -103,7 +103,7 @@ impl CorpusGenerator {
         content
     }
 
-    /// The n-th word comes about 1/n as often as the first.
+    /// Zipf's law: the n-th word is about 1/n as frequent as the first.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

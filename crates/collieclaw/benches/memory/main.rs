@@ -1,4 +1,4 @@
-//! A memory of 1,000,000 turns: how long a search, a new turn and a start take (issue 5, "Bars").
+//! A memory with 1,000,000 turns: the time of a search, a new turn and a start (issue 5, "Bars").
 
 mod corpus;
 
@@ -23,7 +23,7 @@ const PERSIST_ROUNDS: usize = 300;
 const OPEN_ROUNDS: usize = 100;
 const BEST: usize = 20;
 
-/// What people look for, and what they should not: each kind of question the index has to answer.
+/// Queries of each kind that the index has to answer, including expensive ones.
 const QUERIES: &[(&str, &str)] = &[
     ("rare word", "aardvark"),
     ("rare word, accents typed otherwise", "CREME-brulée"),
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     bench_open(&path)
 }
 
-/// Fills a memory, and a file with the same text for `grep`, one line a turn. Returns the size of the text.
+/// Fills a memory, and a text file with one line per turn for `grep`. Returns the size of the text.
 fn build_database(path: &Path, text: &Path) -> Result<u64, Box<dyn Error>> {
     let memory = ConversationMemory::open(path)?;
     let mut library = CorpusGenerator::new();
@@ -121,7 +121,7 @@ fn bench_search(memory: &ConversationMemory, text: &Path) -> Result<(), Box<dyn 
         let mut grep = Vec::new();
         for _ in 0..GREP_ROUNDS {
             let (counted, took) = timed(|| {
-                // Not to `/dev/null`, or it would stop at the first line that it finds.
+                // Not `/dev/null`: `grep` would stop at the first match.
                 Command::new("grep").args(["-ciF", "--", query]).arg(text).output()
             });
             counted?;
@@ -153,7 +153,7 @@ fn bench_search(memory: &ConversationMemory, text: &Path) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// A question and an answer are kept; what waits for the disk is measured beside it and taken off.
+/// Measures storing a question and an answer. The time spent waiting for the disk is measured separately and subtracted.
 fn bench_persist(memory: &ConversationMemory, folder: &Path) -> Result<(), Box<dyn Error>> {
     let mut library = CorpusGenerator::new();
     library.skip_to(TURNS + 1);
@@ -181,7 +181,7 @@ fn bench_persist(memory: &ConversationMemory, folder: &Path) -> Result<(), Box<d
     Ok(())
 }
 
-/// Lines that are no rows are passed on.
+/// Prints a line beside the results, to standard error.
 fn print_note(line: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{line}")
 }

@@ -1,6 +1,6 @@
-//! `collieclaw-mcp`: speaks the Model Context Protocol for `collieclaw`, which starts it in a sandbox.
+//! `collieclaw-mcp`: the adapter that speaks the Model Context Protocol. `collieclaw` starts it in a sandbox.
 //!
-//! A program of this package, so that one build makes both programs and they lie in one folder.
+//! It belongs to this package so that one build produces both programs in the same folder.
 
 fn main() -> std::process::ExitCode {
     collieclaw_mcp_adapter::main()

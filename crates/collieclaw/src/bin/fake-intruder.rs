@@ -1,4 +1,4 @@
-//! A program that means harm, for tests: each word of its order is one attempt, and it says what came of it.
+//! A malicious program for tests: tries each attack named in its arguments and prints the outcome.
 //!
 //! `fake-intruder tcp 4000 udp 4000 unix PATH abstract NAME link FROM TO chmod PATH truncate PATH kill PID allocate GIGABYTES`
 

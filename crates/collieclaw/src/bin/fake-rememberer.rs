@@ -1,8 +1,8 @@
-//! A process that keeps exchanges, for tests: `fake-rememberer FILE CONVERSATION COUNT`.
+//! A test process that stores exchanges in a memory file: `fake-rememberer FILE CONVERSATION COUNT`.
 //!
-//! It tells how many turns it finds (`opened 7`) and each exchange that was kept (`kept 8`). An exchange has two to
-//! five turns, and each of them tells how many there are. `hold` as the count reads a conversation, tells `holding`,
-//! and keeps the file open until standard input ends. What goes wrong is on standard error.
+//! It prints how many turns it finds (`opened 7`) and a line for each stored exchange (`kept 8`). An exchange has two to
+//! five turns, and each turn states the number of turns. With `hold` as the count, the process reads a conversation,
+//! prints `holding`, and keeps the file open until standard input ends. Errors go to standard error.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to do when even standard error is gone.
+            // Nothing is left to do if even standard error is closed.
             drop(writeln!(io::stderr(), "{error}"));
             ExitCode::FAILURE
         }

@@ -1,4 +1,5 @@
-//! The prompt: line editing, history, commands, and turns that Ctrl-C ends without ending the program (C5.2).
+//! The interactive prompt: line editing, history, slash commands, and turns that Ctrl-C cancels without ending the
+//! program (C5.2).
 
 mod commands;
 mod history;
@@ -25,27 +26,26 @@ use ward_terminal::escape_lines;
 
 /// The channel `cli`.
 pub struct Repl<'r> {
-    /// The conversation that is spoken in.
+    /// The id of the current conversation.
     pub conversation: String,
-    /// For whoever chooses a provider.
+    /// Hints for a provider of kind `router`.
     pub metadata: Map<String, Value>,
-    /// What was typed before.
     pub history_file: PathBuf,
-    /// Tells where a turn's cancelling flag is, so that a signal can find it.
+    /// Publishes the cancel flag of the current turn to the signal handler.
     pub on_turn: &'r dyn Fn(Option<CancelFlag>),
-    /// Where answers go.
+    /// The output for answers.
     pub out: Box<dyn Write>,
-    /// Where all else goes.
+    /// The output for everything except answers.
     pub err: fn() -> Box<dyn Write>,
-    /// Who is asked in a turn, and told of it.
+    /// The operator who approves calls and sees the progress of a turn.
     pub make_operator: &'r dyn Fn(&CancelFlag) -> Box<dyn Operator>,
-    /// The outcomes of the calls of all turns.
+    /// The outcomes of the tool calls of all turns.
     pub call_outcomes: Vec<CallOutcome>,
-    /// The last turn that had no answer.
+    /// The last turn that failed.
     pub last_error: Option<TurnError>,
 }
 
-/// What follows a line.
+/// The action after an input line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplControl {
     Continue,
@@ -54,12 +54,12 @@ enum ReplControl {
 
 type LineEditor = Editor<CommandCompleter, FileHistory>;
 
-/// As many lines are remembered.
+/// The number of lines kept in the history.
 const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
     fn serve(&mut self, runtime: &AgentRuntime) -> Result<(), ReplError> {
-        // Where answers go into a file, the prompt is for whoever types.
+        // If answers go to a file, the prompt goes to standard error, where the user sees it.
         let elsewhere = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
         let behavior = if elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
         let settings = EditorConfig::builder().max_history_size(HISTORY_LINES)?.behavior(behavior).build();
@@ -84,7 +84,7 @@ impl Repl<'_> {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    self.print_remark(runtime, "(Ctrl-C cancels; /exit or Ctrl-D leaves)");
+                    self.print_remark(runtime, "(Ctrl-C cancels a turn; /exit or Ctrl-D quits)");
                 }
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -102,7 +102,7 @@ impl Repl<'_> {
                     .tool_gateway
                     .events
                     .emit(AgentEvent::ConversationStarted { conversation: &self.conversation });
-                self.print_remark(runtime, "(a new conversation)");
+                self.print_remark(runtime, "(new conversation)");
             }
             ReplInput::ShowInfo(what) => {
                 let text = commands::run_info_command(what, runtime);
@@ -127,11 +127,11 @@ impl Repl<'_> {
         match report.answer {
             Ok(text) => {
                 let conversation = self.conversation.clone();
-                // What was shown as it came is not shown twice.
+                // A streamed answer is already on the screen.
                 self.send(&conversation, text.strip_prefix(&shown).unwrap_or(&text));
             }
             Err(TurnError::Cancelled) => self.print_remark(runtime, "(cancelled)"),
-            // Whoever can't write down what happens must not go on.
+            // A failure to write receipts or memory ends the session.
             Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
             Err(error) => {
                 self.print_remark(
@@ -164,7 +164,7 @@ impl Channel for Repl<'_> {
 
     fn start(&mut self, runtime: AgentRuntime) -> Result<(), ReplError> {
         emit_channel_started(self, &runtime);
-        self.print_remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
+        self.print_remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D quits.");
         if estop::is_set(&runtime.tool_gateway.home) {
             self.print_remark(
                 &runtime,
@@ -178,7 +178,7 @@ impl Channel for Repl<'_> {
         let _ = writeln!(self.out, "{}", escape_lines(message)).and_then(|()| self.out.flush());
     }
 
-    /// Whoever reads from a pipe waits for the answer.
+    /// Streams answers only to a terminal: the reader of a pipe gets the whole answer at once.
     fn supports_draft_updates(&self) -> bool {
         std::io::stdout().is_terminal()
     }

@@ -1,4 +1,4 @@
-//! An answer that is shown while it is being written.
+//! An operator that shows an answer while the model produces it.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use collieclaw_agent::runtime::{
 };
 use ward_terminal::escape_lines;
 
-/// Shows what comes, and passes everything else on to whoever is asked.
+/// An operator that prints streamed text and forwards everything else to the wrapped operator.
 pub(super) struct StreamingOperator<'l> {
     inner: Box<dyn Operator>,
     out: &'l mut dyn Write,
@@ -17,7 +17,7 @@ pub(super) struct StreamingOperator<'l> {
 }
 
 impl<'l> StreamingOperator<'l> {
-    /// Bits go to `out` if somebody watches.
+    /// Creates an operator that writes streamed text to `out` if `out` is watched by a person.
     pub(super) fn new(
         inner: Box<dyn Operator>,
         out: &'l mut dyn Write,
@@ -27,17 +27,17 @@ impl<'l> StreamingOperator<'l> {
         Self { inner, out, err, is_watched: watched, shown: String::new() }
     }
 
-    /// What is shown of the last answer, its line still open.
+    /// Returns the part of the last answer that is on the screen; its line is still open.
     pub(super) fn into_shown(self) -> String {
         self.shown
     }
 
     fn show(&mut self, text: &str) {
-        // Whoever can't be told isn't.
+        // A failed write to the terminal is ignored: the turn goes on without it.
         let _ = self.out.write_all(escape_lines(text).as_bytes()).and_then(|()| self.out.flush());
     }
 
-    /// Ends the line of what was shown; says whether there was anything.
+    /// Ends the open line. Returns whether any text had been shown.
     fn end_line(&mut self) -> bool {
         let shown = !std::mem::take(&mut self.shown).is_empty();
         if shown {
@@ -63,7 +63,7 @@ impl Operator for StreamingOperator<'_> {
     fn notify(&mut self, notice: ProgressNotice<'_>) {
         match notice {
             ProgressNotice::Draft(text) if self.is_watched => {
-                // From here on everybody sees that it doesn't only think.
+                // The first text replaces the spinner.
                 if self.shown.is_empty() {
                     self.inner.notify(ProgressNotice::ThinkingEnded);
                 }
@@ -73,7 +73,8 @@ impl Operator for StreamingOperator<'_> {
             ProgressNotice::DraftDiscarded => {
                 self.inner.notify(notice);
                 if self.end_line() {
-                    let _ = writeln!((self.err)(), "\x1b[2m(it broke off here: this is no answer)\x1b[0m");
+                    let _ =
+                        writeln!((self.err)(), "\x1b[2m(the answer broke off here and is incomplete)\x1b[0m");
                 }
             }
             ProgressNotice::AssistantText(text) => match text.strip_prefix(self.shown.as_str()) {

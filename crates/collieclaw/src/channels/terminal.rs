@@ -1,4 +1,4 @@
-//! The person at the terminal: is told what goes on, and asked before anything that needs a yes (C7.7).
+//! The operator at a terminal: sees what the agent does, and approves calls that need an approval (C7.7).
 
 mod spinner;
 
@@ -20,8 +20,8 @@ use spinner::Spinner;
 pub use spinner::SpinnerAwareWriter;
 use ward_terminal::{escape_line, escape_lines};
 
-/// A person at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
-/// output is for the answer.
+/// The operator at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
+/// output is reserved for the answer.
 pub struct TerminalOperator {
     out: Box<dyn Write>,
     cancel: CancelFlag,
@@ -29,40 +29,40 @@ pub struct TerminalOperator {
     spinner: Option<Spinner>,
 }
 
-/// How much is told of what goes on.
+/// The amount of progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminalVerbosity {
-    /// Questions alone.
+    /// Only questions.
     QuestionsOnly,
-    /// Tool calls as they happen, and that the model thinks.
+    /// Tool calls as they happen, and the spinner while the model thinks.
     Everything,
 }
 
-/// Longer answers than `yes` are no yes.
+/// The maximum length of an answer to an approval question; anything longer than `yes` counts as no.
 const MAX_ANSWER_BYTES: usize = 256;
 
-/// Of an answer to a question of the model; a terminal's line holds no more.
+/// The maximum length of an answer to a question of the model, which is also the limit of a terminal line.
 const MAX_REPLY_BYTES: usize = 4096;
 
-/// Of the arguments of a call that is only told of; what is asked about is shown whole.
+/// The maximum length of arguments in progress output. Arguments in an approval question are never cut.
 const MAX_ARGUMENTS_SHOWN: usize = 120;
 
-/// Of why a call did not work; all of it is in the answer to the model, and `policy explain` tells it.
+/// The maximum length of an error in progress output. The model gets the whole error, and `policy explain` shows it.
 const MAX_REASONS_SHOWN: usize = 600;
 
 impl TerminalOperator {
-    /// Asks on `out` and reads from standard input. A raised `cancel` is a no.
+    /// Creates an operator that asks on `out` and reads from standard input. If `cancel` is raised, the answer is no.
     #[must_use]
     pub fn new(out: Box<dyn Write>, cancel: CancelFlag, detail: TerminalVerbosity) -> Self {
         Self { out, cancel, verbosity: detail, spinner: None }
     }
 
     fn print_line(&mut self, text: &str) {
-        // Whoever can't be told isn't.
+        // A failed write to the terminal is ignored: the turn goes on without it.
         let _ = writeln!(self.out, "{text}");
     }
 
-    /// Everything that is asked about. What could not be shown is no question.
+    /// Shows the complete call that needs an approval. If writing fails, the question counts as not asked.
     fn show_approval(&mut self, asked: &ApprovalPrompt<'_>) -> std::io::Result<()> {
         let tool = escape_line(asked.tool);
         let mut text = format!("\n\x1b[1m{tool}\x1b[0m wants to run:\n");
@@ -80,16 +80,16 @@ impl TerminalOperator {
             text.push_str(&format!("  - {}\n", escape_line(&reason.detail())));
         }
         self.out.write_all(text.as_bytes())?;
-        // What was typed before the question was shown is no answer to it.
+        // Discards input typed before the question was visible, so that it can't approve the call.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         self.out.write_all(match asked.always_option {
-            AlwaysOption::Offered => b"Approve? [y/N/a] (a: always exactly this, in this workspace) ",
+            AlwaysOption::Offered => b"Approve? [y/N/a] (a: always allow exactly this, in this workspace) ",
             AlwaysOption::NotOffered => b"Approve? [y/N] ".as_slice(),
         })?;
         self.out.flush()
     }
 
-    /// Every line of a model's question begins with a bar, so that none passes for one of ours.
+    /// Shows a question of the model. Every line starts with a bar, so that the model can't imitate our own prompts.
     fn show_question(&mut self, question: &OperatorQuestion<'_>) -> std::io::Result<()> {
         let bar = |text: &str| format!("  | {}\n", escape_lines(text).replace('\n', "\n  | "));
         let mut text =
@@ -103,7 +103,7 @@ impl TerminalOperator {
         self.out.flush()
     }
 
-    /// One line from standard input, or nothing at its end or when cancelled.
+    /// Reads one line from standard input. Returns nothing at the end of the input or if the turn is cancelled.
     fn read_line(&self, cancel: &CancelFlag, longest: usize) -> Option<String> {
         let stdin = std::io::stdin();
         let mut line = Vec::new();
@@ -118,7 +118,7 @@ impl TerminalOperator {
             if !cancelled.revents().is_empty() {
                 return None;
             }
-            // Byte by byte, past the standard buffer: what follows the line is somebody else's.
+            // Reads single bytes without a buffer, because input after the line belongs to a later reader.
             let mut byte = [0];
             match rustix::io::read(stdin.as_fd(), &mut byte) {
                 Ok(1) if byte == *b"\n" => return String::from_utf8(line).ok(),
@@ -126,7 +126,7 @@ impl TerminalOperator {
                 _ => return None,
             }
         }
-        // The rest of so long a line must not become a message to the model.
+        // Discards the rest of an overlong line, so that it isn't sent to the model as a message.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         None
     }
@@ -174,7 +174,7 @@ impl Operator for TerminalOperator {
         match notice {
             ProgressNotice::Thinking => self.spinner = Spinner::start(),
             ProgressNotice::ThinkingEnded => self.spinner = None,
-            // Standard output is for the answer, and this may not become one.
+            // Progress goes to standard error, because standard output is for the answer.
             ProgressNotice::Draft(_) | ProgressNotice::DraftDiscarded => {}
             ProgressNotice::AssistantText(text) => self.print_line(&escape_lines(text)),
             ProgressNotice::CallStarted { tool, arguments } => {

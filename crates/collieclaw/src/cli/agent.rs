@@ -1,4 +1,4 @@
-//! `agent`: at a prompt, or one turn.
+//! `agent`: the interactive prompt, or a single turn.
 
 use clap::Args;
 use collieclaw::channels::Repl;
@@ -24,27 +24,27 @@ use super::wiring::{self, LoadedSetup};
     after_help = "Examples:\n  collieclaw agent\n  collieclaw agent -m \"what is in this folder?\"\n  collieclaw agent -c -m \"and in the folder above?\""
 )]
 pub(crate) struct AgentArgs {
-    /// One message; the answer goes to standard output, and nothing else does.
+    /// Send one message; only the answer goes to standard output
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
-    /// Goes on with the last conversation.
+    /// Continue the last conversation
     #[arg(short, long = "continue", conflicts_with = "conversation")]
     continue_last: bool,
-    /// Goes on with this conversation, or begins one with this name.
+    /// Continue this conversation, or start one with this name
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// Another provider than `default_provider`.
+    /// Use this provider instead of `default_provider`
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// A hint for a provider of kind `router`, such as `fast`.
+    /// Pass this hint, such as `fast`, to a provider of kind `router`
     #[arg(long, value_name = "WORD")]
     hint: Option<String>,
-    /// Another model than the provider's.
+    /// Use this model instead of the provider's default
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
 
-/// A name that is longer than this is a mistake.
+/// The maximum length of a conversation name.
 const MAX_ID_BYTES: usize = 128;
 
 pub(crate) fn run(
@@ -54,8 +54,8 @@ pub(crate) fn run(
 ) -> Result<(), CommandFailure> {
     if agent.message.is_none() && screen.is_json() {
         return Err(CommandFailure::InvalidInput {
-            what: "`--output json` is of one answer, and a prompt has many".to_owned(),
-            cure: "say what you ask with `-m`, or talk to `collieclaw gateway`",
+            what: "`--output json` can't be used with the prompt".to_owned(),
+            cure: "pass a message with `-m`, or use `collieclaw gateway`",
         });
     }
     let setup = wiring::load_setup(environment)?;
@@ -96,15 +96,15 @@ fn choose_conversation(agent: &AgentArgs, runtime: &AgentRuntime) -> Result<Stri
     if let Some(id) = &agent.conversation {
         if is_run_name(id) {
             return Err(CommandFailure::InvalidInput {
-                what: "this can't be the name of a conversation: what begins with `run-` is a procedure's"
+                what: "invalid conversation name: names that start with `run-` are reserved for procedures"
                     .to_owned(),
-                cure: "`collieclaw memory show RUN` shows what was said in a run",
+                cure: "run `collieclaw memory show RUN` to see the conversation of a run",
             });
         }
         let fits = !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control);
         let wrong = || CommandFailure::InvalidInput {
-            what: "this can't be the name of a conversation".to_owned(),
-            cure: "`collieclaw memory list` shows them",
+            what: "invalid conversation name".to_owned(),
+            cure: "run `collieclaw memory list` to see the conversations",
         };
         return fits.then(|| id.clone()).ok_or_else(wrong);
     }
@@ -158,7 +158,7 @@ fn run_prompt(
         last_error: None,
     };
     repl.start(runtime)?;
-    // A person has seen what was denied; a script has only the code.
+    // A person has seen the denial on the screen; a script only has the exit code.
     let headless = !std::io::IsTerminal::is_terminal(&std::io::stdin());
     match repl.last_error {
         _ if !headless => Ok(()),

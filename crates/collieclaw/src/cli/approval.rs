@@ -1,4 +1,4 @@
-//! `approval`: what was said yes to for good.
+//! `approval`: lists and revokes permanent approvals.
 
 use clap::Subcommand;
 use collieclaw_agent::security::{
@@ -14,18 +14,18 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum ApprovalCommand {
-    /// What is no longer asked about, and whether it still holds.
+    /// List permanent approvals, and whether each is still valid.
     #[command(after_help = "Examples:\n  collieclaw approval list\n  collieclaw approval list --output json")]
     List,
-    /// Asks about it again from now on.
+    /// Revoke an approval, so that you are asked again.
     #[command(
         after_help = "Example:\n  collieclaw approval revoke approval-0123456789abcdef0123456789abcdef"
     )]
     Revoke {
-        /// Which, as `list` names it.
+        /// Id of the approval, as `approval list` shows it
         id: String,
     },
-    /// Asks about everything again.
+    /// Revoke all approvals.
     #[command(after_help = "Example:\n  collieclaw approval clear")]
     Clear,
 }
@@ -40,16 +40,14 @@ pub(crate) fn run(
         ApprovalCommand::List => list(&approvals, environment, screen),
         ApprovalCommand::Revoke { id } => {
             approvals.revoke(id)?;
-            screen.print_answer(&json!({ "revoked": [id] }), || {
-                format!("{} is asked about again.", escape_line(id))
-            });
+            screen.print_answer(&json!({ "revoked": [id] }), || format!("{} is revoked.", escape_line(id)));
             Ok(())
         }
         ApprovalCommand::Clear => {
             let ids: Vec<String> = approvals.list()?.into_iter().map(|listed| listed.id).collect();
             for id in &ids {
                 match approvals.revoke(id) {
-                    // Somebody else has.
+                    // Another process revoked it in the meantime.
                     Err(ApprovalError::Unknown { .. }) => {}
                     revoked => revoked?,
                 }
@@ -72,7 +70,7 @@ fn list(
     let workspace = wiring::open_workspace(&setup.config)?;
     let rules = wiring::build_rules(&setup, &workspace, environment)?;
     let state = |listed: &ListedApproval| match &listed.approval {
-        Err(ApprovalError::OtherVersion { .. }) => "void: of another version",
+        Err(ApprovalError::OtherVersion { .. }) => "void: made by another version",
         Err(_) => "not trusted",
         Ok(kept) if kept.subject.workspace != rules.policy.workspace => "another workspace",
         Ok(kept) if kept.subject.policy_hash != rules.policy_hash => "void: the rules have changed",
@@ -98,7 +96,7 @@ fn list(
             vec![escape_line(&one.id), granted, state(one).to_owned(), escape_line(&what)]
         };
         if listed.is_empty() {
-            return "nothing is approved for good: everything that needs a yes is asked about; `a` at such a question keeps one".to_owned();
+            return "no permanent approvals; answer `a` to an approval question to add one".to_owned();
         }
         format_table(&listed.iter().map(row).collect::<Vec<_>>())
     });

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command-line grammar of `collieclaw`.
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -7,12 +7,12 @@ use super::{
     receipt, service, sop, tool, usage,
 };
 
-/// Each is parsed by a test, so that none is wrong.
+/// The examples in the help text. A test parses each of them.
 const EXAMPLES: &str = "\
 Examples:
   collieclaw init                                  make home, workspace and configuration
   collieclaw agent                                 talk to the agent
-  collieclaw agent -m \"list files\"                 one question, one answer on standard output
+  collieclaw agent -m \"list files\"                 ask once, print the answer
   collieclaw policy explain shell --json '{\"command\":\"rm -rf /\"}'
   collieclaw tool run file_list --json '{\"path\":\".\"}'
   collieclaw receipt verify                        has the log been tampered with?
@@ -32,7 +32,7 @@ The home is ~/.collieclaw, or what COLLIECLAW_HOME names. COLLIECLAW_LOG is info
     after_help = EXAMPLES
 )]
 pub(crate) struct CollieclawArgs {
-    /// How to answer.
+    /// Format of the output
     #[arg(long, value_enum, default_value_t, global = true)]
     pub(crate) output: OutputFormat,
     #[command(subcommand)]
@@ -41,68 +41,68 @@ pub(crate) struct CollieclawArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum CollieclawCommand {
-    /// Makes the home, the workspace, a configuration and an empty memory. Changes nothing that is there.
+    /// Create the home, workspace, configuration and an empty memory. Existing files are not changed.
     #[command(after_help = "Example:\n  collieclaw init")]
     Init,
-    /// Sets everything up, with questions at a terminal or with flags.
+    /// Set everything up, with questions at a terminal or with flags.
     Onboard(onboard::OnboardArgs),
-    /// The configuration: is it valid, and what is in force?
+    /// Validate the configuration, or show the settings in force.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Who can answer.
+    /// List and test model providers.
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
-    /// The tools; run one by hand, through the same gate as the model's.
+    /// List tools, or run one by hand through the same gate as the model's calls.
     #[command(subcommand)]
     Tool(tool::ToolCommand),
-    /// Talks to the agent: at a prompt, or one message with -m.
+    /// Talk to the agent: at a prompt, or with one message (-m).
     Agent(agent::AgentArgs),
-    /// Serves HTTP and a page for a browser, on this machine alone.
+    /// Serve the HTTP API and the browser page, on this machine only.
     Gateway(gateway::GatewayArgs),
-    /// The gateway as a service of this user: install, start, stop, status, uninstall.
+    /// Install, start, stop or remove the gateway as a service of this user.
     #[command(subcommand)]
     Service(service::ServiceCommand),
-    /// What was said.
+    /// List, search, show or clear past conversations.
     #[command(subcommand)]
     Memory(memory::MemoryCommand),
-    /// What every attempted call left behind.
+    /// List and verify the receipts of tool calls.
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
-    /// What you said yes to for good: listed, and revoked.
+    /// List and revoke permanent approvals.
     #[command(subcommand)]
     Approval(approval::ApprovalCommand),
-    /// The emergency stop: no tool runs while it is active.
+    /// Stop all tools at once, or let them run again.
     Estop(estop::EstopArgs),
-    /// Procedures that you have written down: each step through the same gate, kept, resumable.
+    /// Run written procedures step by step; every step passes the gate, and runs can be resumed.
     #[command(subcommand)]
     Sop(sop::SopCommand),
-    /// What the gate would decide, and why. Nothing runs.
+    /// Show why a call is allowed or denied. Nothing runs.
     #[command(subcommand)]
     Policy(policy::GatePolicyCommand),
-    /// What was asked of models, what it took, and what is left of the limits.
+    /// Show the calls, tokens and cost of models, and what is left of the limits.
     Usage(usage::ModelUsageArgs),
-    /// Servers of tools that others wrote, and our tools for other agents (Model Context Protocol).
+    /// Manage MCP servers, or offer CollieClaw's tools to other agents (Model Context Protocol).
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Tools that others wrote, as programs in folders.
+    /// Install, list and remove plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// What of the sandbox is in force on this machine, and how to get more.
+    /// Check which parts of the sandbox work on this machine, and how to get the others.
     #[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
     Doctor,
-    /// Completions for a shell.
+    /// Print completions for a shell.
     Completions(generate::CompletionsArgs),
-    /// Manual pages.
+    /// Print or write manual pages.
     Man(generate::ManArgs),
 }
 
-/// How to answer.
+/// The output format of all commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// For people.
+    /// Text for people
     #[default]
     Text,
-    /// For programs.
+    /// JSON for programs
     Json,
 }
 
@@ -111,13 +111,13 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    /// The examples of a help text, without what is said of them.
+    /// Returns the example commands of a help text, without their descriptions.
     fn examples(help: &str) -> Vec<&str> {
         let lines = help.lines().filter(|line| line.starts_with("  collieclaw "));
         lines.map(|line| line.trim().split("   ").next().unwrap_or_default()).collect()
     }
 
-    /// Every command that does something: the words that call it, and the end of its help.
+    /// Returns every command without subcommands: its full name and the end of its help text.
     fn leaf_commands(command: &clap::Command, called: &str) -> Vec<(String, String)> {
         let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let below = command.get_subcommands().filter(|below| below.get_name() != "help");
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// As a shell would split a line with simple quotes.
+    /// Splits a line as a shell does, for simple quotes.
     fn split_words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;

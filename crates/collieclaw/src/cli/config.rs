@@ -1,4 +1,4 @@
-//! `config`: is it valid, and what is in force?
+//! `config`: validates the configuration, and shows the settings in force.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Reports every error at once, each with its line and its cure.
+    /// Check the configuration and report every error at once, with its line and how to fix it.
     #[command(
         after_help = "Examples:\n  collieclaw config validate\n  collieclaw config validate ./config.toml"
     )]
     Validate {
-        /// Another file than the one in the home.
+        /// File to check instead of the configuration in the home
         file: Option<PathBuf>,
     },
-    /// What is in force, defaults included. Secrets are not in it: it names the variables that hold them.
+    /// Show the settings in force, defaults included. Secrets are not shown, only the variables that hold them.
     #[command(after_help = "Examples:\n  collieclaw config show\n  collieclaw config show --output json")]
     Show,
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(
         ConfigCommand::Show => {
             let config = wiring::load_config(environment)?;
             let text = toml::to_string_pretty(&config).map_err(|error| CommandFailure::InvalidInput {
-                what: format!("the configuration can't be shown: {error}"),
+                what: format!("could not show the configuration: {error}"),
                 cure: "use `--output json`",
             })?;
             screen.print_answer(&config, || text);

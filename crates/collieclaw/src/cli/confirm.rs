@@ -1,11 +1,11 @@
-//! A yes before something that stays.
+//! Confirmation of a lasting change: with `--yes`, or with a question at the terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::failure::CommandFailure;
 use super::output::OutputPrinter;
 
-/// Whether the yes was given on the command line.
+/// The presence of `--yes` on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConfirmMode {
     AssumeYes,
@@ -18,7 +18,7 @@ impl From<bool> for ConfirmMode {
     }
 }
 
-/// Asks at the terminal, below what was shown there. Anything but a yes is a no.
+/// Asks at the terminal, below the text already shown. Any answer except yes counts as no.
 pub(crate) fn confirm(
     shown: &str,
     question: &str,
@@ -34,9 +34,9 @@ pub(crate) fn confirm(
         };
     }
     let mut err = anstream::stderr().lock();
-    let told = |error| CommandFailure::Io { what: "show what is asked".to_owned(), source: error };
+    let told = |error| CommandFailure::Io { what: "show the question".to_owned(), source: error };
     writeln!(err, "{}\n", shown.trim_end()).map_err(told)?;
-    // What was typed before the question was shown is no answer to it.
+    // Discards input typed before the question was visible.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(told)?;
     let mut line = String::new();

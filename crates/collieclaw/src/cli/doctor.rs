@@ -1,4 +1,4 @@
-//! `doctor`: what of the sandbox is in force here, and how to get more.
+//! `doctor`: checks which parts of the sandbox work on this machine, and how to get the others.
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ fn check_setup(config: Result<&Config, &CommandFailure>, environment: &CliEnviro
     }
 }
 
-/// Whether calls leave receipts, and whether these show who wrote them.
+/// Checks whether calls leave receipts, and whether the receipts are signed.
 fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFinding {
     let what = "receipts".to_owned();
     let path = config.receipts.path.display();
@@ -105,15 +105,16 @@ fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFindin
     DoctorFinding { what, ok, detail, cure }
 }
 
-/// Whether the model is told of what there is.
+/// Checks that every tool in the `tools_allow` lists exists.
 fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment) -> DoctorFinding {
     let absent = setup.missing_tools(environment);
-    let cure = "take it out of the list; or put the plugin in that has it, or approve the server (`collieclaw mcp approve`)";
+    let cure =
+        "remove it from the list, install its plugin, or approve its server (`collieclaw mcp approve`)";
     DoctorFinding {
         what: "tools".to_owned(),
         ok: absent.is_empty(),
         detail: if absent.is_empty() {
-            "all that are listed are there".to_owned()
+            "every tool in `tools_allow` exists".to_owned()
         } else {
             absent.join("\n    ")
         },
@@ -121,7 +122,7 @@ fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment)
     }
 }
 
-/// Whether there is what speaks with MCP servers and clients.
+/// Checks the adapter program for MCP servers and clients.
 fn check_mcp_helper() -> DoctorFinding {
     let (ok, detail, cure) =
         match collieclaw_mcp::speaker().and_then(|program| check_helper_version(&program)) {
@@ -134,7 +135,7 @@ fn check_mcp_helper() -> DoctorFinding {
     DoctorFinding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
-/// Whether it can be started, and is of our version.
+/// Checks that the adapter starts and has our version.
 fn check_helper_version(program: &Path) -> Result<String, String> {
     let path = program.display();
     let said = std::process::Command::new(program).arg("--version").output();
@@ -161,15 +162,20 @@ fn check_sandbox() -> Vec<DoctorFinding> {
     report.parts().into_iter().map(finding).collect()
 }
 
-/// What a command really gets, by running one.
+/// Checks the sandbox of a real command by running one.
 fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFinding> {
     let policy = config.gate_policy(config.workspace_dir.clone(), &environment.config_context);
     let trial = match SandboxProbe::run(&policy) {
         Ok(trial) => trial,
         Err(why) => {
             let what = "commands".to_owned();
-            let cure = Some("docs/collieclaw-security.md says what the sandbox needs".to_owned());
-            return vec![DoctorFinding { what, ok: false, detail: format!("none can run: {why}"), cure }];
+            let cure = Some("see docs/collieclaw-security.md for what the sandbox needs".to_owned());
+            return vec![DoctorFinding {
+                what,
+                ok: false,
+                detail: format!("no command can run: {why}"),
+                cure,
+            }];
         }
     };
     let held = trial.containment;
@@ -183,7 +189,9 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
         what: format!("limit of {limit}"),
         ok: false,
         detail: format!("not kept by the kernel: {reason}"),
-        cure: Some("run it as an ordinary user; until then we count them ourselves, every 50 ms".to_owned()),
+        cure: Some(
+            "run CollieClaw as an ordinary user; as root it counts processes itself, every 50 ms".to_owned(),
+        ),
     }));
     findings
 }
@@ -194,7 +202,7 @@ fn check_bash() -> DoctorFinding {
         what: "lines beyond the plan (full only)".to_owned(),
         ok: bash.is_some(),
         detail: bash.map_or_else(
-            || "there is no bash: such lines are refused".to_owned(),
+            || "bash is not installed, so such lines are refused".to_owned(),
             |bash| format!("run by {} in the sandbox", bash.display()),
         ),
         cure: None,

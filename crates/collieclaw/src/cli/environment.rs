@@ -1,4 +1,4 @@
-//! What the program is told by its surroundings.
+//! The environment of the process: home, variables and log format.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -12,17 +12,17 @@ use collieclaw_providers::CircuitBreakers;
 
 use super::failure::CommandFailure;
 
-/// Home, variables, and how to log.
+/// The environment of the process: home, variables and log format.
 pub(crate) struct CliEnvironment {
     pub(crate) home: AgentHome,
     pub(crate) config_context: ConfigContext,
-    /// Which providers failed, as long as this process lives.
+    /// The health of providers, for the lifetime of this process.
     pub(crate) circuits: CircuitBreakers,
-    /// MCP servers that run, as long as this process lives.
+    /// The running MCP servers, for the lifetime of this process.
     pub(crate) sessions: McpSessionPool,
 }
 
-/// Known before all else: what is wrong with the rest is told in this form, too.
+/// Returns the event format before anything else is parsed, so that early errors use it as well.
 pub(crate) fn log_format() -> EventFormat {
     match std::env::var_os("COLLIECLAW_LOG") {
         Some(log) if log == "json" => EventFormat::Json,
@@ -32,7 +32,7 @@ pub(crate) fn log_format() -> EventFormat {
 
 impl CliEnvironment {
     pub(crate) fn read() -> Result<Self, CommandFailure> {
-        // What is not UTF-8 can't be named in a configuration either.
+        // A configuration can't name a variable that isn't UTF-8, so it is skipped.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -41,7 +41,7 @@ impl CliEnvironment {
         let user_home = folder("HOME").filter(|home| home.is_absolute());
         let own = folder("COLLIECLAW_HOME").or_else(|| Some(user_home.as_ref()?.join(".collieclaw")));
         let own = own.ok_or(CommandFailure::NoUserHome)?;
-        // Without one, `~` is a folder that there isn't.
+        // Without `HOME`, `~` expands to a folder that doesn't exist.
         let user_home = user_home.unwrap_or_else(|| PathBuf::from("/nonexistent"));
         if !own.is_absolute() {
             return Err(CommandFailure::RelativeHome { path: own });
@@ -60,7 +60,7 @@ impl CliEnvironment {
         self.config_context.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// How events are told: to people at a terminal what matters, to whoever keeps the output everything.
+    /// Returns the event level and format: only warnings at a terminal, everything if the output is kept.
     pub(crate) fn log_settings(&self) -> Result<(EventFormat, EventLevel), CommandFailure> {
         match self.variable("COLLIECLAW_LOG") {
             Some("json") => Ok((EventFormat::Json, EventLevel::Info)),
@@ -69,8 +69,8 @@ impl CliEnvironment {
             None if std::io::stderr().is_terminal() => Ok((EventFormat::Human, EventLevel::Warn)),
             None | Some("info") => Ok((EventFormat::Human, EventLevel::Info)),
             Some(other) => Err(CommandFailure::InvalidInput {
-                what: format!("COLLIECLAW_LOG is `{other}`"),
-                cure: "it can be info, warn, off or json",
+                what: format!("invalid COLLIECLAW_LOG `{other}`"),
+                cure: "use info, warn, off or json",
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! `estop`: stops every tool, everywhere, now.
+//! `estop`: stops every tool in every process at once, or lets tools run again.
 
 use clap::Args;
 use collieclaw_agent::estop;
@@ -13,7 +13,7 @@ use super::wiring;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw estop\n  collieclaw estop --clear")]
 pub(crate) struct EstopArgs {
-    /// Lets tools run again.
+    /// Let tools run again
     #[arg(long)]
     clear: bool,
 }
@@ -27,7 +27,7 @@ pub(crate) fn run(
     let active = !command.clear;
     let was_active = home.folder().is_dir() && estop::is_set(home);
     if active {
-        // Whoever wants to stop everything must not be held up by a home that is not there yet.
+        // The emergency stop works before `init` as well: a missing home must not delay it.
         home.create().map_err(CommandFailure::io(format!("make {}", home.folder().display())))?;
         estop::set(home).map_err(CommandFailure::io(format!("make {}", home.estop().display())))?;
     } else {
@@ -38,7 +38,7 @@ pub(crate) fn run(
         (false, true) => Some(AgentEvent::EstopCleared { channel: "cli" }),
         (false, false) => None,
     };
-    // What was done is done, also where it can't be told.
+    // The stop is already set or cleared, even if reporting it fails.
     if let Some(event) = event
         && let Ok(events) =
             wiring::load_config(environment).and_then(|config| wiring::open_event_log(&config, environment))

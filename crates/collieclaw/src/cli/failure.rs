@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, its cure, and its exit code.
+//! The failures of commands, with their help lines and exit codes.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,17 +21,17 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub(crate) enum CommandFailure {
-    #[error("the variable HOME names no folder")]
+    #[error("HOME is not set to an absolute path")]
     NoUserHome,
-    #[error("COLLIECLAW_HOME is `{}`, and must be an absolute path", .path.display())]
+    #[error("COLLIECLAW_HOME must be an absolute path, not `{}`", .path.display())]
     RelativeHome { path: PathBuf },
-    #[error("CollieClaw is not set up yet: there is no {}", .config.display())]
+    #[error("CollieClaw is not set up yet: {} does not exist", .config.display())]
     NotSetUp { config: PathBuf },
     #[error("{} can be changed by others, so it is not trusted", .path.display())]
     Untrusted { path: PathBuf },
     #[error("{} can't be read", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} is no plain file", .path.display())]
+    #[error("{} is not a regular file", .path.display())]
     NotRegularFile { path: PathBuf },
     #[error("the configuration is not valid")]
     Config { report: Box<ward_diag::FaultReport> },
@@ -47,13 +47,13 @@ pub(crate) enum CommandFailure {
     Gateway(#[from] GatewayError),
     #[error(transparent)]
     Token(#[from] TokenError),
-    #[error("this user has no service manager that answers: {said}")]
+    #[error("could not reach the service manager of this user: {said}")]
     NoServiceManager { said: String },
     #[error("`{what}` failed: {said}")]
     ServiceManagerFailed { what: String, said: String },
     #[error("the service is not installed")]
     ServiceNotInstalled,
-    #[error("the service does not run")]
+    #[error("the service is not running")]
     ServiceNotRunning,
     #[error(transparent)]
     Fixture(#[from] FixtureError),
@@ -65,7 +65,7 @@ pub(crate) enum CommandFailure {
     Usage(#[from] UsageError),
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    #[error("the receipts can't be checked")]
+    #[error("could not verify the receipts")]
     Verify(#[from] ward_ledger::verify::LedgerVerifyError),
     #[error("the chain of receipts is not sound")]
     ReceiptChainUnsound,
@@ -75,11 +75,11 @@ pub(crate) enum CommandFailure {
     Sop { report: Box<ward_diag::FaultReport> },
     #[error("{faulty} not valid")]
     InvalidSops { faulty: usize },
-    #[error("{run} waits for an approval at the step `{step}`")]
+    #[error("{run} is waiting for an approval at step `{step}`")]
     WaitingForApproval { run: String, step: String },
     #[error("{run} needs an approval at the step `{step}`, and nobody is there to ask")]
     NoOperatorAtStep { run: String, step: String },
-    #[error("{run} was interrupted in the step `{step}`, and nobody knows how far it came")]
+    #[error("{run} was interrupted in step `{step}`, which may be partly done")]
     Interrupted { run: String, step: String },
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -87,7 +87,7 @@ pub(crate) enum CommandFailure {
     Repl(#[from] ReplError),
     #[error(transparent)]
     Turn(TurnError),
-    #[error("a tool call was made and failed")]
+    #[error("a tool call failed")]
     CallFailed,
     #[error("a tool call was denied")]
     CallDenied,
@@ -97,7 +97,7 @@ pub(crate) enum CommandFailure {
     CallStopped,
     #[error("a tool call was cancelled")]
     CallCancelled,
-    #[error("the plugin can't be read")]
+    #[error("could not read the plugin")]
     PluginFolder(#[from] PluginFolderError),
     #[error("the manifest is not valid")]
     Manifest { report: Box<ward_diag::FaultReport> },
@@ -109,9 +109,9 @@ pub(crate) enum CommandFailure {
     Pin(#[from] ToolPinError),
     #[error(transparent)]
     Serve(#[from] ServeError),
-    #[error("nobody said yes, so nothing was changed")]
+    #[error("not confirmed; nothing was changed")]
     NotConfirmed,
-    #[error("nobody is there to say yes, so nothing was changed")]
+    #[error("could not ask for confirmation without a terminal; nothing was changed")]
     NoOperatorToConfirm,
     #[error("could not {what}")]
     Io { what: String, source: io::Error },
@@ -122,7 +122,7 @@ impl CommandFailure {
         move |source| Self::Io { what: what.into(), source }
     }
 
-    /// As it is documented, for scripts.
+    /// Returns the documented exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Approval(ApprovalError::Unknown { .. })
@@ -189,7 +189,7 @@ impl CommandFailure {
         }
     }
 
-    /// Its kind in a word, for programs: one for each exit code.
+    /// Returns the error code for programs; each exit code has one.
     pub(crate) fn error_code(&self) -> &'static str {
         match self.exit_code() {
             2 => "command-line",
@@ -207,67 +207,75 @@ impl CommandFailure {
 
     pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
-            Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
+            Self::NotSetUp { .. } => {
+                Some("run `collieclaw init`, or `collieclaw onboard` for a guided set-up")
+            }
             Self::Untrusted { .. } => {
-                Some("it must be yours alone to change: `chmod go-w` it, and its folder")
+                Some("remove write permission for others: `chmod go-w` the file and its folder")
             }
-            Self::Unreadable { .. } => {
-                Some("it must be a file that you can read, in folders that you can look into")
-            }
-            Self::NotRegularFile { .. } => Some("move it away, and put a plain file of yours in its place"),
+            Self::Unreadable { .. } => Some("check the permissions of the file and its folders"),
+            Self::NotRegularFile { .. } => Some("replace it with a regular file that you own"),
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
-            Self::Token(TokenError::NotPrivate { .. }) => Some("`chmod 600` it, or remove it for a new one"),
+            Self::Token(TokenError::NotPrivate { .. }) => {
+                Some("`chmod 600` the file, or remove it to get a new token")
+            }
             Self::Gateway(GatewayError::Listen { .. }) => {
                 Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }
-            Self::NoServiceManager { .. } => Some(
-                "there is none without systemd, or without a login of your own; `collieclaw gateway` runs without",
-            ),
-            Self::ServiceManagerFailed { .. } => Some("`journalctl --user -u collieclaw-gateway` tells more"),
-            Self::ServiceNotInstalled => Some("`collieclaw service install` does it"),
+            Self::NoServiceManager { .. } => {
+                Some("the service needs systemd and a login session; without them, run `collieclaw gateway`")
+            }
+            Self::ServiceManagerFailed { .. } => Some("see `journalctl --user -u collieclaw-gateway`"),
+            Self::ServiceNotInstalled => Some("run `collieclaw service install`"),
             Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
             Self::ReceiptChainUnsound => Some(
-                "`collieclaw receipt verify` names what is wrong: compare with a copy, for what follows a broken link \
-                 proves nothing; where only the head is gone, look, and say `collieclaw receipt adopt --yes`",
+                "run `collieclaw receipt verify` to find the fault, and compare the log with a copy: receipts after a broken \
+                 link prove nothing. If only the head is missing, check the log and run `collieclaw receipt adopt --yes`",
             ),
-            Self::NobodyToAsk => Some("run it at a terminal to be asked, or see `collieclaw policy explain`"),
-            Self::NoOperatorToConfirm => {
-                Some("run it at a terminal, or say `--yes` if you know what it does")
+            Self::NobodyToAsk => Some("run the command at a terminal, or see `collieclaw policy explain`"),
+            Self::NoOperatorToConfirm => Some("run the command at a terminal, or pass `--yes`"),
+            Self::Plugin(PluginInstallError::NotInstalled(_)) => {
+                Some("run `collieclaw plugin list` to see the installed plugins")
             }
-            Self::Plugin(PluginInstallError::NotInstalled(_)) => Some("`collieclaw plugin list` shows them"),
-            Self::CallDenied => Some("`collieclaw policy explain` tells why"),
+            Self::CallDenied => Some("run `collieclaw policy explain` to see why"),
             Self::CallStopped => Some("`collieclaw estop --clear` lets tools run again"),
             Self::Provider(ProviderError::Limit { .. })
             | Self::Turn(TurnError::Provider(ProviderError::Limit { .. })) => {
                 Some("`collieclaw usage` shows what was used; the limits are in `[limits]`")
             }
-            // Of a test: there is none that tells more.
+            // `provider test` itself failed, so the help can't recommend it.
             Self::Provider(_) => Some(
-                "`collieclaw provider list` shows its address and key, `[providers.models.NAME]` sets them",
+                "check its address and key with `collieclaw provider list`; they are set in `[providers.models.NAME]`",
             ),
-            Self::Turn(TurnError::Provider(_)) => Some("`collieclaw provider test NAME` looks what is wrong"),
+            Self::Turn(TurnError::Provider(_)) => {
+                Some("run `collieclaw provider test NAME` to find the cause")
+            }
             Self::Turn(TurnError::TooManyRounds { .. }) => {
                 Some("ask for less at once, or raise `limits.max_tool_rounds`")
             }
             Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
-            Self::Approval(ApprovalError::Unknown { .. }) => Some("`collieclaw approval list` shows them"),
-            Self::WaitingForApproval { .. } => {
-                Some("`collieclaw sop approve RUN` says yes, `collieclaw sop cancel RUN` no")
+            Self::Approval(ApprovalError::Unknown { .. }) => {
+                Some("run `collieclaw approval list` to see the ids")
             }
-            Self::NoOperatorAtStep { .. } => Some(
-                "`collieclaw sop resume RUN` at a terminal asks you and goes on; what was approved stays approved",
-            ),
+            Self::WaitingForApproval { .. } => {
+                Some("approve with `collieclaw sop approve RUN`, or cancel with `collieclaw sop cancel RUN`")
+            }
+            Self::NoOperatorAtStep { .. } => {
+                Some("run `collieclaw sop resume RUN` at a terminal; earlier approvals stay valid")
+            }
             Self::Interrupted { .. } => Some(
-                "look at what it left, then `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
+                "check what the step has done, then run `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
             ),
             Self::Journal(error) => error.cure(),
-            // What the sandbox does not show it is not there, or not to be read.
+            // The sandbox hides this file, so it looks missing or unreadable.
             Self::Mcp { why, .. }
                 if ["Permission denied", "No such file"].iter().any(|no| why.contains(no)) =>
             {
-                Some("of your home it sees only the folders that `programs` names in `[mcp.servers.NAME]`")
+                Some(
+                    "the server sees only the folders of your home that `programs` lists in `[mcp.servers.NAME]`",
+                )
             }
             Self::Mcp { why, .. } if why.starts_with("nothing listens") => {
                 Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
@@ -277,10 +285,10 @@ impl CommandFailure {
                     && ["is missing", "has the version"].iter().any(|no| why.contains(no)) =>
             {
                 Some(
-                    "`cargo build --release --package collieclaw` makes both programs; keep them in one folder",
+                    "build both programs with `cargo build --release --package collieclaw`, and keep them in one folder",
                 )
             }
-            Self::Mcp { why, .. } if why.starts_with("there is no program") => {
+            Self::Mcp { why, .. } if why.starts_with("no such program") => {
                 Some("install it, or correct `command` in `[mcp.servers.NAME]`")
             }
             Self::InvalidInput { cure, .. } => Some(cure),
@@ -309,7 +317,7 @@ impl From<SopError> for CommandFailure {
     }
 }
 
-/// As a shell tells of a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program ended by Ctrl-C.
 const EXIT_CANCELLED: u8 = 130;
 
 fn turn_exit_code(turn: &TurnError) -> u8 {

@@ -1,4 +1,4 @@
-//! `gateway`: HTTP and a page for a browser, on this machine alone.
+//! `gateway`: serves HTTP and a browser page, on this machine only.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use super::wiring::{self, ForeignToolSources, LoadedSetup};
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request bears the token that is in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
+    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request needs the token in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
 )]
 pub(crate) struct GatewayArgs {
-    /// Another port than `channels.gateway.port`; 0 takes any that is free.
+    /// Listen on this port instead of `channels.gateway.port`; 0 picks a free port
     #[arg(long, value_name = "N")]
     port: Option<u16>,
-    /// Prints the link that opens the page of a gateway that runs, and starts none. Whoever has the link has the agent.
+    /// Print the link to the page of the running gateway, and start nothing. Anyone with the link can use the agent
     #[arg(long, conflicts_with = "port")]
     link: bool,
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let tell = {
         let environment = Arc::clone(&environment);
         move |config: &Config, event: AgentEvent<'_>| {
-            // A word for the log that nobody knows would have ended us at the start.
+            // An unknown value of `COLLIECLAW_LOG` would have ended the program at the start.
             if let Ok(events) = wiring::open_event_log(config, &environment) {
                 events.emit(event);
             }
@@ -91,27 +91,27 @@ pub(crate) fn run(
         on_listening: Box::new(move |address| announce_address(address, &shown, screen)),
     });
     let ended = served.start(runtime);
-    // Whoever looks at them in this moment has them, too.
+    // A request that is reading the sessions right now keeps them alive, so they are ended explicitly.
     sessions.end_all();
     Ok(ended?)
 }
 
-/// Rules that can't be read let no MCP server run on.
+/// Ends MCP servers that the current rules no longer allow. If the rules can't be read, all servers end.
 fn end_revoked_or_all_servers(environment: &CliEnvironment) {
     if wiring::end_revoked_servers(environment).is_err() {
         environment.sessions.end_all();
     }
 }
 
-/// What is settled here and not in the file.
+/// Applies command-line settings on top of the configuration file.
 fn apply_overrides(config: &mut Config, port: Option<u16>) {
     let channel = &mut config.channels.gateway;
     channel.port = port.unwrap_or(channel.port);
-    // The rules and receipts of a turn here name the tools that are offered here.
+    // The rules and receipts of gateway turns must name the tools that the gateway offers.
     config.channels.cli.tools_allow = channel.tools_allow.clone();
 }
 
-/// What the file says now, if a turn could begin with it.
+/// Reads the configuration file again, and checks that a turn could start with it.
 fn load_config(environment: &CliEnvironment, port: Option<u16>) -> Result<LoadedConfig, CommandFailure> {
     let (mut setup, text) = wiring::load_setup_and_text(environment)?;
     apply_overrides(&mut setup.config, port);
@@ -120,7 +120,7 @@ fn load_config(environment: &CliEnvironment, port: Option<u16>) -> Result<Loaded
     Ok(LoadedConfig { config: setup.config, text, policy_hash })
 }
 
-/// For whoever is not at this terminal.
+/// Formats a failure for a client that isn't at this terminal.
 fn describe_failure(failure: &CommandFailure) -> String {
     if let CommandFailure::Config { report } = failure {
         return report.render(ReportStyle::Plain);
@@ -133,7 +133,7 @@ fn describe_failure(failure: &CommandFailure) -> String {
     why
 }
 
-/// The number of an error of the system says nothing that its words don't.
+/// Removes the `(os error N)` suffix, which only repeats the words before it.
 fn strip_os_error_number(told: &str) -> String {
     match told.rsplit_once(" (os error ") {
         Some((words, number)) if number.ends_with(')') => words.to_owned(),
@@ -141,10 +141,10 @@ fn strip_os_error_number(told: &str) -> String {
     }
 }
 
-/// The link to what listens. A token that was made here would be refused there.
+/// Returns the link to the running gateway. The token must exist: a new token would be refused.
 fn show_link(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
     let address = Served::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
-        what: "no gateway of this home listens".to_owned(),
+        what: "no gateway of this home is running".to_owned(),
         cure: "start one with `collieclaw gateway` or `collieclaw service start`",
     })?;
     let link = page_link(address, &AccessToken::read(&environment.home.gateway_token())?);
@@ -152,22 +152,22 @@ fn show_link(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(),
     Ok(())
 }
 
-/// A token is shown to a person at a terminal, and never left in a log.
+/// Announces the address. The token is shown only at a terminal, never written to a log.
 fn announce_address(address: SocketAddr, token: &AccessToken, screen: OutputPrinter) {
-    // A service manager waits for it; without one nobody does.
+    // Notifies the service manager that waits for the start, if there is one.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();
     screen.print_answer(&json!({ "address": format!("http://{address}/") }), || {
         let way = if seen {
             page_link(address, token)
         } else {
-            "what `collieclaw gateway --link` prints".to_owned()
+            "the link that `collieclaw gateway --link` prints".to_owned()
         };
         format!("CollieClaw listens on http://{address}/\nOpen {way}")
     });
 }
 
-/// What is behind the `#` is never sent: the page takes it and hides it.
+/// Returns the link with the token in the fragment (`#…`), which browsers never send; the page reads and hides it.
 fn page_link(address: SocketAddr, token: &AccessToken) -> String {
     format!("http://{address}/#token={}", token.reveal())
 }

@@ -1,4 +1,4 @@
-//! Completions and manual pages, from the same source as the command line itself.
+//! `completions` and `man`, generated from the command-line grammar.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use super::output::OutputPrinter;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw completions bash\n  collieclaw completions fish")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell.
+    /// Shell to print completions for
     shell: Shell,
 }
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw man\n  collieclaw man --dir /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Write a page for every command into this folder, instead of printing the first.
+    /// Write a page for every command into this folder, instead of printing the main page
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ pub(crate) fn man(man: &ManArgs, screen: &OutputPrinter) -> Result<(), CommandFa
                 .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
             clap_mangen::generate_to(command, folder)
                 .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
-            screen.print_line(&format!("A page for every command is in {}.", folder.display()));
+            screen.print_line(&format!("Wrote a page for every command to {}.", folder.display()));
         }
     }
     Ok(())

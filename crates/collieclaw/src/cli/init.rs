@@ -1,4 +1,4 @@
-//! `init`: home, workspace, configuration, the key of the receipts, memory.
+//! `init`: creates the home, the workspace, the configuration, the signing key of the receipts, and the memory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::failure::CommandFailure;
 use super::output::OutputPrinter;
 use super::wiring;
 
-/// What there is now, and what of it is new.
+/// The files and folders of the set-up, and which of them are new.
 #[derive(Serialize)]
 pub(crate) struct InitReport {
     home: PathBuf,
@@ -22,13 +22,13 @@ pub(crate) struct InitReport {
     memory: PathBuf,
     receipts_key: Option<PathBuf>,
     created: Vec<PathBuf>,
-    /// Who answers.
+    /// The name of the default provider.
     provider: String,
     #[serde(skip)]
     answers: AnswerSource,
 }
 
-/// Whether there is a model.
+/// Whether the default provider is a real model.
 #[derive(Clone, Copy)]
 enum AnswerSource {
     StandIn,
@@ -41,7 +41,7 @@ pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Resul
     Ok(())
 }
 
-/// Makes what is not there; the configuration with this text. Some of it may have been `created` before.
+/// Creates everything that is missing, with `text` as the configuration. `created` lists files that the caller made.
 pub(crate) fn create_home(
     environment: &CliEnvironment,
     text: &str,
@@ -57,7 +57,7 @@ pub(crate) fn create_home(
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(CommandFailure::io(format!("write {}", path.display()))(error)),
     }
-    // What was there may differ from what we would have written.
+    // An existing configuration may differ from the default one, so it is read back.
     let environment = CliEnvironment::read()?;
     let config = wiring::load_config(&environment)?;
     let receipts_key = create_receipt_key(&config, &environment, &mut created)?;
@@ -65,7 +65,7 @@ pub(crate) fn create_home(
     Ok(InitReport { home: home.to_owned(), config: path, receipts_key, ..made })
 }
 
-/// The key of the receipts, if they are to be signed.
+/// Creates the signing key of the receipts, if signing is on.
 fn create_receipt_key(
     config: &Config,
     environment: &CliEnvironment,
@@ -83,7 +83,7 @@ fn create_receipt_key(
     Ok(Some(key))
 }
 
-/// Workspace and memory, as the configuration says.
+/// Creates workspace and memory where the configuration places them.
 fn create_workspace_and_memory(
     config: &Config,
     mut created: Vec<PathBuf>,
@@ -129,7 +129,7 @@ fn create_file(path: &Path, text: &str) -> io::Result<()> {
 
 impl InitReport {
     pub(crate) fn render(&self) -> String {
-        let state = |path: &PathBuf| if self.created.contains(path) { "made" } else { "there already" };
+        let state = |path: &PathBuf| if self.created.contains(path) { "created" } else { "already exists" };
         let line = |what: &str, path: &PathBuf| format!("{what:<14} {} ({})", path.display(), state(path));
         let mut lines = vec![
             line("home", &self.home),
@@ -142,20 +142,20 @@ impl InitReport {
         lines.extend(self.next_steps());
         lines.join("\n")
     }
-    /// What to do now.
+    /// Returns the suggested next commands.
     fn next_steps(&self) -> Vec<String> {
         let model = match self.answers {
             AnswerSource::StandIn => [
-                "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model)."
+                "Next: run `collieclaw agent` to talk to the agent (a stand-in answers until you configure a model)."
                     .to_owned(),
-                "      `collieclaw onboard --replace` sets up a model.".to_owned(),
+                "      run `collieclaw onboard --replace` to set up a model.".to_owned(),
             ],
             AnswerSource::Model => [
-                "Next: `collieclaw agent` talks to it.".to_owned(),
-                format!("      `collieclaw provider test {}` asks whether the model answers.", self.provider),
+                "Next: run `collieclaw agent` to talk to the agent.".to_owned(),
+                format!("      run `collieclaw provider test {}` to check that the model answers.", self.provider),
             ],
         };
-        let rules = "      `collieclaw policy explain` shows what the gate decides.".to_owned();
+        let rules = "      run `collieclaw policy explain` to see what the gate decides.".to_owned();
         model.into_iter().chain([rules]).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C ends the turn that is going on, and nothing else. Ctrl-Z does nothing: a program that sleeps can neither keep
-//! time nor hear the emergency stop, while what it started goes on.
+//! Signal handling: Ctrl-C cancels only the current turn. Ctrl-Z is ignored, because a stopped process could neither
+//! enforce timeouts nor notice the emergency stop while its children keep running.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use signal_hook::consts::{SIGINT, SIGTSTP};
 use signal_hook::iterator::Signals;
 
-/// Where the flag of the present turn is.
+/// The cancel flag of the current turn.
 #[derive(Clone, Default)]
 pub(crate) struct InterruptHandler {
     current_turn: Arc<Mutex<Option<CancelFlag>>>,
 }
 
 impl InterruptHandler {
-    /// From now on Ctrl-C doesn't end the program, and Ctrl-Z doesn't stop it.
+    /// Installs the handlers: from now on Ctrl-C doesn't end the program, and Ctrl-Z doesn't suspend it.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self::default();
         let mut signals = Signals::new([SIGINT, SIGTSTP])?;

@@ -1,4 +1,4 @@
-//! `mcp`: servers of tools that others wrote, looked at and approved; and our tools for other agents.
+//! `mcp`: lists, approves and removes MCP servers, and offers our tools to other agents.
 
 mod display;
 
@@ -22,42 +22,42 @@ use super::wiring::{self, LoadedSetup};
 
 #[derive(Subcommand)]
 pub(crate) enum McpCommand {
-    /// The servers of the configuration, and what was approved of them.
+    /// List configured MCP servers and their approvals.
     #[command(after_help = "Examples:\n  collieclaw mcp list\n  collieclaw mcp list --output json")]
     List,
-    /// The approved tools of one, as the model is told of them.
+    /// List the approved tools of a server, as the model sees them.
     #[command(after_help = "Example:\n  collieclaw mcp tools time")]
     Tools {
-        /// Which server.
+        /// Name of the server in the configuration
         server: String,
     },
-    /// Connects to one, shows its tools or what has changed, and asks whether they may be used.
+    /// Connect to a server, show its tools or what has changed, and ask whether to approve them.
     #[command(after_help = "Examples:\n  collieclaw mcp approve time\n  collieclaw mcp approve time --yes")]
     Approve {
-        /// Which server.
+        /// Name of the server in the configuration
         server: String,
-        /// Yes, they may.
+        /// Approve without asking
         #[arg(long)]
         yes: bool,
     },
-    /// Forgets what was approved of one.
+    /// Remove the approval of a server.
     #[command(after_help = "Example:\n  collieclaw mcp remove time")]
     Remove {
-        /// Which server.
+        /// Name of the server
         server: String,
     },
-    /// Offers CollieClaw's own tools to another agent, on standard input and output: gate, sandbox and receipts included.
+    /// Serve CollieClaw's tools to another agent on standard input and output, with gate, sandbox and receipts.
     #[command(
-        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nWhat needs an approval is denied: the only one who could be asked is the client."
+        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nCalls that need an approval are denied, because only the client could be asked."
     )]
     Serve {
-        /// On this port of 127.0.0.1 instead; the token is in mcp.token in the home.
+        /// Listen on this port of 127.0.0.1 instead; the token is in mcp.token in the home
         #[arg(long, value_name = "PORT")]
         http: Option<u16>,
     },
 }
 
-/// The longest that a server may take to start and to tell its tools.
+/// The time limit for a server to start and list its tools.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(
@@ -70,7 +70,7 @@ pub(crate) fn run(
         McpCommand::List => list(&config()?, environment, screen),
         McpCommand::Tools { server } => tools(server, &config()?, environment, screen),
         McpCommand::Approve { server, yes } => approve(server, *yes, &config()?, environment, screen),
-        // The configuration may still name what is removed.
+        // The configuration may still name the removed server.
         McpCommand::Remove { server } => remove(server, environment, screen),
         McpCommand::Serve { http } => {
             serve_tools(*http, &wiring::load_setup(environment)?, environment, screen)
@@ -84,16 +84,16 @@ fn remove(server: &str, environment: &CliEnvironment, screen: &OutputPrinter) ->
         return Err(if is_configured { nothing_approved(server) } else { unknown_server(server) });
     }
     screen.print_answer(&json!({ "removed": server }), || {
-        format!("what was approved of {} is forgotten", escape_line(server))
+        format!("removed the approval of {}", escape_line(server))
     });
-    // What is configured of it is the operator's; that it leads nowhere now is said.
+    // The configuration isn't changed here, so warn about entries that now lead nowhere.
     let setup = wiring::load_setup(environment)?;
     setup.missing_tools(environment).iter().for_each(|absent| screen.print_remark(absent));
     Ok(())
 }
 
 fn nothing_approved(server: &str) -> CommandFailure {
-    let what = format!("nothing of the MCP server `{server}` is approved, so there is nothing to forget");
+    let what = format!("the MCP server `{server}` has no approval to remove");
     CommandFailure::InvalidInput {
         what,
         cure: "its settings are in `[mcp.servers.NAME]` of the configuration",
@@ -101,10 +101,10 @@ fn nothing_approved(server: &str) -> CommandFailure {
 }
 
 fn unknown_server(server: &str) -> CommandFailure {
-    let what = format!("there is no MCP server `{server}`");
+    let what = format!("no such MCP server `{server}`");
     CommandFailure::InvalidInput {
         what,
-        cure: "`collieclaw mcp list` shows them; add one as `[mcp.servers.NAME]`",
+        cure: "run `collieclaw mcp list` to see the servers; add one as `[mcp.servers.NAME]`",
     }
 }
 
@@ -115,7 +115,7 @@ fn list(config: &Config, environment: &CliEnvironment, screen: &OutputPrinter) -
         let state = match &pinned {
             None => "not approved",
             Some(pinned) if !pinned.matches_connection(settings) => {
-                "configured otherwise than it was approved"
+                "configuration changed since the approval"
             }
             Some(_) => "approved",
         };
@@ -163,9 +163,9 @@ fn tools(
     };
     let values: Vec<Value> = tools.iter().map(told).collect();
     screen.print_answer(&values, || match tools.as_slice() {
-        [] => format!(
-            "nothing of {server} is approved: `collieclaw mcp approve {server}` shows its tools and asks"
-        ),
+        [] => {
+            format!("no tools of {server} are approved: run `collieclaw mcp approve {server}` to review them")
+        }
         tools => tools.iter().map(|tool| display::format_tool(server, tool, settings)).collect(),
     });
     Ok(())
@@ -189,18 +189,20 @@ fn approve(
         Some(before) => display::format_changes(server, &before.changes(&tools)),
         None => tools.iter().map(|tool| display::format_tool(server, tool, settings)).collect(),
     };
-    let question = format!("May these tools of {} be used?", escape_line(server));
+    let question = format!("Approve these tools of {}?", escape_line(server));
     confirm(&text, &question, yes.into(), screen)?;
     let names: Vec<String> = tools.iter().map(|tool| offered_name(server, &tool.name)).collect();
     let file = PinnedServer::new(server, settings, tools).save(&environment.home)?;
     screen.print_answer(&json!({ "approved": server, "tools": names, "file": file }), || {
         let number = format_count(names.len() as u64, "tool");
-        format!("{number} of {server} may be used; the model is told of those that `channels.cli.tools_allow` lists")
+        format!(
+            "approved {number} of {server}; the model can call those that `channels.cli.tools_allow` lists"
+        )
     });
     Ok(())
 }
 
-/// What a server says of its tools, now.
+/// Returns the tools that a server lists now.
 fn fetch_tools(
     server: &str,
     settings: &McpServerSettings,
@@ -219,7 +221,7 @@ fn fetch_tools(
     session.list_tools(&cancel, LIST_TIMEOUT).map_err(|trouble| match trouble {
         McpCallError::Cancelled => failed("it was cancelled".to_owned()),
         McpCallError::TimedOut(time) => {
-            failed(format!("it did not tell its tools within {} s", time.as_secs()))
+            failed(format!("it did not list its tools within {} s", time.as_secs()))
         }
         McpCallError::ServerEnded => failed("it has ended".to_owned()),
         McpCallError::Failed(why) => failed(why),

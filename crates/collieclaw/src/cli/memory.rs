@@ -1,4 +1,4 @@
-//! `memory`: what was said.
+//! `memory`: lists, searches, shows and clears past conversations.
 
 use clap::Subcommand;
 use collieclaw_agent::config::Config;
@@ -14,35 +14,35 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// The conversations, the latest first.
+    /// List conversations, the latest first.
     #[command(after_help = "Examples:\n  collieclaw memory list\n  collieclaw memory list --limit 5")]
     List {
-        /// How many.
+        /// Maximum number of conversations
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
-    /// Searches everything that was said: words, parts of words, any language.
+    /// Search all conversations for words or parts of words, in any language.
     #[command(
         after_help = "Examples:\n  collieclaw memory search aardvark\n  collieclaw memory search aardvark adapter --limit 3"
     )]
     Search {
-        /// What for.
+        /// Words to search for
         #[arg(required = true)]
         query: Vec<String>,
-        /// How many.
+        /// Maximum number of results
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
-    /// One conversation, whole.
+    /// Show a whole conversation.
     #[command(after_help = "Example:\n  collieclaw memory show taxes")]
     Show {
-        /// Its id.
+        /// Id of the conversation
         conversation_id: String,
     },
-    /// Forgets everything, also in the index, in the history and on the disk. Receipts keep only hashes.
+    /// Delete all conversations, including index, prompt history and free space on disk. Receipts keep only hashes.
     #[command(after_help = "Example:\n  collieclaw memory clear --yes")]
     Clear {
-        /// Yes, everything.
+        /// Confirm that everything is deleted
         #[arg(long)]
         yes: bool,
     },
@@ -71,7 +71,7 @@ pub(crate) fn run(
                     ]
                 };
                 if conversations.is_empty() {
-                    return "nothing was said yet: `collieclaw agent` begins".to_owned();
+                    return "no conversations yet: start one with `collieclaw agent`".to_owned();
                 }
                 format_table(&conversations.iter().map(row).collect::<Vec<_>>())
             });
@@ -96,19 +96,19 @@ pub(crate) fn run(
         MemoryCommand::Show { conversation_id } => {
             let turns = memory.conversation(conversation_id)?;
             if turns.is_empty() {
-                let what = format!("there is no conversation `{}`", escape_line(conversation_id));
+                let what = format!("no such conversation `{}`", escape_line(conversation_id));
                 return Err(CommandFailure::InvalidInput {
                     what,
-                    cure: "`collieclaw memory list` shows them",
+                    cure: "run `collieclaw memory list` to see the conversations",
                 });
             }
             screen.print_answer(&turns, || turns.iter().map(format_turn).collect::<Vec<_>>().join("\n"));
         }
         MemoryCommand::Clear { yes: false } => {
-            let what = "this forgets every conversation".to_owned();
+            let what = "this deletes every conversation".to_owned();
             return Err(CommandFailure::InvalidInput {
                 what,
-                cure: "say `collieclaw memory clear --yes` if that is what you want",
+                cure: "run `collieclaw memory clear --yes` to confirm",
             });
         }
         MemoryCommand::Clear { yes: true } => {}
@@ -116,7 +116,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// What was typed at the prompt was said as well, and goes also where the rest can't go yet.
+/// Clears the memory and the prompt history; the history is cleared even if clearing the memory fails.
 fn clear(
     config: &Config,
     environment: &CliEnvironment,
@@ -134,7 +134,7 @@ fn clear(
     let value = json!({ "conversations": cleared.conversations, "turns": cleared.turns });
     screen.print_answer(&value, || {
         format!(
-            "forgot {} with {}",
+            "deleted {} with {}",
             format_count(cleared.conversations, "conversation"),
             format_count(cleared.turns, "turn")
         )

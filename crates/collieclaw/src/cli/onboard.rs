@@ -1,4 +1,4 @@
-//! `onboard`: a guided set-up. Every question has a flag; without a terminal, flags and defaults are all there is.
+//! `onboard`: a guided set-up. Every question has a flag; without a terminal, only flags and defaults are used.
 
 mod questions;
 
@@ -23,28 +23,28 @@ use questions::{SetupKey, SetupQuestions, choice_mut};
     after_help = "Examples:\n  collieclaw onboard\n  collieclaw onboard --provider openai_compatible --base-url http://localhost:8080/v1 --model smol --allow-writing"
 )]
 pub(crate) struct OnboardArgs {
-    /// The folder the agent works in.
+    /// Folder that the agent works in
     #[arg(long, value_name = "DIR")]
     workspace: Option<String>,
-    /// How much it may do on its own.
+    /// Autonomy of the agent: readonly, supervised or full
     #[arg(long, value_name = "LEVEL", value_parser = ["readonly", "supervised", "full"])]
     autonomy: Option<String>,
-    /// Who answers: `local` is a stand-in, `openai_compatible` a server.
+    /// Provider: `local` is a stand-in, `openai_compatible` a model server
     #[arg(long, value_name = "NAME", value_parser = ["local", "openai_compatible"])]
     provider: Option<String>,
-    /// Where the server is.
+    /// Address of the server
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// What the server calls the model.
+    /// Name of the model on the server
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// The variable that holds the server's key; the key itself is never asked for.
+    /// Variable that holds the server's key; the key itself is never asked for
     #[arg(long, value_name = "VARIABLE")]
     api_key_env: Option<String>,
-    /// Tells the model of `file_write` as well. At `supervised` you are asked before each.
+    /// Offer `file_write` to the model. At `supervised` you are asked before each write
     #[arg(long)]
     allow_writing: bool,
-    /// Replaces a configuration that is there; it is kept as `config.toml.old`.
+    /// Replace the existing configuration, which is kept as `config.toml.old`
     #[arg(long)]
     replace: bool,
 }
@@ -56,16 +56,16 @@ pub(crate) fn run(
 ) -> Result<(), CommandFailure> {
     let path = environment.home.config();
     if path.exists() && !onboard.replace {
-        let what = format!("{} is there already", path.display());
+        let what = format!("{} already exists", path.display());
         return Err(CommandFailure::InvalidInput {
             what,
-            cure: "edit it, or say `collieclaw onboard --replace` (the old one is kept)",
+            cure: "edit the file, or run `collieclaw onboard --replace` (keeps the old file)",
         });
     }
     let asked = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !screen.is_json();
     let choices = onboard.collect_choices(&SetupQuestions { interactive: asked, screen, environment })?;
     let text = config_template(&choices);
-    // Nothing is touched before the whole is known to be right, and there is a place to work in.
+    // Nothing is written before the whole configuration is valid and the workspace can be used.
     let config = wiring::parse_setup(&path, text.as_bytes(), environment)?.config;
     let mut created = Vec::new();
     init::create_folder(&config.workspace_dir, &mut created)?;
@@ -77,7 +77,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Moves what is there aside for something new, and back when nothing comes of it.
+/// Moves the existing configuration aside, and back if the set-up fails.
 fn replace_config<T>(
     path: &Path,
     screen: &OutputPrinter,
@@ -97,7 +97,7 @@ fn replace_config<T>(
     made
 }
 
-/// A name beside it that nothing has: no configuration that was kept is lost to the next one.
+/// Returns an unused name beside the file, so that no older backup is overwritten.
 fn unused_backup_path(path: &Path) -> PathBuf {
     let numbered = |number: u32| path.with_extension(format!("toml.old{number}"));
     let mut names = std::iter::once(path.with_extension("toml.old")).chain((2..).map(numbered));
@@ -110,7 +110,7 @@ impl OnboardArgs {
         for (key, given) in self.given_flags() {
             *choice_mut(&mut choices, key) = given.clone();
         }
-        // What is wrong on the command line is told before anything is asked.
+        // Errors on the command line are reported before the first question.
         self.provider.as_deref().map_or(Ok(()), |provider| self.check_server_flags(provider))?;
         if self.given_flags().any(|(key, _)| asking.validate_key(&choices, key).is_err()) {
             wiring::parse_setup(
@@ -128,22 +128,32 @@ impl OnboardArgs {
         let autonomy = asking.ask_choice(
             &self.autonomy,
             "How much may it do on its own? readonly: only look; supervised: ask before every change; \
-             full: what no rule forbids",
+             full: everything that no rule forbids",
             &["readonly", "supervised", "full"],
             "supervised",
         )?;
         choices.autonomy = wiring::parse_autonomy(&autonomy).unwrap_or(choices.autonomy);
         choices.provider = asking.ask_choice(
             &self.provider,
-            "Who answers? local: a stand-in to try things out; openai_compatible: a model server",
+            "Which provider? local: a stand-in to try things out; openai_compatible: a model server",
             &["local", "openai_compatible"],
             if self.server_flag().is_some() { "openai_compatible" } else { "local" },
         )?;
         self.check_server_flags(&choices.provider)?;
         if choices.provider == "openai_compatible" {
-            asking.ask_text(&self.base_url, "Where is the server?", &mut choices, SetupKey::BaseUrl)?;
-            asking.ask_text(&self.model, "What does it call the model?", &mut choices, SetupKey::Model)?;
-            let question = "Which variable holds its key?";
+            asking.ask_text(
+                &self.base_url,
+                "What is the address of the server?",
+                &mut choices,
+                SetupKey::BaseUrl,
+            )?;
+            asking.ask_text(
+                &self.model,
+                "What is the model called on the server?",
+                &mut choices,
+                SetupKey::Model,
+            )?;
+            let question = "Which variable holds the server's key?";
             asking.ask_text(&self.api_key_env, question, &mut choices, SetupKey::ApiKeyEnv)?;
         }
         if self.allow_writing || asking.ask_may_write(choices.autonomy)? {
@@ -165,14 +175,14 @@ impl OnboardArgs {
     fn check_server_flags(&self, provider: &str) -> Result<(), CommandFailure> {
         match self.server_flag() {
             Some(flag) if provider == "local" => Err(CommandFailure::InvalidInput {
-                what: format!("`{flag}` is of a server, and the provider `local` has none"),
-                cure: "leave it out, or say `--provider openai_compatible`",
+                what: format!("`{flag}` can't be used with the provider `local`"),
+                cure: "leave it out, or pass `--provider openai_compatible`",
             }),
             _ => Ok(()),
         }
     }
 
-    /// A flag that only a server has a use for.
+    /// Returns the first given flag that only applies to a server.
     fn server_flag(&self) -> Option<&'static str> {
         self.given_flags().find_map(|(key, _)| match key {
             SetupKey::Workspace => None,
@@ -183,7 +193,7 @@ impl OnboardArgs {
     }
 }
 
-/// Whether the provider answers. A server that is not running yet is no reason to have set up nothing.
+/// Tests the provider. A server that isn't running yet is only a warning.
 fn test_provider(name: &str, environment: &CliEnvironment, screen: &OutputPrinter) -> bool {
     let checked = || -> Result<String, CommandFailure> {
         let config = wiring::load_config(environment)?;
@@ -199,7 +209,7 @@ fn test_provider(name: &str, environment: &CliEnvironment, screen: &OutputPrinte
         }
         Err(failure) => {
             screen.print_remark(&format!(
-                "warning: {}\n`collieclaw provider test {name}` tries again",
+                "warning: {}\nrun `collieclaw provider test {name}` to try again",
                 escape_line(&failure.to_string())
             ));
             false

@@ -22,10 +22,10 @@ pub(crate) struct OutputPrinter {
     log: EventFormat,
 }
 
-/// Whether a program has its answer: there is one standard output.
+/// True once an answer was written: a command writes at most one JSON answer.
 static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// Why an answer is not, or not all, where it should be.
+/// The error of a failed write to standard output.
 static WRITE_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
 
 impl OutputPrinter {
@@ -41,7 +41,7 @@ impl OutputPrinter {
         self.format == OutputFormat::Json
     }
 
-    /// One answer: `text` for people, `value` for programs.
+    /// Writes an answer: `text` for people, `value` for programs.
     pub(crate) fn print_answer(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let told = match self.format {
             OutputFormat::Text => text(),
@@ -55,18 +55,18 @@ impl OutputPrinter {
     }
 
     pub(crate) fn print_line(&self, text: &str) {
-        // `anstream` takes the colours out where nobody would see them.
+        // `anstream` removes colours if the output isn't a terminal.
         let mut out = anstream::stdout().lock();
         record_write_error(writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()));
     }
 
-    /// Whether all answers have arrived. A command that has failed says so anyway.
+    /// Returns an error if any answer could not be written. Commands that already failed report their own error instead.
     pub(crate) fn check_written(&self) -> Result<(), CommandFailure> {
         let lost = WRITE_ERROR.lock().ok().and_then(|mut lost| lost.take());
         lost.map_or(Ok(()), |error| Err(CommandFailure::io("write the answer")(error)))
     }
 
-    /// What a model or a tool said: as it is for a pipe, made harmless for a terminal.
+    /// Writes text from a model or tool: unchanged to a pipe, with escape sequences made visible at a terminal.
     pub(crate) fn print_untrusted(&self, text: &str) -> Result<(), CommandFailure> {
         let mut out = io::stdout().lock();
         let mut shown = if out.is_terminal() { escape_lines(text) } else { text.to_owned() };
@@ -78,13 +78,13 @@ impl OutputPrinter {
             .map_err(CommandFailure::io("write the answer"))
     }
 
-    /// Bytes for a file or a pipe, as they are.
+    /// Writes bytes unchanged, for files and pipes.
     pub(crate) fn print_bytes(&self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         record_write_error(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
-    /// Something beside the answer, where it does not get into a pipe.
+    /// Writes a remark to standard error.
     pub(crate) fn print_remark(&self, text: &str) {
         match self.log {
             EventFormat::Json => json_event_log().emit(AgentEvent::Remark { what: text.trim_end() }),
@@ -92,7 +92,7 @@ impl OutputPrinter {
         }
     }
 
-    /// A program that has no answer yet gets this as one.
+    /// Reports a failure; with JSON output, the failure becomes the answer if none was written.
     pub(crate) fn print_failure(&self, failure: &CommandFailure) {
         let report = match failure {
             CommandFailure::Config { report }
@@ -143,12 +143,12 @@ fn log_failure(failure: &CommandFailure, report: Option<&FaultReport>) {
     });
 }
 
-/// For programs that read standard error.
+/// Returns the failure as JSON for programs that read standard error.
 fn json_event_log() -> EventSink {
     EventSink::new(EventFormat::Json, EventLevel::Info, wiring::stderr())
 }
 
-/// A reader that has gone away has what it wanted.
+/// Ignores a broken pipe: the reader has all it wanted.
 fn record_write_error(written: io::Result<()>) {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -160,7 +160,7 @@ fn record_write_error(written: io::Result<()>) {
     }
 }
 
-/// Rows whose columns are as wide as what is in them; the last one is as long as it is.
+/// Formats rows with aligned columns; the last column isn't padded.
 pub(crate) fn format_table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -177,12 +177,12 @@ pub(crate) fn format_table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A moment for people, in UTC: seconds are enough.
+/// Formats a time in UTC, in whole seconds.
 pub(crate) fn format_timestamp(moment: jiff::Timestamp) -> String {
     moment.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// `1 receipt`, `2 receipts`.
+/// Formats a number with its noun: `1 receipt`, `2 receipts`.
 pub(crate) fn format_count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

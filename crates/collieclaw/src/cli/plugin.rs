@@ -1,4 +1,4 @@
-//! `plugin`: tools that others wrote, put in, looked at and taken out.
+//! `plugin`: installs, lists and removes plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -20,24 +20,24 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Copies a plugin into the home, after showing what it will be able to do.
+    /// Install a plugin into the home, after showing what it will be able to do.
     #[command(
         after_help = "Examples:\n  collieclaw plugin install ./words\n  collieclaw plugin install ./words --yes"
     )]
     Install {
-        /// The folder with its manifest.toml.
+        /// Folder of the plugin, with its manifest.toml
         path: PathBuf,
-        /// Yes, it may do what it says.
+        /// Install without asking
         #[arg(long)]
         yes: bool,
     },
-    /// The plugins, and what their tools may do.
+    /// List plugins, and what their tools may do.
     #[command(after_help = "Examples:\n  collieclaw plugin list\n  collieclaw plugin list --output json")]
     List,
-    /// Takes a plugin out.
+    /// Remove a plugin.
     #[command(after_help = "Example:\n  collieclaw plugin remove words")]
     Remove {
-        /// Which.
+        /// Name of the plugin
         name: String,
     },
 }
@@ -53,7 +53,7 @@ pub(crate) fn run(
         PluginCommand::Remove { name } => {
             remove(&environment.home, name)?;
             screen.print_answer(&json!({ "removed": name }), || format!("{} is removed", escape_line(name)));
-            // What is configured of it is the operator's; that it leads nowhere now is said.
+            // The configuration isn't changed here, so warn about entries that now lead nowhere.
             let setup = wiring::load_setup(environment)?;
             setup.missing_tools(environment).iter().for_each(|absent| screen.print_remark(absent));
             Ok(())
@@ -79,7 +79,7 @@ fn install_plugin(
         PluginManifest::read(&contents, path, taken)
             .map_err(|report| CommandFailure::Manifest { report: Box::new(report) })
     };
-    // An older plugin of its own name is in nobody's way; which that is, only the manifest says.
+    // A name conflict with an older version of the same plugin is fine; only the manifest tells which plugin this is.
     let name = read(&[]).map_or_else(|_| String::new(), |manifest| manifest.name);
     let others = taken.into_iter().filter(|(plugin, _)| *plugin != Some(name.as_str()));
     let manifest = read(&others.map(|(_, tool)| tool).collect::<Vec<_>>())?;
@@ -91,7 +91,7 @@ fn install_plugin(
     let value = json!({ "installed": name, "version": manifest.version, "folder": folder, "tools": names });
     screen.print_answer(&value, || {
         let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-        format!("{name} is installed; the model is told of {names} once `channels.cli.tools_allow` lists it")
+        format!("{name} is installed; add {names} to `channels.cli.tools_allow` to let the model call it")
     });
     Ok(())
 }
@@ -110,7 +110,7 @@ fn format_install_summary(
         format_count(bytes as u64, "byte")
     );
     if let Some(older) = older {
-        text.push_str(&format!("It takes the place of version {}.\n", escape_line(&older.manifest.version)));
+        text.push_str(&format!("It replaces version {}.\n", escape_line(&older.manifest.version)));
     }
     for tool in &manifest.tools {
         text.push_str(&format!("\n  {}: {}\n", tool.name, escape_line(&tool.description)));
@@ -121,10 +121,10 @@ fn format_install_summary(
     text
 }
 
-/// What a tool runs, takes and reaches.
+/// Describes the command, timeout and permissions of a tool.
 fn describe_access(tool: &PluginTool) -> [(&'static str, String); 6] {
     let time = tool.timeout.map_or_else(
-        || "as long as any tool (`limits.tool_timeout`)".to_owned(),
+        || "the usual limit (`limits.tool_timeout`)".to_owned(),
         |time| format!("{} s at most", time.as_secs_f64()),
     );
     [
@@ -139,19 +139,19 @@ fn describe_access(tool: &PluginTool) -> [(&'static str, String); 6] {
 
 fn describe_workspace(tool: &PluginTool) -> &'static str {
     match tool.workspace {
-        WorkspaceUse::None => "nothing of it",
+        WorkspaceUse::None => "no access",
         WorkspaceUse::Read => "reads all of it",
         WorkspaceUse::Write => "reads and changes all of it",
     }
 }
 
-/// With what the configuration says of its plugin, if that is known.
+/// Describes network access, including the plugin's `network` setting if it is known.
 fn describe_network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
     match (tool.network, settings.map(|settings| settings.network)) {
         (false, _) => "none",
-        (true, None) => "wants it; gets it if the configuration says so",
-        (true, Some(false)) => "wants it, and does not get it (`plugins.NAME.network`)",
-        (true, Some(true)) => "reaches it",
+        (true, None) => "wants it; allowed only by the configuration",
+        (true, Some(false)) => "wants it, but is not allowed (`plugins.NAME.network`)",
+        (true, Some(true)) => "allowed",
     }
 }
 
@@ -160,7 +160,7 @@ fn list(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), Comm
     for trouble in &plugins.problems {
         screen.print_remark(&escape_line(trouble));
     }
-    // A plugin can be the reason that the configuration is not valid.
+    // An invalid configuration is ignored here, because a plugin may be its cause.
     let configured = wiring::load_config(environment).map(|config| config.plugins).unwrap_or_default();
     let shown: Vec<PluginListing<'_>> = plugins
         .installed
@@ -175,13 +175,13 @@ fn list(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), Comm
         .collect();
     let value: Vec<Value> = shown.iter().map(PluginListing::to_json).collect();
     screen.print_answer(&value, || match shown.as_slice() {
-        [] => "no plugins: `collieclaw plugin install FOLDER` puts one in".to_owned(),
+        [] => "no plugins: install one with `collieclaw plugin install FOLDER`".to_owned(),
         shown => shown.iter().map(PluginListing::to_text).collect(),
     });
     Ok(())
 }
 
-/// A plugin that is listed.
+/// A plugin as `plugin list` shows it.
 struct PluginListing<'p> {
     plugin: &'p InstalledPlugin,
     settings: PluginSettings,

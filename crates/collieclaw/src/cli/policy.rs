@@ -1,4 +1,4 @@
-//! `policy explain`: what the gate would decide, and why. Nothing runs.
+//! `policy explain`: shows why a call is allowed or denied. Nothing runs.
 
 use clap::Subcommand;
 use collieclaw_agent::runtime::{ToolOffer, ToolRequest};
@@ -12,17 +12,17 @@ use super::{tool, wiring};
 
 #[derive(Subcommand)]
 pub(crate) enum GatePolicyCommand {
-    /// Judges a call as if the model had made it. It looks at the real files, and runs, opens and asks nothing.
+    /// Show why a call of the model is allowed or denied. Real files are looked at, but nothing is run, opened or asked.
     #[command(
         after_help = "Examples:\n  collieclaw policy explain shell --json '{\"command\":\"cat notes.txt\"}'\n  collieclaw policy explain file_read --json '{\"path\":\"/etc/passwd\"}' --autonomy full"
     )]
     Explain {
-        /// Which tool.
+        /// Name of the tool
         tool: String,
-        /// Its arguments, a JSON object.
+        /// Arguments of the call, as a JSON object
         #[arg(long, value_name = "ARGS", default_value = "{}")]
         json: String,
-        /// At another level than the configuration's: readonly, supervised or full.
+        /// Level to use instead of the configuration's: readonly, supervised or full
         #[arg(long, value_name = "LEVEL", value_parser = ["readonly", "supervised", "full"])]
         autonomy: Option<String>,
     },
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let wish = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
     let ruling = rules.evaluate(wish).map_err(|bad| CommandFailure::InvalidInput {
         what: bad.to_string(),
-        cure: "`collieclaw tool list --output json` has the schema",
+        cure: "run `collieclaw tool list --output json` to see the schema",
     })?;
     screen.print_answer(ruling.verdict(), || format_verdict(ruling.verdict()));
     Ok(())

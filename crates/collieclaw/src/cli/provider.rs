@@ -1,4 +1,4 @@
-//! `provider`: who can answer.
+//! `provider`: lists and tests model providers.
 
 use std::rc::Rc;
 
@@ -16,13 +16,13 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// The providers of the configuration.
+    /// List configured providers.
     #[command(after_help = "Example:\n  collieclaw provider list")]
     List,
-    /// Asks one for a word, and says what is wrong if none comes.
+    /// Send a short request to a provider, and report why it fails.
     #[command(after_help = "Example:\n  collieclaw provider test local")]
     Test {
-        /// Its name in the configuration.
+        /// Name of the provider in the configuration
         name: String,
     },
 }
@@ -51,7 +51,7 @@ pub(crate) fn run(
                         format!("{base_url} ({key})")
                     }
                     ProviderSettings::Reliable { providers, .. } => {
-                        format!("the first that answers of {}", providers.join(", "))
+                        format!("fallback: {}", providers.join(", "))
                     }
                     ProviderSettings::Router { default, rules } => {
                         let others = rules.iter().map(|rule| rule.provider.as_str()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! `receipt`: what every attempted call left behind.
+//! `receipt`: lists and verifies the receipts of tool calls.
 
 mod report;
 
@@ -18,24 +18,24 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum ReceiptCommand {
-    /// The receipts, oldest first.
+    /// List receipts, oldest first.
     #[command(
         after_help = "Examples:\n  collieclaw receipt list\n  collieclaw receipt list --limit 5 --output json"
     )]
     List {
-        /// Only the last so many.
+        /// Number of receipts to show, counted from the last
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
-    /// Replays the chain, and names the first broken link.
+    /// Verify the chain of receipts, and name the first broken link.
     #[command(
         after_help = "Examples:\n  collieclaw receipt verify\n  collieclaw receipt verify --output json"
     )]
     Verify,
-    /// Goes on with a log as it is, although its head or its signatures are gone. Look at it first. It is recorded.
+    /// Accept a log whose head or signatures are missing. Look at it first; the acceptance is recorded.
     #[command(after_help = "Example:\n  collieclaw receipt adopt --yes")]
     Adopt {
-        /// Yes, I have looked.
+        /// Confirm that you have looked at the log
         #[arg(long)]
         yes: bool,
     },
@@ -52,23 +52,24 @@ pub(crate) fn run(
         ReceiptCommand::List { limit } => {
             let (listed, whole) = read_last(path, *limit);
             screen.print_answer(&listed, || match listed.as_slice() {
-                [] if whole.is_err() => "no receipts that can be read".to_owned(),
-                [] => "no receipts yet: every attempted call of a tool leaves one".to_owned(),
+                [] if whole.is_err() => "no readable receipts".to_owned(),
+                [] => "no receipts yet: every tool call leaves one".to_owned(),
                 listed => format_table(&listed.iter().map(table_row).collect::<Vec<_>>()),
             });
             whole?;
         }
         ReceiptCommand::Adopt { yes: false } => {
-            let what = "nothing shows who wrote it, and whether it was cut".to_owned();
+            let what =
+                "this accepts a log that may have been shortened or written by somebody else".to_owned();
             return Err(CommandFailure::InvalidInput {
                 what,
-                cure: "look at it, then say `collieclaw receipt adopt --yes`",
+                cure: "check the log, then run `collieclaw receipt adopt --yes`",
             });
         }
         ReceiptCommand::Adopt { yes: true } => {
             receipts::adopt_log(path, &signing)?;
             screen.print_answer(&json!({ "adopted": true }), || {
-                "The log goes on; it says so itself.".to_owned()
+                "The log was accepted; the acceptance is recorded in it.".to_owned()
             });
         }
         ReceiptCommand::Verify => return verify(path, &signing, screen),
@@ -76,7 +77,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A key that can't be used is no reason not to look at the links.
+/// Verifies the chain. An unusable key doesn't prevent the check of the links.
 fn verify(path: &Path, signing: &ReceiptSigning, screen: &OutputPrinter) -> Result<(), CommandFailure> {
     let key = signing.key();
     let at_hand = key.as_ref().ok().and_then(Option::as_ref);
@@ -101,7 +102,7 @@ fn verify(path: &Path, signing: &ReceiptSigning, screen: &OutputPrinter) -> Resu
     fault.map_or(Ok(()), Err)
 }
 
-/// What is wrong in a way that somebody can put right comes before what is wrong at all.
+/// Returns the failure of a check. Errors that the user can fix are reported before a broken chain.
 fn find_fault(
     report: &VerificationReport,
     signing: &ReceiptSigning,
@@ -128,12 +129,12 @@ fn find_fault(
     Some(CommandFailure::Receipt(error))
 }
 
-/// Of a log in its own place the head is there, too.
+/// Returns whether the log in the home is sound. Unlike a copied log, it must have its head file.
 fn is_sound(report: &VerificationReport) -> bool {
     report.is_sound() && matches!(report.completeness, LogCompleteness::Complete { .. })
 }
 
-/// The last so many, and whether all on the way to them could be read; what is wrong, `verify` names.
+/// Reads the last receipts, and whether all receipts could be read. `verify` names the cause if not.
 fn read_last(path: &Path, limit: usize) -> (Vec<Listed>, Result<(), CommandFailure>) {
     let mut whole = Ok(());
     let mut readable = |record: Result<_, _>| match record {

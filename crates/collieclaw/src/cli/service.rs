@@ -1,4 +1,4 @@
-//! `service`: the gateway, started by the user's own service manager.
+//! `service`: runs the gateway under the user's own service manager.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,35 +15,35 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum ServiceCommand {
-    /// Writes the unit for this user and enables it. It starts with the next login, or with `service start`.
+    /// Install and enable the service for this user. It starts at the next login, or with `service start`.
     #[command(
         after_help = "Examples:\n  collieclaw service install\n  collieclaw service install --print\n  collieclaw service install --print --manager launchd"
     )]
     Install {
-        /// Prints what would be written, and changes nothing.
+        /// Print the unit, and change nothing
         #[arg(long)]
         print: bool,
-        /// For this service manager; the one of this system, if left out.
+        /// Service manager to write for (default: the one of this system)
         #[arg(long, requires = "print")]
         manager: Option<ServiceManagerName>,
     },
-    /// Starts it, and returns when it listens.
+    /// Start the service, and wait until it listens.
     #[command(after_help = "Example:\n  collieclaw service start")]
     Start,
-    /// Stops it. Turns that go on are cancelled, and kept as such.
+    /// Stop the service. Running turns are cancelled and recorded as cancelled.
     #[command(after_help = "Example:\n  collieclaw service stop")]
     Stop,
-    /// Whether it is installed, enabled and running.
+    /// Show whether the service is installed, enabled and running.
     #[command(
         after_help = "Examples:\n  collieclaw service status\n  collieclaw service status --output json"
     )]
     Status,
-    /// Stops it and removes its unit.
+    /// Stop the service and remove its unit.
     #[command(after_help = "Example:\n  collieclaw service uninstall")]
     Uninstall,
 }
 
-/// A service manager by its name.
+/// A service manager that can be named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum ServiceManagerName {
     Systemd,
@@ -74,7 +74,7 @@ pub(crate) fn run(
             require_installed(environment)?;
             systemctl(&["start", SERVICE_NAME])?;
             screen.print_answer(&json!({ "running": true }), || {
-                "It listens. `collieclaw gateway --link` opens it.".to_owned()
+                "The service is running. Run `collieclaw gateway --link` to open the page.".to_owned()
             });
             Ok(())
         }
@@ -82,7 +82,7 @@ pub(crate) fn run(
             require_manager()?;
             require_installed(environment)?;
             systemctl(&["stop", SERVICE_NAME])?;
-            screen.print_answer(&json!({ "running": false }), || "It has ended.".to_owned());
+            screen.print_answer(&json!({ "running": false }), || "The service has stopped.".to_owned());
             Ok(())
         }
         ServiceCommand::Status => status(environment, screen),
@@ -91,7 +91,7 @@ pub(crate) fn run(
 }
 
 fn install(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    // Told before anything is written.
+    // Errors are reported before anything is written.
     require_manager()?;
     let manager = ServiceManager::for_this_system();
     let (file, text) = (service_file(manager, environment), manager.render(&describe_service(environment)?));
@@ -105,11 +105,11 @@ fn install(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), C
     }
     let next = match manager {
         ServiceManager::Systemd => {
-            "It starts when you log in; `collieclaw service start` starts it now. `loginctl enable-linger` keeps it\n\
-             running while you are not logged in."
+            "The service starts when you log in; `collieclaw service start` starts it now. `loginctl enable-linger`\n\
+             keeps it running while you are logged out."
         }
         ServiceManager::Launchd => {
-            "It is not tested here. `launchctl bootstrap gui/$(id -u) FILE` starts it."
+            "This file is untested. Start it with `launchctl bootstrap gui/$(id -u) FILE`."
         }
     };
     screen.print_answer(&json!({ "file": file }), || format!("wrote {}\n{next}", file.display()));
@@ -128,9 +128,9 @@ fn status(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), Co
     let running = active == "active";
     let value = json!({ "installed": is_installed, "enabled": enabled == "enabled", "state": active, "running": running });
     screen.print_answer(&value, || match (is_installed, running) {
-        (false, _) => "not installed; `collieclaw service install` does it".to_owned(),
+        (false, _) => "not installed; run `collieclaw service install`".to_owned(),
         (true, true) => format!("running as process {process}, {enabled}"),
-        (true, false) => format!("{active}, {enabled}; `collieclaw service start` starts it"),
+        (true, false) => format!("{active}, {enabled}; run `collieclaw service start`"),
     });
     if running { Ok(()) } else { Err(CommandFailure::ServiceNotRunning) }
 }
@@ -139,7 +139,7 @@ fn uninstall(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(),
     require_manager()?;
     let file = service_file(ServiceManager::for_this_system(), environment);
     if !file.exists() {
-        screen.print_answer(&json!({ "removed": false }), || "It was not installed.".to_owned());
+        screen.print_answer(&json!({ "removed": false }), || "The service was not installed.".to_owned());
         return Ok(());
     }
     if ServiceManager::for_this_system() == ServiceManager::Systemd {
@@ -177,7 +177,7 @@ fn require_installed(environment: &CliEnvironment) -> Result<(), CommandFailure>
     }
 }
 
-/// Whether the user has a service manager at all.
+/// Returns whether this user has a service manager that answers.
 fn require_manager() -> Result<(), CommandFailure> {
     match ServiceManager::for_this_system() {
         ServiceManager::Systemd => systemctl(&["show-environment"]).map(drop),

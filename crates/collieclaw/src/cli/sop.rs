@@ -1,4 +1,4 @@
-//! `sop`: procedures that you have written down, and the times they were carried out.
+//! `sop`: validates and runs written procedures, and manages their runs.
 
 mod cleanup;
 mod files;
@@ -27,67 +27,67 @@ use files::{SopFile, SopLoadError};
 
 #[derive(Subcommand)]
 pub(crate) enum SopCommand {
-    /// The procedures there are.
+    /// List procedures.
     #[command(after_help = "Examples:\n  collieclaw sop list\n  collieclaw sop list --output json")]
     List,
-    /// Finds every fault of one, or of all.
+    /// Check one procedure or all of them, and report every error.
     #[command(after_help = "Examples:\n  collieclaw sop validate\n  collieclaw sop validate weekly-notes")]
     Validate {
-        /// Which.
+        /// Name of the procedure (default: all)
         name: Option<String>,
     },
-    /// Carries one out.
+    /// Run a procedure.
     #[command(
         after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
     )]
     Run {
-        /// Which.
+        /// Name of the procedure
         name: String,
-        /// Shows what the gate says of each step, and runs nothing.
+        /// Show what the gate decides about each step, and run nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Where runs stand: all of them, or one with its steps.
+    /// Show the state of all runs, or the steps of one run.
     #[command(after_help = "Examples:\n  collieclaw sop status\n  collieclaw sop status run-0123")]
     Status {
-        /// Which; the beginning of its name is enough.
+        /// Id of the run; a unique prefix is enough
         run: Option<String>,
     },
-    /// Says yes to the step that a run waits at, and goes on.
+    /// Approve the step that a run waits at, and continue.
     #[command(
         after_help = "Examples:\n  collieclaw sop approve run-0123\n  collieclaw sop approve run-0123 --step look"
     )]
     Approve {
-        /// Which run.
+        /// Id of the run; a unique prefix is enough
         run: String,
-        /// Only if it waits at this step.
+        /// Approve only if the run waits at this step
         #[arg(long, value_name = "ID")]
         step: Option<String>,
     },
-    /// Goes on with a run that was stopped or interrupted.
+    /// Resume a run that was stopped or interrupted.
     #[command(
         after_help = "Examples:\n  collieclaw sop resume run-0123\n  collieclaw sop resume run-0123 --rerun-interrupted"
     )]
     Resume {
-        /// Which run.
+        /// Id of the run; a unique prefix is enough
         run: String,
-        /// Runs a step once more of which nobody knows how far it came. Look first.
+        /// Run an interrupted step again. Check first how far it got
         #[arg(long)]
         rerun_interrupted: bool,
-        /// Takes such a step as done; it gives nothing to later ones. Look first.
+        /// Treat an interrupted step as done, without output for later steps. Check first how far it got
         #[arg(long, conflicts_with = "rerun_interrupted")]
         skip_interrupted: bool,
     },
-    /// Ends a run for good.
+    /// Cancel a run for good.
     #[command(after_help = "Example:\n  collieclaw sop cancel run-0123")]
     Cancel {
-        /// Which run.
+        /// Id of the run; a unique prefix is enough
         run: String,
     },
-    /// Removes a run that is over, with all that its steps gave. Receipts stay.
+    /// Remove a finished run and the output of its steps. Receipts stay.
     #[command(after_help = "Example:\n  collieclaw sop remove run-0123")]
     Remove {
-        /// Which run.
+        /// Id of the run; a unique prefix is enough
         run: String,
     },
 }
@@ -157,7 +157,7 @@ pub(crate) fn run(
     }
 }
 
-/// Every tool that a step can name.
+/// Returns every tool that a step can name.
 fn available_tools(
     setup: &LoadedSetup,
     environment: &CliEnvironment,
@@ -165,12 +165,12 @@ fn available_tools(
     Ok(wiring::build_rules(setup, &wiring::open_workspace(&setup.config)?, environment)?.tools)
 }
 
-/// What a run was begun with, whatever has become of the file.
+/// Returns the procedure as it was when the run started, even if the file has changed since.
 fn started_copy(run: &SopRun) -> SopFile {
     let header = &run.header;
     SopFile {
         name: header.sop.clone(),
-        display_name: format!("{} (as it was begun)", header.run),
+        display_name: format!("{} (as it was when the run started)", header.run),
         text: header.text.clone(),
     }
 }
@@ -214,17 +214,17 @@ fn rehearse(sop: &Procedure, runtime: &AgentRuntime, screen: &OutputPrinter) -> 
     if denied { Err(CommandFailure::CallDenied) } else { Ok(()) }
 }
 
-/// A yes is to the step that was seen.
+/// Checks that the run waits at the step that the operator approves.
 fn approve(run: &mut SopRun, expected: Option<&str>, engine: &SopEngine<'_>) -> Result<(), CommandFailure> {
     let wrong = |what: String| CommandFailure::InvalidInput {
         what,
-        cure: "`collieclaw sop status RUN` shows where it stands",
+        cure: "run `collieclaw sop status RUN` to see its state",
     };
     let SopRunState::Waiting { step, prompt } = run.state(engine.sop) else {
-        return Err(wrong(format!("{} does not wait for an approval", run.header.run)));
+        return Err(wrong(format!("{} is not waiting for an approval", run.header.run)));
     };
     if expected.is_some_and(|expected| expected != step) {
-        return Err(wrong(format!("{} waits at the step `{step}`", run.header.run)));
+        return Err(wrong(format!("{} is waiting at step `{step}`", run.header.run)));
     }
     Ok(engine.approve(run, &step, &prompt)?)
 }
@@ -249,7 +249,7 @@ fn run_procedure(
     check_outcome(&run, sop, halt)
 }
 
-/// The exit code: a run that was denied something never ends well, also where the next step was next.
+/// Maps the outcome of a run to the exit code. A run in which a call was denied fails, even if later steps succeeded.
 fn check_outcome(run: &SopRun, sop: &Procedure, halt: SopRunHalt) -> Result<(), CommandFailure> {
     let name = run.header.run.clone();
     let end = |step: &str| run.ended_step(step).map(|ended| ended.end);
@@ -278,7 +278,7 @@ fn step_kind(step: &SopStep) -> String {
     }
 }
 
-/// The steps of a run, for programs.
+/// Returns the steps of a run as JSON.
 fn steps_json(run: &SopRun, sop: &Procedure) -> Vec<Value> {
     let step = |step: &SopStep| {
         let mut value = json!({ "id": step.id, "kind": step_kind(step), "approved": run.is_approved(&step.id),

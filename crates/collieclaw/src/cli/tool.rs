@@ -1,4 +1,4 @@
-//! `tool`: what there is, and one by hand.
+//! `tool`: lists tools, and runs one by hand.
 
 use std::io::IsTerminal;
 
@@ -20,23 +20,23 @@ use super::wiring::{self, ToolCatalog};
 
 #[derive(Subcommand)]
 pub(crate) enum ToolCommand {
-    /// Every tool, and whether the model is told of it.
+    /// List tools, and whether the model can call them.
     #[command(after_help = "Examples:\n  collieclaw tool list\n  collieclaw tool list --output json")]
     List,
-    /// Runs one, through the same gate, approval and receipts as a call of the model.
+    /// Run a tool through the same gate, approval and receipts as a call of the model.
     #[command(
         after_help = "Examples:\n  collieclaw tool run time --json '{}'\n  collieclaw tool run file_read --json '{\"path\":\"notes.txt\"}'"
     )]
     Run {
-        /// Which.
+        /// Name of the tool
         name: String,
-        /// Its arguments, a JSON object.
+        /// Arguments of the call, as a JSON object
         #[arg(long, value_name = "ARGS", default_value = "{}")]
         json: String,
     },
 }
 
-/// In receipts of calls that a person made by hand.
+/// The conversation id in receipts of calls made by hand.
 const MANUAL_CONVERSATION: &str = "by-hand";
 
 pub(crate) fn run(
@@ -63,7 +63,7 @@ pub(crate) fn run(
                     vec![format!("{mark} {}", tool.name()), escape_line(tool.description())]
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
-                format!("{}\n\n* the model is told of it (`channels.cli.tools_allow`)", format_table(&rows))
+                format!("{}\n\n* the model can call it (`channels.cli.tools_allow`)", format_table(&rows))
             });
             Ok(())
         }
@@ -71,11 +71,11 @@ pub(crate) fn run(
     }
 }
 
-/// What was given after `--json`.
+/// Parses the argument of `--json`.
 pub(crate) fn parse_arguments(text: &str) -> Result<Value, CommandFailure> {
     serde_json::from_str(text).map_err(|error| CommandFailure::InvalidInput {
         what: format!("the arguments are not JSON: {error}"),
-        cure: "write them like --json '{\"path\": \".\"}'",
+        cure: "pass a JSON object, like --json '{\"path\": \".\"}'",
     })
 }
 
@@ -115,12 +115,12 @@ fn run_tool(
     check_call_outcome(&outcome)
 }
 
-/// Whether whoever sits there is told of calls as they happen, each with the first line of what came of it.
+/// Returns whether calls are shown at the terminal as they happen, each with the first line of its result.
 fn shows_calls() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Whoever sits at the terminal, for one call or turn.
+/// Returns the operator at the terminal, for one call or turn.
 pub(crate) fn terminal_operator(cancel: &CancelFlag) -> Box<dyn Operator> {
     if !std::io::stdin().is_terminal() {
         return Box::new(AbsentOperator);
@@ -132,7 +132,7 @@ pub(crate) fn terminal_operator(cancel: &CancelFlag) -> Box<dyn Operator> {
             TerminalVerbosity::Everything,
         ));
     }
-    // Standard error goes elsewhere, and a question must be seen.
+    // Standard error is redirected, and the question must be visible.
     match std::fs::OpenOptions::new().write(true).open("/dev/tty") {
         Ok(terminal) => Box::new(TerminalOperator::new(
             Box::new(terminal),

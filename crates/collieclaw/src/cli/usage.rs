@@ -1,4 +1,4 @@
-//! `usage`: what was asked of models, and what is left of the limits.
+//! `usage`: shows the calls, tokens and cost of models, and what is left of the limits.
 
 use clap::{Args, ValueEnum};
 use collieclaw_agent::config::Config;
@@ -17,24 +17,24 @@ use super::wiring;
     after_help = "Examples:\n  collieclaw usage\n  collieclaw usage --days 30 --by model\n  collieclaw usage --conversation trip --output json"
 )]
 pub(crate) struct ModelUsageArgs {
-    /// Of so many days, today included.
+    /// Number of days to show, today included
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
-    /// Of one conversation only.
+    /// Show only this conversation
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
-    /// What is added up together.
+    /// Group the totals by this
     #[arg(long, value_enum, default_value_t = UsageGroupArg::Day)]
     by: UsageGroupArg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum UsageGroupArg {
-    /// A line for each day.
+    /// Show a line for each day
     Day,
-    /// A line for each conversation.
+    /// Show a line for each conversation
     Conversation,
-    /// A line for each model of each provider.
+    /// Show a line for each model of each provider
     Model,
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn run(
         asked.conversation.as_ref().zip(conversation).filter(|(_, totals)| totals.calls == 0)
     {
         return Err(CommandFailure::InvalidInput {
-            what: format!("there is no call of a conversation `{}`", escape_line(id)),
-            cure: "`collieclaw usage --by conversation` shows them",
+            what: format!("no such conversation `{}` among the recorded calls", escape_line(id)),
+            cure: "run `collieclaw usage --by conversation` to see the conversations",
         });
     }
     let limits = limit_usage(&config.limits.budget, &today, conversation.as_ref());
@@ -76,12 +76,12 @@ pub(crate) fn run(
     });
     screen.print_answer(&value, || format_usage(&usage, &limits, &config, asked.by));
     if usage.shares.is_empty() {
-        screen.print_remark("nothing was asked in this time");
+        screen.print_remark("no calls in this period");
     }
     Ok(())
 }
 
-/// A limit, and what is used of it.
+/// A limit, and how much of it is used.
 struct LimitUsage {
     name: &'static str,
     used: Value,
@@ -136,7 +136,7 @@ fn format_usage(usage: &UsageReport, limits: &[LimitUsage], config: &Config, by:
     align_right(&mut rows);
     let mut text = format_table(&rows);
     if usage.total.estimated > 0 {
-        text.push_str("\n~ in part an estimate: not every server counts tokens");
+        text.push_str("\n~ partly estimated: not every server counts tokens");
     }
     for limit in limits {
         text.push_str(&format!("\n{}: {} of {}", limit.name, limit.used, limit.limit));
@@ -157,7 +157,7 @@ fn usage_row(name: &str, totals: &UsageTotals) -> Vec<String> {
     ]
 }
 
-/// Numbers are compared by their ends.
+/// Right-aligns columns of numbers.
 fn align_right(rows: &mut [Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     for column in 1..columns {
@@ -168,7 +168,7 @@ fn align_right(rows: &mut [Vec<String>]) {
     }
 }
 
-/// `12,345`
+/// Formats a number with thousands separators: `12,345`.
 fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

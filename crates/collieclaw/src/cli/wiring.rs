@@ -1,4 +1,4 @@
-//! Puts the parts together, as few as a command needs.
+//! The composition root: builds configuration, tools, providers and the runtime, only as much as a command needs.
 
 mod provider;
 mod tool_catalog;
@@ -31,14 +31,14 @@ use super::failure::CommandFailure;
 pub(crate) use provider::{build_provider, model_for};
 pub(crate) use tool_catalog::{ForeignToolSources, ToolCatalog};
 
-/// What the files of the home say: the rules, and the tools of others that they may name.
+/// The rules in the home, and the plugins and MCP tools that the rules may name.
 pub(crate) struct LoadedSetup {
     pub(crate) config: Config,
     pub(crate) external_tools: ForeignToolSources,
 }
 
 impl LoadedSetup {
-    /// All tools there are. Nothing is started.
+    /// Returns all tools. Nothing is started.
     pub(crate) fn gather_tools(&self, environment: &CliEnvironment) -> ToolCatalog {
         self.external_tools.collect_tools(
             &self.config,
@@ -47,7 +47,8 @@ impl LoadedSetup {
         )
     }
 
-    /// What `tools_allow` lists and nobody has, in sentences: of a plugin that was removed, of a server that nobody approved.
+    /// Returns a sentence for every tool in a `tools_allow` list that doesn't exist, because a plugin was removed or a
+    /// server isn't approved.
     pub(crate) fn missing_tools(&self, environment: &CliEnvironment) -> Vec<String> {
         let tools = self.gather_tools(environment).tools;
         let channels = &self.config.channels;
@@ -57,7 +58,7 @@ impl LoadedSetup {
             for name in listed.iter().filter(|name| tools.iter().all(|tool| tool.name() != name.as_str())) {
                 let name = escape_line(name);
                 absent.push(format!(
-                    "`channels.{channel}.tools_allow` lists `{name}`, and there is no such tool"
+                    "`channels.{channel}.tools_allow` lists `{name}`, but no such tool exists"
                 ));
             }
         }
@@ -73,14 +74,14 @@ pub(crate) fn load_setup(environment: &CliEnvironment) -> Result<LoadedSetup, Co
     load_setup_and_text(environment).map(|(setup, _)| setup)
 }
 
-/// The same, with what the file of the configuration holds.
+/// Loads the set-up like [`load_setup`], and returns the text of the configuration file as well.
 pub(crate) fn load_setup_and_text(
     environment: &CliEnvironment,
 ) -> Result<(LoadedSetup, Vec<u8>), CommandFailure> {
     load_setup_with(environment, parse_setup)
 }
 
-/// The same for a person who asks whether all of it is right: also what lies where it leads.
+/// Loads the set-up for validation: also checks the files and folders that it refers to.
 pub(crate) fn load_checked_setup(environment: &CliEnvironment) -> Result<LoadedSetup, CommandFailure> {
     load_setup_with(environment, parse_checked_setup).map(|(setup, _)| setup)
 }
@@ -92,7 +93,7 @@ fn load_setup_with(
     let path = environment.home.config();
     let bytes = read_trusted_file(environment.home.folder(), &path)?;
     let setup = read(&path, &bytes, environment)?;
-    // A link may lead anywhere, also to where the agent writes.
+    // A symlink could lead anywhere, also to a folder that the agent can write.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if real(&path).starts_with(real(&setup.config.workspace_dir)) {
         return Err(CommandFailure::Untrusted { path });
@@ -110,7 +111,7 @@ pub(crate) fn parse_setup(
     })
 }
 
-/// The same, with a look at workspace and fixtures.
+/// Parses a configuration and checks workspace and fixtures.
 pub(crate) fn parse_checked_setup(
     path: &Path,
     bytes: &[u8],
@@ -147,7 +148,7 @@ fn parse_setup_with(
     Ok(LoadedSetup { config, external_tools: foreign })
 }
 
-/// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
+/// Rejects a file that others can change, or that lies in a folder where others can replace it.
 pub(crate) fn read_trusted_file(home: &Path, path: &Path) -> Result<Vec<u8>, CommandFailure> {
     let failed = |source| CommandFailure::Unreadable { path: path.to_owned(), source };
     let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
@@ -173,7 +174,7 @@ pub(crate) fn read_trusted_file(home: &Path, path: &Path) -> Result<Vec<u8>, Com
     Ok(bytes)
 }
 
-/// What a pipe in the place of a file would make us wait for.
+/// The flag with which opening a pipe in place of the file doesn't block.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 pub(crate) fn open_workspace(config: &Config) -> Result<WorkspaceHandle, CommandFailure> {
@@ -218,7 +219,7 @@ pub(crate) fn open_memory(config: &Config) -> Result<ConversationMemory, Command
     Ok(ConversationMemory::open(&config.memory.path)?)
 }
 
-/// What starts, and with what.
+/// Logs the version, the configuration file and the workspace at the start of a command.
 pub(crate) fn emit_startup_events(
     config: &Config,
     environment: &CliEnvironment,
@@ -268,7 +269,7 @@ pub(crate) fn open_tool_gateway(
     })
 }
 
-/// Ends MCP servers that are not in force any more, as whoever opens a door does.
+/// Ends MCP servers that are no longer approved, as every new tool gateway does.
 pub(crate) fn end_revoked_servers(environment: &CliEnvironment) -> Result<(), CommandFailure> {
     let setup = load_setup(environment)?;
     let workspace = open_workspace(&setup.config)?;
@@ -277,7 +278,7 @@ pub(crate) fn end_revoked_servers(environment: &CliEnvironment) -> Result<(), Co
     Ok(())
 }
 
-/// An agent with the usual provider and its model.
+/// Builds an agent with the default provider and its model.
 pub(crate) fn open_runtime(
     setup: &LoadedSetup,
     environment: &CliEnvironment,
@@ -298,12 +299,12 @@ pub(crate) fn open_event_log(
     Ok(if config.security.audit_log { events.with_audit(environment.home.audit_log()) } else { events })
 }
 
-/// Standard error, without colours where nobody would see them.
+/// Returns a writer to standard error, without colours if it isn't a terminal.
 pub(crate) fn stderr() -> Box<dyn Write> {
     Box::new(SpinnerAwareWriter::new(anstream::stderr()))
 }
 
-/// Another level for one command; it can only be asked about, not used.
+/// Parses an autonomy level. Commands that run tools take their level from the configuration only.
 pub(crate) fn parse_autonomy(word: &str) -> Option<AutonomyLevel> {
     [AutonomyLevel::ReadOnly, AutonomyLevel::Supervised, AutonomyLevel::Full]
         .into_iter()

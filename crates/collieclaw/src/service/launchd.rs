@@ -1,4 +1,4 @@
-//! A property list for launchd. Nobody has tried it yet.
+//! The launchd property list of the service. Untested.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn property_list(service: &GatewayService) -> String {
     )
 }
 
-/// As XML writes it.
+/// Escapes text for XML.
 fn escape_xml(path: &Path) -> String {
     path.display().to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

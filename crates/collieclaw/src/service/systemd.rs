@@ -1,9 +1,9 @@
-//! A unit for a user's own systemd.
+//! The systemd user unit of the service.
 
 use super::GatewayService;
 
-/// The unit. What it forbids is forbidden to the tools as well, so it holds what no tool needs, and leaves what their
-/// sandbox is made of: namespaces, mounts, Landlock and seccomp.
+/// Returns the unit. Restrictions of the unit also apply to the tools, so it restricts only features that no tool needs,
+/// and leaves those that their sandbox uses: namespaces, mounts, Landlock and seccomp.
 pub(super) fn unit_file(service: &GatewayService) -> String {
     format!(
         r#"# Written by `collieclaw service install`; changes belong into `systemctl --user edit collieclaw-gateway`.
@@ -52,19 +52,19 @@ SystemCallErrorNumber=EPERM
 [Install]
 WantedBy=default.target
 "#,
-        // Only in commands is `$` more than a letter.
+        // `$` is special only in commands.
         program = quote_word(&service.program.display().to_string()).replace('$', "$$"),
         home = quote_word(&format!("COLLIECLAW_HOME={}", service.home.display())),
         variables = escape_specifiers(&service.environment_file().display().to_string()),
     )
 }
 
-/// As one word that systemd takes as it is.
+/// Quotes text as one word for systemd.
 fn quote_word(text: &str) -> String {
     format!("\"{}\"", escape_specifiers(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Without what systemd would fill in.
+/// Escapes the specifiers that systemd would expand.
 fn escape_specifiers(text: &str) -> String {
     text.replace('%', "%%")
 }

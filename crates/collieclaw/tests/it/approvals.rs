@@ -24,7 +24,7 @@ fn approve_always(house: &TestAgent, tool: &str, arguments: &Value) {
     assert_eq!(house.at_terminal(&run, &[(ASKS, "a\n")]).code, 0);
 }
 
-/// A house in which exactly one write is approved for good.
+/// Creates an agent with exactly one permanently approved write.
 fn agent_with_approval() -> TestAgent {
     let house = TestAgent::new();
     approve_always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
@@ -43,7 +43,7 @@ fn approval_file(house: &TestAgent) -> PathBuf {
     house.home().join("approvals").join(format!("{id}.json"))
 }
 
-/// C7.7: what was shown is what runs, whatever comes between the question and the yes.
+/// C7.7: the call that was shown is the call that runs, whatever happens between the question and the answer.
 #[test]
 fn a_yes_is_to_what_was_shown_and_not_to_what_came_later() {
     let house = TestAgent::new();
@@ -127,7 +127,7 @@ fn what_is_denied_stays_denied_whatever_was_approved() {
     assert_eq!(write(&house, "a", "hello"), 8, "the stop comes first");
     house.run(&["estop", "--clear"]);
     assert_eq!(write(&house, "a", "hello"), 0);
-    // The same call, which now leads out of the workspace.
+    // The same call now leads out of the workspace.
     fs::remove_file(house.workspace().join("a")).unwrap();
     std::os::unix::fs::symlink("/etc/motd", house.workspace().join("a")).unwrap();
     assert_eq!(write(&house, "a", "hello"), 4);
@@ -194,7 +194,7 @@ fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
     });
 }
 
-/// What is kept is bound to words that an update may change: then somebody is asked, and nothing is broken.
+/// A stored approval includes texts that an update may change. Then the operator is asked again, and nothing fails.
 #[test]
 fn an_approval_of_another_version_asks_again_and_says_so() {
     let house = agent_with_approval();
@@ -205,8 +205,8 @@ fn an_approval_of_another_version_asks_again_and_says_so() {
         fs::write(approval_file(&house), kept.replacen(version, other, 1)).unwrap();
         assert_eq!(write(&house, "a", "hello"), 5);
         let listed = listed_approvals(&house);
-        assert_eq!(listed[0]["state"], "void: of another version");
-        assert!(listed[0]["fault"].as_str().unwrap().contains("you are asked again"), "{listed:?}");
+        assert_eq!(listed[0]["state"], "void: made by another version");
+        assert!(listed[0]["fault"].as_str().unwrap().contains("you will be asked again"), "{listed:?}");
     }
     approve_always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
     assert_eq!(write(&house, "a", "hello"), 0);

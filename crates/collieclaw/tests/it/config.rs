@@ -204,7 +204,7 @@ fn a_log_that_nobody_knows_is_told() {
     assert!(told.err.contains("info, warn, off or json"), "{}", told.err);
 }
 
-/// What a server offers is known once it is approved, and approving needs a configuration.
+/// The tools of a server are known only after its approval, which needs a valid configuration.
 #[test]
 fn tools_of_a_server_may_be_listed_before_it_is_approved() {
     let house = TestAgent::new()
@@ -215,8 +215,8 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
     }
 }
 
-/// What nothing can run with is not valid.
-/// Docs: every fault at once, a missing workspace included.
+/// A configuration that no command could run with is invalid.
+/// Docs: all errors are reported at once, including a missing workspace.
 #[test]
 fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
     let house = house_with_config(
@@ -243,7 +243,7 @@ fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
         told(10, "wrong.toml:2");
         assert_eq!(faults.len(), 4, "{faults:?}");
     }
-    // A path that can't be read leads nowhere, and nobody misses the usual one.
+    // An unreadable path is an error, and the default path isn't used instead.
     fs::remove_dir(house.workspace()).unwrap();
     fs::write(&file, "workspace_dir = \"$NOWHERE/x\"\n").unwrap();
     let validate = house.run(&["config", "validate", "--output", "json"]);

@@ -1,5 +1,5 @@
 //! `kill -9` at every stage of a turn: no half turn, a valid chain, one receipt for every call, no tool run twice (C8.4,
-//! C10). And a receipt for which there is no room.
+//! C10). Also receipts that can't be written on a full disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 
 use crate::support::{AgentOutput, AgentTerminal, TestAgent, agent_output};
 
-/// The system calls with which a turn changes or starts something, and that with which it waits for what it started.
-/// `strace` counts each by itself.
+/// The system calls with which a turn changes, starts or waits for something. `strace` counts each call separately.
 const STAGES: [&str; 9] =
     ["write", "pwrite64", "fsync", "fdatasync", "flock", "rename", "unlink", "clone3", "ppoll"];
 
-/// A turn with one call, which leaves a mark with the words of its message.
+/// A turn with one tool call, which leaves a mark containing the text of its message.
 const TURN: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"echo {last_message} >> marks\" }\n\n\
                     [[round]]\ntext = \"done\"\n";
 
@@ -27,7 +26,7 @@ fn house() -> TestAgent {
         .with_mock_fixture(TURN)
 }
 
-/// A turn with this message, in whose main thread `strace` injects a fault.
+/// Runs a turn with this message, and lets `strace` inject a fault into its main thread.
 fn turn_with(house: &TestAgent, message: &str, inject: &[&str]) -> Command {
     let strace = [&["-qq", "-o", "/dev/null", "-e", "signal=none"], inject].concat();
     let mut command = house.command_through("strace", &strace, &["agent", "-m", message]);
@@ -39,7 +38,7 @@ fn output(command: &mut Command) -> std::process::Output {
     command.output().expect("strace is missing: run `cargo xtask setup`")
 }
 
-/// Kills a turn at one of its system calls. Whether it came to that.
+/// Kills a turn at one of its system calls. Returns whether the turn got that far.
 fn killed_at(house: &TestAgent, call: &str, count: usize) -> bool {
     age_intents(house);
     let inject = format!("inject={call}:signal=KILL:when={count}");
@@ -48,7 +47,7 @@ fn killed_at(house: &TestAgent, call: &str, count: usize) -> bool {
     !ended.status.success()
 }
 
-/// What never got its name is removed after an hour, when nobody can still be about to give it one.
+/// Makes unfinished temporary files look older than an hour, the age at which the next process removes them.
 fn age_intents(house: &TestAgent) {
     let long_ago = SystemTime::now() - Duration::from_secs(2 * 3600);
     let intents = fs::read_dir(house.home().join("intents")).into_iter().flatten().flatten();
@@ -57,7 +56,7 @@ fn age_intents(house: &TestAgent) {
     }
 }
 
-/// How often each mark was left.
+/// Counts how often each mark was left.
 fn marks(house: &TestAgent) -> BTreeMap<String, usize> {
     let text = fs::read_to_string(house.workspace().join("marks")).unwrap_or_default();
     text.lines().fold(BTreeMap::new(), |mut marks, line| {
@@ -66,7 +65,7 @@ fn marks(house: &TestAgent) -> BTreeMap<String, usize> {
     })
 }
 
-/// The words of the receipts of the call that leaves this mark.
+/// Returns the texts of the receipts of the call that leaves this mark.
 fn receipts_of<'r>(receipts: &'r [Value], mark: &str) -> Vec<&'r str> {
     let call = json!({ "command": format!("echo {mark} >> marks") });
     let hash = collieclaw_agent::receipts::hash_json(&call).unwrap();
@@ -74,9 +73,9 @@ fn receipts_of<'r>(receipts: &'r [Value], mark: &str) -> Vec<&'r str> {
     of_it.map(|receipt| receipt["status"].as_str().unwrap()).collect()
 }
 
-/// What a newcomer finds: a chain that holds, no call that is open, conversations that came to their end.
+/// Checks the state after a crash: a valid chain, no open call, and complete conversations.
 fn check_consistency(house: &TestAgent) -> Vec<Value> {
-    // Whoever comes next settles what was left.
+    // The next process recovers the state.
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
     let verify = house.run(&["receipt", "verify"]);
     assert_eq!(verify.code, 0, "{verify:?}");
@@ -114,7 +113,7 @@ fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
         assert!(left <= 1, "{message} ran twice");
         match (left, receipts_of(&receipts, &message).as_slice()) {
             (0, []) => never_began += 1,
-            // It ran, wholly or in part; the crash came before that was known.
+            // The tool ran completely or in part; the crash came before the result was recorded.
             (_, ["failed"]) => failed += 1,
             (1, ["allowed"]) => allowed += 1,
             other => panic!("{message}: {other:?}"),
@@ -123,7 +122,7 @@ fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
     assert!(failed > 0 && allowed > 0 && never_began > 0, "{failed} {allowed} {never_began}");
 }
 
-/// The same of a turn whose call somebody says yes to.
+/// Kills a turn in the same way, after an operator has approved its call.
 fn killed_after_approval_at(house: &TestAgent, call: &str, count: usize) -> bool {
     age_intents(house);
     let inject = format!("inject={call}:signal=KILL:when={count}");
@@ -136,7 +135,7 @@ fn killed_after_approval_at(house: &TestAgent, call: &str, count: usize) -> bool
         if let Some(ended) = turn.try_wait().unwrap() {
             break ended;
         }
-        // What is typed before the question counts for nothing, so it is typed until it does.
+        // Input typed before the question is discarded, so the answer is typed until it counts.
         terminal.type_in("y\n");
         std::thread::sleep(Duration::from_millis(20));
     };
@@ -145,7 +144,7 @@ fn killed_after_approval_at(house: &TestAgent, call: &str, count: usize) -> bool
     !ended.success()
 }
 
-/// C8.1, C8.4: also of a call that somebody was asked about.
+/// C8.1, C8.4: also for a call that needs an approval.
 #[test]
 fn a_kill_at_any_stage_of_a_call_with_a_question_leaves_one_receipt() {
     let house = TestAgent::new().with_mock_fixture(TURN);
@@ -172,7 +171,7 @@ fn a_kill_at_any_stage_of_a_call_with_a_question_leaves_one_receipt() {
     assert_eq!(ends.len(), 4, "{ends:?}");
 }
 
-/// Kills the agent once this is shown at its terminal.
+/// Kills the agent once this text appears on its terminal.
 fn killed_when_shown(house: &TestAgent, text: &str) {
     let mut terminal = AgentTerminal::open();
     let mut command = house.command(&["agent", "-m", "go"]);
@@ -203,7 +202,7 @@ fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing_but_that_it
     }
 }
 
-/// C8.4: what has no receipt is not passed on, also when the tool has run.
+/// C8.4: a result without a receipt is not passed on, even if the tool has run.
 #[test]
 fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
     let house = house();
@@ -221,11 +220,11 @@ fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
     assert!(told.contains("The tool may have run") && !told.contains("exit_code"), "{told}");
 }
 
-/// What a command has filled: nothing more runs, and when there is room again everything is as it was.
+/// A command fills the disk: nothing more runs, and everything works again once there is space.
 #[test]
 fn a_disk_that_a_command_has_filled_stops_everything_until_there_is_room() {
     let house = house();
-    // In a mount namespace of its own, which an ordinary user may have within a user namespace.
+    // Uses its own mount namespace, which an ordinary user may create within a user namespace.
     let script = r#"
         program=$1
         mount -t tmpfs -o size=6m,mode=0700 tmpfs "$2" && cd "$2" || exit 99

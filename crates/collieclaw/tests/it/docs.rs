@@ -1,4 +1,4 @@
-//! What the documentation lists is all there is: keys, exit codes, scenarios. What it shows is run: `documented`.
+//! The lists in the documentation are complete: keys, exit codes, scenarios. Its examples are run by `documented`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ pub(crate) fn document(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The blocks whose info string is this.
+/// Returns the code blocks with this info string.
 pub(crate) fn blocks(text: &str, info: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -48,7 +48,7 @@ fn every_key_that_is_in_force_is_in_the_reference() {
     }
 }
 
-/// The keys that a program knows in a table are told by the fault of one that it doesn't.
+/// Returns the known keys of a table, taken from the error for an unknown key.
 #[test]
 fn the_reference_lists_every_key_that_there_is_and_no_other() {
     let reference = document("docs/collieclaw-config.md");
@@ -56,7 +56,7 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once(" | "))
         .flat_map(|(keys, _)| {
-            // `web_search.title`, `link`: the second is in the same table.
+            // In `web_search.title`, `link`, the second key is in the same table.
             let mut keys = keys.split("`, `").map(|key| key.trim_matches('`'));
             let first = keys.next().unwrap_or_default();
             let table = first.rsplit_once('.').map_or(String::new(), |(table, _)| format!("{table}."));
@@ -96,13 +96,13 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
         known
             .extend(keys.map(|key| if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }));
     }
-    // What holds tables of its own, or keys that another page explains.
+    // Skips tables, and keys that another page explains.
     let holds_others = |key: &str| {
         known.iter().any(|other| other.starts_with(&format!("{key}.")))
             || ["channels", "mcp", "plugins", "providers.models"].contains(&key)
     };
     let elsewhere = |key: &str| key.starts_with("mcp.") || key.starts_with("plugins.");
-    // A key in the file is known, to be refused with its cure.
+    // A secret in the file is a known key, which is refused with help.
     let refused = |key: &str| key.ends_with(".api_key");
     let known: BTreeSet<String> =
         known.iter().filter(|key| !holds_others(key) && !refused(key)).cloned().collect();
@@ -129,7 +129,7 @@ fn the_page_on_mcp_names_every_scenario_that_is_not_offered() {
         let client: serde_json::Value = serde_json::from_str(&block).unwrap();
         let client = &client["mcpServers"]["collieclaw"];
         assert_eq!(client["args"], serde_json::json!(["mcp", "serve"]));
-        // Clients hand on a few variables of their own choice, and this one is not among them.
+        // Clients pass on only a few variables, and this one is not among them.
         assert!(client["env"]["COLLIECLAW_HOME"].is_string(), "{client}");
     }
     for scenario in crate::mcp::NOT_OFFERED.lines().filter_map(|line| line.strip_prefix("  - ")) {

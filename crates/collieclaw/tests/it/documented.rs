@@ -1,4 +1,4 @@
-//! Every page of the documentation is carried out, as it stands there, by the real program at a real terminal.
+//! Runs every page of the documentation, with the real program at a real terminal.
 //!
 //! | block of a page | what is done with it |
 //! | --- | --- |
@@ -7,7 +7,7 @@
 //! | `toml config` | becomes the configuration, and must be valid |
 //! | `LANGUAGE file=PATH` | becomes that file; one that begins with `#!` can be run |
 //!
-//! Other blocks are read by tests of their own, or by people alone.
+//! Other blocks have their own tests or are not tested.
 //!
 //! The pages show every command (C2).
 

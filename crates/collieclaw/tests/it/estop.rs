@@ -1,4 +1,4 @@
-//! The emergency stop (C11): at once, for every process of the home.
+//! The emergency stop (C11): takes effect at once, in every process of the home.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { comm
                       [[round]]\nexpect = { tool_result_contains = \"stop\" }\ntext = \"Tools are stopped.\"\n";
 
 fn full() -> TestAgent {
-    // `sleep` is on nobody's list; `full` runs it.
+    // `sleep` is not in the list of allowed commands; `full` runs it.
     TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
 }
 
@@ -32,7 +32,7 @@ fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
     for agent in &mut agents {
         assert_eq!(wait_for_exit(agent), 8);
     }
-    // Far less than the sleep; the bench measures how far.
+    // Far shorter than the sleep; the benchmark measures the exact time.
     assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
     assert_eq!(house.receipt_summaries(), [["shell", "failed", "estop"]; 3]);
 }
@@ -73,7 +73,7 @@ fn anything_at_that_place_stops() {
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
 }
 
-/// C14: who stopped and who let go, and which call met the stop.
+/// C14: the log shows who set and cleared the stop, and which calls it refused.
 #[test]
 fn every_stop_is_told_and_kept() {
     let house = TestAgent::new();
@@ -99,13 +99,13 @@ fn every_stop_is_told_and_kept() {
             [&json!("estop_cleared"), &json!("cli"), null],
         ]
     );
-    // A configuration that can't be read holds up nobody who wants to stop everything.
+    // An unreadable configuration must not delay the emergency stop.
     std::fs::write(house.home().join("config.toml"), "nonsense").unwrap();
     assert_eq!(house.run(&["estop"]).code, 0);
     assert!(house.home().join("ESTOP").exists());
 }
 
-/// A stop that is taken back at once has still stopped what ran.
+/// A stop that is cleared at once has still ended the running tools.
 #[test]
 fn a_stop_that_is_cleared_at_once_was_a_stop() {
     let house = full().with_mock_fixture(SLEEPS);
@@ -115,7 +115,7 @@ fn a_stop_that_is_cleared_at_once_was_a_stop() {
         assert!(Instant::now() < patience, "it never began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The intent is there a moment before anybody watches.
+    // The intent is written a moment before the stop is watched.
     std::thread::sleep(Duration::from_millis(200));
     let home = collieclaw_agent::home::AgentHome::new(house.home());
     collieclaw_agent::estop::set(&home).unwrap();

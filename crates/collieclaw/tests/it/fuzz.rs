@@ -11,7 +11,7 @@ use collieclaw_providers::net::{EventReader, StreamEvent};
 use collieclaw_providers::secret::Secret;
 use collieclaw_providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
 
-/// What a reader finds in bytes that come in pieces of these sizes.
+/// Parses bytes that arrive in pieces of these sizes.
 fn read_in_pieces(
     bytes: &[u8],
     sizes: impl Iterator<Item = usize>,
@@ -31,7 +31,7 @@ fn read_in_pieces(
     Ok(events)
 }
 
-/// A server that answers every request with what it is told at that moment, and closes.
+/// Runs a server that answers every request with the current bytes, and closes the connection.
 fn start_server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ fn start_server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
             }
             std::io::copy(&mut reader.take(length), &mut std::io::sink()).unwrap();
             let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-            // A client that has heard enough is gone.
+            // A client that has read enough may disconnect.
             let _ = stream.write_all(head).and_then(|()| stream.write_all(&body.lock().unwrap()));
         }
     });
@@ -98,7 +98,7 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
         assert!(!told.contains(KEY), "the key is told");
         match answer {
             Ok(answer) => {
-                // A body in one piece is not told.
+                // A body in one piece is not streamed.
                 assert!(told.is_empty() || told == answer.final_text, "{told:?} is not {answer:?}");
                 assert!(!format!("{answer:?}").contains(KEY), "the key is in {answer:?}");
                 format!("{} {}", answer.tool_calls.len(), answer.usage.is_some())

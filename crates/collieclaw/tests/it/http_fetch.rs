@@ -1,4 +1,4 @@
-//! Addresses that a model chose (C7.5): where they lead, behind names and redirects too, and what comes back.
+//! Addresses chosen by a model (C7.5): where they lead, also through names and redirects, and how responses are handled.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use collieclaw_providers::net::{
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::test_workspace::TestWorkspace;
 
-/// Says what it is told to, in turn; the last answer is repeated. Remembers what it was asked.
+/// A resolver that returns the given answers in turn, repeats the last, and records the queries.
 struct FakeResolver {
     answers: Vec<Vec<IpAddr>>,
     asked: RefCell<Vec<String>>,
@@ -54,7 +54,7 @@ fn fetch(
     FetchContext { policy, resolver: lookup, cancel: &cancel, timeout, max_bytes: 100_000 }.run(order)
 }
 
-/// A server that the operator listed with its port, and the policy that lists it.
+/// Starts a server that the policy allows by address and port.
 fn listed_server(acts: Vec<ServerAction>) -> (TestServer, GatePolicy, String) {
     let server = TestServer::start(acts);
     let host = format!("first.example:{}", server.port());
@@ -137,7 +137,7 @@ fn a_name_that_stands_for_this_machine_is_not_asked() {
         &["fd00::1"],
         &["0.0.0.0"],
         &["::"],
-        // One that is public does not excuse another.
+        // A public address doesn't excuse a private one.
         &["3000::1", "127.0.0.1"],
         &["3000::1", "::1"],
     ] {
@@ -150,12 +150,12 @@ fn a_name_that_stands_for_this_machine_is_not_asked() {
     assert_eq!(server.received(), []);
 }
 
-/// Rebinding: the first answer is public, the second is this machine. Nobody asks twice.
+/// DNS rebinding: the first answer is public, the second is this machine. The name is resolved only once.
 #[test]
 fn the_number_that_was_looked_at_is_the_one_that_is_connected_to() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "secret"))]);
     let full = policy(AutonomyLevel::Full, &[]);
-    // A number that belongs to nobody.
+    // An address that belongs to nobody.
     let names = FakeResolver::answering(&[&["3000::1"], &["127.0.0.1"]]);
     let url = format!("http://rebinding.example:{}/", server.port());
     let cancel = CancelFlag::new().unwrap();
@@ -169,7 +169,7 @@ fn the_number_that_was_looked_at_is_the_one_that_is_connected_to() {
     assert_eq!(*names.asked.borrow(), ["rebinding.example"]);
     assert_eq!(server.received(), []);
 
-    // The second page of the same name is looked up again, and looked at again.
+    // A second page on the same host is resolved and checked again.
     let (server, policy, url) =
         listed_server(vec![ServerAction::Redirect(302, "http://first.example/".to_owned())]);
     let ended =
@@ -210,7 +210,7 @@ fn a_redirect_to_this_machine_is_not_followed() {
             }
         }
     }
-    // A name that the rules allow, and that stands for this machine all the same.
+    // A host that the rules allow, but that resolves to this machine.
     let (_first, mut policy, url) =
         listed_server(vec![ServerAction::Redirect(302, "http://second.example/".to_owned())]);
     policy.allowed_domains.push("second.example".to_owned());
@@ -227,8 +227,8 @@ fn a_redirect_is_followed_only_where_the_rules_alone_would_go() {
     let names = FakeResolver::answering(&[&["127.0.0.1"]]);
     assert_eq!(
         fetch(&policy, &names, &get_request(&url)).unwrap_err().to_string(),
-        "it redirects to http://elsewhere.example/, and that is not followed: `elsewhere.example` is not on the list of \
-         allowed domains; ask for that address itself"
+        "could not follow the redirect to http://elsewhere.example/: `elsewhere.example` is not on the list of \
+         allowed domains; request that address directly"
     );
     assert_eq!(*names.asked.borrow(), ["first.example"]);
 
@@ -236,7 +236,7 @@ fn a_redirect_is_followed_only_where_the_rules_alone_would_go() {
     let told = fetch_from(ServerAction::Redirect(302, long)).unwrap_err().to_string();
     assert!(told.contains("x…, and that is not followed") && told.len() < 600, "{told}");
 
-    // In `full` nothing is asked, but it is more than was allowed at first.
+    // At `full` nothing is asked, but a redirect to an unlisted place is still more than was allowed.
     let full = GatePolicy { autonomy: AutonomyLevel::Full, ..policy };
     let ended = fetch(&full, &FakeResolver::answering(&[&["127.0.0.1"]]), &get_request(&url))
         .unwrap_err()
@@ -283,7 +283,7 @@ fn redirects_without_an_end_end() {
     assert_eq!(server.received().len(), 6);
 }
 
-/// Sending is a medium risk even to a listed place, so it was approved; within the same host it is the same.
+/// Sending has a medium risk even to a listed host, so it was approved; a redirect within the host is covered.
 #[test]
 fn what_is_sent_is_sent_again_only_if_the_server_says_so_outright() {
     for (status, again) in [(301, "GET "), (302, "GET "), (303, "GET "), (307, "POST {}"), (308, "POST {}")] {
@@ -366,7 +366,7 @@ fn a_long_text_is_cut_at_the_bound_and_no_letter_in_two() {
         panic!()
     };
     assert_eq!(flood.len(), 100_000);
-    // Nobody downloads a film to say that it is one.
+    // Media files are rejected before the download.
     let film = "HTTP/1.1 200 OK\r\ncontent-type: video/mp4\r\n\r\n".to_owned();
     assert_eq!(
         fetch_from(ServerAction::Flood(film, "x".repeat(5000))).unwrap().body,
@@ -394,14 +394,14 @@ fn a_connection_that_breaks_says_so() {
     drop(server);
     std::thread::sleep(Duration::from_millis(100));
     let ended = fetch(&policy, &FakeResolver::answering(&[&["127.0.0.1"]]), &get_request(&url));
-    assert_eq!(ended, Err(FetchError::Network(format!("nobody listens at http://first.example:{port}"))));
+    assert_eq!(ended, Err(FetchError::Network(format!("connection refused at http://first.example:{port}"))));
     assert_eq!(
         fetch(&policy, &FakeResolver::answering(&[&[]]), &get_request(&url)).unwrap_err().to_string(),
-        "`first.example` can't be found: it has no number"
+        "could not resolve `first.example`: it has no IP address"
     );
 }
 
-/// The time is for all redirects together, too: each of these takes a little.
+/// The timeout covers all redirects together.
 #[test]
 fn the_time_is_for_everything_together() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_owned();
@@ -463,7 +463,7 @@ fn names_are_looked_up_by_the_system() {
     );
 }
 
-/// Runs itself again with a proxy in the environment, which must not be used.
+/// Runs this test again with a proxy in the environment, which must not be used.
 #[test]
 fn a_proxy_of_the_environment_is_not_used() {
     const CHILD: &str = "COLLIECLAW_TEST_BEHIND_PROXY";

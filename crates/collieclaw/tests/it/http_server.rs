@@ -1,4 +1,4 @@
-//! A server that does to its clients whatever it is told, one act for each connection.
+//! A scripted HTTP server, with one action for each connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,46 +6,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the server does once it has read a request.
+/// The action after a request was read.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerAction {
     /// Sends this and closes.
     Send(String),
-    /// Sends this, and the second again and again, for ever.
+    /// Sends the first text, then the second one again and again, for ever.
     Flood(String, String),
-    /// Sends this, and one more letter now and then, for ever.
+    /// Sends this, then a single byte now and then, for ever.
     Drip(String),
-    /// Sends this and nothing more, and stays.
+    /// Sends this, then keeps the connection open without sending more.
     Hang(String),
-    /// Sends this and breaks the connection.
+    /// Sends this and resets the connection.
     Reset(String),
-    /// Sends one after the other, with a pause between them, and closes.
+    /// Sends the parts with a pause between them, and closes.
     Pieces(Vec<Vec<u8>>, Duration),
     /// Closes its sending side before it reads anything.
     HalfClose,
-    /// Redirects to itself, as the given location with `{port}` filled in.
+    /// Redirects to itself, with `{port}` in the location filled in.
     Redirect(u16, String),
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReceivedRequest {
-    /// Such as `GET /x HTTP/1.1`.
+    /// The request line, such as `GET /x HTTP/1.1`.
     pub(crate) line: String,
-    /// All headers, in lower case names.
+    /// The headers, with lower-case names.
     pub(crate) headers: Vec<(String, String)>,
-    /// The body.
     pub(crate) body: String,
 }
 
 impl ReceivedRequest {
-    /// A header.
+    /// Returns a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// The server. It ends with this value.
+/// The server; dropping it ends it.
 pub(crate) struct TestServer {
     address: SocketAddr,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
@@ -53,7 +52,7 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    /// Starts one on the loopback. The last act is repeated.
+    /// Starts a server on the loopback address. The last action is repeated.
     pub(crate) fn start(acts: Vec<ServerAction>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +65,7 @@ impl TestServer {
                 }
                 let act = acts[number.min(acts.len() - 1)].clone();
                 let (received, over) = (Arc::clone(&received), Arc::clone(&over));
-                // A client that goes away in the middle is part of the play.
+                // Clients may disconnect at any time.
                 std::thread::spawn(move || {
                     perform(&stream.unwrap(), &act, &received, &over).unwrap_or_default();
                 });
@@ -75,12 +74,11 @@ impl TestServer {
         server
     }
 
-    /// Its port.
     pub(crate) fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// What it was asked so far.
+    /// Returns the requests so far.
     pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().unwrap().clone()
     }
@@ -93,7 +91,7 @@ impl Drop for TestServer {
     }
 }
 
-/// A reply with its length.
+/// Returns a response with its length.
 pub(crate) fn http_reply(status: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}")
@@ -127,7 +125,7 @@ fn perform(
         }
         ServerAction::Hang(start) => {
             stream.write_all(start.as_bytes())?;
-            // Until the client goes.
+            // Until the client disconnects.
             let _ = stream.read(&mut [0; 64])?;
         }
         ServerAction::Reset(start) => {

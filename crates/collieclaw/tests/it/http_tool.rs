@@ -1,4 +1,4 @@
-//! The tool `http` and a real provider, through the real program: gate, receipts, stop, and the key that stays hidden.
+//! The tool `http` and a real provider, through the real program: gate, receipts, emergency stop, and hidden keys.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn what_is_not_listed_is_refused_before_anything_is_sent() {
         "allowed_domains = []",
         &format!("allowed_domains = [\"127.0.0.1:{}\"]", server.port()),
     );
-    // Sending asks, and nobody is there to say yes.
+    // Sending needs an approval, and there is no operator.
     let unasked = listed.run(&["tool", "run", "http", "--json", &arguments(&server, "POST")]);
     assert_eq!(unasked.code, 5, "{unasked:?}");
     let unfit = json!({ "url": "https://example.org/", "body": "x" }).to_string();
@@ -66,7 +66,7 @@ fn a_page_that_never_ends_is_a_failed_call() {
     assert_eq!(house.receipt_summaries(), [["http", "failed", "tool-failed"]]);
 }
 
-/// C11: running HTTP work is cancelled at once.
+/// C11: running HTTP requests are cancelled at once.
 #[test]
 fn the_emergency_stop_ends_a_request() {
     let server = TestServer::start(vec![ServerAction::Hang(String::new())]);
@@ -126,7 +126,7 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
 fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_told() {
     let cut =
         json!({ "choices": [{ "message": { "content": "half of \\ud83d" }, "finish_reason": "length" }] });
-    // Half a letter, which is no JSON.
+    // Half of a character, which is invalid JSON.
     let cut = cut.to_string().replace("\\\\ud83d", "a \\ud83d letter");
     let busy =
         http_reply("429 Slow", "text/plain", "slow down").replacen("\r\n", "\r\nretry-after: 30\r\n", 1);
@@ -143,7 +143,7 @@ fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_tol
     assert!(rests.code == 6 && rests.err.contains("slow down; it asks to wait 30 s"), "{rests:?}");
 }
 
-/// C8.4: when the model hears of a result, its receipt is on the disk.
+/// C8.4: when the model gets a result, its receipt is on disk.
 #[test]
 fn the_receipt_is_there_before_the_result_is_sent() {
     let call = json!({ "function": { "name": "file_list", "arguments": "{\"path\": \".\"}" } });

@@ -1,4 +1,4 @@
-//! CollieClaw through its real parts.
+//! Integration tests of CollieClaw with its real parts.
 
 #[cfg(test)]
 mod acceptance;

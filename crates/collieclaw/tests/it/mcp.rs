@@ -1,5 +1,5 @@
-//! The Model Context Protocol through the real program, as a client and as a server: servers that mean well, servers that
-//! don't, and programs of others.
+//! The Model Context Protocol through the real program, as a client and as a server: with honest servers, hostile servers
+//! and third-party programs.
 
 pub(crate) use conformance::NOT_OFFERED;
 pub(crate) use server_fixture::installed_peers;

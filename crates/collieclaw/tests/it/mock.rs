@@ -1,4 +1,4 @@
-//! The mock (C4.2): scripts with several rounds, errors, delays, and checks on what it was sent; and no script.
+//! The mock provider (C4.2): scripts with several rounds, errors, delays and checks of its input; and no script.
 //!
 //! Every provider offers the interface of C4.1.
 
@@ -345,7 +345,10 @@ fn without_a_script_what_a_tool_returned_is_retold() {
     messages.pop();
     messages.push(ChatMessage::tool("mock-1", "é".repeat(10_000)));
     let long = chat(&mock, &request(messages)).unwrap().0;
-    assert_eq!(long, format!("`file_read` returned more than 4000 characters, which begin with:\n{}", "é".repeat(4000)));
+    assert_eq!(
+        long,
+        format!("`file_read` returned more than 4000 characters, which begin with:\n{}", "é".repeat(4000))
+    );
 }
 
 #[test]
@@ -356,7 +359,7 @@ fn a_look_at_the_mock_takes_no_round() {
     assert_eq!(chat(&mock, &user_request("hi")), Ok(("hello".to_owned(), Vec::new())));
 }
 
-/// The documentation is tested: every fixture in it can be read.
+/// Every fixture in the documentation can be parsed.
 #[test]
 fn the_fixtures_of_the_documentation_are_fixtures() {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -367,7 +370,7 @@ fn the_fixtures_of_the_documentation_are_fixtures() {
         page.split(&start).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
     };
     let (toml, json) = (blocks("toml"), blocks("json"));
-    // One more is played, not only read: `documented`.
+    // `documented` runs another fixture as well.
     assert_eq!((toml.len(), json.len()), (2, 1));
     for block in toml {
         scripted_mock(&block);

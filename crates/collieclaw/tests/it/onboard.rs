@@ -1,4 +1,4 @@
-//! `onboard`: with flags, at a terminal, and over a configuration that is there.
+//! `onboard`: with flags, at a terminal, and over an existing configuration.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
         ("work in?", "~/mine\n"),
         ("on its own?", "godmode\n"),
         ("readonly or supervised or full", "full\n"),
-        ("Who answers?", "\n"),
+        ("Which provider?", "\n"),
         ("write files", "yes\n"),
     ];
     let onboard = house.at_terminal(&["onboard"], &talk);
@@ -53,16 +53,15 @@ fn a_server_is_asked_for_and_what_to_do_next_is_told() {
     let talk = [
         ("work in?", "\n"),
         ("on its own?", "\n"),
-        ("Who answers?", "openai_compatible\n"),
-        ("Where is the server?", "http://127.0.0.1:1/v1\n"),
-        ("call the model?", "smol\n"),
-        ("holds its key?", "MY_KEY\n"),
+        ("Which provider?", "openai_compatible\n"),
+        ("address of the server?", "http://127.0.0.1:1/v1\n"),
+        ("called on the server?", "smol\n"),
+        ("holds the server's key?", "MY_KEY\n"),
         ("write files", "\n"),
     ];
     let onboard = house.at_terminal(&["onboard"], &talk);
     assert_eq!(onboard.code, 0, "{onboard:?}");
-    let next =
-        "Next: `collieclaw agent` talks to it.\n      `collieclaw provider test openai_compatible` asks";
+    let next = "Next: run `collieclaw agent` to talk to the agent.\n      run `collieclaw provider test openai_compatible`";
     assert!(onboard.out.contains(next) && !onboard.out.contains("stand-in"), "{}", onboard.out);
     let shown = house.run(&["config", "show", "--output", "json"]).json();
     let server = &shown["providers"]["models"]["openai_compatible"];
@@ -129,7 +128,7 @@ fn a_flag_that_would_be_dropped_is_refused() {
     assert_eq!(shown["default_provider"], "openai_compatible");
 }
 
-/// Whoever gave a flag is not asked about something else because of it, nor asked in vain.
+/// A flag never causes an unrelated or useless question.
 #[test]
 fn a_flag_that_is_wrong_is_told_before_anything_is_asked() {
     let house = TestAgent::empty();
@@ -144,15 +143,15 @@ fn an_answer_that_is_wrong_is_asked_for_again_and_a_beginning_is_enough() {
     fs::write(house.path().join("plain"), "a file").unwrap();
     let talk = [
         ("work in?", "~/plain\n"),
-        ("is no folder", "$NOWHERE/x\n"),
+        ("is not a folder", "$NOWHERE/x\n"),
         ("`NOWHERE` is not set", "~/mine\n"),
         ("on its own?", "s\n"),
-        ("Who answers?", "O\n"),
-        ("Where is the server?", "nonsense\n"),
-        ("Where is the server?", "http://127.0.0.1:1/v1\n"),
-        ("call the model?", "smol\n"),
-        ("holds its key?", "not a name\n"),
-        ("holds its key?", "MY_KEY\n"),
+        ("Which provider?", "O\n"),
+        ("address of the server?", "nonsense\n"),
+        ("address of the server?", "http://127.0.0.1:1/v1\n"),
+        ("called on the server?", "smol\n"),
+        ("holds the server's key?", "not a name\n"),
+        ("holds the server's key?", "MY_KEY\n"),
         ("write files", "y\n"),
     ];
     let onboard = house.at_terminal(&["onboard"], &talk);

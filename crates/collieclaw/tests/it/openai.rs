@@ -1,5 +1,5 @@
-//! The provider for servers of the common protocol (C4.3): whatever a server says ends in a clear result or error, and
-//! never with the key in it.
+//! The provider for OpenAI-compatible servers (C4.3): every response ends in a clear result or error, and the key never
+//! appears in it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 
-/// Looked for in everything that comes out.
+/// The key, which is searched for in all output.
 const CANARY: &str = "sk-canary-7f3e9a";
 
 pub(crate) fn request() -> ChatRequest {
@@ -40,7 +40,7 @@ pub(crate) fn settings(server: &TestServer) -> OpenAiSettings {
     }
 }
 
-/// Asks, and looks that the key is nowhere in what comes back.
+/// Sends a request, and checks that the key is nowhere in the result.
 pub(crate) fn chat_checking_key(settings: OpenAiSettings) -> Result<ChatResponse, ProviderError> {
     let provider = OpenAiProvider::new(settings);
     assert_hidden(&format!("{provider:?}"));
@@ -212,15 +212,21 @@ fn tool_calls_come_in_many_forms() {
 #[test]
 fn replies_that_make_no_sense_are_named() {
     let nameless = json!({"tool_calls": [{"function": {"arguments": "{}"}}]});
-    let start = "provider `remote` answered something that can't be used: ";
+    let start = "provider `remote` sent an unusable reply: ";
     for (body, what) in [
-        (json!({}), "there is no `choices[0].message` in the reply"),
-        (json!([1]), "there is no `choices[0].message` in the reply"),
-        (json!({"choices": []}), "there is no `choices[0].message` in the reply"),
-        (json!({"choices": "x"}), "there is no `choices[0].message` in the reply"),
-        (completion_body(&json!({"content": ""})), "the model said nothing (`finish_reason` is `stop`)"),
-        (completion_body(&json!({"content": 5})), "the model said nothing (`finish_reason` is `stop`)"),
-        (json!({"choices": [{"message": {}}]}), "the model said nothing (`finish_reason` is `none`)"),
+        (json!({}), "the reply has no `choices[0].message`"),
+        (json!([1]), "the reply has no `choices[0].message`"),
+        (json!({"choices": []}), "the reply has no `choices[0].message`"),
+        (json!({"choices": "x"}), "the reply has no `choices[0].message`"),
+        (
+            completion_body(&json!({"content": ""})),
+            "the model sent an empty answer (`finish_reason` is `stop`)",
+        ),
+        (
+            completion_body(&json!({"content": 5})),
+            "the model sent an empty answer (`finish_reason` is `stop`)",
+        ),
+        (json!({"choices": [{"message": {}}]}), "the model sent an empty answer (`finish_reason` is `none`)"),
         (completion_body(&nameless), "a tool call has no name"),
     ] {
         assert_eq!(chat_with_body(&body).unwrap_err().to_string(), format!("{start}{what}"));
@@ -237,13 +243,13 @@ fn replies_that_make_no_sense_are_named() {
             "a web page instead of JSON; is `base_url` right? It often ends in `/v1`",
         ),
         ("application/json", "", "an empty reply"),
-        ("application/json", "{\"choices\": [", "JSON that ends in the middle"),
-        ("text/plain", "oops\n\u{1b}[2J", "no JSON (expected value at line 1 column 1): oops [2J"),
+        ("application/json", "{\"choices\": [", "incomplete JSON"),
+        ("text/plain", "oops\n\u{1b}[2J", "not JSON (expected value at line 1 column 1): oops [2J"),
     ] {
         let told = chat_error(ServerAction::Send(http_reply("200 OK", content_type, body)));
         assert_eq!(told, format!("{start}{what}"));
     }
-    // A type that is wrong harms nobody.
+    // A wrong type in an optional field is ignored.
     let body = completion_body(&json!({"content": "hello"})).to_string();
     assert_eq!(
         chat_with(ServerAction::Send(http_reply("200 OK", "text/html", &body))).unwrap().final_text,
@@ -259,7 +265,7 @@ fn a_refusal_is_one() {
     let refusal = completion_body(&json!({"content": null, "refusal": "I won't."}));
     assert_eq!(chat_with_body(&refusal), refused("I won't."));
     let filtered = json!({"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]});
-    assert_eq!(chat_with_body(&filtered), refused("its filter held the answer back"));
+    assert_eq!(chat_with_body(&filtered), refused("the content filter withheld the answer"));
     assert_eq!(chat_with_body(&json!({"error": {"message": "no such thing"}})), refused("no such thing"));
     assert_eq!(chat_with_body(&json!({"error": "no such thing"})), refused("no such thing"));
 }
@@ -309,7 +315,7 @@ fn a_status_tells_what_kind_of_error_it_is() {
         chat_checking_key(OpenAiSettings { api_key: None, api_key_env: None, ..settings(&server) });
     assert_eq!(
         nameless,
-        Err(auth("HTTP 401; it wants a key: name the variable that holds it with `api_key_env`"))
+        Err(auth("HTTP 401; the server needs a key: set `api_key_env` to the variable that holds it"))
     );
 }
 
@@ -354,7 +360,10 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
     for status in [301, 302, 303, 307, 308] {
         let location = format!("http://127.0.0.1:{}/steal", other.port());
         let told = chat_error(ServerAction::Redirect(status, location.clone()));
-        assert!(told.contains(&format!("it redirects to {location}, and requests with a key")), "{told}");
+        assert!(
+            told.contains(&format!("it redirects to {location}, and redirects are not followed")),
+            "{told}"
+        );
     }
     assert_eq!(other.received(), []);
 }
@@ -362,14 +371,11 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
 #[test]
 fn a_key_is_not_sent_in_the_clear() {
     let server = TestServer::start(vec![ServerAction::Send(String::new())]);
-    // A number of the documentation: nobody is there, and nobody is asked.
+    // A documentation address: nobody answers there.
     let away = OpenAiSettings { base_url: "http://192.0.2.1/v1".to_owned(), ..settings(&server) };
     let told = chat_checking_key(away.clone()).unwrap_err();
     assert!(matches!(told, ProviderError::Insecure { .. }), "{told}");
-    assert!(
-        told.to_string().contains("everyone on the way to http://192.0.2.1 could read the key"),
-        "{told}"
-    );
+    assert!(told.to_string().contains("the connection to http://192.0.2.1 is not encrypted"), "{told}");
     let keyless = OpenAiSettings { api_key: None, timeout: Duration::from_millis(200), ..away };
     let told = chat_checking_key(keyless).unwrap_err();
     assert!(matches!(told, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{told}");

@@ -23,9 +23,9 @@ fn an_error_inside_the_stream_is_one() {
         ),
         ("data: {\"error\":\"no such thing\"}\n\n", "refused the request: no such thing"),
         ("event: error\ndata: {\"message\":\"too long\"}\n\n", "refused the request: too long"),
-        ("data: {\"choices\":[\n\n", "can't be used: a part of the stream is no JSON"),
-        ("data: \u{1b}[2J\n\n", "can't be used: a part of the stream is no JSON"),
-        ("data: [1\u{1b}\n\n", "can't be used: a part of the stream is no JSON"),
+        ("data: {\"choices\":[\n\n", "unusable reply: a part of the stream is not JSON"),
+        ("data: \u{1b}[2J\n\n", "unusable reply: a part of the stream is not JSON"),
+        ("data: [1\u{1b}\n\n", "unusable reply: a part of the stream is not JSON"),
     ] {
         let heard = stream_chat_of(&format!("{part}{body}"));
         let told = heard.answer.unwrap_err().to_string();
@@ -69,11 +69,11 @@ fn a_stream_that_breaks_off_is_no_answer() {
         assert!(network || half_event, "{act:?}: {told}");
         assert_eq!(heard.drafts, ["Hel"]);
     }
-    // What breaks after the end breaks nothing.
+    // Garbage after the end is ignored.
     let whole = format!("{part}{STOP}");
     assert_eq!(final_text(stream_chat_with(ServerAction::Reset(whole.clone()))), "Hel");
     assert_eq!(final_text(stream_chat_with(ServerAction::Hang(whole))), "Hel");
-    // Whoever says that this is all need not hang up.
+    // A server that sent the end marker need not close the connection.
     assert_eq!(final_text(stream_chat_with(ServerAction::Hang(format!("{part}{DONE}")))), "Hel");
 }
 
@@ -86,11 +86,11 @@ fn a_stream_that_stalls_or_never_ends_is_an_error() {
         stream_chat(OpenAiSettings { stall_timeout: Duration::from_millis(300), ..streaming(&server) });
     assert_eq!(
         stalled.answer.unwrap_err().to_string(),
-        "provider `remote` can't be reached: the answer stopped coming, and nothing more came within 1 s (`stall_timeout`)"
+        "could not reach provider `remote`: the answer stalled for 1 s (`stall_timeout`)"
     );
     assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < Duration::from_secs(20));
 
-    // Before it has begun, it may take its time, but not more than all of it.
+    // Before the first byte the whole timeout applies, but no more.
     let server = TestServer::start(vec![ServerAction::Hang(START.to_owned())]);
     let short = OpenAiSettings {
         stall_timeout: Duration::from_millis(50),
@@ -102,7 +102,7 @@ fn a_stream_that_stalls_or_never_ends_is_an_error() {
     assert_eq!(late, ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 });
     assert!(begun.elapsed() >= Duration::from_millis(500));
 
-    // Signs of life keep it going, until the time is over.
+    // Keep-alive messages prevent a stall, until the timeout.
     let server = TestServer::start(vec![ServerAction::Drip(format!("{part}: "))]);
     let endless = stream_chat(OpenAiSettings {
         stall_timeout: Duration::from_secs(20),
@@ -141,7 +141,7 @@ fn a_stream_ends_when_somebody_says_stop() {
     let server = TestServer::start(vec![ServerAction::Hang(format!("{START}{}", text_event("Hel")))]);
     let cancel = CancelFlag::new().unwrap();
     let provider = OpenAiProvider::new(streaming(&server));
-    // The first bit is there before the answer is: else this would hang for its time.
+    // The first piece arrives before the whole answer; otherwise this would hang until the timeout.
     let mut listen = |_: DraftEvent<'_>| cancel.raise(CancelReason::Operator);
     let ended = provider.chat(&request(), &mut listen, &cancel);
     assert_eq!(ended, Err(ProviderError::Cancelled { provider: "remote".to_owned() }));

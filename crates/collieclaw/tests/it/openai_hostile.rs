@@ -1,5 +1,5 @@
-//! The provider for servers of the common protocol (C4.3) against one that floods, drips, hangs and breaks: it ends soon,
-//! and says why.
+//! The provider for OpenAI-compatible servers (C4.3) against a server that floods, drips, hangs and breaks: a clear error
+//! soon.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn an_answer_that_is_too_long_ends_at_the_bound() {
     assert_eq!(chat_with(ServerAction::Send(long)), too_large);
     let endless_header =
         chat_error(ServerAction::Flood("HTTP/1.1 200 OK\r\n".to_owned(), "x: y\r\n".repeat(100)));
-    assert!(endless_header.starts_with("provider `remote` can't be reached: "), "{endless_header}");
+    assert!(endless_header.starts_with("could not reach provider `remote`: "), "{endless_header}");
     let said = chat_error(ServerAction::Flood("HTTP/1.1 500 No\r\n\r\n".to_owned(), "x".repeat(4096)));
     assert_eq!(said, format!("provider `remote` is overloaded: HTTP 500: {} …", "x".repeat(300)));
 }
@@ -66,7 +66,7 @@ fn a_connection_that_breaks_says_so() {
         let told = chat_with(act.clone()).unwrap_err();
         assert!(matches!(told, ProviderError::Network { .. }), "{act:?}: {told}");
     }
-    // A status that is known counts, even if its explanation never comes.
+    // A known status counts, even if its body never arrives.
     let told = chat_error(ServerAction::Reset("HTTP/1.1 503 No\r\ncontent-length: 1000\r\n\r\n".to_owned()));
     assert_eq!(told, "provider `remote` is overloaded: HTTP 503");
 }
@@ -81,15 +81,15 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
     assert_eq!(
         chat_checking_key(gone.clone()).unwrap_err().to_string(),
         format!(
-            "provider `remote` can't be reached: nobody listens at http://127.0.0.1:{port}/v1; is the server running, \
+            "could not reach provider `remote`: connection refused at http://127.0.0.1:{port}/v1; is the server running, \
              and is `base_url` right?"
         )
     );
     for (base_url, what) in [
-        ("localhost:1234/v1", "`base_url` can't be used: an address must start with `https://` or `http://`"),
+        ("localhost:1234/v1", "`base_url` is invalid: an address must start with `https://` or `http://`"),
         ("http://user:secret@localhost/v1", "must not contain a user name or a password"),
         ("http://localhost/v1?key=secret", "nothing with `?` or `#`"),
-        ("http://no-such-host.invalid/v1", "`no-such-host.invalid` can't be found"),
+        ("http://no-such-host.invalid/v1", "could not resolve `no-such-host.invalid`"),
     ] {
         let told = chat_checking_key(OpenAiSettings { base_url: base_url.to_owned(), ..gone.clone() })
             .unwrap_err()
@@ -130,7 +130,7 @@ fn a_request_ends_while_the_connection_is_still_being_made() {
     assert!(begun.elapsed() >= timeout);
 }
 
-/// A port whose queue is full: who connects gets no answer at all.
+/// A port with a full queue: connections get no answer at all.
 struct SilentPort {
     port: u16,
     _listener: rustix::fd::OwnedFd,
@@ -150,7 +150,7 @@ impl SilentPort {
         let address = std::net::SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
         let waiting: Vec<_> = (0..4).map(|_| socket()).collect();
         for socket in &waiting {
-            // In progress, for ever.
+            // The connection stays in progress for ever.
             let _ = connect(socket, &address);
         }
         Self { port: address.port(), _listener: listener, _waiting: waiting }

@@ -1,5 +1,5 @@
-//! The provider for servers of the common protocol (C4.3) against an independent server program, which was written
-//! against the real services.
+//! The provider for OpenAI-compatible servers (C4.3) against an independent server program, which was written for the
+//! real services.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::support::TestAgent;
 
-/// A server with a script, on a port of its own. It ends with this value.
+/// A scripted server on its own port; dropping it ends it.
 struct PeerServer {
     child: Child,
     port: u16,
@@ -42,7 +42,7 @@ impl PeerServer {
         let port = lines
             .find_map(|line| line.unwrap().rsplit_once("listening on http://127.0.0.1:")?.1.parse().ok());
         let port = port.expect("the server says where it listens");
-        // What it says later is of no interest, but it must not block on it.
+        // Its later output is ignored, but must be read so that it doesn't block.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port, _script: file }
     }
@@ -72,7 +72,7 @@ impl Drop for PeerServer {
     }
 }
 
-/// Where `cargo xtask setup` puts it: for everyone, or for one.
+/// Returns where `cargo xtask setup` installs it: for all users, or for one.
 fn peer_program() -> PathBuf {
     let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
     let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
@@ -151,7 +151,7 @@ fn text_tools_and_their_results_go_round_with_an_independent_server() {
     assert!(matches!(stranger, Err(ProviderError::Auth { .. })), "{stranger:?}");
 }
 
-/// What a streamed answer was told as, and what it is.
+/// Returns the pieces of a streamed answer, and the whole answer.
 fn stream_from_peer(peer: &PeerServer, message: &str) -> (Vec<String>, Result<ChatResponse, ProviderError>) {
     let provider = OpenAiProvider::new(OpenAiSettings { stream: true, ..peer.settings("the-right-key") });
     let mut bits = Vec::new();
@@ -216,7 +216,7 @@ fn the_faults_of_an_independent_server_are_told_apart() {
     assert!(matches!(limited, ProviderError::Overloaded { retry_after: Some(_), .. }), "{limited}");
 }
 
-/// The whole program with an independent server: it lists, reads and writes files and runs a command.
+/// The whole program with an independent server: lists, reads and writes files and runs a command.
 #[test]
 fn an_agent_works_with_an_independent_server() {
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });

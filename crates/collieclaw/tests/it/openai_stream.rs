@@ -1,5 +1,5 @@
-//! Answers that come bit by bit (C4.3, beyond): the same answer as in one piece, whatever the pieces are; and nothing of
-//! it when it is torn.
+//! Streamed answers (C4.3, beyond): the same answer as in one piece, however it is split; and no answer if the stream
+//! breaks.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::openai::{request, settings};
 
 pub(crate) const START: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// What was heard, and how it ended.
+/// The received pieces, and the result.
 pub(crate) struct StreamedChat {
     pub(crate) drafts: Vec<String>,
     pub(crate) answer: Result<ChatResponse, ProviderError>,
@@ -89,13 +89,13 @@ fn the_same_stream_in_all_the_spellings_of_servers() {
         format!("\u{feff}{plain}"),
         plain.replace("data: ", "data:"),
         plain.replace("data: ", "id: 7\nretry: 5\nevent: message\n: ping\ndata: "),
-        // One event on several lines, where JSON allows a blank.
+        // An event on several lines, where JSON allows a space.
         plain.replace(":[{", ":\ndata: [{"),
-        // Without its end, and without the empty line behind the last event.
+        // Without an end marker, and without the empty line after the last event.
         [&text_event("Hä"), &text_event("🐑lo"), STOP].concat(),
         [&text_event("Hä"), &text_event("🐑lo"), STOP.trim_end()].concat(),
         [&text_event("Hä"), &text_event("🐑lo"), "data: [DONE]"].concat(),
-        // As numbers, and one letter in two halves.
+        // As escapes, and a character in two surrogate halves.
         plain.replace("ä", "\\u00e4"),
         [
             &text_event("Hä\u{1}").replace("\\u0001", "\\ud83d"),
@@ -103,7 +103,7 @@ fn the_same_stream_in_all_the_spellings_of_servers() {
             STOP,
         ]
         .concat(),
-        // Content in parts, a message instead of a delta, and what nobody asked for.
+        // Content in parts, a message instead of a delta, and unknown fields.
         [&delta_event(&json!({"content": [{"type": "text", "text": "Hä🐑"}]})), &text_event("lo"), STOP]
             .concat(),
         format!(
@@ -162,7 +162,7 @@ fn calls_are_put_together_from_their_pieces() {
     let calls = |pieces: &[String]| {
         stream_chat_of(&[&pieces.concat(), STOP, DONE].concat()).answer.unwrap().tool_calls
     };
-    // Interleaved, the second one first, without ids later on.
+    // Interleaved, the second call first, without ids later on.
     let interleaved = [
         piece(
             json!({"index": 1, "id": "b", "type": "function", "function": {"name": "time", "arguments": ""}}),
@@ -175,12 +175,12 @@ fn calls_are_put_together_from_their_pieces() {
     let expected =
         [call("a", "file_read", json!({"path": "x"})), call("b", "time", json!({"time_zone": "UTC"}))];
     assert_eq!(calls(&interleaved), expected);
-    // The name and the id again in every piece.
+    // Name and id repeated in every piece.
     let repeated = ["{\"pa", "th\":", "\"x\"}"].map(|arguments| {
         piece(json!({"index": 0, "id": "a", "function": {"name": "file_read", "arguments": arguments}}))
     });
     assert_eq!(calls(&repeated), [expected[0].clone()]);
-    // No ids at all, the arguments missing, null or an object.
+    // No ids at all, and arguments that are missing, null or an object.
     let bare = [
         piece(json!({"index": 0, "function": {"name": "time"}})),
         piece(json!({"index": 1, "function": {"name": "time", "arguments": null}})),
@@ -190,7 +190,7 @@ fn calls_are_put_together_from_their_pieces() {
     let found = calls(&bare);
     assert_eq!(found.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), numbered);
     assert_eq!(found[2].arguments, json!({"path": "x"}));
-    // Whole calls that all have the same number, or none.
+    // Whole calls that all have the same index, or none.
     let same = ["a", "b"]
         .map(|id| piece(json!({"index": 0, "id": id, "function": {"name": "time", "arguments": "{}"}})));
     assert_eq!(calls(&same), [call("a", "time", json!({})), call("b", "time", json!({}))]);
@@ -199,12 +199,12 @@ fn calls_are_put_together_from_their_pieces() {
     let nameless =
         ["{", "}"].map(|arguments| piece(json!({"function": {"name": "time", "arguments": arguments}})));
     assert_eq!(calls(&nameless).len(), 2);
-    // The older form.
+    // The older format.
     let older = ["{\"path\":", "\"x\"}"].map(|arguments| {
         delta_event(&json!({"function_call": {"name": "file_read", "arguments": arguments}}))
     });
     assert_eq!(calls(&older), [call("call-1", "file_read", json!({"path": "x"}))]);
-    // What the model got wrong stays visible.
+    // Invalid arguments of the model stay visible.
     let broken =
         [piece(json!({"index": 0, "id": "a", "function": {"name": "time", "arguments": "{\"x\": "}}))];
     assert_eq!(calls(&broken), [call("a", "time", json!("{\"x\": "))]);
@@ -217,7 +217,7 @@ fn a_server_that_does_not_stream_still_answers() {
         let heard = stream_chat_with(ServerAction::Send(http_reply("200 OK", content_type, &whole)));
         assert_eq!((heard.drafts.len(), final_text(heard)), (0, "hello".to_owned()), "{content_type}");
     }
-    // One that refuses the question is asked in the old way, and from then on only so.
+    // A server that rejects the stream option is asked without it, from then on always.
     let no = http_reply(
         "400 No",
         "application/json",

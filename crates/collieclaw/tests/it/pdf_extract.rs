@@ -1,4 +1,4 @@
-//! The tool `pdf_extract` (C6.2): real documents, and documents that mean harm.
+//! The tool `pdf_extract` (C6.2): real documents and malicious ones.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,13 +12,13 @@ fn extract(house: &TestAgent, arguments: &Value) -> AgentOutput {
     house.run(&["tool", "run", "pdf_extract", "--json", &arguments.to_string()])
 }
 
-/// Two pages as a browser prints them, with accents, a table and Japanese.
+/// Returns a document of two pages printed by a browser, with accents, a table and Japanese.
 pub(crate) fn flock() -> Vec<u8> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     fs::read(PathBuf::from(root).join("tests/flock.pdf")).unwrap()
 }
 
-/// A document of these objects, the first of which is its root.
+/// Returns a document with these objects; the first is its root.
 fn document(objects: &[String]) -> Vec<u8> {
     let mut text = "%PDF-1.7\n".to_owned();
     let mut places = Vec::new();
@@ -36,7 +36,7 @@ fn document(objects: &[String]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// One page that shows a content stream.
+/// Returns a document with one page that shows a content stream.
 fn page(content: &str) -> Vec<u8> {
     document(&[
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -85,7 +85,7 @@ fn only_what_may_be_read_is_read() {
     }
     assert!(house.receipts().iter().all(|receipt| receipt["status"] == "denied"));
     let missing = extract(&house, &json!({ "path": "missing.pdf" }));
-    assert!(missing.code == 1 && missing.err.contains("`missing.pdf` is not there"), "{missing:?}");
+    assert!(missing.code == 1 && missing.err.contains("`missing.pdf` does not exist"), "{missing:?}");
     assert!(!missing.err.contains("not a PDF"), "{missing:?}");
     for unfit in [
         json!({ "path": "a.pdf", "first_page": 0 }),
@@ -111,7 +111,7 @@ fn what_is_no_document_is_a_failed_call() {
         assert_eq!(told.code, 1, "{name}: {told:?}");
         assert!(format!("{told:?}").contains("is not a readable PDF"), "{name}: {told:?}");
     }
-    // Whatever a broken one gives, it is an answer and not a crash.
+    // A broken document gives a result or an error, never a crash.
     fs::write(house.workspace().join("half.pdf"), &half[..half.len() / 2]).unwrap();
     assert!(extract(&house, &json!({ "path": "half.pdf" })).code <= 1);
 }
@@ -121,14 +121,14 @@ fn a_document_that_means_harm_is_bounded() {
     let house = TestAgent::new()
         .with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"3s\"")
         .with_config_change("max_response_bytes = 1048576", "max_response_bytes = 20000");
-    // A page that is its own parent and its own child.
+    // A page that is its own parent and child.
     let circle = document(&[
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
         "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2000000000 /Parent 2 0 R >>".to_owned(),
     ]);
-    // Text that goes on and on, and steers the terminal.
+    // Endless text with terminal escape sequences.
     let much = page(&"BT /F 12 Tf 10 700 Td (\\033[31m baa baa baa) Tj ET\n".repeat(20_000));
-    // Brackets without an end.
+    // Unbalanced brackets.
     let deep = page(&format!("BT /F 12 Tf {} ET", "[".repeat(500_000)));
     for (name, bytes) in [("circle.pdf", circle), ("much.pdf", much), ("deep.pdf", deep)] {
         fs::write(house.workspace().join(name), bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Plugins through the real program: honest ones, clumsy ones and malicious ones, in shell and in Python (C6.3).
+//! Plugins through the real program: honest, broken and malicious ones, in shell and in Python (C6.3).
 
 mod hostile;
 mod installing;

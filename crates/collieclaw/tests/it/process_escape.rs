@@ -1,4 +1,4 @@
-//! What a command could get out of the real program, or outlive it by.
+//! Attempts of a command to escape from the program, or to outlive it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
@@ -17,7 +17,7 @@ fn shell(line: &str) -> [String; 5] {
     ["tool", "run", "shell", "--json", &json!({ "command": line }).to_string()].map(str::to_owned)
 }
 
-/// Starts a line and waits until so many of its sleeps are there.
+/// Starts a command line and waits until this many of its sleeps are running.
 fn start_line(house: &TestAgent, line: &str, token: &str, count: usize) -> Child {
     let arguments = shell(line);
     let child = house.command(&arguments.each_ref().map(String::as_str)).spawn().unwrap();
@@ -25,7 +25,7 @@ fn start_line(house: &TestAgent, line: &str, token: &str, count: usize) -> Child
     child
 }
 
-/// The sleeps themselves, and not the program whose arguments speak of them.
+/// Counts the sleeps themselves, not the program that has them in its arguments.
 fn count_sleeps(token: &str) -> usize {
     living_processes(token).iter().filter(|line| line.starts_with("sleep")).count()
 }
@@ -58,7 +58,7 @@ fn an_emergency_stop_ends_a_running_line_of_another_process() {
     let stopped = Instant::now();
     assert_eq!(house.run(&["estop"]).code, 0);
     wait_until("end of all sleeps", || count_sleeps(&token) == 0);
-    // C11 says at once; a busy machine is given a little more.
+    // C11 demands an immediate stop; a busy machine gets a little more time.
     assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
     let output = program.wait_with_output().unwrap();
     assert!(!output.status.success());

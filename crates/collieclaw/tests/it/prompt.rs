@@ -28,7 +28,7 @@ impl PromptSession {
         self.terminal.wait_for(shown);
     }
 
-    /// Only what is typed at the prompt is heard.
+    /// Waits for the prompt before leaving, because only text typed after it appears is read.
     pub(crate) fn leave(mut self) -> (i32, String) {
         self.terminal.wait_for("collieclaw> ");
         self.terminal.type_in("/exit\r");
@@ -46,12 +46,12 @@ fn commands_tell_of_tools_policy_and_memory() {
     talk.type_and_wait("/tools", "file_read");
     talk.type_and_wait("/policy", "supervised");
     talk.type_and_wait("/memory aardvark", "adapter");
-    talk.type_and_wait("/nonsense", "no command");
+    talk.type_and_wait("/nonsense", "no such command");
     talk.type_and_wait("hello there", "You said: hello there");
     assert_eq!(talk.leave().0, 0);
 }
 
-/// C7.6: what of the sandbox is missing is said before the fact as it is after it.
+/// C7.6: missing parts of the sandbox are shown before a command as well as after it.
 #[test]
 fn the_policy_and_the_receipt_say_the_same_of_the_sandbox() {
     let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
@@ -77,7 +77,7 @@ fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
     first.type_and_wait("\u{1b}[A", "supervised");
     first.leave();
     let mut second = start_prompt(&house);
-    // The newest line is the one that left.
+    // The newest line is the one that ended the session.
     second.type_and_wait("\u{1b}[A\u{1b}[A", "supervised");
     assert_eq!(second.leave().0, 0);
 }
@@ -94,7 +94,7 @@ fn what_was_cleared_elsewhere_does_not_come_back_with_the_next_line() {
     assert_eq!(history(), "#V2\nsomething else\n");
     talk.terminal.wait_for("collieclaw> ");
 
-    // Another prompt has begun a new one, and what it holds stays.
+    // Another prompt has started a new history, and its content stays.
     assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
     std::fs::write(house.home().join("history"), "#V2\na line that is long enough\n").unwrap();
     talk.type_and_wait("and more", "You said: and more");
@@ -148,7 +148,7 @@ fn escape_sequences_of_model_and_arguments_are_made_visible() {
     talk.leave();
 }
 
-/// What a program prints reaches nobody's terminal as it is, not even when it looks for that itself.
+/// Control sequences in output never reach the terminal, not even if a program opens the terminal itself.
 #[test]
 fn escape_sequences_of_a_command_are_made_visible() {
     let house = TestAgent::new()
@@ -173,7 +173,7 @@ fn escape_sequences_of_a_command_are_made_visible() {
     assert_eq!(talk.leave().0, 0);
 }
 
-/// C5.2: the usual keys.
+/// C5.2: the usual editing keys.
 #[test]
 fn a_line_can_be_edited_before_it_is_sent() {
     let mut talk = start_prompt(&TestAgent::new());
@@ -192,7 +192,7 @@ fn a_line_can_be_edited_before_it_is_sent() {
     assert_eq!(wait_for_exit(&mut talk.agent), 0);
 }
 
-/// Only its beginning can be an answer; the rest is no message to the model.
+/// Only the start of an overlong line can be an answer; the rest is not sent to the model.
 #[test]
 fn an_endless_answer_to_a_question_is_a_no_and_nothing_more() {
     let house = TestAgent::new();
@@ -250,7 +250,7 @@ fn a_question_that_nobody_sees_is_answered_by_nobody() {
     let house = TestAgent::new();
     let mut terminal = AgentTerminal::open();
     let elsewhere = std::fs::File::create(house.path().join("errors")).unwrap();
-    // Without a terminal of its own there is no other place to ask.
+    // Without a controlling terminal there is no other place to ask.
     let mut command = house.command_through("setsid", &["--wait"], &["agent"]);
     command.env("TERM", "xterm").stdin(terminal.slave()).stdout(terminal.slave()).stderr(elsewhere);
     let mut agent = command.spawn().unwrap();
@@ -265,7 +265,7 @@ fn a_question_that_nobody_sees_is_answered_by_nobody() {
     assert!(!house.workspace().join("x").exists());
 }
 
-/// With a controlling terminal: only its foreground hears of Ctrl-C and Ctrl-Z.
+/// Starts the program with a controlling terminal: only its foreground process group gets Ctrl-C and Ctrl-Z.
 fn start_controlled_prompt(house: &TestAgent) -> PromptSession {
     let mut terminal = AgentTerminal::open();
     let mut command = house.command_through("setsid", &["--ctty", "--wait"], &["agent"]);

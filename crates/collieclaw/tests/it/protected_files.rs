@@ -1,5 +1,5 @@
-//! C7.4: what no tool may touch stays out of reach by its real name, too, and so does what is CollieClaw's own wherever
-//! it lies. Tried at the level where the least is refused.
+//! C7.4: protected files can't be reached through other names either, and CollieClaw's own files are protected wherever
+//! they are. Tested at the level that refuses the least.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::TestAgent;
 
-/// `full`, with paths that may lead anywhere, and this besides.
+/// Creates an agent at `full`, with paths allowed anywhere, and these settings.
 fn agent_with_full_access(more: &str) -> TestAgent {
     let house = TestAgent::new();
     let security = "[security]\nautonomy = \"full\"\nworkspace_only = false\n";
@@ -61,7 +61,7 @@ fn receipts_and_memory_are_out_of_reach_outside_of_the_home_too() {
         }
     }
     assert_eq!(call(&house, "file_read", "~/books/memory.db"), (4, "own-home".into()));
-    // What only looks alike is not ours.
+    // Files with similar names are not protected.
     for name in ["r.login", "r", "memory.dbx"] {
         assert_eq!(call(&house, "file_write", &format!("~/books/{name}")).0, 0, "{name}");
     }

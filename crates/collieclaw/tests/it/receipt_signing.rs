@@ -1,5 +1,5 @@
-//! Signed receipts (C8.3): on by default; a chain begun without a key goes on; a key that is gone, loose, wrong or
-//! replaced is told apart, and never a reason to go on unsigned.
+//! Signed receipts (C8.3): on by default; a chain that started without a key continues; a missing, exposed, wrong or
+//! replaced key is reported, and never a reason to continue unsigned.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ fn call(house: &TestAgent) -> i32 {
     house.run(&["tool", "run", "time"]).code
 }
 
-/// A house as an older version has left it: receipts, and no key.
+/// Creates a home as an older version left it: receipts, and no key.
 fn agent_with_unsigned_receipts(receipts: usize) -> TestAgent {
     let house = TestAgent::new().with_config_change("signed = true", "signed = false");
     fs::remove_file(key_file(&house)).unwrap();
@@ -98,7 +98,7 @@ fn a_kill_while_the_key_is_made_and_the_chain_signed_leaves_a_home_that_goes_on(
         let verify = house.run(&["receipt", "verify"]);
         assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 3 on"), "{verify:?}");
     }
-    // The moment between signing and naming the key, exactly.
+    // Exactly the moment between signing and recording the key.
     let house = agent_with_unsigned_receipts(2);
     assert_eq!(call(&house), 0);
     fs::rename(key_file(&house), house.home().join("receipts.new")).unwrap();
@@ -106,7 +106,7 @@ fn a_kill_while_the_key_is_made_and_the_chain_signed_leaves_a_home_that_goes_on(
     assert!(key_file(&house).exists());
 }
 
-/// What a check and a call say to a key or a chain that somebody has touched.
+/// Checks how `verify` and a call react to a changed key or chain.
 fn errors_after(touch: impl FnOnce(&TestAgent)) -> [String; 2] {
     let house = TestAgent::new();
     assert_eq!(call(&house), 0);
@@ -133,7 +133,10 @@ fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs(
     let loose =
         |house: &TestAgent| fs::set_permissions(key_file(house), fs::Permissions::from_mode(0o644)).unwrap();
     check("has mode 0644", errors_after(loose));
-    check("is malformed: expected 64", errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()));
+    check(
+        "is malformed: expected 64",
+        errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()),
+    );
     let replaced = |house: &TestAgent| fs::write(key_file(house), format!("{}\n", "ab".repeat(32))).unwrap();
     check("receipts.key holds key", errors_after(replaced));
     check(
@@ -167,12 +170,12 @@ fn a_missing_key_is_not_made_anew_and_the_right_one_heals() {
     assert_eq!((call(&house), house.run(&["receipt", "verify"]).code), (0, 0));
 }
 
-/// As somebody without the key would write it: the same receipts, the chain anew, no signature.
+/// Rewrites the log as an attacker without the key would: the same receipts, a new chain, no signature.
 fn strip_signatures(house: &TestAgent) {
     rewrite_log(house, &[]);
 }
 
-/// The same, and without these members.
+/// Rewrites the log in the same way, without these members.
 pub(crate) fn rewrite_log(house: &TestAgent, without: &[&str]) {
     let text = fs::read_to_string(log_file(house)).unwrap();
     for file in ["tool_receipts.log", "tool_receipts.log.head"] {
@@ -201,7 +204,7 @@ fn a_log_that_lost_its_signatures_goes_on_only_when_somebody_says_so() {
     assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 2 on"), "{verify:?}");
 }
 
-/// The forgery that needs no key: a log of one's own, without signatures, and nothing left of the old one.
+/// A forgery without a key: a new log without signatures replaces the old one.
 #[test]
 fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
     let check = |expected: &str, touch: &dyn Fn(&TestAgent)| {
@@ -213,7 +216,7 @@ fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
         strip_signatures(house);
         fs::remove_file(key_file(house)).unwrap();
     });
-    // Signed anew, with a key of the forger's own.
+    // Signed again with the forger's own key.
     check("receipts.key holds key", &|house| {
         strip_signatures(house);
         fs::remove_file(key_file(house)).unwrap();
@@ -221,7 +224,7 @@ fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
         let text = fs::read(log_file(house)).unwrap();
         assert_eq!(call(house), 0);
         assert_ne!(fs::read(log_file(house)).unwrap(), text);
-        // The home remembers what it has signed with before.
+        // The home remembers the key that it has signed with before.
         fs::write(house.home().join("receipts.signed"), "0123456789abcdef\n").unwrap();
     });
     check("does not say which key", &|house| {
@@ -238,7 +241,7 @@ fn a_forged_log_ends_init_and_the_gateway_until_somebody_has_looked_at_it() {
     assert_eq!(house.run(&["init"]).code, 9);
     assert!(!key_file(&house).exists(), "no key is made in silence");
     assert_eq!(house.run(&["gateway", "--port", "0"]).code, 9);
-    // Whoever has looked at it may say so; the log tells from where on it is signed.
+    // An operator who has checked the log may accept it; the log records from where on it is signed.
     assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
     assert_eq!(call(&house), 0);
     let verify = house.run(&["receipt", "verify"]);

@@ -1,5 +1,5 @@
-//! Receipts (C8): every attempt has exactly one, whatever happens, and the chain holds among many processes. What a
-//! `kill -9` leaves is in `killed`.
+//! Receipts (C8): every attempt has exactly one, and the chain stays valid with many processes. `crash_recovery` tests
+//! `kill -9`.
 //!
 //! `receipt verify` finds every kind of change (C8.2).
 
@@ -162,7 +162,7 @@ fn an_intent_that_nobody_can_read_has_a_receipt_all_the_same() {
     assert_eq!(fs::read_dir(intents).unwrap().count(), 0);
 }
 
-/// Whoever comes at the same moment settles what was left once, whatever stage it was at.
+/// Processes that start at the same time recover an interrupted call only once, at any stage.
 #[test]
 fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
     let house = TestAgent::new();
@@ -208,7 +208,7 @@ fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
     assert_eq!((house.receipts().len(), here()), (1, before));
 }
 
-/// C8.1: also while others come and go, a call that somebody is asked about has one receipt, and it comes with its end.
+/// C8.1: a call that waits for an approval has one receipt, written at its end, even while other processes run.
 #[test]
 fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
     let house = TestAgent::new();
@@ -230,13 +230,13 @@ fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
     assert_eq!(fs::read_dir(house.home().join("intents")).unwrap().count(), 0);
 }
 
-/// Where nobody is, nobody is asked, and nothing is kept of a question.
+/// Without an operator nothing is asked, and no question is stored.
 #[test]
 fn nobody_who_could_be_asked_needs_no_intent() {
     let house = TestAgent::new();
     fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
     let file_write = ["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#];
-    // What can't be listed stops everything; what is not there is made when it is needed.
+    // A folder that can't be listed stops every call; a missing folder is created when it is needed.
     assert_eq!(house.run(&file_write).code, 9);
     fs::remove_file(house.home().join("intents")).unwrap();
     assert_eq!(house.run(&file_write).code, 5);
@@ -256,7 +256,7 @@ fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
     assert!(house.receipts().iter().all(|receipt| receipt["tool"].as_str().unwrap().len() < 100));
 }
 
-/// A list that leaves out what can't be read would be a list of what there is.
+/// A list that silently omits unreadable receipts would look complete.
 #[test]
 fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
     let damaged = |damage: &dyn Fn(&std::path::Path)| {
@@ -293,7 +293,7 @@ fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
     assert!(edited.contains("signed:    receipts 1 to 1, with key"), "{edited}");
 }
 
-/// A line that was whole once, as the head knows, is not set aside by anyone.
+/// A line that the head vouches for is never set aside.
 #[test]
 fn a_torn_line_that_the_head_vouches_for_promises_nothing() {
     let house = TestAgent::new();

@@ -1,11 +1,11 @@
-//! Who answers (C4.4): by rules, by turns, and never in a circle.
+//! Provider routing (C4.4): by rules, by fallback, and never in a circle.
 
 use std::fs;
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::support::{AgentOutput, TestAgent};
 
-/// Three that say who they are, and what is added to them.
+/// Creates an agent with three providers that answer with their names, and additional settings.
 fn house(more: &str) -> TestAgent {
     let house = TestAgent::new();
     let mut config = String::new();
@@ -56,7 +56,7 @@ fn a_router_chooses_by_the_first_rule_that_holds() {
     assert!(hinted.err.contains("provider routed: large, router choice, rule 1"), "{}", hinted.err);
     assert_eq!(answer(&house.run(&["agent", "-m", "hi", "--hint", "other"])), "I am small.");
     assert_eq!(answer(&house.run(&["agent", "-m", &"long ".repeat(2000)])), "I am large.");
-    // Tools are offered, so one half of the rule does not hold.
+    // Tools are offered, so one half of the rule does not apply.
     assert_eq!(answer(&house.run(&["agent", "-m", "hi", "--hint", "never"])), "I am small.");
     let listed = house.run(&["provider", "list"]);
     assert!(listed.out.contains("by rules large, large, broken, else small"), "{}", listed.out);
@@ -78,7 +78,7 @@ fn routers_and_reliable_ones_nest_in_each_other() {
     assert!(done.err.contains(&fell_back("broken", "small")), "{}", done.err);
     let deep = house.run(&["agent", "-m", "hi", "--hint", "deep", "--conversation", "c"]);
     assert_eq!(answer(&deep), "I am large.");
-    // What is remembered is who really answered (C10).
+    // The memory records the provider that really answered (C10).
     let turns = house.run(&["memory", "show", "c", "--output", "json"]).json();
     assert_eq!((&turns[1]["provider"], &turns[1]["model"]), (&"large".into(), &"mock".into()), "{turns}");
 }

@@ -1,5 +1,5 @@
-//! C7.6: what the gate lets through is tried for real, by programs that mean harm. They run at the level where the gate
-//! stops the least, from scripts that it can't look into.
+//! C7.6: malicious programs try to break out of the sandbox. They run at the level where the gate stops the least, from
+//! scripts that the gate can't analyse.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::test_workspace::{SECRET, TestCallResult, TestToolGateway, TestWorkspace};
 
 fn intruder() -> PathBuf {
-    // An archive of test binaries is run in another place than it was built in.
+    // The test binaries may run in another place than they were built in.
     std::env::var_os("NEXTEST_BIN_EXE_fake-intruder")
         .map_or_else(|| env!("CARGO_BIN_EXE_fake-intruder").into(), PathBuf::from)
 }
@@ -27,20 +27,20 @@ fn open_workshop() -> TestWorkspace {
     workshop
 }
 
-/// Runs a script of bash; `HOME` in it is the user's real home.
+/// Runs a bash script; `HOME` in it is the user's real home.
 fn run_intruder(workshop: &TestWorkspace, desk: &TestToolGateway, script: &str) -> TestCallResult {
     let script = script.replace("HOME", workshop.home.to_str().unwrap());
     workshop.write("attack.sh", &script);
     desk.shell("bash attack.sh")
 }
 
-/// A number of seconds that no other sleep on the machine has.
+/// Returns a number of seconds that no other sleep on the machine uses.
 pub(crate) fn token() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Living processes whose command line holds a text.
+/// Returns running processes whose command line contains a text.
 pub(crate) fn living_processes(token: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -171,7 +171,7 @@ fn no_signal_is_ignored_when_the_time_is_up() {
     assert_eq!(living_processes(&token), Vec::<String>::new());
 }
 
-/// Also what needs no program is part of a line: a stop or the end of its time comes before the next step.
+/// Built-in steps are interrupted as well: a stop or a timeout takes effect before the next step.
 #[test]
 fn a_line_whose_time_is_up_does_nothing_more() {
     let workshop = open_workshop();
@@ -180,7 +180,7 @@ fn a_line_whose_time_is_up_does_nothing_more() {
     assert!(!workshop.path.join("made").exists() && !workshop.path.join("also").exists());
 }
 
-/// Bounded from two sides, so that a failure of ours doesn't take the machine with it.
+/// Limited from two sides, so that a failure of the sandbox doesn't take down the machine.
 #[test]
 fn a_fork_bomb_is_bounded_and_ended() {
     let workshop = open_workshop();
@@ -189,7 +189,7 @@ fn a_fork_bomb_is_bounded_and_ended() {
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
     let came = run_intruder(&workshop, &desk, &script);
     assert!(came.status == "failed" && came.metadata("exit_code") == Value::Null, "{came:?}");
-    // Either the kernel gives no more, or we have counted too many.
+    // Either the kernel refuses more processes, or we have counted too many.
     let kernel = came.output().contains("Resource temporarily unavailable");
     assert!(kernel || came.text.contains("more than 512 processes"), "{came:?}");
     assert!(!came.output().contains("made all"), "{came:?}");
@@ -204,7 +204,7 @@ fn no_file_grows_without_bound_and_no_process_takes_all_memory() {
     assert!(came.metadata("exit_code") != json!(0), "{came:?}");
     assert!(std::fs::metadata(workshop.path.join("large")).map_or(0, |file| file.len()) <= 1 << 30);
     assert_eq!(std::fs::metadata(workshop.path.join("small")).unwrap().len(), 900 << 20);
-    // There is none to be had, or, in a cgroup, whoever takes it is killed.
+    // The allocation fails or, in a cgroup, the process is killed.
     let came = run_intruder(&workshop, &desk, "./intruder allocate 5; echo code $?");
     let killed = came.output().contains("code 137");
     assert!(killed || came.output().contains("allocate: out of memory"), "{came:?}");
@@ -250,13 +250,13 @@ fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_
     assert_eq!((came.exit_code(), workshop.text("beside").as_str()), (0, "made\n"));
     assert_eq!((workshop.text("vault/deep/key"), workshop.text("token")), (SECRET.into(), SECRET.into()));
     assert!(!workshop.path.join("moved").exists() && !workshop.path.join("vault/new").exists());
-    // For one who may only look it is the same.
+    // The same applies at `readonly`.
     workshop.policy.autonomy = AutonomyLevel::ReadOnly;
     let came = workshop.gateway().shell("grep -r the . | sort");
     assert!(came.exit_code() == 0 && !came.text.contains(SECRET), "{came:?}");
 }
 
-// `git status` obeys what these say, in the operator's own shell too.
+// `git status` obeys these files, in the operator's own shell too.
 #[test]
 fn what_steers_git_is_read_and_not_changed() {
     let workshop = open_workshop();
@@ -310,10 +310,13 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
         (".git/commondir", ".git/commondir.set-aside-1"),
         (".git/hooks", ".git/hooks.set-aside-1/pre-commit"),
     ] {
-        assert!(came.output().contains(&format!("{name}` could make other programs run commands")), "{came:?}");
+        assert!(
+            came.output().contains(&format!("{name}` could make other programs run commands")),
+            "{came:?}"
+        );
         assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
     }
-    // A new repository is the command's own, and told of.
+    // A new repository belongs to the command, and is reported.
     let came = run_intruder(&workshop, &workshop.gateway(), "mkdir -p .hg && echo x > .hg/hgrc");
     assert!(workshop.path.join(".hg/hgrc").exists(), "{came:?}");
     assert!(came.output().contains(".hg` is new"), "{came:?}");
@@ -328,7 +331,7 @@ fn of_a_repository_that_lies_elsewhere_nothing_is_told() {
     assert!(came.exit_code() == 0 && !came.output().contains("collieclaw:"), "{came:?}");
 }
 
-/// What is set aside is beneath the folder that was there, not behind a link that a command has laid.
+/// Files are set aside within the original folder, not through a symlink that a command has created.
 #[test]
 fn nothing_outside_is_set_aside() {
     let workshop = open_workshop();
@@ -345,7 +348,7 @@ fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
     let workshop = open_workshop();
     let came = workshop.gateway().shell("true");
     let level = came.result.unwrap().sandbox.unwrap();
-    // Root's processes are counted by nobody but us, unless there is a cgroup that can.
+    // Without a cgroup, only we count the processes of root.
     let known =
         level == "full" || (rustix::process::geteuid().is_root() && level == "without limit of processes");
     assert!(known, "{level}");

@@ -1,4 +1,5 @@
-//! A secret is used and never shown: with a canary for a key, everything is run and everything is searched for it (C3.2).
+//! Secrets are used and never shown: every command runs with a canary as the key, and all output is searched for it
+//! (C3.2).
 
 use std::fs;
 use std::path::Path;
@@ -21,10 +22,10 @@ fn search(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// A server that repeats the key wherever it can.
+/// Starts a server that repeats the key wherever it can.
 fn echo_server() -> TestServer {
     let call = |arguments: &str| json!({ "function": { "name": "file_list", "arguments": arguments } });
-    // The second has an escape of its own: it is a text in a text.
+    // The second copy is escaped twice: a text within a text.
     let escaped = format!("{{\"path\": \"\\u0073{}\"}}", CANARY.strip_prefix('s').unwrap());
     let calls = [call("{\"path\": \".\"}"), call(&escaped)];
     let said = |message: Value| {
@@ -49,7 +50,7 @@ fn the_canary_is_in_no_output_no_log_no_database_and_no_receipt() {
     let house = TestAgent::new()
         .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
         .with_config_change("base_url = \"http://localhost:1234/v1\"", &address);
-    // What it must come to, and a word of what must be told: a run that fails at once would hide everything.
+    // The expected exit code, and a text that must be in the output: a run that fails early would hide everything.
     let commands: &[(&[&str], i32, &str)] = &[
         (&["config", "show"], 0, "OPENAI_API_KEY"),
         (&["config", "validate"], 0, "is valid"),
@@ -99,7 +100,7 @@ fn the_canary_is_in_no_output_no_log_no_database_and_no_receipt() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-/// A word that a server of one's own wants for a key is no secret, and what a model asks for with it is what is done.
+/// A common word used as the key of a local server is not treated as a secret, and tool arguments with it stay intact.
 #[test]
 fn a_placeholder_for_a_key_changes_no_call_and_no_answer() {
     let arguments = json!({ "path": "style.css", "content": "display: none" }).to_string();

@@ -1,4 +1,4 @@
-//! The service (C13), as far as it can be judged without a service manager. `cargo xtask test --only units` runs it.
+//! The service (C13), as far as it can be tested without a service manager. `cargo xtask test --only units` runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -7,12 +7,12 @@ use collieclaw::service::{GatewayService, ServiceManager};
 
 use crate::support::{TestAgent, agent_output, program};
 
-/// In tenths. What is left comes from what the sandbox of the tools is made of; the unit says what for.
+/// The exposure in tenths. The rest comes from features that the sandbox of the tools needs; the unit explains each.
 const MOST_EXPOSED: u32 = 50;
 
 fn run_systemd_analyze(arguments: &[&str], unit: &Path) -> Output {
     let mut command = Command::new("systemd-analyze");
-    // A user's manager wants to know where it could put its files, though it writes none.
+    // A user manager needs to know where it could put its files, though it writes none.
     command.args(arguments).arg(unit).env("XDG_RUNTIME_DIR", unit.parent().unwrap());
     command.output().expect("systemd-analyze is missing: run `cargo xtask setup`")
 }
@@ -35,14 +35,14 @@ fn systemd_finds_no_fault_in_the_unit() {
     assert!(ours.is_empty() && done.status.success(), "{said}");
     let threshold = format!("--threshold={MOST_EXPOSED}");
     let text = std::fs::read_to_string(&path).unwrap();
-    // It judges as if root started it; a user has none of root's rights.
+    // The analysis assumes a service started by root; a user service has none of root's rights.
     let of_a_user = text
         .replace("\nNoNewPrivileges=yes\n", "\nNoNewPrivileges=yes\nUser=daemon\nCapabilityBoundingSet=\n");
     std::fs::write(&path, of_a_user).unwrap();
     let done = run_systemd_analyze(&["security", "--offline=yes", "--no-pager", &threshold], &path);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
     assert!(text.contains(&format!("ExecStart=\"{}\" gateway\n", program().display())), "{text}");
-    // Each of these would take the sandbox of the tools away, or keep the service from starting.
+    // Each of these would break the sandbox of the tools, or keep the service from starting.
     for forbidden in [
         "RestrictSUIDSGID=",
         "CapabilityBoundingSet=",
@@ -80,8 +80,8 @@ fn without_a_service_manager_it_says_so_and_writes_nothing() {
     for command in ["install", "start", "stop", "status", "uninstall"] {
         let refused = house.run(&["service", command]);
         assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(refused.err.contains("no service manager that answers"), "{refused:?}");
-        assert!(refused.err.contains("`collieclaw gateway` runs without"), "{refused:?}");
+        assert!(refused.err.contains("could not reach the service manager"), "{refused:?}");
+        assert!(refused.err.contains("run `collieclaw gateway`"), "{refused:?}");
     }
     assert!(!house.path().join(".config").exists());
 }

@@ -1,4 +1,4 @@
-//! C7.3b: what was planned is what runs, and it runs as in a shell.
+//! C7.3b: the planned command line is the one that runs, and it runs as in a shell.
 
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ fn what_can_not_be_opened_fails_its_command_and_no_other() {
     assert_eq!(came.exit_code(), 0);
     let (stdout, stderr) = came.output().split_once("[stderr]\n").unwrap();
     assert_eq!(stdout, "next\nfailed\n");
-    assert_eq!(stderr, "collieclaw: `missing` is not there\ncollieclaw: `no/file` is not there\n");
+    assert_eq!(stderr, "collieclaw: `missing` does not exist\ncollieclaw: `no/file` does not exist\n");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_signal_is_told_as_one() {
 fn file_tools_work_through_the_door() {
     let workshop = TestWorkspace::new();
     let desk = workshop.gateway();
-    // C15.6, said yes to.
+    // C15.6, approved.
     let came = desk.call("file_write", &json!({"path": "notes/a.txt", "content": "grüße\n"}));
     assert_eq!((came.status, came.output()), ("done", "created `notes/a.txt`, 8 bytes"));
     let came = desk.call("file_read", &json!({"path": "notes/a.txt", "offset": 2, "limit": 2}));
@@ -168,7 +168,7 @@ fn file_tools_work_through_the_door() {
     assert!(came.text.contains("`bytes` is not UTF-8 text (byte 2)"), "{came:?}");
 }
 
-/// C7.3b, C7.4: a command is judged by what is there when it runs, not by what was there before the line began.
+/// C7.3b, C7.4: a command is checked against the files that exist when it runs, not when the line started.
 #[test]
 fn what_a_line_has_moved_or_linked_is_judged_again() {
     let lines = [

@@ -1,8 +1,8 @@
-//! C7.3b: a plan that we carry out does what dash and bash do with the same line: what it prints, what it returns, and
-//! which files it leaves behind.
+//! C7.3b: a plan that we run does the same as dash and bash with the same line: output, exit code, and the files that it
+//! leaves behind.
 //!
-//! Lines are put together at random. No command reads what another one of its pipeline writes: that would be a race in
-//! any shell. Patterns look only where nobody writes: ours are resolved before the line begins.
+//! Lines are generated at random. No command reads a file that another command of its pipeline writes: that would be a
+//! race in any shell. Patterns match only files that nobody writes, because ours are resolved before the line starts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::test_workspace::{TestToolGateway, TestWorkspace};
 
 const LINES: u64 = 50;
 
-/// A small generator, so that a failing seed is a failing line for ever.
+/// A small generator, so that a failing seed always produces the same line.
 struct LineGenerator(u64);
 
 impl LineGenerator {
@@ -72,7 +72,7 @@ const FILTERS: &[&str] = &[
 const ENDS: &[&str] =
     &[" > out1", " >> out1", " > out2", " >>out3", " 2> out3", " > out2 2>&1", " 2>&1", " >/dev/null"];
 
-/// Lines that once were planned otherwise than shells read them. Those that have no plan any more show nothing.
+/// Lines that were once planned differently from shells. Lines that no longer have a plan show nothing.
 const REGRESSION_LINES: &[&str] = &[
     "cat < fixed/a.txt <&0",
     "printf 'x\\n' | cat <&0",
@@ -95,7 +95,7 @@ const REGRESSION_LINES: &[&str] = &[
 fn random_pipeline(dice: &mut LineGenerator) -> String {
     let mut text = if dice.one_in(6) { "! ".to_owned() } else { String::new() };
     let source = dice.pick(SOURCES);
-    // A here-document goes on after the rest of its line.
+    // A here-document continues after the rest of its line.
     let (command, document) = source.split_once('\n').map_or((source, ""), |(command, rest)| (command, rest));
     text.push_str(command);
     while dice.one_in(2) {
@@ -111,7 +111,7 @@ fn random_pipeline(dice: &mut LineGenerator) -> String {
 fn random_line(dice: &mut LineGenerator) -> String {
     let mut text = if dice.one_in(8) { "cd sub && pwd\n".to_owned() } else { random_pipeline(dice) };
     while dice.one_in(2) {
-        // After a here-document only a new line can follow.
+        // Only a new line can follow a here-document.
         let join = if text.ends_with('\n') { "" } else { dice.pick(&[" && ", " || ", "; ", "\n"]) };
         text.push_str(join);
         text.push_str(&random_pipeline(dice));
@@ -119,7 +119,7 @@ fn random_line(dice: &mut LineGenerator) -> String {
     text
 }
 
-/// What a line did.
+/// The effects of a line.
 #[derive(Debug, PartialEq, Eq)]
 struct ShellEffects {
     stdout: String,
@@ -167,7 +167,7 @@ fn run_in_shell(shell: &str, line: &str, workspace: &Path) -> ShellEffects {
     ShellEffects { stdout: String::from_utf8(output.stdout).unwrap(), code, files: read_files(workspace) }
 }
 
-/// `None` if the gate has no plan for the line.
+/// Runs a line through our plan. Returns `None` if the gate has no plan for the line.
 fn run_in_gateway(desk: &TestToolGateway, line: &str, workspace: &Path) -> Option<ShellEffects> {
     create_files(workspace);
     let came = desk.shell(line);
@@ -186,7 +186,7 @@ fn a_plan_has_the_same_effects_as_dash_and_bash() {
     for line in REGRESSION_LINES.iter().map(|line| (*line).to_owned()).chain(made) {
         let (dash, bash) =
             (run_in_shell("dash", &line, &workshop.path), run_in_shell("bash", &line, &workshop.path));
-        // Where they disagree nothing is promised.
+        // If dash and bash disagree, nothing is promised.
         if dash != bash {
             continue;
         }

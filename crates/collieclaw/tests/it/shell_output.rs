@@ -1,4 +1,4 @@
-//! What is told of a shell line: within the bound, and never less than it seems.
+//! The output of a shell line: bounded, with every omission marked.
 
 use std::fs;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
     assert_eq!(came.output().matches("more bytes are not shown]").count(), 2, "{came:?}");
 }
 
-// A shell has no bound on the length of a list, and descriptors are few.
+// A shell has no limit on the length of a list, and file descriptors are few.
 #[test]
 fn a_line_of_three_hundred_commands_runs_to_its_end() {
     let workshop = TestWorkspace::new();

@@ -1,4 +1,4 @@
-//! Procedures (C12): written in the home, checked whole, carried out step by step through the same door, resumable.
+//! Procedures (C12): stored in the home, validated as a whole, run step by step through the tool gateway, resumable.
 
 mod faults;
 mod finished_runs;
@@ -26,7 +26,7 @@ pub(crate) fn agent_with_sop(name: &str, steps: &str) -> TestAgent {
     house
 }
 
-/// The run that there is.
+/// Returns the only run.
 pub(crate) fn single_run(house: &TestAgent) -> Value {
     let runs = house.run(&["sop", "status", "--output", "json"]).json();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
@@ -40,7 +40,7 @@ pub(crate) fn run_command_on_run(house: &TestAgent, command: &[&str]) -> AgentOu
     house.run(&arguments)
 }
 
-/// What a manifest says of a plugin's tool, and the tool.
+/// The manifest of a plugin's tool, and the tool.
 pub(crate) const TOOL: &str = "command = \"./run\"\nschema = { type = \"object\" }\n";
 pub(crate) const SUNNY: &str = "#!/bin/sh\ncat > /dev/null\necho '{\"output\": \"sunny\"}'\n";
 
@@ -265,8 +265,8 @@ fn a_yes_to_an_approval_is_none_to_the_calls_that_follow() {
         agent_with_sop("copy", &steps).with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
     assert_eq!(house.run(&["sop", "run", "copy"]).code, 5);
     let approved = run_command_on_run(&house, &["approve"]);
-    assert!(approved.code == 5 && approved.err.contains("stopped at the step make"), "{approved:?}");
-    assert!(approved.err.contains("`collieclaw sop resume RUN` at a terminal"), "{approved:?}");
+    assert!(approved.code == 5 && approved.err.contains("stopped at step make"), "{approved:?}");
+    assert!(approved.err.contains("run `collieclaw sop resume RUN` at a terminal"), "{approved:?}");
     assert_eq!(single_run(&house)["state"], "ready", "what was approved stays approved");
     assert!(!house.workspace().join("a.txt").exists());
 }

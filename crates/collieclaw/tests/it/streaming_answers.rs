@@ -1,4 +1,4 @@
-//! Answers that are shown while they are being written (C4.3 beyond, C5.1): at the prompt as they come, in a pipe whole.
+//! Streamed answers (C4.3 beyond, C5.1): shown piece by piece at the prompt, and as a whole in a pipe.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn delta_event(text: &str) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// A house whose agent talks to a server.
+/// Creates an agent that talks to a server.
 fn house_at(server: &TestServer) -> TestAgent {
     TestAgent::new()
         .with_config_change("default_provider = \"local\"", "default_provider = \"openai_compatible\"")
@@ -23,7 +23,7 @@ fn house_at(server: &TestServer) -> TestAgent {
 
 #[test]
 fn text_is_shown_as_it_comes_once_and_with_its_escapes_made_visible() {
-    // The second half comes only after the first was seen: nothing shows it before the end but a stream.
+    // The second half is sent only after the first is visible, so only a stream can show it before the end.
     let house = TestAgent::new().with_mock_fixture(
         "[[round]]\ndraft = [\"Once \\u001b[2J\", \"upon\\n\", \"a time\"]\npause = \"1s\"\n\
          [[round]]\ndraft = [\"Let me\", \" look.\"]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"It is late.\"\n",
@@ -56,7 +56,7 @@ fn what_breaks_off_is_said_to_be_no_answer_and_not_remembered() {
     let mut talk = start_prompt(&house);
     talk.type_and_wait("what is it?", "The secret of the uni\r\n");
     talk.terminal.wait_for("broke off here");
-    talk.terminal.wait_for("can't be reached: ");
+    talk.terminal.wait_for("could not reach provider ");
     talk.terminal.wait_for("collieclaw> ");
     talk.type_and_wait("again", "42\r\n");
     talk.leave();

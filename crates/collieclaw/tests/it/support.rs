@@ -1,4 +1,4 @@
-//! A house for an agent: a home, a workspace, and the real program in them.
+//! A test agent: a home, a workspace, and the real program.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Generous: the machine may be busy.
+/// A generous timeout, because the machine may be busy.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn program() -> PathBuf {
@@ -24,7 +24,7 @@ pub(crate) struct TestAgent {
     folder: TempDir,
 }
 
-/// A child that is killed with this value.
+/// A child process that is killed when this value is dropped.
 pub(crate) struct ChildGuard(pub(crate) Child);
 
 impl Drop for ChildGuard {
@@ -34,7 +34,7 @@ impl Drop for ChildGuard {
     }
 }
 
-/// What a program left: its exit code and its two streams.
+/// The result of a program: its exit code and both output streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentOutput {
     pub(crate) code: i32,
@@ -49,7 +49,7 @@ impl AgentOutput {
 }
 
 impl TestAgent {
-    /// With `init` done.
+    /// Creates an agent after `init`.
     pub(crate) fn new() -> Self {
         let house = Self::empty();
         let init = house.run(&["init"]);
@@ -61,7 +61,7 @@ impl TestAgent {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With one text in the configuration put in the place of another.
+    /// Replaces a text in the configuration.
     pub(crate) fn with_config_change(self, from: &str, to: &str) -> Self {
         let config = std::fs::read_to_string(self.home().join("config.toml")).unwrap();
         assert!(config.contains(from), "no `{from}` in {config}");
@@ -69,7 +69,7 @@ impl TestAgent {
         self
     }
 
-    /// With a script for the mock.
+    /// Sets the script of the mock.
     pub(crate) fn with_mock_fixture(self, fixture: &str) -> Self {
         std::fs::write(self.path().join("fixture.toml"), fixture).unwrap();
         self
@@ -98,7 +98,7 @@ impl TestAgent {
         command
     }
 
-    /// The same, started by another program that is given its own arguments first.
+    /// Returns the command, started by another program with its own arguments.
     pub(crate) fn command_through(&self, other: &str, others: &[&str], arguments: &[&str]) -> Command {
         let inner = self.command(arguments);
         let mut command = Command::new(other);
@@ -112,12 +112,12 @@ impl TestAgent {
         agent_output(self.command(arguments).output().unwrap())
     }
 
-    /// At a terminal: each text is waited for, and then the other one is typed. Standard output is a pipe.
+    /// Runs a command at a terminal: waits for each text, then types the other one. Standard output is a pipe.
     pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> AgentOutput {
         Self::run_at_terminal(self.command(arguments), talk)
     }
 
-    /// The same with a command that was made ready.
+    /// Runs a prepared command at a terminal in the same way.
     pub(crate) fn run_at_terminal(mut command: Command, talk: &[(&str, &str)]) -> AgentOutput {
         let mut terminal = AgentTerminal::open();
         command.stdin(terminal.slave()).stderr(terminal.slave());
@@ -134,7 +134,7 @@ impl TestAgent {
         AgentOutput { code, out, err: terminal.read_to_end() }
     }
 
-    /// The receipts, oldest first.
+    /// Returns the receipts, oldest first.
     pub(crate) fn receipts(&self) -> Vec<Value> {
         match self.run(&["receipt", "list", "--output", "json"]).json() {
             Value::Array(receipts) => receipts,
@@ -142,7 +142,7 @@ impl TestAgent {
         }
     }
 
-    /// Of every receipt: tool, status, reason.
+    /// Returns tool, status and reason of every receipt.
     pub(crate) fn receipt_summaries(&self) -> Vec<[String; 3]> {
         let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap().to_owned();
         let words = |receipt: &Value| ["tool", "status", "reason_code"].map(|name| word(receipt, name));
@@ -150,12 +150,12 @@ impl TestAgent {
     }
 }
 
-/// A length of `sleep`, in seconds, that no other test on this machine has.
+/// Returns a length for `sleep`, in seconds, that no other test on this machine uses.
 pub(crate) fn unique_sleep_seconds(number: u32) -> String {
     format!("{}", 100_000_000 + u64::from(std::process::id()) * 10 + u64::from(number))
 }
 
-/// Whether a `sleep` of this length is anywhere on the machine.
+/// Returns whether a `sleep` of this length runs anywhere on the machine.
 pub(crate) fn is_sleep_running(seconds: &str) -> bool {
     let line = format!("sleep\0{seconds}\0");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -163,7 +163,7 @@ pub(crate) fn is_sleep_running(seconds: &str) -> bool {
     lines.any(|read| read == line.as_bytes())
 }
 
-/// Waits until a `sleep` of this length has begun.
+/// Waits until a `sleep` of this length has started.
 pub(crate) fn wait_for_sleep(seconds: &str) {
     let patience = Instant::now() + TEST_TIMEOUT;
     while !is_sleep_running(seconds) {
@@ -180,7 +180,7 @@ pub(crate) fn agent_output(output: std::process::Output) -> AgentOutput {
     }
 }
 
-/// The exit code, or a panic when it takes too long.
+/// Returns the exit code, or panics after a timeout.
 pub(crate) fn wait_for_exit(child: &mut Child) -> i32 {
     let patience = Instant::now() + TEST_TIMEOUT;
     loop {
@@ -195,7 +195,7 @@ pub(crate) fn wait_for_exit(child: &mut Child) -> i32 {
     }
 }
 
-/// A terminal with nobody's eyes but ours.
+/// A pseudo-terminal.
 pub(crate) struct AgentTerminal {
     master: std::fs::File,
     slave: Option<OwnedFd>,
@@ -216,7 +216,7 @@ impl AgentTerminal {
         let mut reader = master.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // A terminal whose last user is gone gives an error.
+            // Reading from a terminal without users gives an error.
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 if sender.send(buffer[..count].to_vec()).is_err() {
                     break;
@@ -230,17 +230,17 @@ impl AgentTerminal {
         self.slave.as_ref().unwrap().try_clone().unwrap()
     }
 
-    /// From now on only the program holds it.
+    /// Closes our copy of the terminal, so that only the program holds it.
     pub(crate) fn close_slave(&mut self) {
         self.slave = None;
     }
 
-    /// What was shown until then, with the text itself.
+    /// Returns the output up to and including the text.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
         self.wait_until(text, |seen| seen.find(text).map(|at| at + text.len()))
     }
 
-    /// The same, with the end of what was waited for.
+    /// Returns the output up to the position that `end` finds, or panics after a timeout.
     pub(crate) fn wait_until(&mut self, text: &str, end: impl Fn(&str) -> Option<usize>) -> String {
         let patience = Instant::now() + TEST_TIMEOUT;
         loop {
@@ -262,7 +262,7 @@ impl AgentTerminal {
         self.master.write_all(text.as_bytes()).unwrap();
     }
 
-    /// What else was shown until everybody left.
+    /// Returns the rest of the output, once all users have closed the terminal.
     pub(crate) fn read_to_end(mut self) -> String {
         while let Ok(bytes) = self.bytes.recv_timeout(TEST_TIMEOUT) {
             self.seen.extend(bytes);

@@ -1,4 +1,4 @@
-//! What the gate is told of the real machine.
+//! The facts about the real machine that the gate gets.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +56,7 @@ fn nothing_is_opened_so_that_a_pipe_blocks_nobody() {
     let pipe = workshop.path.join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
     assert_eq!(look(&pipe), PathStatus::Special { leads_to: pipe.clone() });
-    // Even what may not be read is looked at.
+    // Unreadable files are inspected as well.
     let closed = workshop.write("closed", "");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
     assert_eq!(look(&closed), PathStatus::File { leads_to: closed.clone(), link_count: 1 });
@@ -104,7 +104,7 @@ fn the_gate_sees_through_real_links() {
         GateOutcome::NeedsApproval(_) => "asks",
         GateOutcome::Allowed(_) => "allowed",
     };
-    // C15.5, and the same through a link.
+    // C15.5, and the same through a symlink.
     assert_eq!(code(GateRequest::FileRead("/etc/passwd")), "forbidden-path");
     assert_eq!(code(GateRequest::FileRead("passwd")), "forbidden-path");
     assert_eq!(code(GateRequest::FileRead("keys/id")), "forbidden-path");

@@ -1,4 +1,4 @@
-//! A workspace with something around it: a home with secrets, a folder that is forbidden, CollieClaw's own home.
+//! A workspace with its surroundings: a home with secrets, a forbidden folder, and CollieClaw's own home.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::ReceiptLog;
 use collieclaw_agent::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext,
-    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
+    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
 use collieclaw_agent::security::{FileAccess, SystemFacts, WorkspaceHandle};
 use collieclaw_agent::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
@@ -88,19 +88,19 @@ impl TestWorkspace {
     }
 }
 
-/// The door of a workshop, with a tool's own result kept beside what the model is told.
+/// The tool gateway of a test workspace, which also keeps the original result of the tool.
 pub(crate) struct TestToolGateway {
     tool_gateway: ToolGateway,
     last: Rc<RefCell<Option<ToolResult>>>,
     pub(crate) cancel: CancelFlag,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct TestCallResult {
     /// The code of the outcome.
     pub(crate) status: &'static str,
-    /// `None` if it did not run.
+    /// The result of the tool, or `None` if it did not run.
     pub(crate) result: Option<ToolResult>,
     pub(crate) text: String,
 }
@@ -163,7 +163,7 @@ impl TestWorkspace {
 }
 
 impl TestToolGateway {
-    /// Calls a tool; whoever is asked says yes.
+    /// Calls a tool and approves it if needed.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> TestCallResult {
         let wish = ToolRequest { conversation_id: "test", tool, arguments, offer: ToolOffer::Listed };
         self.last.borrow_mut().take();

@@ -1,5 +1,5 @@
-//! C9: no tool takes longer than its time, whatever the kernel does. A lease makes opening a file wait as a file server does
-//! that is gone: until its holder gives it up, or most of a minute has passed.
+//! C9: no tool takes longer than its timeout, whatever the kernel does. A file lease makes `open` block, as an
+//! unreachable file server does: until its holder gives it up, or for most of a minute.
 
 #![expect(unsafe_code, reason = "no safe crate of ours takes leases")]
 
@@ -19,13 +19,13 @@ use crate::test_workspace::{TestToolGateway, TestWorkspace};
 /// Far shorter than a lease lasts.
 const SOON_ENOUGH: Duration = Duration::from_secs(20);
 
-/// Which signal tells that a lease is wanted back; the one that is usual would end us.
+/// The signal for a lease break; the default one would kill the process.
 const F_SETSIG: libc::c_int = 10;
 
-/// Whoever opens the file now waits until this is dropped.
+/// Takes a lease on a file: opening the file blocks until the returned value is dropped.
 fn block_opens(path: &Path) -> File {
     let file = File::options().read(true).write(true).open(path).unwrap();
-    // SAFETY: both take numbers only, and the descriptor is open.
+    // SAFETY: both calls take only numbers, and the descriptor is open.
     let results = unsafe {
         [
             libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG),

@@ -1,4 +1,4 @@
-//! The agent loop (C9): limits, errors, what is remembered of them, and what a tool's output can't do.
+//! The agent loop (C9): limits, errors and their record in the memory, and the limited powers of tool output.
 //!
 //! The log of a turn names its events (C14).
 
@@ -39,7 +39,7 @@ fn an_answer_with_very_many_calls_runs_none_of_them() {
     let house = TestAgent::new().with_mock_fixture(&format!("[[round]]\n{many}"));
     assert_eq!(house.run(&["agent", "-m", "go"]).code, 7);
     assert_eq!(house.receipts().len(), 0);
-    // From a server as well, whether it sends them all at once or one after the other.
+    // From a server as well, with all calls at once or one after the other.
     let call =
         |index: u32| json!({ "index": index, "id": format!("c{index}"), "function": { "name": "time" } });
     let calls: Vec<Value> = (0..200).map(call).collect();
@@ -190,7 +190,7 @@ fn every_step_is_told_as_json_on_standard_error() {
     assert!(audit.contains("tool_denied") && !audit.contains("startup"));
 }
 
-/// C14: whoever reads JSON reads nothing else, whatever goes wrong.
+/// C14: a reader of JSON logs gets nothing but JSON, whatever fails.
 #[test]
 fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
     let house = TestAgent::new();
@@ -217,7 +217,7 @@ fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
         assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]), "{text}");
         assert!(text.contains(fault), "{text}");
     }
-    // A prompt that reads a pipe, and one that is told what it can't do.
+    // A prompt that reads from a pipe, and a prompt with an error.
     let mut talk = house.command(&["agent"]);
     let talk = talk.env("COLLIECLAW_LOG", "json").stdin(fs::File::open("/dev/null").unwrap());
     let talked = agent_output(talk.output().unwrap());
@@ -230,7 +230,7 @@ fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
     assert!(events.len() > 1 && text.contains("config.toml:2:"), "with its place: {text}");
 }
 
-/// C5.1: whoever keeps the log sees which channel serves, and whether it shows an answer while it is being written.
+/// C5.1: the log shows which channel is used, and whether it streams answers.
 #[test]
 fn a_channel_tells_its_name_and_whether_it_shows_drafts() {
     let house = TestAgent::new();

@@ -1,4 +1,4 @@
-//! What is asked of models is counted, and limited (issue 6): across processes, also those that are killed.
+//! Usage of models is counted and limited (issue 6): across processes, also those that are killed.
 
 use std::fs;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::support::TestAgent;
 const COUNTED: &str =
     "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 1000, completion_tokens = 200 }\n";
 
-/// With prices, a script, and limits.
+/// Creates an agent with prices, a script and limits.
 fn house(limits: &str) -> TestAgent {
     let house = TestAgent::new().with_mock_fixture(COUNTED);
     let prices = "price_prompt = 0.5\nprice_completion = 2\n";
@@ -41,7 +41,7 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
     for (name, number) in expected {
         assert_eq!(all[name], number, "{name} in {all}");
     }
-    // 3000 tokens at 0.5 and 600 at 2 for a million.
+    // 3000 tokens at 0.5 and 600 at 2 per million.
     assert!((all["cost"].as_f64().unwrap() - 0.0027).abs() < 1e-9, "{all}");
     assert_eq!(total(&house, &["--conversation", "b"])["calls"], 2);
     let nobody = house.run(&["usage", "--conversation", "nobody"]);
@@ -56,7 +56,7 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
     assert!(by.lines().nth(1).unwrap().starts_with("b ") && by.contains("\ntotal "), "{by}");
     assert!(house.run(&["usage", "--by", "model"]).out.contains("\nlocal mock "), "{by}");
 
-    // What was said is forgotten; what it took is not, and holds no word of it.
+    // The conversation is deleted; its usage is kept, without any of its text.
     assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
     assert_eq!(total(&house, &[]), all);
 }
@@ -71,7 +71,7 @@ fn what_no_server_counts_is_estimated_and_says_so() {
     assert!(counted["prompt_tokens"].as_u64().unwrap() > 50, "the system prompt counts: {counted}");
     let shown = house.run(&["usage"]).out;
     assert!(shown.contains('~') && shown.contains("estimate"), "{shown}");
-    // A server that was never reached has done no work.
+    // A server that was never reached causes no usage.
     fs::write(house.path().join("fixture.toml"), "[[round]]\nerror = \"network\"\n").unwrap();
     assert_eq!(house.run(&["agent", "-m", "hi"]).code, 6);
     let after = total(&house, &[]);
@@ -79,7 +79,7 @@ fn what_no_server_counts_is_estimated_and_says_so() {
     assert_eq!(after["prompt_tokens"], counted["prompt_tokens"]);
 }
 
-/// A server that says it did no work would have no limit.
+/// A server that reports no usage must not bypass the limit.
 #[test]
 fn what_a_server_counts_as_nothing_is_estimated() {
     let house = TestAgent::new().with_mock_fixture(
@@ -109,16 +109,16 @@ fn a_limit_that_is_reached_is_an_error_of_its_own_and_says_when_there_is_more() 
         assert_eq!((refused.code, refused.out.as_str()), (7, ""), "{limit}: {}", refused.err);
         assert!(refused.err.contains(&format!("(`limits.{key}`)")), "{}", refused.err);
         let again =
-            if key == "tokens_per_conversation" { "a new conversation" } else { "again at midnight, in " };
+            if key == "tokens_per_conversation" { "a new conversation" } else { "resets at midnight, in " };
         assert!(refused.err.contains(again), "{}", refused.err);
         assert_eq!(total(&house, &[])["calls"], asked, "what was refused was not asked");
-        // Another conversation has its own limit, and no other.
+        // Another conversation has its own limit.
         assert_eq!(ask(&house, "b"), if key == "tokens_per_conversation" { 0 } else { 7 }, "{limit}");
         let of_a: &[&str] = if asked > 0 { &["usage", "--conversation", "a"] } else { &["usage"] };
         let shown = house.run(of_a).out;
         assert!(shown.contains(&format!("{key}: ")), "{shown}");
     }
-    // It holds in the middle of a turn, too, and nobody else is asked instead.
+    // The limit also applies in the middle of a turn, and no other provider is asked instead.
     let house = house("calls_per_day = 1")
         .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"late\"\n");
     assert_eq!(ask(&house, "a"), 7);
@@ -186,7 +186,7 @@ fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
     let refused = limited.run(&["agent", "-m", "hi"]);
     assert_eq!(refused.code, 7, "{}", refused.err);
     assert!(
-        refused.err.contains("nobody can count") && refused.err.contains("move it away"),
+        refused.err.contains("usage could not be recorded") && refused.err.contains("move it away"),
         "{}",
         refused.err
     );

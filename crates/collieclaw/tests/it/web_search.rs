@@ -1,4 +1,4 @@
-//! The tool `web_search` (C6.2), through the real program and a service that answers as it likes.
+//! The tool `web_search` (C6.2), through the real program with honest and broken services.
 
 use serde_json::{Value, json};
 
@@ -64,10 +64,10 @@ fn what_a_service_does_wrong_is_a_failed_call() {
     let cases = [
         (answer(&json!({ "hits": [] })), "its answer has no list at `/results`"),
         (ServerAction::Send(http_reply("200 OK", "text/html", "<html>")), "its answer is not JSON"),
-        (ServerAction::Send(http_reply("429 Slow", "text/plain", "too many")), "it answers 429: too many"),
+        (ServerAction::Send(http_reply("429 Slow", "text/plain", "too many")), "HTTP 429: too many"),
         (answer(&long), "its answer is longer than 4096 bytes"),
-        (elsewhere, "it answers 302"),
-        (ServerAction::Reset(String::new()), "the search service can't be reached"),
+        (elsewhere, "HTTP 302"),
+        (ServerAction::Reset(String::new()), "could not reach the search service"),
         (ServerAction::Hang(String::new()), "no reply within 1 s (`limits.http_timeout`)"),
     ];
     for (act, said) in cases {
@@ -88,7 +88,7 @@ fn without_a_service_it_says_what_is_missing() {
     let house = TestAgent::new();
     let told = search(&house, &json!({ "query": "x" }));
     assert_eq!(told.code, 1);
-    assert!(format!("{told:?}").contains("name one in the configuration, in `[web_search]`"), "{told:?}");
+    assert!(format!("{told:?}").contains("add `[web_search]` to the configuration"), "{told:?}");
     let server = TestServer::start(vec![answer(&json!({}))]);
     let empty = search(&self::house(&server, ""), &json!({ "query": "  " }));
     assert_eq!((empty.code, server.received().len()), (1, 0), "{empty:?}");

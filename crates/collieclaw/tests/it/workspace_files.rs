@@ -1,4 +1,4 @@
-//! C7.4: what is opened through the workspace's handle lies where it may, whatever its name says.
+//! C7.4: files opened through the handle of the workspace are inside it, whatever their names say.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -91,7 +91,7 @@ fn no_way_leads_out_of_the_workspace() {
     ] {
         let found = read(&workshop, path).unwrap_err();
         let refused = ["outside-workspace", "own-home", "forbidden-path"].contains(&found.as_str())
-            || found.starts_with("can't be reached");
+            || found.starts_with("can't be resolved");
         assert!(refused, "{path}: {found}");
         assert!(replace(&workshop, path, "overwritten").is_err(), "{path}");
     }
@@ -111,10 +111,10 @@ fn a_path_is_a_path_and_nothing_else() {
         ("file/.", "is not a folder"),
         ("file/x", "is not a folder"),
         (".", "is a folder"),
-        ("FILE", "is not there"),
-        ("ｆile", "is not there"),
-        ("file ", "is not there"),
-        (&long, "can't be used: File name too long (os error 36)"),
+        ("FILE", "does not exist"),
+        ("ｆile", "does not exist"),
+        ("file ", "does not exist"),
+        (&long, "can't be accessed: File name too long (os error 36)"),
     ] {
         assert_eq!(read(&workshop, path), Err(fault.to_owned()), "{path:?}");
     }
@@ -156,8 +156,8 @@ fn forbidden_places_and_our_own_home_are_out_of_reach_inside_the_workspace_too()
     ] {
         assert_eq!(replace(&workshop, path, "x"), Err(code.to_owned()), "{path}");
         let output = workshop.access().open_for_output(&workshop.path.join(path), OutputMode::Append);
-        // A redirection makes no folders.
-        let code = if path == "alias/new/deep" { "is not there" } else { code };
+        // A redirection creates no folders.
+        let code = if path == "alias/new/deep" { "does not exist" } else { code };
         assert_eq!(output.map_err(error_code).unwrap_err(), code, "{path}");
     }
     assert_eq!(read(&workshop, "alias/key"), Err("forbidden-path".to_owned()));
@@ -196,7 +196,7 @@ fn a_replaced_file_keeps_its_mode_and_who_had_it_open_keeps_the_old_text() {
     let mut old = String::new();
     held.read_to_string(&mut old).unwrap();
     assert_eq!((old.as_str(), workshop.text("script.sh").as_str()), ("old", "new"));
-    // The right to run as its owner is not given again.
+    // The set-uid bit is not restored.
     assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o750);
 }
 
@@ -210,10 +210,10 @@ fn a_link_is_written_through_and_one_that_leads_nowhere_is_refused() {
     assert_eq!(replace(&workshop, "link", "new"), Ok(WriteOutcome::Replaced));
     assert_eq!(workshop.text("real/file"), "new");
     assert!(fs::symlink_metadata(workshop.path.join("link")).unwrap().is_symlink());
-    assert_eq!(replace(&workshop, "dangling", "x"), Err("is a link that leads nowhere".to_owned()));
+    assert_eq!(replace(&workshop, "dangling", "x"), Err("is a broken symlink".to_owned()));
     assert!(replace(&workshop, "away", "x").is_err());
     let output = workshop.access().open_for_output(&workshop.path.join("dangling"), OutputMode::Truncate);
-    assert_eq!(error_code(output.unwrap_err()), "is a link that leads nowhere");
+    assert_eq!(error_code(output.unwrap_err()), "is a broken symlink");
     assert!(!workshop.path.join("nothing").exists());
 }
 
@@ -242,7 +242,7 @@ fn output_is_led_to_a_file_as_a_shell_does_it() {
     }
     assert_eq!(workshop.text("log"), "three");
     let missing = workshop.access().open_for_output(&workshop.path.join("no/log"), OutputMode::Truncate);
-    assert_eq!(error_code(missing.unwrap_err()), "is not there");
+    assert_eq!(error_code(missing.unwrap_err()), "does not exist");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn where_paths_may_lead_anywhere_forbidden_places_stay_forbidden() {
         assert_eq!(replace(&workshop, path, "x"), Err(code.to_owned()), "{path}");
     }
     let magic = read(&workshop, "/proc/self/root/etc/hostname").unwrap_err();
-    assert!(magic.starts_with("can't be reached"), "{magic}");
+    assert!(magic.starts_with("can't be resolved"), "{magic}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The ground that tools stand on: where the workspace is, what kind of files it holds, what is not there yet (C7.4,
-//! C7.6).
+//! The surroundings of tools: where the workspace is, what kinds of files it contains, and missing files (C7.4, C7.6).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +21,7 @@ fn nothing_runs_in_another_folder_that_was_put_in_the_place_of_the_workspace() {
     for put in ["a link", "a folder", "nothing"] {
         let came = desk.shell("ls");
         assert!(came.status == "failed" && !came.text.contains("diary"), "{put}: {came:?}");
-        assert!(came.text.contains("where the workspace was"), "{put}: {came:?}");
+        assert!(came.text.contains("was moved or replaced"), "{put}: {came:?}");
         match put {
             "a link" => {
                 fs::remove_file(&workshop.path).unwrap();
@@ -41,7 +40,7 @@ fn what_the_kernel_shows_as_a_file_is_none_wherever_it_is() {
     workshop.policy.bounds = PathBounds::Anywhere;
     let refused = workshop.access().open_for_reading(Path::new("/proc/self/environ"));
     assert!(matches!(refused, Err(FileError::Refused(_))), "{refused:?}");
-    // No rule names this place, as if it were mounted there.
+    // No rule names this place; it acts like a mount.
     let mount = WorkspaceHandle::open(Path::new("/proc/self")).unwrap();
     for bounds in [PathBounds::Anywhere, PathBounds::Workspace] {
         workshop.policy = collieclaw_gate::GatePolicy {
@@ -67,7 +66,7 @@ fn folders_deeper_than_any_path_are_listed_as_far_as_they_can_be() {
     let open =
         |at: &_, name: &str| openat(at, name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     let mut at = openat(CWD, &workshop.path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-    // Short ones, so that some are near enough to be opened and too far to have a path.
+    // Short names, so that some paths can be opened but are too long to be resolved.
     let name = "deeper";
     for _ in 0..700 {
         mkdirat(&at, name, Mode::RWXU).unwrap();
@@ -90,7 +89,10 @@ fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge()
     let desk = workshop.gateway();
     for line in ["bash attack.sh", "x=.va; mkdir ${x}ult", "for i in 1; do ls; done"] {
         let came = desk.shell(line);
-        assert!(came.status == "failed" && came.text.contains("forbidden but not there"), "{line}: {came:?}");
+        assert!(
+            came.status == "failed" && came.text.contains("so the sandbox can't block it"),
+            "{line}: {came:?}"
+        );
         assert!(!workshop.path.join(".vault").exists(), "{line}");
     }
     assert_eq!(desk.shell("ls && cp attack.sh copy").exit_code(), 0);

@@ -1,4 +1,4 @@
-//! C7.4: a name that is made to mean something else between the check and the use gains nothing.
+//! C7.4: changing the meaning of a path between its check and its use gains nothing.
 
 use std::fs;
 use std::io::Read;
@@ -13,10 +13,10 @@ use crate::test_workspace::{SECRET, TestWorkspace};
 
 const ROUNDS: usize = 4_000;
 
-/// On a busy machine the swapper may be paused for long, always with the same meaning of the name.
+/// The time limit: a busy machine may pause the swapping thread for long, always with the same meaning of the path.
 const MAX_DURATION: Duration = Duration::from_secs(60);
 
-/// Ends the swapping also when the work panics, or the test would hang instead of failing.
+/// A guard that ends the swapping even if the work panics; otherwise the test would hang instead of failing.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -25,7 +25,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Changes what a name means for as long as the work goes on.
+/// Swaps the meaning of a path for as long as the work runs.
 fn while_swapped(workshop: &TestWorkspace, swap: impl Fn(&Path) + Sync, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn while_swapped(workshop: &TestWorkspace, swap: impl Fn(&Path) + Sync, work: im
     });
 }
 
-/// `target` is in turn a file of ours and a link to the secret.
+/// Makes `target` alternate between a file of ours and a symlink to the secret.
 fn swap_last(path: &Path) {
     let [target, next] = ["target", "next"].map(|name| path.join(name));
     fs::write(&next, "inside").unwrap();
@@ -48,7 +48,7 @@ fn swap_last(path: &Path) {
     fs::rename(&next, &target).unwrap();
 }
 
-/// `folder` is in turn a folder of ours and a link to the one above, where a file of the same name lies.
+/// Makes `folder` alternate between our folder and a symlink to its parent, which has a file of the same name.
 fn swap_folder(path: &Path) {
     let [folder, link] = ["folder", "link"].map(|name| path.join(name));
     renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
@@ -79,7 +79,7 @@ fn write_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
                 .open_for_output(&place, output)
                 .is_ok_and(|file| rustix::io::write(&file, b"overwritten").is_ok()),
         );
-        // Each is synced to the disk, so that fewer have to do.
+        // Each write is synced to the disk, so fewer rounds have to be enough.
         if round % 16 == 0 {
             writes += usize::from(workshop.access().replace(&place, b"overwritten").is_ok());
         }

@@ -86,23 +86,24 @@ impl ConfigReader<'_> {
     fn read_program(&self, table: &mut TomlTable<'_>, workspace: &Spanned<PathBuf>) -> Option<McpConnection> {
         let outside_workspace = |path: PathBuf| {
             if resolve_real_path(&path).starts_with(resolve_real_path(&workspace.value)) {
-                return Err(InvalidValue::new("this path is in the workspace, where the agent could change it")
-                    .help("install the server somewhere else"));
+                return Err(InvalidValue::new(
+                    "this path is in the workspace, where the agent could change it",
+                )
+                .help("install the server somewhere else"));
             }
             Ok(path)
         };
-        let command =
-            table.required_with("command", |value| {
-                value.parse(|text| match text {
-                    "" => Err(InvalidValue::new("the name of the program is empty")
-                        .help("write a name like `npx`, or a full path")),
-                    text if text.contains(['/', '~', '$']) => {
-                        let path = self.context.expand_path(text, Path::new("/")).and_then(outside_workspace)?;
-                        Ok(path.to_string_lossy().into_owned())
-                    }
-                    text => Ok(text.to_owned()),
-                })
-            });
+        let command = table.required_with("command", |value| {
+            value.parse(|text| match text {
+                "" => Err(InvalidValue::new("the name of the program is empty")
+                    .help("write a name like `npx`, or a full path")),
+                text if text.contains(['/', '~', '$']) => {
+                    let path = self.context.expand_path(text, Path::new("/")).and_then(outside_workspace)?;
+                    Ok(path.to_string_lossy().into_owned())
+                }
+                text => Ok(text.to_owned()),
+            })
+        });
         let argument = |value: TomlValue<'_>| {
             value.parse(|text| {
                 let text = self.context.expand(text)?;

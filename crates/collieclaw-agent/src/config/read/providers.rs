@@ -147,9 +147,8 @@ fn read_price(table: &mut TomlTable<'_>) -> TokenPrice {
 
 pub(super) fn reject_inline_key(table: &mut TomlTable<'_>) {
     if let Some(value) = table.value("api_key") {
-        value
-            .reject(InvalidValue::new("a key must not be written into this file").help(
-                "put the key into an environment variable and name the variable: `api_key_env = \"MY_KEY\"`",
-            ));
+        value.reject(InvalidValue::new("a key must not be written into this file").help(
+            "put the key into an environment variable and name the variable: `api_key_env = \"MY_KEY\"`",
+        ));
     }
 }

@@ -75,7 +75,8 @@ fn read_command_name(value: TomlValue<'_>) -> Option<Spanned<String>> {
         if text.is_empty()
             || text.contains(|letter: char| letter == '/' || letter.is_whitespace() || letter.is_control())
         {
-            Err(InvalidValue::new("this is not the name of a command").help("write the name alone, like `grep`"))
+            Err(InvalidValue::new("this is not the name of a command")
+                .help("write the name alone, like `grep`"))
         } else {
             Ok(text.to_owned())
         }

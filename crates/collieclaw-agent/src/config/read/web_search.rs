@@ -72,6 +72,7 @@ fn parse_header_name(text: &str) -> Result<String, InvalidValue> {
     if is_valid {
         Ok(text.to_owned())
     } else {
-        Err(InvalidValue::new("this is not the name of a header").help("write it like `X-Subscription-Token`"))
+        Err(InvalidValue::new("this is not the name of a header")
+            .help("write it like `X-Subscription-Token`"))
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use collieclaw_gate::{GateReason, GateVerdict};
 
 use super::{CallInProgress, DecidedBy, ToolGateway, model_text};
-use collieclaw_providers::cancel::CancelReason;
 use crate::events::AgentEvent;
 use crate::receipts::{CallEnding, ReceiptError, ReceiptReason};
 use crate::runtime::call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
 use crate::tools::{ToolEnd, ToolResult};
+use collieclaw_providers::cancel::CancelReason;
 
 impl ToolGateway {
     /// Finishes a call whose tool ran.

@@ -32,8 +32,10 @@ pub(super) fn error_text(fault: &str) -> String {
     format!("error: {fault}")
 }
 
+/// Gives the one reason that decided. The receipt and `collieclaw policy explain` have all of them.
 pub(super) fn denied_text(verdict: &GateVerdict) -> String {
-    format!("error: denied: {}", join_reasons(verdict))
+    let reason = verdict.reasons.first().map_or_else(|| "no rule allows it".to_owned(), GateReason::detail);
+    format!("error: denied: {reason}")
 }
 
 pub(super) fn refused_text() -> String {

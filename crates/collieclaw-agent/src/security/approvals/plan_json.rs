@@ -1,5 +1,5 @@
-//! What a shell line would do, in words of our own that outlive the names in the code. A change of these words is a new
-//! [`SUBJECT_VERSION`](super::VERSION).
+//! The JSON form of a shell plan, which approvals are hashed with. Its words are independent of the names in
+//! the code; changing one requires a new [`SUBJECT_VERSION`](super::SUBJECT_VERSION).
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn redirection_to_json(PlannedRedirection { descriptor, target: to }: &PlannedRe
     json!([descriptor, to])
 }
 
-/// What is no text is its bytes: two paths are never the same words.
+/// Paths that are not valid UTF-8 become byte lists, so that different paths never have the same form.
 fn path_to_json(path: &Path) -> Value {
     path.to_str().map_or_else(|| json!(path.as_os_str().as_encoded_bytes()), Value::from)
 }
@@ -63,9 +63,9 @@ mod tests {
     use crate::receipts::hash_json;
     use std::os::unix::ffi::OsStrExt;
 
-    /// These words are in files of people: they change with the version, and with nothing else.
+    /// These words are stored in users' files. They may change only together with the version.
     #[test]
-    fn the_words_for_a_line_are_these() {
+    fn the_json_form_of_a_plan_is_stable() {
         let run = |redirections| PlannedCommand {
             action: PlannedAction::Run {
                 program: "/usr/bin/cat".into(),

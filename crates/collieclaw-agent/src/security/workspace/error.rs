@@ -1,4 +1,4 @@
-//! Why a file can't be used.
+//! Errors of file access.
 
 use std::io;
 
@@ -6,41 +6,39 @@ use collieclaw_gate::GateReason;
 use collieclaw_providers::net::WaitError;
 use rustix::io::Errno;
 
-/// Why a file can't be used. Each reads as the end of a sentence that begins with the path.
+/// An error of file access. The message continues a sentence that starts with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Nothing is there.
-    #[error("is not there")]
+    #[error("does not exist")]
     Missing,
-    /// A folder, where a file is needed.
+    /// A folder was found where a file is needed.
     #[error("is a folder")]
     IsAFolder,
-    /// A file, where a folder is needed.
+    /// A file was found where a folder is needed.
     #[error("is not a folder")]
     NotAFolder,
-    /// A device, a pipe or a socket.
+    /// The path leads to a device, a pipe or a socket.
     #[error("is neither a file nor a folder")]
     NotAFile,
-    /// What the kernel shows as a file: processes, devices and its own settings.
-    #[error("belongs to the kernel, not to a disk")]
+    /// The path leads to a pseudo file of the kernel, such as those in `/proc`.
+    #[error("is a file of the kernel, not of a disk")]
     PseudoFile,
-    /// A link to nothing. What it leads to is not made: the link may be someone's trap.
-    #[error("is a link that leads nowhere")]
+    /// The path is a broken symlink. Its target is not created, because the symlink may be a trap.
+    #[error("is a broken symlink")]
     DanglingLink,
-    /// The way there is a circle of links, or leads through the files of processes.
-    #[error("can't be reached: links go round, or lead through /proc")]
+    /// The symlinks form a loop, or lead through `/proc`.
+    #[error("can't be resolved: its symlinks form a loop or lead through /proc")]
     UnresolvableLinks,
-    /// Others changed the way there again and again.
-    #[error("is being changed by somebody else; try again")]
+    /// Other processes changed the path in every attempt.
+    #[error("is being changed by another process; try again")]
     ChangedMeanwhile,
-    /// A rule forbids the place that it really is.
+    /// A rule forbids the real path.
     #[error("may not be used: {}", .0.detail())]
     Refused(GateReason),
-    /// The time is over, or somebody said stop.
+    /// The deadline has passed, or the call was cancelled.
     #[error("{0}")]
     Stopped(WaitError),
-    /// The kernel refuses.
-    #[error("can't be used: {0}")]
+    #[error("can't be accessed: {0}")]
     Io(io::Error),
 }
 

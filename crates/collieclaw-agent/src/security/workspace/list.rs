@@ -1,4 +1,4 @@
-//! Listing folders.
+//! Listing of folders.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,68 +11,67 @@ use rustix::io::Errno;
 
 use super::{FileAccess, FileError, file_type, open_path, real_path};
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderListing {
-    /// Sorted by their paths.
+    /// Sorted by path.
     pub entries: Vec<ListingEntry>,
-    /// Whether there is more than that.
+    /// True if entries were left out.
     pub truncated: bool,
 }
 
-/// One thing in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListingEntry {
-    /// Its path from the folder that is listed.
+    /// The path relative to the listed folder.
     pub path: PathBuf,
-    /// What it is.
     pub kind: ListingKind,
 }
 
-/// What a thing in a folder is. Links are not followed.
+/// The type of an entry. Symlinks are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListingKind {
-    /// A regular file.
     File {
-        /// How large.
         bytes: u64,
     },
-    /// A folder.
     Folder,
-    /// A link.
     Link {
-        /// As it is written.
+        /// The target as stored in the symlink.
         to: PathBuf,
     },
-    /// A device, a pipe, a socket.
+    /// A device, a pipe or a socket.
     Special,
 }
 
-/// How far a listing goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListingDepth {
-    /// What is in the folder itself.
+    /// Only the folder itself.
     Shallow,
-    /// What is in the folders in it, too.
+    /// The folder and all folders in it.
     Recursive,
 }
 
-/// Names, sorted by their bytes.
+/// The names in a folder, sorted by their bytes.
 pub(crate) struct FolderNames {
     pub(crate) names: Vec<OsString>,
-    /// Whether there are more.
+    /// True if names were left out.
     pub(crate) truncated: bool,
 }
 
 impl FileAccess<'_> {
-    /// Lists a folder, at most so many entries; if there are more, those nearest to it are listed.
+    /// Lists up to `max_entries` entries of a folder. If there are more, those closest to the folder are
+    /// listed.
     ///
     /// # Errors
-    /// When it is not there, no folder, or out of reach.
-    pub fn list(&self, path: &Path, depth: ListingDepth, most: usize) -> Result<FolderListing, FileError> {
+    /// Fails if the folder doesn't exist, isn't a folder, or is not allowed.
+    pub fn list(
+        &self,
+        path: &Path,
+        depth: ListingDepth,
+        max_entries: usize,
+    ) -> Result<FolderListing, FileError> {
         let root = self.open_folder(path)?;
         let mut listing = FolderListing { entries: Vec::new(), truncated: false };
-        self.list_folder(&root, Path::new(""), most, &mut listing)?;
+        self.list_folder(&root, Path::new(""), max_entries, &mut listing)?;
         let mut next: VecDeque<_> = subfolders(&listing, 0).collect();
         let mut too_deep = false;
         while depth == ListingDepth::Recursive
@@ -82,13 +81,13 @@ impl FileAccess<'_> {
             let without_links = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let before = listing.entries.len();
             let folder = open_path(&root, &below, without_links);
-            let place = folder.as_ref().map_err(|errno| *errno).and_then(|folder| real_path(folder.as_fd()));
-            // The kernel follows no path that is longer than it wants.
-            too_deep |= place == Err(Errno::NAMETOOLONG);
-            let (Ok(folder), Ok(place)) = (folder, place) else { continue };
-            if self.check_place(&place).is_ok() {
-                let listed = self.list_folder(&folder, &below, most, &mut listing);
-                // One that is closed to us, or gone, is shown and not entered.
+            let real = folder.as_ref().map_err(|errno| *errno).and_then(|folder| real_path(folder.as_fd()));
+            // The kernel refuses paths beyond its length limit.
+            too_deep |= real == Err(Errno::NAMETOOLONG);
+            let (Ok(folder), Ok(real)) = (folder, real) else { continue };
+            if self.check_place(&real).is_ok() {
+                let listed = self.list_folder(&folder, &below, max_entries, &mut listing);
+                // A folder that can't be read, or was removed, is listed but not entered.
                 if let Err(FileError::Stopped(_)) = listed {
                     return listed.map(|()| listing);
                 }
@@ -104,16 +103,16 @@ impl FileAccess<'_> {
         &self,
         folder: &OwnedFd,
         below: &Path,
-        most: usize,
+        max_entries: usize,
         listing: &mut FolderListing,
     ) -> Result<(), FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = openat(folder, c".", flags, Mode::empty())?;
-        let found = read_folder_names(&opened, most - listing.entries.len())?;
+        let found = read_folder_names(&opened, max_entries - listing.entries.len())?;
         listing.truncated |= found.truncated;
         for name in found.names {
             self.check_time()?;
-            // What is gone meanwhile is not listed.
+            // Entries that were removed in the meantime are skipped.
             if let Ok(kind) = entry_kind(&opened, &name) {
                 listing.entries.push(ListingEntry { path: below.join(name), kind });
             }
@@ -142,22 +141,22 @@ fn entry_kind(folder: &OwnedFd, name: &OsString) -> Result<ListingKind, Errno> {
     })
 }
 
-/// The names in an opened folder, at most so many.
-pub(crate) fn read_folder_names(folder: &OwnedFd, most: usize) -> Result<FolderNames, Errno> {
+/// Returns up to `max_names` names of an opened folder.
+pub(crate) fn read_folder_names(folder: &OwnedFd, max_names: usize) -> Result<FolderNames, Errno> {
     let mut names = Vec::new();
-    let mut left_out = false;
+    let mut truncated = false;
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if matches!(name, b"." | b"..") {
             continue;
         }
-        if names.len() == most {
-            left_out = true;
+        if names.len() == max_names {
+            truncated = true;
             break;
         }
         names.push(OsString::from_vec(name.to_vec()));
     }
     names.sort_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
-    Ok(FolderNames { names, truncated: left_out })
+    Ok(FolderNames { names, truncated })
 }

@@ -1,12 +1,13 @@
-//! File systems without files: what is read there the kernel makes up, and what is written there it obeys.
+//! Pseudo file systems, whose files the kernel generates when they are read and acts on when they are
+//! written.
 //!
-//! They can be mounted anywhere, so that a path says nothing about it.
+//! They can be mounted anywhere, so a path doesn't show whether a file belongs to one.
 
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-/// The numbers of these file systems, from `linux/magic.h`.
+/// The magic numbers of these file systems, from `linux/magic.h`.
 const PSEUDO_FILESYSTEMS: [u32; 21] = [
     0x0000_9fa0, // proc
     0x6265_6572, // sysfs
@@ -31,9 +32,9 @@ const PSEUDO_FILESYSTEMS: [u32; 21] = [
     0x0765_5821, // resctrl
 ];
 
-/// Whether a handle leads to such a file system.
+/// Returns true if a handle leads to a pseudo file system.
 pub(super) fn is_on_pseudo_filesystem(handle: &OwnedFd) -> Result<bool, Errno> {
     let number = rustix::fs::fstatfs(handle)?.f_type;
-    // The kernel's numbers have 32 bits; the width of the field depends on the architecture.
+    // The magic numbers have 32 bits, but the width of the field depends on the architecture.
     Ok(PSEUDO_FILESYSTEMS.iter().any(|known| i128::from(number) & 0xffff_ffff == i128::from(*known)))
 }

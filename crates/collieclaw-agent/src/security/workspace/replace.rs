@@ -1,4 +1,5 @@
-//! Writing a file: beside the old one, then in its place, so that nobody ever sees half of it.
+//! Atomic replacement of files: the new content is written to a temporary file and renamed, so nobody sees a
+//! partial file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,34 +19,32 @@ use super::{
     split_file_path,
 };
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// There was no such file.
+    /// The file didn't exist before.
     Created,
-    /// There was one.
     Replaced,
 }
 
-/// Where a file goes.
+/// The place of a file that is written.
 struct ReplaceTarget {
     folder: OwnedFd,
     name: OsString,
-    /// The file that is there now.
+    /// The status of the file that exists now.
     existing: Option<Stat>,
 }
 
 impl FileAccess<'_> {
-    /// Makes a file, or replaces it as a whole. Folders that are missing on the way are made. A link is followed to the
-    /// file that it leads to, as everybody expects who edits through it; one that leads nowhere is an error.
+    /// Creates a file, or replaces it atomically. Missing folders are created. A symlink is followed to its
+    /// file, as people expect who edit through it; a broken symlink is an error.
     ///
     /// # Errors
-    /// When it is no regular file, has another name somewhere, or is out of reach.
+    /// Fails if the path isn't a regular file, has several hard links, or is not allowed.
     pub fn replace(&self, path: &Path, content: &[u8]) -> Result<WriteOutcome, FileError> {
         for _ in 0..MAX_ATTEMPTS {
             match self.target(path).and_then(|target| self.write_target(&target, content)) {
                 Err(FileError::ChangedMeanwhile) => {}
-                put => return put,
+                written => return written,
             }
         }
         Err(FileError::ChangedMeanwhile)
@@ -62,16 +61,16 @@ impl FileAccess<'_> {
     fn existing_target(&self, handle: &OwnedFd, path: &Path) -> Result<ReplaceTarget, FileError> {
         let status = require_regular_file(handle)?;
         require_single_link(&status, path)?;
-        let place = real_path(handle.as_fd())?;
-        let (parent, name) = split_file_path(&place)?;
+        let real = real_path(handle.as_fd())?;
+        let (parent, name) = split_file_path(&real)?;
         let folder = self.open_folder(parent)?;
         self.check_new_place(path, &real_path(folder.as_fd())?.join(&name))?;
-        let there =
+        let current =
             statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| FileError::ChangedMeanwhile)?;
-        if (there.st_dev, there.st_ino) != (status.st_dev, status.st_ino) {
+        if (current.st_dev, current.st_ino) != (status.st_dev, status.st_ino) {
             return Err(FileError::ChangedMeanwhile);
         }
-        // Whoever may not write to it may not replace it, either.
+        // A user who may not write to a file must not replace it either.
         accessat(&folder, &name, Right::WRITE_OK, AtFlags::EACCESS)?;
         Ok(ReplaceTarget { folder, name, existing: Some(status) })
     }
@@ -90,7 +89,7 @@ impl FileAccess<'_> {
         }
     }
 
-    /// A folder, made with those above it if it is missing.
+    /// Opens a folder, or creates it together with its missing parents.
     fn create_folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
         match self.open_folder(path) {
             Err(FileError::Missing) => {}
@@ -112,18 +111,18 @@ impl FileAccess<'_> {
     }
 
     fn write_target(&self, target: &ReplaceTarget, content: &[u8]) -> Result<WriteOutcome, FileError> {
-        let sibling = temporary_name()?;
+        let temporary = temporary_name()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // What replaces a private file is never readable for others, not even for a moment.
+        // The replacement of a private file must never be readable for others, not even for a moment.
         let mode = if target.existing.is_some() { 0o600 } else { 0o666 };
-        let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
-        let put = write_content(file, content, target.existing.as_ref())
-            // Whoever was told before now that it was given up finds nothing changed.
+        let file = openat(&target.folder, &temporary, flags, Mode::from_raw_mode(mode))?;
+        let written = write_content(file, content, target.existing.as_ref())
+            // After a timeout was reported, the file must not change any more.
             .and_then(|()| self.check_time())
-            .and_then(|()| rename_into_place(target, &sibling));
-        if let Err(error) = put {
-            // What can't be removed either is litter of ours, beside the untouched file.
-            let _ = unlinkat(&target.folder, &sibling, AtFlags::empty());
+            .and_then(|()| rename_into_place(target, &temporary));
+        if let Err(error) = written {
+            // If the temporary file can't be removed, it stays beside the untouched file.
+            let _ = unlinkat(&target.folder, &temporary, AtFlags::empty());
             return Err(error);
         }
         sync_folder(&target.folder)?;
@@ -131,25 +130,26 @@ impl FileAccess<'_> {
     }
 }
 
-/// Gives the sibling the name of the target. A file that was not there when we looked is not replaced.
-fn rename_into_place(target: &ReplaceTarget, sibling: &OsStr) -> Result<(), FileError> {
+/// Renames the temporary file to the target. A file that didn't exist at the first check is not replaced.
+fn rename_into_place(target: &ReplaceTarget, temporary: &OsStr) -> Result<(), FileError> {
     let ReplaceTarget { folder, name, existing: before } = target;
     if before.is_some() {
-        return Ok(renameat(folder, sibling, folder, name)?);
+        return Ok(renameat(folder, temporary, folder, name)?);
     }
-    let taken = match renameat_with(folder, sibling, folder, name, RenameFlags::NOREPLACE) {
-        // Some file systems of networks can't. A second name is never put over another file, either.
-        Err(Errno::INVAL | Errno::NOSYS) => linkat(folder, sibling, folder, name, AtFlags::empty())
-            .and_then(|()| unlinkat(folder, sibling, AtFlags::empty())),
-        taken => taken,
+    let renamed = match renameat_with(folder, temporary, folder, name, RenameFlags::NOREPLACE) {
+        // Some network file systems don't support this flag. A hard link doesn't replace an existing file
+        // either.
+        Err(Errno::INVAL | Errno::NOSYS) => linkat(folder, temporary, folder, name, AtFlags::empty())
+            .and_then(|()| unlinkat(folder, temporary, AtFlags::empty())),
+        renamed => renamed,
     };
-    match taken {
+    match renamed {
         Err(Errno::EXIST) => Err(FileError::ChangedMeanwhile),
-        taken => Ok(taken?),
+        renamed => Ok(renamed?),
     }
 }
 
-/// Makes the names in a folder durable.
+/// Syncs the names in a folder to disk.
 fn sync_folder(folder: &OwnedFd) -> Result<(), FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::fsync(openat(folder, c".", flags, Mode::empty())?)?)
@@ -157,11 +157,11 @@ fn sync_folder(folder: &OwnedFd) -> Result<(), FileError> {
 
 fn write_content(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result<(), FileError> {
     if let Some(before) = before {
-        let ours = fstat(&file)?;
-        if (ours.st_uid, ours.st_gid) != (before.st_uid, before.st_gid) {
+        let new = fstat(&file)?;
+        if (new.st_uid, new.st_gid) != (before.st_uid, before.st_gid) {
             let user = rustix::fs::Uid::from_raw(before.st_uid);
             let group = rustix::fs::Gid::from_raw(before.st_gid);
-            // Only root can give a file away; from others the new file is their own.
+            // Only root can change the owner. For other users the new file belongs to them.
             let _ = fchown(&file, Some(user), Some(group));
         }
         fchmod(&file, Mode::from_raw_mode(before.st_mode & 0o777))?;
@@ -172,7 +172,7 @@ fn write_content(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result
     Ok(())
 }
 
-/// A name that nobody could have guessed and put there.
+/// Returns a name that an attacker can't guess.
 fn temporary_name() -> Result<OsString, FileError> {
     let mut random = [0_u8; 12];
     getrandom::fill(&mut random).map_err(|error| FileError::Io(std::io::Error::other(error)))?;
@@ -186,7 +186,7 @@ mod tests {
     use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
 
     #[test]
-    fn a_file_that_somebody_made_meanwhile_is_not_called_new_nor_replaced_unseen() {
+    fn a_file_created_in_the_meantime_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = WorkspaceHandle::open(folder.path()).unwrap();
         let policy = GatePolicy {

@@ -4,7 +4,6 @@ use collieclaw_providers::hint_metadata;
 use serde_json::json;
 
 use super::{SopEngine, SopError, SopRunHalt, StepResult, new_ended_step};
-use collieclaw_providers::cancel::CancelReason;
 use crate::estop;
 use crate::memory::MemoryError;
 use crate::receipts::{AGENT_STEP, CallEnding, ReceiptError, ReceiptReason, ReceiptStatus};
@@ -15,6 +14,7 @@ use crate::sop::SopStep;
 use crate::sop::journal::{SopRun, SyncMode};
 use crate::sop::journal_entry::{EndedStep, JournalEntry, StepStatus};
 use crate::sop::prompt::step_message;
+use collieclaw_providers::cancel::CancelReason;
 
 /// The outcome of a step that asks the model.
 enum AgentStepOutcome {

@@ -92,8 +92,10 @@ impl<'a> PlanExecutor<'a> {
         time: Duration,
     ) -> Result<Self, String> {
         let max_bytes = context.bounds.max_response_bytes;
-        let collected =
-            || CapturedStream::new(max_bytes).map_err(|errno| format!("could not create a pipe for the output: {errno}"));
+        let collected = || {
+            CapturedStream::new(max_bytes)
+                .map_err(|errno| format!("could not create a pipe for the output: {errno}"))
+        };
         Ok(Self {
             context,
             tool_sandbox,
@@ -125,9 +127,7 @@ impl<'a> PlanExecutor<'a> {
     /// Passes a line to bash.
     pub(super) fn run_in_bash(self, line: &str) -> ToolResult {
         let Some(program) = SystemFacts.find_program("bash") else {
-            return ToolResult::failed(
-                "nothing was run: this line needs bash, which is not installed",
-            );
+            return ToolResult::failed("nothing was run: this line needs bash, which is not installed");
         };
         let words = ["bash", "--noprofile", "--norc", "-c", line].map(str::to_owned).to_vec();
         let action = PlannedAction::Run { program, words, variables: Vec::new() };
@@ -253,7 +253,10 @@ impl<'a> PlanExecutor<'a> {
             self.line_risk.and_then(|was| rejudge_command(command, was, self.context.policy, &SystemFacts));
         match judged {
             None => Ok(()),
-            Some(reason) => Err(LineStop::Refused(format!("since the approval, something has changed: {}", reason.detail()))),
+            Some(reason) => Err(LineStop::Refused(format!(
+                "since the approval, something has changed: {}",
+                reason.detail()
+            ))),
         }
     }
 

@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 /// can't delay the check of the deadline.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// One output stream of a whole line.
+/// An output stream of a whole line.
 pub(crate) struct CapturedStream {
     reader: OwnedFd,
     /// Kept open as long as further commands may write to the stream.

@@ -46,13 +46,17 @@ pub(super) fn format_result(
         LineEnd::Exited(ProcessExit::Signal(signal)) => result = result.with_metadata("signal", signal),
         LineEnd::Exited(exit) => result = result.with_metadata("exit_code", exit_code(exit)),
         LineEnd::TimedOut(limit) => {
-            result.end =
-                ToolEnd::Failed(format!("the command took longer than {} s and was killed", limit.as_secs_f64()));
+            result.end = ToolEnd::Failed(format!(
+                "the command took longer than {} s and was killed",
+                limit.as_secs_f64()
+            ));
             result = result.with_metadata("timed_out", true);
         }
         LineEnd::Cancelled => result.end = ToolEnd::Cancelled,
         LineEnd::TooManyProcesses(limit) => {
-            result.end = ToolEnd::Failed(format!("the command had more than {limit} processes at once and was killed"));
+            result.end = ToolEnd::Failed(format!(
+                "the command had more than {limit} processes at once and was killed"
+            ));
         }
     }
     result

@@ -1,4 +1,4 @@
-//! What begins with a slash.
+//! The slash commands of the prompt.
 
 use std::fmt::Write;
 
@@ -14,17 +14,17 @@ use collieclaw_agent::runtime::AgentRuntime;
 use collieclaw_agent::tools::SandboxProbe;
 use ward_terminal::escape_line;
 
-/// Every command, with what it is for.
+/// Every slash command with its description.
 const COMMANDS: [(&str, &str); 6] = [
     ("/exit", "leave"),
-    ("/help", "this list"),
-    ("/memory", "QUERY: search what was said before"),
-    ("/new", "begin another conversation"),
-    ("/policy", "what the agent may do, and where"),
-    ("/tools", "the tools, and which of them the model is told of"),
+    ("/help", "show this list"),
+    ("/memory", "QUERY: search past conversations"),
+    ("/new", "start a new conversation"),
+    ("/policy", "show what the agent may do, and where"),
+    ("/tools", "list tools, and which of them the model can call"),
 ];
 
-/// What a line asks for.
+/// The meaning of an input line.
 pub(super) enum ReplInput<'l> {
     Empty,
     Exit,
@@ -33,7 +33,7 @@ pub(super) enum ReplInput<'l> {
     Message(&'l str),
 }
 
-/// What is to be told.
+/// A command that only prints information.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum InfoCommand<'l> {
     Help,
@@ -67,10 +67,10 @@ pub(super) fn run_info_command(what: InfoCommand<'_>, runtime: &AgentRuntime) ->
             .join("\n"),
         InfoCommand::Tools => format_tools(runtime),
         InfoCommand::Policy => format_policy(runtime),
-        InfoCommand::Memory("") => "write what to search for: /memory QUERY".to_owned(),
+        InfoCommand::Memory("") => "missing search words: /memory QUERY".to_owned(),
         InfoCommand::Memory(query) => search_memory(query, runtime),
         InfoCommand::Unknown(command) => {
-            format!("there is no command {}; /help lists them", escape_line(command))
+            format!("no such command {}; /help lists the commands", escape_line(command))
         }
     }
 }
@@ -81,15 +81,15 @@ fn format_tools(runtime: &AgentRuntime) -> String {
         let mark = if runtime.offered_tools.contains(tool.name()) { '*' } else { ' ' };
         let _ = writeln!(text, "{mark} {:<14} {}", tool.name(), tool.description());
     }
-    text.push_str("* the model is told of it (`tools_allow`)");
+    text.push_str("* the model can call it (`tools_allow`)");
     text
 }
 
 fn format_policy(runtime: &AgentRuntime) -> String {
     let policy = &runtime.tool_gateway.rules.policy;
     let bounds = match policy.bounds {
-        PathBounds::Workspace => "nothing outside of it",
-        PathBounds::Anywhere => "paths outside of it weigh more",
+        PathBounds::Workspace => "no access outside",
+        PathBounds::Anywhere => "paths outside have a higher risk",
     };
     let stop = if estop::is_set(&runtime.tool_gateway.home) { "ACTIVE: no tool runs" } else { "not active" };
     let kept = runtime.tool_gateway.receipts.borrow();
@@ -100,7 +100,7 @@ fn format_policy(runtime: &AgentRuntime) -> String {
     };
     let sandbox = match SandboxProbe::run(policy) {
         Ok(trial) => trial.sandbox_level(),
-        Err(why) => format!("NONE, so that no command runs: {why}"),
+        Err(why) => format!("NOT AVAILABLE, so no command can run: {why}"),
     };
     format!(
         "autonomy:  {}\nworkspace: {} ({bounds})\nforbidden: {}\nestop:     {stop}\nreceipts:  {receipts}\nsandbox:   {sandbox}",
@@ -110,7 +110,7 @@ fn format_policy(runtime: &AgentRuntime) -> String {
     )
 }
 
-/// As many as a screen holds.
+/// About as many search results as fit on a screen.
 const MAX_HITS_SHOWN: usize = 10;
 
 fn search_memory(query: &str, runtime: &AgentRuntime) -> String {
@@ -126,7 +126,7 @@ fn search_memory(query: &str, runtime: &AgentRuntime) -> String {
     }
 }
 
-/// Completes commands.
+/// The completer of slash commands at the prompt.
 pub(super) struct CommandCompleter;
 
 impl Helper for CommandCompleter {}

@@ -1,6 +1,6 @@
-//! What was typed at the prompt, in a file.
+//! The history file of the prompt.
 //!
-//! A history that is not there yet, or can't be kept, keeps nobody from talking.
+//! A missing or unwritable history file never prevents a session.
 
 use std::fs;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use super::LineEditor;
 
 pub(super) struct HistoryFile {
     file: PathBuf,
-    /// As it was when it was last read or written here.
+    /// The state of the file when this process last read or wrote it.
     last_seen: Option<HistoryFileStamp>,
 }
 
@@ -34,14 +34,14 @@ impl HistoryFile {
         Self { file: file.to_owned(), last_seen: HistoryFileStamp::read(file) }
     }
 
-    /// At once: whoever kills the program has not lost what was typed.
+    /// Appends a line immediately, so that killing the program loses no history.
     pub(super) fn append(&mut self, line: &str, editor: &mut LineEditor) {
-        // What comes through a pipe was not typed.
+        // Input from a pipe is not part of the history.
         if !std::io::stdin().is_terminal() {
             return;
         }
         if self.was_cleared() {
-            // The editor would write all that it remembers again.
+            // Appends only the new line: the editor would rewrite its whole history.
             let _ = editor.clear_history();
             let _ = editor.load_history(&self.file);
         }
@@ -50,7 +50,7 @@ impl HistoryFile {
         self.last_seen = HistoryFileStamp::read(&self.file);
     }
 
-    /// Whether somebody removed the file, or took something out of it.
+    /// Returns whether another process removed or shortened the file.
     fn was_cleared(&self) -> bool {
         let Some(known) = self.last_seen else { return false };
         HistoryFileStamp::read(&self.file)

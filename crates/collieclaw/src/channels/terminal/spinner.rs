@@ -1,4 +1,4 @@
-//! Something that moves while the model thinks, so that nobody believes it hangs.
+//! The animation shown while the model thinks.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const CLEAR_LINE: &str = "\r\x1b[2K";
 const FRAME_TIME: Duration = Duration::from_millis(100);
 
-/// It moves until this is dropped.
+/// A running spinner; dropping it ends the animation.
 pub(super) struct Spinner {
     state: Arc<SpinnerState>,
 }
 
-/// Whoever has the lock writes. Once it is over nobody moves any more.
+/// The state shared with the animation thread. Only the holder of the lock writes to the terminal.
 #[derive(Default)]
 struct SpinnerState {
     stopped: Mutex<bool>,
@@ -22,7 +22,7 @@ struct SpinnerState {
 }
 
 impl Spinner {
-    /// `None` where nobody would see it.
+    /// Starts a spinner, or returns `None` if no terminal would show it.
     pub(super) fn start() -> Option<Self> {
         if !std::io::stderr().is_terminal() {
             return None;
@@ -55,7 +55,7 @@ impl SpinnerState {
 }
 
 impl Drop for Spinner {
-    /// Clears the line here and now: the first word of an answer does not wait for another thread to be woken.
+    /// Clears the line on the calling thread, so that the first word of an answer doesn't wait for the animation thread.
     fn drop(&mut self) {
         let mut over = self.state.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         *over = true;
@@ -67,21 +67,21 @@ impl Drop for Spinner {
 }
 
 fn write_stderr(text: &str) {
-    // Whoever can't be shown it isn't.
+    // A failed write to the terminal is ignored.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// There is one terminal, so at most one spinner has its last line.
+/// The state of the current spinner. One process has one terminal, so at most one spinner is active.
 static SPINNER_ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Standard error for what others say meanwhile: it takes the place of the spinner, which goes on below.
+/// A writer to standard error for other output: it overwrites the spinner, which continues on the next line.
 pub struct SpinnerAwareWriter<W> {
     out: W,
     at_line_start: bool,
 }
 
 impl<W: Write> SpinnerAwareWriter<W> {
-    /// On what the spinner is on.
+    /// Wraps `out`, which must be the stream that the spinner writes to.
     pub fn new(out: W) -> Self {
         Self { out, at_line_start: true }
     }

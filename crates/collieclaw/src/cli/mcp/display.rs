@@ -1,4 +1,4 @@
-//! What a person sees of a server's tools: every word of them, and nothing that moves the cursor.
+//! Displays the tools of an MCP server in full, with escape sequences made visible.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use collieclaw_agent::tools::schema_fault;
 use collieclaw_mcp::{PinnedTool, PinnedToolChange, offered_name};
 use ward_terminal::{escape_line, escape_lines};
 
-/// The tools that can be used, and why others can't.
+/// Returns the usable tools, and the reasons why others can't be used.
 pub(crate) fn split_usable(
     server: &str,
     settings: &McpServerSettings,
@@ -31,7 +31,7 @@ pub(crate) fn split_usable(
     (tools, left_out)
 }
 
-/// A tool, whole.
+/// Formats a tool with its whole description and schema.
 pub(crate) fn format_tool(server: &str, tool: &PinnedTool, settings: &McpServerSettings) -> String {
     let risk = settings.risks.get(&tool.name).unwrap_or(&settings.risk);
     let used =
@@ -44,10 +44,10 @@ pub(crate) fn format_tool(server: &str, tool: &PinnedTool, settings: &McpServerS
     )
 }
 
-/// What is not as it was approved, line by line.
+/// Formats the differences from the approved tools, line by line.
 pub(crate) fn format_changes(server: &str, changes: &[PinnedToolChange]) -> String {
     if changes.is_empty() {
-        return format!("The tools of {} are as they were approved.\n", escape_line(server));
+        return format!("The tools of {} have not changed since the approval.\n", escape_line(server));
     }
     let lines = |mark: char, tool: &PinnedTool| {
         let text = format!("{}\n{}", escape_lines(&tool.description), escape_line(&tool.schema.to_string()));
@@ -56,10 +56,10 @@ pub(crate) fn format_changes(server: &str, changes: &[PinnedToolChange]) -> Stri
     let told = |change: &PinnedToolChange| match change {
         PinnedToolChange::Added(now) => format!("{} is new\n{}\n", escape_line(&now.name), lines('+', now)),
         PinnedToolChange::Removed(before) => {
-            format!("{} is gone\n{}\n", escape_line(&before.name), lines('-', before))
+            format!("{} was removed\n{}\n", escape_line(&before.name), lines('-', before))
         }
         PinnedToolChange::Changed { before, now } => {
-            format!("{} is another now\n{}{}\n", escape_line(&now.name), lines('-', before), lines('+', now))
+            format!("{} has changed\n{}{}\n", escape_line(&now.name), lines('-', before), lines('+', now))
         }
     };
     changes.iter().map(told).collect()

@@ -1,4 +1,4 @@
-//! The questions of `onboard`, and whether an answer can be used.
+//! The questions of `onboard`, and the validation of the answers.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::output::OutputPrinter;
 use crate::cli::wiring;
 
-/// What is answered in the person's own words.
+/// A setting that is answered with free text.
 #[derive(Clone, Copy)]
 pub(super) enum SetupKey {
     Workspace,
@@ -23,7 +23,7 @@ pub(super) enum SetupKey {
 }
 
 impl SetupKey {
-    /// As it stands in the file.
+    /// Returns the key as it stands in the configuration file.
     fn name(self) -> &'static str {
         match self {
             Self::Workspace => "workspace_dir",
@@ -52,7 +52,7 @@ pub(super) struct SetupQuestions<'a> {
 impl SetupQuestions<'_> {
     pub(super) fn ask_may_write(&self, autonomy: AutonomyLevel) -> Result<bool, CommandFailure> {
         let question = match autonomy {
-            // It never would.
+            // At `readonly` the model could never write.
             AutonomyLevel::ReadOnly => return Ok(false),
             AutonomyLevel::Supervised => "May the model ask to write files? You are asked before each",
             AutonomyLevel::Full => {
@@ -62,7 +62,7 @@ impl SetupQuestions<'_> {
         Ok(self.interactive && self.ask_choice(&None, question, &["yes", "no"], "no")? == "yes")
     }
 
-    /// Asks until the answer can be part of a configuration: nobody has to answer everything again for one slip.
+    /// Asks until the answer is valid in a configuration, so that a typo doesn't restart the whole set-up.
     pub(super) fn ask_text(
         &self,
         given: &Option<String>,
@@ -80,7 +80,7 @@ impl SetupQuestions<'_> {
         }
     }
 
-    /// What would be wrong with this key in a configuration of these choices, in sentences.
+    /// Returns the errors that a configuration with these choices would have at this key.
     pub(super) fn validate_key(&self, choices: &SetupChoices, key: SetupKey) -> Result<(), String> {
         let text = config_template(choices);
         let path = self.environment.home.config();
@@ -122,7 +122,7 @@ impl SetupQuestions<'_> {
                     .map_err(CommandFailure::io("read the answer"))?;
                 if read == 0 {
                     return Err(CommandFailure::InvalidInput {
-                        what: "there was no answer".to_owned(),
+                        what: "the input ended before all questions were answered".to_owned(),
                         cure: "nothing was changed",
                     });
                 }
@@ -132,7 +132,7 @@ impl SetupQuestions<'_> {
         }
     }
 
-    /// One of the words, or the beginning of one.
+    /// Asks for one of `words`; a unique prefix is enough.
     pub(super) fn ask_choice(
         &self,
         given: &Option<String>,
@@ -145,12 +145,12 @@ impl SetupQuestions<'_> {
             let mut meant = words.iter().filter(|word| word.starts_with(&answer));
             match (meant.next(), meant.next()) {
                 (Some(word), None) => return Ok((*word).to_owned()),
-                _ => self.screen.print_remark(&format!("it can be {}", words.join(" or "))),
+                _ => self.screen.print_remark(&format!("choose {}", words.join(" or "))),
             }
         }
     }
 }
 
 fn not_a_folder_error(path: &Path) -> Option<String> {
-    (path.exists() && !path.is_dir()).then(|| format!("{} is no folder: choose another", path.display()))
+    (path.exists() && !path.is_dir()).then(|| format!("{} is not a folder: choose another", path.display()))
 }

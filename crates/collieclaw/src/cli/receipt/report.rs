@@ -1,4 +1,4 @@
-//! What a check of the receipts found, for people.
+//! Formats the result of a receipt check for people.
 
 use ward_ledger::VerificationReport;
 use ward_ledger::verify::{LogAuthenticity, LogCompleteness};
@@ -20,7 +20,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
             let kind = kind.as_str().unwrap_or("broken").replace('_', " ");
             lines.push(format!("integrity: the chain is invalid at receipt {} ({kind})", broken.sequence));
             let place = match broken.segment.as_str() {
-                // Of a log that is gone there is no part.
+                // A log that is missing altogether has no sound part.
                 "" => escape_line(&report.log.display().to_string()),
                 segment => format!("{}, line {}", escape_line(segment), broken.line),
             };
@@ -28,7 +28,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
         }
     }
     if let Some(torn) = &report.torn {
-        // One that the head vouches for was whole before.
+        // The head vouches for this line, so it was complete before.
         let next = match report.broken {
             None => "; the next call sets it aside",
             Some(_) => "",
@@ -36,7 +36,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
         lines.push(format!("torn:      the last line is half-written ({} bytes){next}", torn.bytes));
     }
     for stray in &report.strays {
-        lines.push(format!("stray:     {} looks like a part of the log and is none", escape_line(stray)));
+        lines.push(format!("stray:     {} looks like a part of the log but isn't", escape_line(stray)));
     }
     lines.push(match report.completeness {
         LogCompleteness::Complete { vouched, unvouched: 0 } => {
@@ -46,13 +46,13 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
             format!("complete:  the head vouches for {vouched}, not for the last {unvouched}")
         }
         LogCompleteness::Cut { vouched, found } => {
-            format!("CUT:       the head vouches for {vouched}, and {found} are there")
+            format!("CUT:       the head vouches for {vouched}, but only {found} exist")
         }
         LogCompleteness::NotReached { vouched } => {
-            format!("unknown:   the head vouches for {vouched}, and the chain breaks before")
+            format!("unknown:   the head vouches for {vouched}, but the chain breaks before them")
         }
         LogCompleteness::NoHead => {
-            "unknown:   there is no head, so a cut end would not be noticed".to_owned()
+            "unknown:   the head is missing, so a shortened log would not be noticed".to_owned()
         }
         LogCompleteness::HeadMissing => "unknown:   the head is missing".to_owned(),
         LogCompleteness::HeadUnreadable => "unknown:   the head is damaged".to_owned(),
@@ -65,7 +65,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
     lines.join("\n")
 }
 
-/// What the key says of it, and of what it says nothing.
+/// Describes which part of the log is signed, and by which key.
 fn format_signature(report: &VerificationReport) -> String {
     if let (LogAuthenticity::Signed { key_id, from }, Some(broken)) = (&report.authenticity, &report.broken) {
         let sound = broken.sequence.saturating_sub(1);
@@ -81,7 +81,7 @@ fn format_signature(report: &VerificationReport) -> String {
             format!("signed:    the head, with key {key_id}; there are no receipts")
         }
         LogAuthenticity::Unsigned => {
-            "unsigned:  whoever can write the files can rewrite all of it".to_owned()
+            "unsigned:  anyone who can write the files can rewrite the log".to_owned()
         }
         LogAuthenticity::Signed { key_id, from: 1 } => format!("signed:    all, with key {key_id}"),
         LogAuthenticity::Signed { key_id, from } => format!(

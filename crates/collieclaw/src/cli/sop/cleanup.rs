@@ -1,4 +1,4 @@
-//! Ends runs, and removes those that have ended.
+//! Cancels runs, and removes runs that have ended.
 
 use collieclaw_agent::runtime::ToolGateway;
 use collieclaw_agent::sop::{SopRun, SopRunState, SopRunStore};
@@ -21,7 +21,7 @@ pub(super) fn cancel(
     }
     run.cancel(door)?;
     let name = &run.header.run;
-    screen.print_answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is over."));
+    screen.print_answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is cancelled."));
     Ok(())
 }
 
@@ -35,8 +35,8 @@ pub(super) fn remove(
     let name = &run.header.run;
     if final_state(&run, tools).is_none() {
         return Err(CommandFailure::InvalidInput {
-            what: format!("{name} is not over"),
-            cure: "`collieclaw sop cancel RUN` ends it",
+            what: format!("{name} is still unfinished"),
+            cure: "cancel it with `collieclaw sop cancel RUN`",
         });
     }
     runs.remove(&run)?;
@@ -44,21 +44,21 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// What can't go on from here.
+/// Returns the error for a run that can't be continued.
 pub(super) fn already_over(run: &SopRun, state: &SopRunState) -> CommandFailure {
     let name = &run.header.run;
     let what = match state {
-        SopRunState::Failed { step } => format!("{name} is over: it failed at the step `{step}`"),
-        SopRunState::Cancelled => format!("{name} is over: it was cancelled"),
-        _ => format!("{name} is over"),
+        SopRunState::Failed { step } => format!("{name} has ended: it failed at step `{step}`"),
+        SopRunState::Cancelled => format!("{name} has ended: it was cancelled"),
+        _ => format!("{name} has ended"),
     };
     CommandFailure::InvalidInput {
         what,
-        cure: "begin a new run; `collieclaw sop status RUN` shows what became of this one",
+        cure: "start a new run; `collieclaw sop status RUN` shows the steps of this one",
     }
 }
 
-/// How it ended, if it has. One whose procedure no longer fits the tools there are can be cancelled, too.
+/// Returns how a run ended, if it has. Runs whose procedure no longer fits the installed tools can be cancelled as well.
 fn final_state(run: &SopRun, tools: &[Box<dyn Tool>]) -> Option<SopRunState> {
     if run.is_cancelled() {
         return Some(SopRunState::Cancelled);

@@ -1,4 +1,4 @@
-//! Where procedures are found: in the home, each in a folder of its own, written by nobody but its owner.
+//! Finds procedures in the home: each has its own folder, which only its owner may be able to change.
 
 use std::fs;
 use std::io;
@@ -12,23 +12,21 @@ use crate::cli::environment::CliEnvironment;
 use crate::cli::failure::CommandFailure;
 use crate::cli::wiring;
 
-/// The text of a procedure.
+/// The text of a procedure file.
 pub(super) struct SopFile {
-    /// Its folder.
     pub(super) name: String,
-    /// What faults call it.
+    /// The name used in error messages.
     pub(super) display_name: String,
     pub(super) text: String,
 }
 
-/// A procedure, or why it is none.
+/// A valid procedure, or the reason why it is invalid.
 pub(super) type SopLoadResult = (String, Result<Sop, SopLoadError>);
 
-/// Why something is no procedure.
+/// The reason why a file is not a valid procedure.
 pub(super) enum SopLoadError {
-    /// It has these faults.
     Faults(FaultReport),
-    /// It can't be read, or not be trusted.
+    /// The file could not be read, or others can change it.
     Unreadable(String),
 }
 
@@ -37,15 +35,15 @@ pub(super) const SOP_FILE_NAME: &str = "SOP.toml";
 pub(super) fn load(name: &str, environment: &CliEnvironment) -> Result<SopFile, CommandFailure> {
     if !is_sop_name(name) {
         return Err(CommandFailure::InvalidInput {
-            what: format!("`{name}` can't be the name of a procedure"),
+            what: format!("invalid procedure name `{name}`"),
             cure: NAME_RULE,
         });
     }
     let path = environment.home.sops().join(name).join(SOP_FILE_NAME);
     if matches!(fs::metadata(&path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
         return Err(CommandFailure::InvalidInput {
-            what: format!("there is no procedure `{name}`: no {}", path.display()),
-            cure: "`collieclaw sop list` shows them",
+            what: format!("no such procedure `{name}`: {} does not exist", path.display()),
+            cure: "run `collieclaw sop list` to see the procedures",
         });
     }
     let bytes = read_trusted(&path, environment)?;
@@ -58,7 +56,7 @@ pub(super) fn load(name: &str, environment: &CliEnvironment) -> Result<SopFile, 
     Ok(SopFile { name: name.to_owned(), display_name: path.display().to_string(), text })
 }
 
-/// What others can write is no procedure of yours, nor is what lies elsewhere behind a link.
+/// Rejects files that others can write, and symlinks that lead out of the folder.
 fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, CommandFailure> {
     let home = environment.home.folder();
     let real = path.canonicalize().map_err(CommandFailure::io(format!("find {}", path.display())))?;
@@ -81,7 +79,7 @@ pub(super) fn parse(found: SopFile, tools: &[Box<dyn Tool>]) -> SopLoadResult {
     (found.name, read.map_err(SopLoadError::Faults))
 }
 
-/// Every procedure there is, by name.
+/// Returns every procedure, sorted by name.
 pub(super) fn load_all(
     tools: &[Box<dyn Tool>],
     environment: &CliEnvironment,
@@ -101,7 +99,7 @@ pub(super) fn load_all(
     names.sort();
     let listed = |name: String| match load(&name, environment) {
         Ok(found) => parse(found, tools),
-        // It hides no other.
+        // An invalid procedure doesn't hide the others.
         Err(failure) => (name, Err(SopLoadError::Unreadable(failure.to_string()))),
     };
     Ok(names.into_iter().map(listed).collect())

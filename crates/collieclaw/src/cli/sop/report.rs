@@ -1,4 +1,4 @@
-//! What is told of procedures and their runs.
+//! Output of the `sop` commands: procedures, dry runs, and the state of runs.
 
 use collieclaw_agent::receipts::hash_text;
 use collieclaw_agent::sop::{
@@ -39,7 +39,7 @@ pub(super) fn print_sops(
                 vec![
                     escape_line(name),
                     "NOT VALID".to_owned(),
-                    "`collieclaw sop validate` tells why".to_owned(),
+                    "run `collieclaw sop validate` to see why".to_owned(),
                 ]
             }
         };
@@ -80,7 +80,7 @@ pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &O
                 }
                 DryRunResult::InvalidArguments(bad) => ("deny".to_owned(), bad.to_string()),
                 DryRunResult::AsksModel => {
-                    ("model".to_owned(), "each of its calls is judged when it comes".to_owned())
+                    ("model".to_owned(), "each call is checked when the model makes it".to_owned())
                 }
                 DryRunResult::AwaitsApproval => ("waits".to_owned(), "until you approve".to_owned()),
             };
@@ -91,7 +91,7 @@ pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &O
     });
 }
 
-/// Where a run stands now; its output goes on standard output when it is finished.
+/// Reports the state of a run. The output of a finished run goes to standard output.
 pub(super) fn print_halt(
     run: &SopRun,
     sop: &Sop,
@@ -116,10 +116,10 @@ pub(super) fn print_halt(
     match halt {
         SopRunHalt::Waiting { step, prompt } => {
             screen.print_remark(&format!("{step} asks: {}", escape_lines(prompt)));
-            screen.print_remark(&format!("Say yes with: collieclaw sop approve {name} --step {step}"));
+            screen.print_remark(&format!("Approve with: collieclaw sop approve {name} --step {step}"));
         }
         SopRunHalt::NobodyToAsk { step } | SopRunHalt::Stopped { step, .. } => {
-            screen.print_remark(&format!("{name} stopped at the step {step}"));
+            screen.print_remark(&format!("{name} stopped at step {step}"));
         }
         SopRunHalt::Interrupted { step, receipt_id } => {
             let receipt = receipt_id.as_deref().unwrap_or("none");
@@ -144,7 +144,7 @@ pub(super) fn print_runs(
 ) -> Result<(), CommandFailure> {
     let mut listed = Vec::new();
     for name in runs.names()? {
-        // One that can't be read is listed, too.
+        // Unreadable runs are listed as well.
         listed.push((name.clone(), load_run(runs, &name, tools, environment)));
     }
     listed.sort_by_key(|(_, standing)| standing.as_ref().ok().map(|standing| standing.run.header.started));
@@ -163,7 +163,7 @@ pub(super) fn print_runs(
             }
         };
         if listed.is_empty() {
-            return "no procedure was run yet: `collieclaw sop run NAME` begins".to_owned();
+            return "no runs yet: start one with `collieclaw sop run NAME`".to_owned();
         }
         format_table(&listed.iter().map(row).collect::<Vec<_>>())
     });
@@ -203,7 +203,7 @@ pub(super) fn print_run(
     Ok(())
 }
 
-/// A run, and where it stands.
+/// A run with its state, as `sop status` shows it.
 struct RunListing {
     run: SopRun,
     sop: Sop,
@@ -222,7 +222,7 @@ fn load_run(
     let sop = sop.map_err(|unfit| match unfit {
         SopLoadError::Faults(report) => CommandFailure::Sop { report: Box::new(report) },
         SopLoadError::Unreadable(what) => {
-            CommandFailure::InvalidInput { what, cure: "`collieclaw sop validate` tells why" }
+            CommandFailure::InvalidInput { what, cure: "run `collieclaw sop validate` to see why" }
         }
     })?;
     let now = files::load(&run.header.sop, environment);

@@ -1,4 +1,4 @@
-//! Providers as the configuration wants them: each is made once, counted where it is asked, and told of when it fails.
+//! Builds providers from the configuration. Each is built once, its requests are counted, and its failures are logged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use ward_diag::ErrorChain;
 use crate::cli::environment::CliEnvironment;
 use crate::cli::failure::CommandFailure;
 
-/// The fixture of a mock that names none, for tests and demonstrations.
+/// The fixture of a mock without one in the configuration, for tests and demonstrations.
 const FIXTURE_VARIABLE: &str = "COLLIECLAW_MOCK_FIXTURE";
 
 pub(crate) fn build_provider(
@@ -29,7 +29,7 @@ pub(crate) fn build_provider(
     ProviderBuilder { config, environment, events, built: BTreeMap::new() }.get_or_build(name)
 }
 
-/// The model that a provider is asked for.
+/// Returns the model that a provider is asked for.
 pub(crate) fn model_for<'c>(name: &str, config: &'c Config) -> &'c str {
     match config.providers.models.get(name) {
         Some(model) if name != config.default_provider => model.model(),
@@ -58,8 +58,11 @@ impl ProviderBuilder<'_> {
         let models = &self.config.providers.models;
         let Some(model) = models.get(name) else {
             let known = models.keys().cloned().collect::<Vec<_>>().join(", ");
-            let what = format!("there is no provider `{name}`; there are {known}");
-            return Err(CommandFailure::InvalidInput { what, cure: "`collieclaw provider list` shows them" });
+            let what = format!("no such provider `{name}`; the configuration has {known}");
+            return Err(CommandFailure::InvalidInput {
+                what,
+                cure: "run `collieclaw provider list` to see the providers",
+            });
         };
         match model {
             ProviderSettings::Mock { fixture, price, .. } => {
@@ -125,7 +128,7 @@ impl ProviderBuilder<'_> {
     }
 }
 
-/// Tells the log.
+/// An observer that writes provider failures to the log.
 struct ProviderEventLogger(Rc<EventSink>);
 
 impl FallbackObserver for ProviderEventLogger {

@@ -1,4 +1,4 @@
-//! All tools there are: ours, those of plugins, and those of MCP servers.
+//! The catalog of all tools: built-in, from plugins, and from MCP servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,28 +11,28 @@ use collieclaw_mcp::{
 };
 use serde_json::Value;
 
-/// What the home holds of others: plugins, and the approved tools of MCP servers. Read once, for the configuration that
-/// names their tools and for the tools themselves.
+/// The plugins and approved MCP tools in the home. Read once, because the configuration is checked against their names
+/// before the tools themselves are built.
 pub(crate) struct ForeignToolSources {
     home: AgentHome,
     plugins: PluginRegistry,
     pinned: BTreeMap<String, Result<PinnedServer, ToolPinError>>,
 }
 
-/// What there is.
+/// All tools that exist.
 pub(crate) struct ToolCatalog {
-    /// Ours first. No two have the same name.
+    /// The tools, built-in tools first. Names are unique.
     pub(crate) tools: Vec<Box<dyn Tool>>,
-    /// What is there and can't be used, in sentences.
+    /// Warnings about tools that exist but can't be used.
     pub(crate) warnings: Vec<String>,
-    /// What the tools of others are: a part of the rules, so that a yes that was given for good ends with a new version.
+    /// The versions of the external tools. The policy hash includes them, so that a new version of a tool ends permanent
+    /// approvals.
     pub(crate) fingerprints: Vec<Value>,
-    /// The MCP servers among them.
     pub(crate) servers: Vec<ApprovedServer>,
 }
 
 impl ForeignToolSources {
-    /// What is in a home. Nothing is started.
+    /// Reads plugins and approved MCP tools from the home. Nothing is started.
     #[must_use]
     pub(crate) fn load(home: &AgentHome) -> Self {
         let read = |server: String| Some((server.clone(), PinnedServer::load(home, &server).transpose()?));
@@ -40,7 +40,7 @@ impl ForeignToolSources {
         Self { home: home.clone(), plugins: PluginRegistry::load(home), pinned }
     }
 
-    /// The names of all tools that a configuration may list.
+    /// Returns the names of all tools that a configuration may list.
     #[must_use]
     pub(crate) fn tool_names(&self) -> Vec<String> {
         let mut names: Vec<String> = built_in_tools().iter().map(|tool| tool.name().to_owned()).collect();
@@ -54,8 +54,8 @@ impl ForeignToolSources {
         names
     }
 
-    /// All tools, each as the configuration settles it. Nothing is started. `variables` is our environment; servers that
-    /// run already are among the `sessions`.
+    /// Builds all tools with their settings. Nothing is started. `variables` is our environment; servers that already run
+    /// are found in `sessions`.
     #[must_use]
     pub(crate) fn collect_tools(
         &self,
@@ -89,14 +89,17 @@ impl ForeignToolSources {
 }
 
 impl ToolCatalog {
-    /// A name is whose it was first: nobody takes the place of a tool of ours.
+    /// Adds a tool unless its name is taken. Built-in tools come first, so nothing can replace them.
     fn add_tools(&mut self, more: Vec<Box<dyn Tool>>) {
         let mut taken: BTreeSet<String> = self.tools.iter().map(|tool| tool.name().to_owned()).collect();
         for tool in more {
             if taken.insert(tool.name().to_owned()) {
                 self.tools.push(tool);
             } else {
-                self.warnings.push(format!("there is another tool `{}`: this one is not used", tool.name()));
+                self.warnings.push(format!(
+                    "another tool is already called `{}`, so this one is not used",
+                    tool.name()
+                ));
             }
         }
     }

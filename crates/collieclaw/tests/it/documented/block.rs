@@ -1,20 +1,20 @@
-//! The fenced blocks of a page, and what is typed in those that show a terminal.
+//! Parses the fenced blocks of a page, and the commands in its terminal blocks.
 
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DocBlock {
-    /// The line of its fence, from 1.
+    /// The line number of the fence, from 1.
     pub(crate) line: usize,
-    /// The words after the fence.
+    /// The info string after the fence.
     pub(crate) info: String,
     pub(crate) text: String,
 }
 
-/// A command, and what comes of it.
+/// A command with its expected output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DocCommand {
     pub(crate) command: String,
-    /// In order; nothing is said of a command that shows nothing here.
+    /// The expected lines in order. A command without lines here is not compared.
     pub(crate) shown: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn blocks(page: &str) -> Vec<DocBlock> {
     blocks
 }
 
-/// `$ command`, with what it shows below. A backslash at the end of a line joins the next one.
+/// Parses `$ command` with its output below. A backslash at the end of a line joins the next line.
 pub(crate) fn parse_commands(text: &str) -> Vec<DocCommand> {
     let mut all: Vec<DocCommand> = Vec::new();
     let mut goes_on = false;
@@ -50,7 +50,7 @@ pub(crate) fn parse_commands(text: &str) -> Vec<DocCommand> {
 }
 
 impl DocCommand {
-    /// What its comment says, if it says anything.
+    /// Returns the exit code that its comment names, if any.
     pub(crate) fn exit_code(&self) -> i32 {
         let named = self.command.split_once("exit code ").map(|(_, rest)| rest);
         let digits: Option<String> =

@@ -1,26 +1,26 @@
-//! Whether what came is what a page shows.
+//! Compares real output with the output on a page.
 //!
-//! Lines are compared word by word. `…` stands for one word, a part of one, or at the end of a line for the rest of it;
-//! alone on a line it stands for any lines. A date or a time stands for any. A name such as `run-0123` stands for the one
-//! that comes in its place, there and in all that follows.
+//! Lines are compared word by word. `…` stands for one word or part of a word, and at the end of a line for the rest of
+//! it; alone on a line it stands for any number of lines. A date or a time matches any other. A generated name such as
+//! `run-0123` matches the real name in its place, there and in everything that follows.
 
 use std::collections::BTreeMap;
 
-/// Kinds of names that are made anew each time.
+/// The prefixes of generated names.
 const KINDS: [&str; 4] = ["approval-", "conversation-", "receipt-", "run-"];
 
-/// Names as a page has them, and as they are now.
+/// The generated names of a page, mapped to the real names.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceholderNames(BTreeMap<String, String>);
 
 impl PlaceholderNames {
-    /// A text of the page with the names as they are now.
+    /// Replaces the names in a text of the page with the real names.
     pub(crate) fn substitute(&self, text: &str) -> String {
-        // Longer ones first: one may be the beginning of another.
+        // Longer names come first, because a name may be the prefix of another.
         self.0.iter().rev().fold(text.to_owned(), |text, (page, now)| text.replace(page, now))
     }
 
-    /// What of the page did not come, if anything.
+    /// Returns the first line of the page that is missing in the output, if any.
     pub(crate) fn first_mismatch(&mut self, shown: &[String], told: &[&str]) -> Option<String> {
         let mut told = told.iter().filter(|line| !line.trim().is_empty()).peekable();
         let mut shown = shown.iter().filter(|line| !line.trim().is_empty()).peekable();
@@ -73,7 +73,7 @@ impl PlaceholderNames {
     }
 }
 
-/// A name that is made anew, with what stands around it.
+/// Finds a generated name, with the text around it.
 fn name_in(word: &str) -> Option<(&str, &str, &str)> {
     KINDS.iter().find_map(|kind| {
         let start = word.find(kind)?;
@@ -83,13 +83,13 @@ fn name_in(word: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Whether this comes after anything.
+/// Returns whether `told` ends with `shown`, in which `…` stands for any text.
 fn matches_end(shown: &str, told: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return told.ends_with(shown) };
     told.find(before).is_some_and(|at| matches_end(after, &told[at + before.len()..]))
 }
 
-/// `2026-11-16`, `18:47:30`.
+/// Returns whether a word is a date or a time, such as `2026-11-16` or `18:47:30`.
 fn is_timestamp(word: &str) -> bool {
     let separators = word.matches(['-', ':']).count();
     separators >= 2 && mask_digits(word).chars().all(|letter| "0-:.TZ".contains(letter))

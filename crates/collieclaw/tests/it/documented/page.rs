@@ -1,4 +1,4 @@
-//! A page that is carried out.
+//! Runs the commands of a page.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use super::block::{DocBlock, DocCommand, blocks, parse_commands};
 use super::match_lines::PlaceholderNames;
 use crate::support::{AgentTerminal, TestAgent, program, wait_for_exit};
 
-/// What stands before what a person types.
+/// The prompt in front of typed text.
 const PROMPTS: [&str; 8] = [
     "collieclaw> ",
     "Your answer: ",
@@ -21,10 +21,10 @@ const PROMPTS: [&str; 8] = [
     "[no] ",
 ];
 
-/// Whose home it is in the pages.
+/// The home folder in the pages.
 const HOME: &str = "/home/you";
 
-/// The house in which a page is carried out, and what of the page is another thing here.
+/// The agent that runs a page, and the replacements for this machine.
 pub(crate) struct DocPage {
     pub(crate) house: TestAgent,
     names: PlaceholderNames,
@@ -37,7 +37,7 @@ struct RunningCommand {
     terminal: AgentTerminal,
 }
 
-/// It ends with this value at the latest.
+/// A running command; it is killed when this value is dropped.
 struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {
@@ -55,7 +55,7 @@ impl DocPage {
         Self { house, names: PlaceholderNames::default(), replacements: Vec::new(), running: Vec::new() }
     }
 
-    /// What the page calls otherwise than it is here, such as a port.
+    /// Replaces a text of the page, such as a port, with its value in this test.
     pub(crate) fn with(mut self, page: &str, here: &str) -> Self {
         self.replacements.push((page.to_owned(), here.to_owned()));
         self
@@ -67,7 +67,7 @@ impl DocPage {
             let place = format!("docs/{name}:{}", block.line);
             let mut words = block.info.split_whitespace().skip(1);
             match (block.info.split_whitespace().next(), words.next()) {
-                // Where there is a service manager: `cargo xtask test --only units`.
+                // Needs a service manager: `cargo xtask test --only units`.
                 (Some("console"), Some("systemd")) => {}
                 (Some("console"), more) => self.run_block(&block, more, &place),
                 (Some("toml"), Some("config")) => self.configure(&block.text, &place),
@@ -139,7 +139,7 @@ impl DocPage {
             .env_clear()
             .env("HOME", self.house.path())
             .env("PATH", format!("{}/bin:/usr/bin:/bin", self.house.path().display()))
-            // A terminal without colours and movements: what comes is what is shown.
+            // A terminal without colours and cursor movements, so that the output is compared as it is.
             .env("TERM", "dumb")
             .env("LANG", "C.UTF-8")
             .current_dir(self.house.path())
@@ -156,7 +156,7 @@ impl DocPage {
     fn answer_prompts(&self, at: &mut RunningCommand, typed: &DocCommand) -> String {
         let mut said = String::new();
         for line in &typed.shown {
-            // Nothing may be typed; then no page has the space at the end.
+            // An empty answer: pages don't contain the trailing space of the question.
             let line = self.localize(line) + " ";
             let answer = PROMPTS.iter().find_map(|prompt| Some((prompt, line.split_once(prompt)?)));
             let Some((prompt, (before, answer))) = answer else { continue };
@@ -166,7 +166,7 @@ impl DocPage {
         said
     }
 
-    /// As a page would show it: the lines as they are at last, and paths in somebody's home.
+    /// Returns the output as a page shows it: final lines only, and paths in the home of `you`.
     fn normalize_output(&self, told: &str) -> String {
         let last = |line: &str| line.rsplit('\r').next().unwrap_or_default().to_owned();
         let lines: Vec<String> = told.lines().map(|line| last(&strip_escapes(line))).collect();
@@ -174,7 +174,7 @@ impl DocPage {
     }
 }
 
-/// Without what moves the cursor or clears a line.
+/// Removes the sequences that move the cursor or clear a line.
 fn strip_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Each page, with what it needs to be there.
+//! One test for each page, with the files and servers that it needs.
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use crate::docs::document;
 use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::support::TestAgent;
 
-/// Every page about the agent, and who carries it out.
+/// Every page about the agent, and the test that runs it.
 const PAGES: [(&str, fn()); 13] = [
     ("collieclaw.md", the_guide_is_right),
     ("collieclaw-config.md", the_configurations_are_valid),
@@ -35,7 +35,7 @@ fn with_notes(house: TestAgent) -> TestAgent {
     house
 }
 
-/// Nobody listens there; for a moment nobody else does, either.
+/// Returns a port that nobody listens on at the moment.
 fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
 }
@@ -44,7 +44,7 @@ fn json_reply(body: &serde_json::Value) -> ServerAction {
     ServerAction::Send(http_reply("200 OK", "application/json", &body.to_string()))
 }
 
-/// A model that says this, bit by bit.
+/// Runs a model server that streams this answer.
 fn streamed_reply(bits: &[&str]) -> ServerAction {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
     let bit = |text: &&str| format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": text } }] }));
@@ -70,7 +70,7 @@ fn the_guide_is_right() {
 #[test]
 fn the_configurations_are_valid() {
     let house = TestAgent::new();
-    // The workspace that one of them names.
+    // The workspace that one of the configurations names.
     fs::create_dir_all(house.path().join("documents/taxes")).unwrap();
     DocPage::new(house).run("collieclaw-config.md");
 }
@@ -90,11 +90,11 @@ fn the_gateway_listens() {
 #[test]
 fn the_servers_and_clients_of_mcp_work() {
     let house = with_notes(TestAgent::new());
-    // What the page installs, `cargo xtask setup` has installed.
+    // `cargo xtask setup` has already installed what the page installs.
     symlink(crate::mcp::installed_peers().join("python"), house.path().join("mcp")).unwrap();
     let house =
         DocPage::new(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
-    // The same client, for whoever has the home elsewhere.
+    // The same client, for a home in another place.
     let elsewhere = house.path().join("elsewhere");
     fs::rename(house.home(), &elsewhere).unwrap();
     let mut client = std::process::Command::new(house.path().join("mcp/bin/python3"));
@@ -195,7 +195,7 @@ fn document_names() -> Vec<String> {
     names
 }
 
-/// Every command that does something, by its manual page.
+/// Lists every command without subcommands, by its manual page.
 fn commands() -> Vec<String> {
     let house = TestAgent::empty();
     let folder = house.path().join("man");

@@ -1,4 +1,4 @@
-//! Who may not, and what is too much: other sites, other names, wrong tokens, garbage, floods and slowness.
+//! Refused requests: other sites, other hosts, wrong tokens, garbage, floods and slow clients.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn requests_of_other_sites_and_by_other_names_are_refused() {
     check("200", &[("Origin", &ours), ("Sec-Fetch-Site", "same-origin")]);
     check("200", &[("Host", &format!("localhost:{}", gateway.port))]);
     check("200", &[("Host", &format!("[::1]:{}", gateway.port))]);
-    // The name of an attacker that leads to this machine.
+    // The host name of an attacker, made to resolve to this machine.
     for host in ["evil.example", "127.0.0.1", "127.0.0.1:1", &format!("evil.example:{}", gateway.port), ""] {
         check("403", &[("Host", host)]);
     }
@@ -40,14 +40,14 @@ fn requests_of_other_sites_and_by_other_names_are_refused() {
     for site in ["cross-site", "same-site", "anything"] {
         check("403", &[("Sec-Fetch-Site", site)]);
     }
-    // A link on another page may lead to ours, and to nothing else.
+    // A link on another page may lead to the page, and to nothing else.
     let page = gateway.send_with_headers("GET", "/", &[("Sec-Fetch-Site", "cross-site")], "");
     assert_eq!(status_of(&page), "200");
     let health = gateway.send_with_headers("GET", "/health", &[("Sec-Fetch-Site", "cross-site")], "");
     assert_eq!(status_of(&health), "403");
     let absolute = gateway.send_with_headers("GET", "http://evil.example/status", &[], "");
     assert_eq!(status_of(&absolute), "403", "{absolute}");
-    // Nobody else's page may ask, so none is told that it may.
+    // No other origin is allowed, so no CORS headers are sent.
     let preflight = gateway.send_with_headers(
         "OPTIONS",
         "/chat",
@@ -105,8 +105,8 @@ fn without_the_token_there_is_the_page_and_a_sign_of_life() {
     check(&format!("Bearer {}", &gateway.token[1..]));
     let in_address = without(&format!("/status?token={}", gateway.token));
     assert_eq!(in_address.status, 401);
-    assert!(in_address.body.contains("never into an address"));
-    // Guessing is slowed down; who knows the token is not.
+    assert!(in_address.body.contains("never in the address"));
+    // Wrong tokens are rate-limited; requests with the right token are not.
     let guesses: Vec<u16> = (0..40).map(|_| without("/status").status).collect();
     assert!(guesses.contains(&429), "{guesses:?}");
     assert_eq!(gateway.get("/status").status, 200);
@@ -224,7 +224,7 @@ fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
     assert_eq!(gateway.get("/status").status, 200, "others are served meanwhile");
     for stream in &mut slow {
         let mut answer = String::new();
-        // Closed by the gateway, with or without a word.
+        // The gateway closes the connection, with or without a response.
         let _ = stream.read_to_string(&mut answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
     }

@@ -1,4 +1,4 @@
-//! What needs a yes waits for one, bound to exactly what was shown; everything else is a no (C5.3, C7.7, C11).
+//! Approvals over HTTP are bound to exactly the call that was shown; everything else is a denial (C5.3, C7.7, C11).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn writing_house() -> TestAgent {
     TestAgent::new().with_mock_fixture(WRITES)
 }
 
-/// A turn that asks, the question, and then what comes of the answer.
+/// Starts a turn that needs an approval, answers it, and returns the result.
 fn chat_and_answer(gateway: &TestGateway, answer: impl FnOnce(&Value)) -> Value {
     std::thread::scope(|scope| {
         let turn = scope.spawn(|| gateway.post("/chat", &json!({ "message": "write" })));
@@ -35,7 +35,7 @@ fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
         assert_eq!(asked["arguments"], json!({ "path": "x.txt", "content": "hello" }));
         assert!(!asked["reasons"][0]["detail"].as_str().unwrap().is_empty());
         assert_eq!(gateway.get("/status").json()["approvals"], 1);
-        // A yes to something else, or to nothing, is none.
+        // An approval of other arguments, or without a hash, doesn't count.
         let other = json!({ "approve": true, "args_hash": "0".repeat(64) });
         for nothing in [json!({ "approve": true }), other] {
             assert_eq!(
@@ -72,7 +72,7 @@ fn a_yes_for_good_asks_once() {
     assert_eq!(again["tool_calls"][0]["fate"], "done", "{again}");
     assert_eq!(gateway.house.receipts()[1]["approver"], "remembered");
 
-    // A tool that is not on the list is never let through for good.
+    // A tool that is not on the list can't be approved permanently.
     let gateway = TestGateway::start_in(writing_house());
     chat_and_answer(&gateway, |asked| {
         let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
@@ -125,7 +125,7 @@ fn a_no_and_silence_deny() {
 #[test]
 fn a_client_that_goes_away_takes_its_question_with_it() {
     let gateway = TestGateway::start_in(writing_house());
-    // One that reads events, and one that waits for the whole answer.
+    // One client reads events, the other waits for the whole answer.
     let mut events = gateway.stream_chat(&json!({ "message": "write", "conversation_id": "first" }));
     let shown = events.wait_for("approval");
     assert_eq!(shown, gateway.wait_for_question());
@@ -164,12 +164,12 @@ fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
     assert_eq!(call["fate"], "stopped");
     assert_eq!(gateway.get("/status").json()["estop"], true);
     assert!(gateway.house.home().join("ESTOP").exists());
-    // Every process of the home obeys.
+    // Every process of the home obeys the emergency stop.
     assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 8);
     assert_eq!(gateway.delete("/estop").json(), json!({ "active": false, "was_active": true }));
     assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 0);
 
-    // `sleep` is on nobody's list; `full` runs it.
+    // `sleep` is not in the list of allowed commands; `full` runs it.
     let fixture = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
     let house = TestAgent::new()
         .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")

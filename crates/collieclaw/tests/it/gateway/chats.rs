@@ -1,4 +1,4 @@
-//! Turns over HTTP leave what turns in a terminal leave (C5.3, C8, C9, C10).
+//! Turns over HTTP leave the same receipts and memory as turns at a terminal (C5.3, C8, C9, C10).
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn a_turn_has_its_answer_its_calls_and_their_receipts() {
     assert_eq!(call["arguments"], json!({ "path": "." }));
     assert!(call["output"].as_str().unwrap().contains("notes.txt"));
 
-    // The same receipt, the same memory, as `agent` leaves.
+    // The receipt and the memory are the same as those of `agent`.
     assert_eq!(gateway.house.receipts()[0]["id"], call["receipt_id"]);
     let conversation = answer["conversation_id"].as_str().unwrap();
     let turns = gateway.house.run(&["memory", "show", conversation, "--output", "json"]).json();
@@ -77,7 +77,7 @@ fn a_conversation_goes_on_and_receipts_come_in_pages() {
                    [[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\ntext = \"so\"\n";
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(fixture));
     let first = gateway.post("/chat", &json!({ "message": "one" })).json();
-    // C7: refused over HTTP as everywhere.
+    // C7: the gate denies calls over HTTP as everywhere else.
     assert_eq!(first["tool_calls"][2]["fate"], "denied", "{first}");
     let conversation = first["conversation_id"].as_str().unwrap();
     gateway.post("/chat", &json!({ "message": "two", "conversation_id": conversation }));
@@ -148,7 +148,7 @@ fn tools_and_status_say_what_is_in_force_here() {
     assert_eq!(gateway.get("/openapi.json").body, collieclaw_gateway::OPENAPI);
 }
 
-/// Whatever is called there would be taken for a part of the run.
+/// Names that start with `run-` would be taken for part of a run.
 #[test]
 fn a_chat_does_not_go_on_under_the_name_of_a_run() {
     let gateway = TestGateway::start_in(TestAgent::new());

@@ -1,4 +1,4 @@
-//! Clients that leave while their turn goes on take it with them, however they leave (C5.3, C11).
+//! A client that disconnects cancels its turn, however it disconnects (C5.3, C11).
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use super::support::TestGateway;
 use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_sleep};
 
-/// A gateway whose model has a command run for so long.
+/// Starts a gateway whose model runs a command of this length.
 fn start_sleeping_gateway(seconds: &str) -> TestGateway {
     let fixture = format!(
         "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = {{ command = \"sleep {seconds}\" }}\n[[round]]\ntext = \"so\"\n"
@@ -18,7 +18,7 @@ fn start_sleeping_gateway(seconds: &str) -> TestGateway {
     )
 }
 
-/// Asks for a turn, sends more than that, and returns when the command runs.
+/// Requests a turn, sends extra bytes, and returns once the command runs.
 fn start_turn(gateway: &TestGateway, accept: &str, more: &str, seconds: &str) -> TcpStream {
     let mut stream = gateway.connect();
     let body = "{\"message\":\"wait\"}";
@@ -55,7 +55,7 @@ fn a_client_that_has_sent_more_than_its_request_and_leaves_cancels_its_turn() {
     }
 }
 
-/// Nobody shuts down its own side while it still waits; who does is told.
+/// A client that closes only its sending side still gets the answer.
 #[test]
 fn a_client_that_shuts_down_its_side_is_taken_as_gone_and_told_so() {
     let seconds = unique_sleep_seconds(7);
@@ -67,7 +67,7 @@ fn a_client_that_shuts_down_its_side_is_taken_as_gone_and_told_so() {
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("\"cancelled\""), "{answer}");
     assert_cancelled(&gateway, &seconds);
 
-    // What is answered at once is answered.
+    // Requests that are answered at once are answered.
     let mut stream = gateway.connect();
     let head = format!("GET /status HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", gateway.port);
     stream.write_all(format!("{head}Authorization: {}\r\n\r\n", gateway.bearer()).as_bytes()).unwrap();

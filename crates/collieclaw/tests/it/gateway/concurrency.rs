@@ -1,4 +1,4 @@
-//! A thousand at once: all are answered or put off, and nothing grows without bound (C5.3).
+//! A thousand clients at once: all are answered or told to retry, and memory use stays bounded (C5.3).
 
 use std::io::{Read, Write};
 
@@ -7,10 +7,10 @@ use crate::support::TestAgent;
 
 const CROWD: usize = 1_000;
 
-/// There are more of them than places: on a busy machine one that has not asked in time gives way, and tries again.
+/// There are more clients than connections: on a busy machine, a client that is too slow is disconnected and tries again.
 const TRIES: usize = 20;
 
-/// What each of them hears to the same request, sent at the same time.
+/// Sends the same request from every client at the same time, and returns the responses.
 fn send_concurrently(gateway: &TestGateway, request: &str) -> Vec<String> {
     let asked = || {
         let mut stream = gateway.connect();
@@ -43,14 +43,14 @@ fn a_thousand_at_once_are_all_answered() {
     assert!(statuses.iter().all(|status| *status == "200"), "{statuses:?}");
 }
 
-/// The most that it has ever held, in megabytes.
+/// Returns the peak memory use in megabytes.
 fn peak_resident_megabytes(gateway: &TestGateway) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() >> 10
 }
 
-/// Without optimisation, with all its turns open. A crowd that were kept would take several times as much.
+/// Without optimisation and with all turns open. Memory that grows with the number of clients would exceed it by far.
 const MEGABYTES: u64 = 256;
 
 #[test]

@@ -1,5 +1,5 @@
-//! The rules of a gateway that runs: what is wrong with the file is told with its cure and forgotten once it is mended, and
-//! nothing comes into force unseen (C7, C14).
+//! Configuration changes while the gateway runs: errors are shown with help and cleared once fixed, and every new
+//! configuration is reported (C7, C14).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ impl ReloadFixture {
         Self { gateway: TestGateway::start_in(house), path, text }
     }
 
-    /// Writes it, as if that were a minute ago.
+    /// Writes the file with a modification time one minute ago.
     fn write_config(&self, text: &str) {
         fs::write(&self.path, text).unwrap();
         self.set_modified(SystemTime::now() - Duration::from_secs(60));
@@ -56,7 +56,7 @@ impl ReloadFixture {
         self.status()["config_fault"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// What becomes of a write.
+    /// Returns the outcome of a write.
     fn attempt_write(&self) -> Value {
         self.gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["fate"].clone()
     }
@@ -91,7 +91,7 @@ fn a_fault_is_over_when_it_is_mended_wherever_that_is() {
     mode(0o600);
     assert_eq!(scene.config_fault(), "");
 
-    // As old and as long as the one before.
+    // The same modification time and length as before.
     scene.write_config(&scene.config_with("default_model = \"mock\"", "default_model = \"moth\""));
     assert_eq!(scene.status()["model"], "moth");
     let modified = scene.path.metadata().unwrap().modified().unwrap();

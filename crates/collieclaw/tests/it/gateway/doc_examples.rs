@@ -1,4 +1,4 @@
-//! The examples of the documentation, run as they stand there.
+//! Runs the examples of the gateway documentation.
 
 use std::process::Command;
 
@@ -37,7 +37,7 @@ fn the_examples_of_the_guide_work() {
     }
     let script = blocks(&document("docs/collieclaw-gateway.md"), "sh gateway").concat();
     let described = gateway.get("/openapi.json").json();
-    // A browser asks for what the page consists of.
+    // A browser loads the other files of the page.
     let of_the_page = ["/page.css", "/page.js"];
     let paths = described["paths"].as_object().unwrap().keys();
     for path in paths.filter(|path| !of_the_page.contains(&path.as_str())) {

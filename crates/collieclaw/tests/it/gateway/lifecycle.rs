@@ -1,4 +1,4 @@
-//! How it begins, ends and is killed: no half turn, no call without a receipt (C8.4, C10, C11).
+//! Start, shutdown and crash of the gateway: no half turn, no call without a receipt (C8.4, C10, C11).
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -12,7 +12,7 @@ const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { comm
 const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
 
 fn sleeping_house() -> TestAgent {
-    // `sleep` is on nobody's list; `full` runs it.
+    // `sleep` is not in the list of allowed commands; `full` runs it.
     TestAgent::new()
         .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
         .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
@@ -89,13 +89,13 @@ fn the_link_leads_to_what_listens_or_is_refused() {
     let refused = |house: &TestAgent| {
         let refused = house.run(&["gateway", "--link"]);
         assert_eq!((refused.code, &*refused.out), (2, ""), "{refused:?}");
-        assert!(refused.err.contains("no gateway of this home listens"), "{refused:?}");
+        assert!(refused.err.contains("no gateway of this home is running"), "{refused:?}");
         assert!(refused.err.contains("start one with `collieclaw gateway`"), "{refused:?}");
     };
     refused(&house);
     assert!(!token.exists(), "a token that nobody takes");
 
-    // The port is another than the configured one.
+    // The port differs from the configured one.
     let mut gateway = TestGateway::start_in(house);
     let link = gateway.house.run(&["gateway", "--link"]);
     let expected = format!("{}#token={}", gateway.url("/"), gateway.token);
@@ -110,7 +110,7 @@ fn the_link_leads_to_what_listens_or_is_refused() {
 
     gateway.child.kill().unwrap();
     wait_for_exit(&mut gateway.child);
-    // Somebody else has the port now: we, or whoever was faster.
+    // The port is in use again, by us or by another program.
     let _other = std::net::TcpListener::bind(("127.0.0.1", gateway.port));
     assert!(note.exists());
     refused(&gateway.house);
@@ -144,7 +144,7 @@ fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
     assert_eq!(off.run(&["gateway", "--port", "0"]).code, 3);
 }
 
-/// What a person edits while it runs holds from the next turn on, and what can't be read changes nothing.
+/// An edited configuration applies from the next turn on, and an invalid one changes nothing.
 #[test]
 fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(WRITES));
@@ -190,11 +190,12 @@ fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
     let write = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "file_write").unwrap();
     assert_eq!(write["offered"], true);
 
-    // What the server itself is made of waits for a new start, and so it is told.
+    // Server settings need a restart, and the status says so.
     put(&config.replace("max_chats = 4", "max_chats = 5"), 10);
     assert_eq!(state(), ("supervised".to_owned(), true, json!(null)));
     assert_eq!(gateway.get("/status").json()["turns"]["most"], 4);
-    // One that is written this moment is perhaps half there; on a busy machine the moment may be over.
+    // A file that was written just now may be incomplete, so it is not loaded yet; a busy machine may be past that
+    // moment.
     put(&readonly, 0);
     let (level, changed, fault) = state();
     assert_eq!((changed, fault), (level == "supervised", json!(null)));

@@ -1,4 +1,4 @@
-//! Models over HTTP: they stream through, are chosen by hints, left out when they fail, and limited (C4.3, C4.4).
+//! Models over HTTP: streaming, routing by hints, fallback and limits (C4.3, C4.4).
 
 use std::fs;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
     let refused = ask(json!({ "message": "hi" }));
     assert_eq!(refused.error_code(), (429, "used-up".to_owned()));
     assert!(refused.body.contains("limits.calls_per_day"), "{}", refused.body);
-    // Until the day ends, in seconds.
+    // The seconds until the end of the day.
     let json = [("Content-Type", "application/json")];
     let raw = gateway.send_with_headers("POST", "/chat", &json, r#"{"message": "hi"}"#).to_lowercase();
     let after = raw.split_once("retry-after: ").expect(&raw).1.split_once("\r\n").unwrap().0.parse::<u64>();

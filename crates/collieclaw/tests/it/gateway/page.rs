@@ -1,4 +1,4 @@
-//! The page in a real browser: what a person sees and does, by mouse and keyboard, on a screen and on a phone.
+//! The page in a real browser, used by mouse and keyboard, on a screen and on a phone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::support::TestGateway;
 use crate::support::{TestAgent, agent_output};
 
-/// What is said and asked for in every turn. The last text tries to be more than text.
+/// The script of every turn. The last text tries to inject markup.
 const NOTE: &str = r#"
 [[round]]
 draft = ["I look around first, ", "then I write the note."]
@@ -20,7 +20,7 @@ args = { path = "note.txt", content = "Milk, bread, apples.\nRight to left: \u20
 draft = ["The note is written. ", "<img src=x onerror=alert(1)><script>alert(2)</script>"]
 "#;
 
-/// Where `cargo xtask setup` puts what drives the browser: for everyone, or for one.
+/// Returns where `cargo xtask setup` installs the browser driver: for all users, or for one.
 fn playwright_folder() -> PathBuf {
     let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
     let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
@@ -41,7 +41,7 @@ fn a_person_chats_approves_denies_stops_and_sees_receipts_and_no_other_site_can(
     std::fs::write(gateway.house.workspace().join("shopping.md"), "apples").unwrap();
     let installed = playwright_folder();
     let link = format!("{}#token={}", gateway.url("/"), gateway.token);
-    // `COLLIECLAW_PICTURE=docs/images/collieclaw-gateway.png` renews the picture in the documentation.
+    // `COLLIECLAW_PICTURE=docs/images/collieclaw-gateway.png` updates the picture in the documentation.
     let picture = std::env::var("COLLIECLAW_PICTURE").unwrap_or_default();
     let output = Command::new(installed.join(".bin/node"))
         .arg(script_path())

@@ -1,4 +1,4 @@
-//! A gateway that runs, and ways to speak to it.
+//! A running gateway, and clients for it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use ureq::Agent;
 
 use crate::support::{TEST_TIMEOUT, TestAgent, wait_for_exit};
 
-/// A gateway on a port of its own. It is killed with this value.
+/// A gateway on its own port; dropping it kills the process.
 pub(crate) struct TestGateway {
     pub(crate) house: TestAgent,
     pub(crate) child: Child,
@@ -18,7 +18,7 @@ pub(crate) struct TestGateway {
     pub(crate) token: String,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HttpReply {
     pub(crate) status: u16,
@@ -30,7 +30,7 @@ impl HttpReply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
-    /// Status and code of a refusal.
+    /// Returns the status and the code of an error.
     pub(crate) fn error_code(&self) -> (u16, String) {
         let code = self.json()["error"]["code"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned();
         (self.status, code)
@@ -48,7 +48,7 @@ impl TestGateway {
         Self { house, child, port, token }
     }
 
-    /// Another one in the same house, after the first has ended.
+    /// Starts another gateway in the same home, after the first has ended.
     pub(crate) fn restart(&mut self) {
         (self.child, self.port) = spawn_gateway(&self.house);
     }
@@ -74,7 +74,7 @@ impl TestGateway {
         format!("Bearer {}", self.token)
     }
 
-    /// A connection with nothing said yet.
+    /// Opens a connection without sending anything.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
@@ -84,14 +84,14 @@ impl TestGateway {
     /// Sends these bytes, and reads until the gateway closes.
     pub(crate) fn send_raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
-        // A gateway that has heard enough closes before all is sent.
+        // The gateway may close before everything is sent.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// A request with headers of its own, with the token and our own host unless they are among them.
+    /// Sends a request with these headers. Token and host are added unless the headers contain them.
     pub(crate) fn send_with_headers(
         &self,
         method: &str,
@@ -113,7 +113,7 @@ impl TestGateway {
         self.send_raw(format!("{head}\r\n{body}").as_bytes())
     }
 
-    /// A turn whose events are read as they come.
+    /// Starts a turn and reads its events as they arrive.
     pub(crate) fn stream_chat(&self, body: &Value) -> SseReader {
         let body = body.to_string();
         let mut stream = self.connect();
@@ -128,7 +128,7 @@ impl TestGateway {
         SseReader { lines: BufReader::new(stream) }
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         let patience = Instant::now() + TEST_TIMEOUT;
         while !is_so(self) {
@@ -137,7 +137,7 @@ impl TestGateway {
         }
     }
 
-    /// The question that waits, as soon as one does.
+    /// Waits for an open approval or question.
     pub(crate) fn wait_for_question(&self) -> Value {
         self.wait_until("something is asked", |gateway| {
             gateway.get("/approvals").json() != Value::Array(vec![])
@@ -150,7 +150,7 @@ impl TestGateway {
         rustix::process::kill_process(process, signal).unwrap();
     }
 
-    /// Ends it politely; its exit code.
+    /// Ends the gateway with a signal, and returns its exit code.
     pub(crate) fn terminate(&mut self) -> i32 {
         self.signal(rustix::process::Signal::TERM);
         wait_for_exit(&mut self.child)
@@ -183,7 +183,7 @@ pub(crate) struct SseReader {
 }
 
 impl SseReader {
-    /// The next event; `None` after the last.
+    /// Returns the next event, or `None` after the last.
     pub(crate) fn next(&mut self) -> Option<(String, Value)> {
         let mut name = None;
         loop {
@@ -201,7 +201,7 @@ impl SseReader {
         }
     }
 
-    /// Reads on to an event of this name.
+    /// Reads events up to one with this name.
     pub(crate) fn wait_for(&mut self, wanted: &str) -> Value {
         loop {
             let (name, value) = self.next().unwrap_or_else(|| panic!("`{wanted}` never came"));
@@ -212,7 +212,7 @@ impl SseReader {
     }
 }
 
-/// A client that takes every status as an answer.
+/// Returns a client that treats every status as a response.
 pub(crate) fn http_agent() -> Agent {
     Agent::config_builder().http_status_as_error(false).timeout_global(Some(TEST_TIMEOUT)).build().new_agent()
 }

@@ -1,4 +1,4 @@
-//! Whoever has no token keeps nobody out who has it, and least of all the emergency stop (C5.3, C11).
+//! Clients without a token can't block authorised clients, least of all the emergency stop (C5.3, C11).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,13 +12,13 @@ use crate::support::TEST_TIMEOUT;
 
 const STRANGERS: usize = 600;
 
-/// After so many rounds and one they hold what they can.
+/// The number of rounds after which the attackers hold as many connections as they can get.
 const SETTLING: usize = 2;
 
-/// Generous, and less than strangers hold out.
+/// A generous limit, shorter than the attackers hold their connections.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Holds a connection as long as it is let: with questions that need no token, or with half a one.
+/// A client that holds a connection as long as possible: with requests that need no token, or with an incomplete request.
 struct UnauthenticatedClient {
     port: u16,
     asks: &'static str,
@@ -96,12 +96,12 @@ fn check_estop_among(asks: [&'static str; 2]) {
 fn a_stranger_is_answered_and_sent_away() {
     let gateway = TestGateway::new();
     for path in ["/health", "/", "/status", "/nothing"] {
-        // It reads until the gateway closes, although nobody has asked for that.
+        // Reads until the gateway closes, although the client didn't ask for that.
         let answer = gateway
             .send_raw(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", gateway.port).as_bytes());
         assert!(answer.to_lowercase().contains("connection: close\r\n"), "{path}: {answer}");
     }
-    // With the token it is kept.
+    // With the token, the connection is kept open.
     let known = gateway.send_with_headers("GET", "/health", &[], "");
     assert_eq!(known.to_lowercase().matches("connection: close").count(), 1, "we have asked for it: {known}");
 }

@@ -1,4 +1,4 @@
-//! The program that speaks the protocol: missing, broken, of another version, killed; and what it can see.
+//! The adapter program `collieclaw-mcp`: missing, broken, outdated or killed; and the files that it can see.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ fn words_argument(words: &str) -> String {
 }
 
 impl TestAgent {
-    /// Runs a copy of our program, in a folder with this script in the speaker's place, or with nothing there.
+    /// Runs a copy of our program, with this script in place of the adapter, or without an adapter.
     fn run_with_adapter(&self, script: Option<&str>, arguments: &[&str]) -> AgentOutput {
         let folder = self.path().join("bin");
         std::fs::create_dir_all(&folder).unwrap();
@@ -48,30 +48,29 @@ impl TestAgent {
 #[test]
 fn without_it_nothing_is_called_and_the_cure_is_told() {
     let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
-    let cure =
-        "help: `cargo build --release --package collieclaw` makes both programs; keep them in one folder";
+    let cure = "help: build both programs with `cargo build --release --package collieclaw`, and keep them in one folder";
     for arguments in [&["mcp", "approve", "--yes", "fake"][..], &["mcp", "serve"]] {
         let done = house.run_with_adapter(None, arguments);
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.err.contains("collieclaw-mcp is missing") && done.err.contains(cure), "{}", done.err);
     }
     let doctor = house.run_with_adapter(None, &["doctor"]);
-    assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("makes both programs"), "{}", doctor.out);
+    assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("build both programs"), "{}", doctor.out);
     assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
     let older = house.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
     assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0`, not ours"), "{}", older.out);
-    assert!(older.out.contains("makes both programs"), "{}", older.out);
+    assert!(older.out.contains("build both programs"), "{}", older.out);
     let beside = house.path().join("bin/collieclaw-mcp");
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
     let doctor = house.run_with_adapter(None, &["doctor"]);
-    assert!(doctor.out.contains("what lies there is no program"), "{}", doctor.out);
+    assert!(doctor.out.contains("the file there is not a program"), "{}", doctor.out);
     std::fs::remove_file(beside).unwrap();
     let called = house.run_with_adapter(None, &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
     assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
 }
 
-/// A call of it, where the speaker is this script.
+/// Calls a tool with this script as the adapter.
 fn assert_call_fails_with(house: &TestAgent, script: &str, expected: &str) {
     let called = house.run_with_adapter(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
@@ -85,16 +84,20 @@ fn one_that_is_broken_fails_the_call_and_nothing_else() {
         |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2; sleep 1");
     let panic = "printf '\\nthread main (1) panicked at x.rs:1:1:\\nboom\\n' >&2";
     let told = "{\"told\": {\"text\": \"x\", \"worked\": true}}";
-    assert_call_fails_with(&house, panic, "broke off: thread main (1) panicked at x.rs:1:1: boom");
+    assert_call_fails_with(
+        &house,
+        panic,
+        "collieclaw-mcp failed: thread main (1) panicked at x.rs:1:1: boom",
+    );
     assert_call_fails_with(&house, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
-    assert_call_fails_with(&house, &answers("[]"), "broke off: []");
-    assert_call_fails_with(&house, &answers(told), "answers something else than it was asked");
+    assert_call_fails_with(&house, &answers("[]"), "collieclaw-mcp failed: []");
+    assert_call_fails_with(&house, &answers(told), "the reply doesn't fit the request");
     assert_call_fails_with(&house, &answers("{\"failed\": \"no luck\"}"), "no luck");
-    assert_call_fails_with(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "broke off");
-    let ended = "the program that speaks the protocol";
+    assert_call_fails_with(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "collieclaw-mcp failed");
+    let ended = "collieclaw-mcp";
     assert_call_fails_with(&house, "exit 0", ended);
     assert_call_fails_with(&house, "read greeting <&2; exec 0<&- 1>&- 2>&-; sleep 100", ended);
-    assert_call_fails_with(&house, &answers("{\"gone\": 1}"), "broke off");
+    assert_call_fails_with(&house, &answers("{\"gone\": 1}"), "collieclaw-mcp failed");
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);
 }
 
@@ -121,12 +124,12 @@ fn calls_under_one_number_are_not_served() {
     let call = json!({ "call": { "number": 1, "tool": "shell", "arguments": arguments } });
     let script = format!("read greeting <&2; echo '{call}' >&2; echo '{call}' >&2; sleep 100");
     let served = house.run_with_adapter(Some(&script), &["mcp", "serve"]);
-    assert!(served.code == 1 && served.err.contains("one number for two calls"), "{served:?}");
+    assert!(served.code == 1 && served.err.contains("two calls have the same number"), "{served:?}");
     assert!(!is_sleep_running(&long));
     assert!(house.receipt_summaries().iter().all(|[_, _, reason]| reason == "cancelled"));
 }
 
-/// Started by hand, with our end of its line.
+/// Starts the adapter by hand, with our end of its connection.
 fn start_adapter() -> (ChildGuard, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
@@ -182,7 +185,7 @@ fn started_by_a_person_it_says_what_it_is() {
     assert!(version.code == 0 && version.out.starts_with(&ours), "{version:?}");
 }
 
-/// The process of the speaker under one of ours.
+/// Returns the adapter process of one of our processes.
 fn adapter_under(ours: u32) -> PathBuf {
     let parent = |process: &PathBuf| {
         let status = std::fs::read_to_string(process.join("status")).ok()?;
@@ -221,7 +224,7 @@ fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
     wait_for_sleep(&long);
     kill(&adapter_under(child.id()));
     let called = agent_output(child.wait_with_output().unwrap());
-    assert!(called.code == 1 && called.err.contains("speaks the protocol has ended"), "{called:?}");
+    assert!(called.code == 1 && called.err.contains("collieclaw-mcp has ended"), "{called:?}");
     assert!(!is_sleep_running(&long));
     assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
 }
@@ -245,7 +248,7 @@ fn killed_while_it_serves_it_ends_the_call_and_us() {
     wait_for_sleep(&long);
     kill(&adapter_under(child.id()));
     let served = agent_output(child.wait_with_output().unwrap());
-    assert!(served.code == 1 && served.err.contains("speaks the protocol has ended"), "{served:?}");
+    assert!(served.code == 1 && served.err.contains("collieclaw-mcp has ended"), "{served:?}");
     assert!(!is_sleep_running(&long));
     assert_eq!(house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
 }

@@ -1,4 +1,4 @@
-//! What a server offers is seen by somebody before it is used, and again when it is another.
+//! The tools of a server need an approval before their first use, and again after a change.
 
 use serde_json::json;
 
@@ -11,16 +11,12 @@ fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
     assert!(!house.run(&["tool", "list"]).out.contains("fake__echo"));
     let unknown = house.call_tool("fake__echo", "{}");
     assert_eq!(unknown.code, 4);
-    assert!(
-        unknown.err.contains("nobody has approved the tools of the MCP server `fake`"),
-        "{}",
-        unknown.err
-    );
+    assert!(unknown.err.contains("the tools of the MCP server `fake` are not approved"), "{}", unknown.err);
     let listed = house.run(&["mcp", "list"]);
     assert!(listed.out.contains("not approved"), "{listed:?}");
 
     assert_eq!(house.run(&["mcp", "approve", "fake"]).code, 5);
-    let question = "May these tools of fake be used? [y/N]";
+    let question = "Approve these tools of fake? [y/N]";
     let no = house.at_terminal(&["mcp", "approve", "fake"], &[("Says it again.", ""), (question, "n\n")]);
     assert_eq!(no.code, 4, "{no:?}");
     let yes = house.at_terminal(&["mcp", "approve", "fake"], &[(question, "y\n")]);
@@ -35,9 +31,9 @@ fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
     assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 0, "a name in the configuration is no tool");
     let again = allowed.run(&["mcp", "remove", "fake"]);
     assert_eq!(again.code, 2);
-    assert!(again.err.contains("nothing of the MCP server `fake` is approved"), "{}", again.err);
+    assert!(again.err.contains("the MCP server `fake` has no approval to remove"), "{}", again.err);
     let unknown = allowed.run(&["mcp", "remove", "other"]);
-    assert!(unknown.code == 2 && unknown.err.contains("there is no MCP server `other`"), "{unknown:?}");
+    assert!(unknown.code == 2 && unknown.err.contains("no such MCP server `other`"), "{unknown:?}");
 }
 
 #[test]
@@ -47,7 +43,7 @@ fn all_servers_that_nobody_approved_are_told_of_in_one_line() {
     let told = house.run(&["tool", "list"]).err;
     let lines: Vec<&str> = told.lines().filter(|line| line.contains("approve")).collect();
     let expected =
-        "nobody has approved the tools of the MCP servers `fake`, `other`; `collieclaw mcp approve NAME`";
+        "the tools of the MCP servers `fake`, `other` are not approved; run `collieclaw mcp approve NAME`";
     assert!(lines.len() == 1 && lines[0].contains(expected), "{told}");
 }
 
@@ -61,7 +57,7 @@ fn a_changed_tool_is_refused_until_somebody_has_seen_the_difference() {
     house.set_server_tools(&other);
     let refused = house.call_tool("fake__echo", "{}");
     assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.err.contains("are not as they were approved: `echo` is another now"), "{}", refused.err);
+    assert!(refused.err.contains("changed since they were approved: `echo` has changed"), "{}", refused.err);
     assert_eq!(house.last_receipt()["status"], "failed");
 
     let seen = house.run(&["mcp", "approve", "fake"]);
@@ -73,12 +69,12 @@ fn a_changed_tool_is_refused_until_somebody_has_seen_the_difference() {
     let approved = house.with_approved_server("fake");
     assert_eq!(approved.call_tool("fake__echo", "{}").code, 0);
 
-    // The same with a schema, and with a tool that is gone; a new one is just not offered.
+    // The same with a changed schema and a removed tool; a new tool is just not offered.
     other[0]["inputSchema"]["properties"]["key"] = json!({ "type": "string" });
     approved.set_server_tools(&other);
     assert_eq!(approved.call_tool("fake__echo", "{}").code, 1);
     approved.set_server_tools(&json!([]));
-    assert!(approved.call_tool("fake__echo", "{}").err.contains("`echo` is gone"));
+    assert!(approved.call_tool("fake__echo", "{}").err.contains("`echo` was removed"));
     let approved = approved.with_approved_server("fake");
     assert_eq!(approved.call_tool("fake__echo", "{}").code, 4, "it is not offered any more");
     approved.set_server_tools(&echo_tool());
@@ -95,7 +91,7 @@ fn another_program_under_the_same_name_was_never_approved() {
     let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let house = house.with_config_change("\"plain\"", "\"mixed\"");
     assert_eq!(house.call_tool("fake__echo", "{}").code, 4);
-    assert!(house.run(&["mcp", "list"]).out.contains("configured otherwise than it was approved"));
+    assert!(house.run(&["mcp", "list"]).out.contains("configuration changed since the approval"));
     assert_eq!(house.with_approved_server("fake").call_tool("fake__echo", "{}").code, 0);
 }
 
@@ -106,7 +102,7 @@ fn a_pin_that_somebody_edited_is_not_used() {
     let text = std::fs::read_to_string(&pin).unwrap();
     std::fs::write(&pin, text.replace("Says it again.", "Says it differently.")).unwrap();
     assert_eq!(house.call_tool("fake__echo", "{}").code, 4);
-    assert!(house.run(&["tool", "list"]).err.contains("its hash is another"));
+    assert!(house.run(&["tool", "list"]).err.contains("its hash doesn't match"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Calls of a server that means well.
+//! Calls to an honest server.
 
 use super::server_fixture::{FAKE_CALL, echo_tool};
 use crate::gateway::support::TestGateway;
@@ -13,7 +13,7 @@ fn arguments_are_checked_and_answers_told() {
     let told = house.call_output("fake__echo", r#"{"words": "x"}"#);
     assert_eq!(
         told,
-        "a text\n[image, image/png, 4 letters of base64: not shown]\n[file:///x]\na file\n[y at file:///y]"
+        "a text\n[image omitted: image/png, 4 bytes of base64]\n[file:///x]\na file\n[y at file:///y]"
     );
     let receipt = house.last_receipt();
     assert_eq!((receipt["tool"].as_str(), receipt["status"].as_str()), (Some("fake__echo"), Some("allowed")));
@@ -49,8 +49,8 @@ fn risk_is_what_the_configuration_says_medium_by_default() {
 
 #[test]
 fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
-    // The model thinks long enough for a server that leaves to be gone: whether one that is about to go has heard a call
-    // nobody knows, so that call fails.
+    // The model thinks long enough for an exiting server to be gone. A call to a server that is about to exit would fail,
+    // because nobody knows whether the server received it.
     let call = "[[round]]\ndraft = [\"Let me\", \" see.\"]\npause = \"700ms\"\n[[round.call]]\ntool = \"fake__echo\"\n\
                 args = { words = \"x\" }\n\n";
     let script = format!("{call}{call}{call}[[round]]\ntext = \"{{tool_result}}\"\n");
@@ -67,7 +67,7 @@ fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
     }
 }
 
-/// A server is started once for all turns of a gateway, and ends with it; one that died is started again.
+/// A server is started once for all turns of a gateway, and ends with it; a server that died is started again.
 #[test]
 fn a_server_stays_from_turn_to_turn_of_a_gateway() {
     let sleep = unique_sleep_seconds(7);
@@ -90,16 +90,16 @@ fn a_server_stays_from_turn_to_turn_of_a_gateway() {
     for number in 1..=3 {
         assert!(call(&stays).contains(&format!("call {number}")), "turn {number}");
     }
-    // Long enough for somebody to look whether it may.
+    // Long enough for the gateway's periodic check whether the server may still run.
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert!(is_sleep_running(&sleep), "it runs between two turns");
     assert!(call(&stays).contains("call 4"));
-    // The stop ends it, though nobody asks it anything, and afterwards it is another.
+    // The emergency stop ends the idle server, and the next call starts a new one.
     assert_eq!(stays.post("/estop", &serde_json::json!({})).status, 200);
     stays.wait_until("the server is ended", |_| !is_sleep_running(&sleep));
     assert_eq!(stays.delete("/estop").status, 200);
     assert!(call(&stays).contains("call 1"));
-    // What somebody approves anew is compared anew.
+    // After a new approval, the tools are compared again.
     let mut tools = echo_tool();
     tools[0]["description"] = "Says it once more.".into();
     stays.house.set_server_tools(&tools);
@@ -119,7 +119,7 @@ fn a_server_stays_from_turn_to_turn_of_a_gateway() {
     assert_eq!(leaves.house.receipt_summaries().len(), 2);
 }
 
-/// Whether a process anywhere was started with this file.
+/// Returns whether any process was started with this file.
 fn is_running(file: &std::path::Path) -> bool {
     let file = file.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -176,7 +176,7 @@ fn a_folder_that_is_opened_stays_closed_where_a_rule_closes_it() {
     assert_eq!(house.call_output("fake__look", &arguments), expected);
 }
 
-/// C7.4: what the agent writes into its workspace is never the code of a server that was approved.
+/// C7.4: files that the agent writes into its workspace never become the code of an approved server.
 #[test]
 fn code_in_the_workspace_never_becomes_the_servers() {
     let house = TestAgent::new().with_fake_server("fails", "");
@@ -197,7 +197,7 @@ fn code_in_the_workspace_never_becomes_the_servers() {
     assert!(called.err.contains("no such city") && !called.err.contains("code of the agent"), "{called:?}");
 }
 
-/// C3.2: a server that repeats its key does not get it shown.
+/// C3.2: a server that repeats its key doesn't get it shown.
 #[test]
 fn a_key_that_a_server_repeats_is_hidden() {
     let house = TestAgent::new().with_fake_server("environment", "env = [\"FAKE_API_KEY\"]");

@@ -1,5 +1,6 @@
-//! The protocol's own suite against `mcp serve --http`. The tools that it asks for are a plugin's, so that its calls go
-//! the whole way: schema, gate, sandbox, receipt. Which scenarios don't apply, and why, is in docs/collieclaw-mcp.md.
+//! The conformance suite of the protocol against `mcp serve --http`. A plugin provides the tools that the suite
+//! expects, so its calls go through schema, gate, sandbox and receipts. docs/collieclaw-mcp.md lists the scenarios
+//! that don't apply.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::server_fixture::installed_peers;
 use crate::support::{ChildGuard, TestAgent};
 
-/// What the suite tests and we don't offer: a list that the suite itself checks, in both directions.
+/// The features that the suite tests and we don't offer. The suite checks this list in both directions.
 pub(crate) const NOT_OFFERED: &str = "server:
   - logging-set-level
   - tools-call-image
@@ -66,7 +67,7 @@ schema = '''{
 }'''
 "##;
 
-/// The suite has no way to say a token, so somebody says it for it.
+/// A script that adds the token to the requests of the suite, which can't send one.
 const WITH_TOKEN: &str = r#"
 const http = require("http");
 const [port, token] = process.argv.slice(1);
@@ -129,7 +130,7 @@ fn the_official_suite_passes_where_it_applies() {
     ] {
         assert!(told.contains(&format!("✓ {passed}: ")), "{passed}: {told}");
     }
-    // It is not in the suite's default list yet.
+    // Not in the suite's default list yet.
     run(&["--scenario", "json-schema-2020-12"]);
     assert!(house.receipts().len() >= 2, "its calls went through the door");
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);

@@ -1,4 +1,4 @@
-//! Servers that crash, hang, lie, talk too much or ask for things: a failed call with a receipt, and nothing else.
+//! Servers that crash, hang, lie, flood or make requests: each results in a failed call with a receipt, and nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ fn assert_failure(mode: &str, more: &str, expected: &str) {
 
 #[test]
 fn one_that_crashes_has_failed_and_is_quoted() {
-    assert_failure("crash", "", "the server has ended; it said: out of luck");
+    assert_failure("crash", "", "the server has ended; its error output: out of luck");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
         let house = TestAgent::new().with_server_settings("fake", &format!("command = \"{missing}\""));
         let done = house.run(&["mcp", "approve", "--yes", "fake"]);
         let expected = format!(
-            "error: the MCP server `fake` can't be used: there is no program `{missing}` on this machine\n\
+            "error: the MCP server `fake` can't be used: no such program `{missing}`\n\
              help: install it, or correct `command` in `[mcp.servers.NAME]`\n"
         );
         assert_eq!((done.code, done.err), (1, expected));
@@ -60,9 +60,9 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
 
     let house = TestAgent::new().with_server_settings("fake", "command = \"true\"");
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);
-    assert!(done.code == 1 && done.err.contains("it ended before it had answered"), "{done:?}");
+    assert!(done.code == 1 && done.err.contains("the server ended before it answered"), "{done:?}");
 
-    // The usual slip: what it is made of lies where the sandbox does not let it look.
+    // The usual mistake: the files of the server are outside of the sandbox.
     let house = TestAgent::new().with_fake_server("plain", "");
     let folder = house.path().join("server");
     let house = house.with_config_change(&format!("programs = [\"{}\"]", folder.display()), "");
@@ -72,7 +72,7 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
         "{done:?}"
     );
 
-    // It was approved once, and is mute now.
+    // The server was approved once, and no longer answers.
     let house = TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
     let script = house.path().join("server/fake.py");
     let text = std::fs::read_to_string(&script).unwrap();
@@ -101,7 +101,7 @@ fn one_that_turns_in_the_middle_of_a_turn_is_refused() {
         .with_config_change("tools_allow = [", "tools_allow = [\"fake__echo\", ")
         .with_mock_fixture(&format!("{call}{call}[[round]]\ntext = \"{{tool_result}}\"\n"));
     let done = house.run(&["agent", "-m", "say it"]);
-    assert!(done.out.contains("are not as they were approved: `echo` is another now"), "{done:?}");
+    assert!(done.out.contains("changed since they were approved: `echo` has changed"), "{done:?}");
     let statuses: Vec<String> = house.receipt_summaries().into_iter().map(|[_, status, _]| status).collect();
     assert_eq!(statuses, ["allowed", "failed"]);
 }
@@ -116,7 +116,7 @@ fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
     assert_eq!(house.run(&["estop"]).code, 0);
     let done = crate::support::agent_output(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");
-    assert!(!done.err.contains("speaks the protocol"), "{}", done.err);
+    assert!(!done.err.contains("collieclaw-mcp"), "{}", done.err);
     assert!(!is_sleep_running(&long));
     assert_eq!(house.last_receipt()["reason_code"], "estop");
     house.set_server_tools(&echo_tool());
@@ -155,7 +155,7 @@ fn a_server_does_not_outlive_us_however_we_end() {
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until_gone(&long);
-    // The attempt has its one receipt, once somebody looks.
+    // The attempt has one receipt, written by the next process.
     assert_eq!(house.call_tool("time", "{}").code, 0);
     let tools: Vec<String> =
         house.receipt_summaries().into_iter().map(|[tool, status, _]| format!("{tool} {status}")).collect();

@@ -1,4 +1,4 @@
-//! Servers that are there already, on a loopback address.
+//! MCP servers that already run, on a loopback address.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -27,10 +27,10 @@ fn one_with_a_token_is_used_and_one_without_is_refused() {
     let refused = run(&["mcp", "approve", "--yes", "other"], "wrong");
     assert!(refused.code == 1 && !refused.err.contains(token.trim()), "{refused:?}");
     assert!(
-        refused.err.contains("it refuses us (status 401): `token_env` names the variable"),
+        refused.err.contains("the server denied access (status 401): `token_env` names the variable"),
         "{refused:?}"
     );
-    // As it is read from its file.
+    // As the token is read from its file.
     let approved = run(&["mcp", "approve", "--yes", "other"], &format!(" {}\n", token.trim()));
     assert_eq!(approved.code, 0, "{approved:?}");
     let called = run(&["tool", "run", "other__time"], token.trim());
@@ -39,7 +39,7 @@ fn one_with_a_token_is_used_and_one_without_is_refused() {
     assert_eq!((house.receipt_summaries().len(), offering.receipt_summaries().len()), (1, 1));
     assert_eq!(house.last_receipt()["sandbox"], "none");
 
-    // What runs elsewhere may do anything: at `readonly` it is not called.
+    // A server outside of the sandbox may do anything, so it is not called at `readonly`.
     let house = house.with_config_change("autonomy = \"full\"", "autonomy = \"readonly\"");
     assert_eq!(house.call_tool("other__time", "{}").code, 4);
 }
@@ -92,7 +92,7 @@ fn the_official_suite_sees_a_proper_client() {
     }
 }
 
-/// A server that answers every request with the same bytes, and then with these again and again.
+/// Starts a server that answers every request with `first`, then repeats `then` for ever.
 fn serve_fixed_bytes(first: &'static str, then: &'static str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -136,9 +136,9 @@ fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
         "0123456789012345678901234567890123456789",
         "sent too much",
     );
-    check("SSH-2.0-OpenSSH_9.9\r\n", "", "does not speak the protocol: its answer is no HTTP");
+    check("SSH-2.0-OpenSSH_9.9\r\n", "", "does not speak MCP: its answer is not HTTP");
     let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
-    check(html, "", "does not speak the protocol: it answers with text/html");
+    check(html, "", "does not speak MCP: it answers with text/html");
     check(
         "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         "",

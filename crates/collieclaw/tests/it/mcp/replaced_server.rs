@@ -1,4 +1,4 @@
-//! At an address another server may stand at any time: it gets no call that nobody has approved of it.
+//! Another server may appear at an address at any time: it gets no call before its approval.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use crate::gateway::support::TestGateway;
 use crate::support::TestAgent;
 
-/// What stands at the address.
+/// The server at the address.
 #[derive(Default)]
 struct FakeServerState {
     description: &'static str,
-    /// The session that it knows; empty for one that has none.
+    /// The session that the server knows; empty without a session.
     session: &'static str,
-    /// What it was asked.
+    /// The requests so far.
     methods_received: Vec<String>,
-    /// Comes in its place after the next call, which is answered; or instead of an answer.
+    /// The replacement after the next call, which is answered or dropped.
     replacement: Option<(ReplacementTime, &'static str, &'static str)>,
 }
 
@@ -47,7 +47,7 @@ impl ReplaceableServer {
         port
     }
 
-    /// One request, on a connection of its own.
+    /// Handles a request on its own connection.
     fn serve(&self, mut stream: TcpStream) {
         let mut lines = BufReader::new(stream.try_clone().unwrap());
         let (mut line, mut length, mut session, mut method) = (String::new(), 0, String::new(), None);
@@ -105,7 +105,7 @@ impl ReplaceableServer {
     }
 }
 
-/// A house whose agent calls it so many times in a turn.
+/// Creates an agent that calls the server this many times in a turn.
 fn house_calling(address: &ReplaceableServer, calls: usize) -> TestAgent {
     let call = "[[round]]\n[[round.call]]\ntool = \"flock__count\"\nargs = {}\n";
     let url = format!("http://127.0.0.1:{}/mcp", address.listen());
@@ -125,7 +125,7 @@ fn statuses(house: &TestAgent) -> Vec<String> {
     house.receipts().iter().map(|receipt| receipt["status"].as_str().unwrap().to_owned()).collect()
 }
 
-/// C7.4: between two turns of a gateway.
+/// C7.4: the server is replaced between two turns of a gateway.
 #[test]
 fn another_server_in_the_next_turn_is_compared_first() {
     for (session, then) in [("", ""), ("one", "two")] {
@@ -136,7 +136,7 @@ fn another_server_in_the_next_turn_is_compared_first() {
         assert!(turn().contains("23 sheep"));
         address.replace(OTHER, then);
         let refused = turn();
-        assert!(refused.contains("are not as they were approved"), "{refused}");
+        assert!(refused.contains("changed since they were approved"), "{refused}");
         assert!(
             !address.state().methods_received.contains(&"tools/call".to_owned()),
             "{:?}",
@@ -156,7 +156,7 @@ fn another_server_in_the_middle_of_a_turn_is_compared_first() {
         let house = house_calling(&address, 3);
         address.state().replacement = Some((ReplacementTime::AfterCall, OTHER, then));
         let done = house.run(&["agent", "-m", "count"]);
-        assert!(done.out.contains("are not as they were approved"), "{done:?}");
+        assert!(done.out.contains("changed since they were approved"), "{done:?}");
         assert!(
             !address.state().methods_received.contains(&"tools/call".to_owned()),
             "{:?}",
@@ -166,7 +166,7 @@ fn another_server_in_the_middle_of_a_turn_is_compared_first() {
     }
 }
 
-/// A call that has its receipt is sent once, whatever became of it.
+/// A call with a receipt is sent only once, whatever its result.
 #[test]
 fn a_call_in_a_session_that_is_forgotten_is_not_sent_again() {
     let address = ReplaceableServer::default();

@@ -1,10 +1,10 @@
-//! A server that a gateway keeps between two turns ends with what it was kept under, also if no turn comes any more.
+//! A server that a gateway keeps between turns ends when its approval does, even without another turn.
 
 use super::server_fixture::FAKE_CALL;
 use crate::gateway::support::TestGateway;
 use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds};
 
-/// After a turn in which a server has begun a `sleep` of this length.
+/// Runs a turn in which a server starts a `sleep` of this length.
 fn gateway_after_turn(more: &str, sleep: &str) -> TestGateway {
     let house = TestAgent::new()
         .with_fake_server("company", more)
@@ -28,7 +28,7 @@ fn rewrite_config(house: &TestAgent, change: impl FnOnce(String) -> String) {
 
 type ApprovalChange<'c> = &'c dyn Fn(&TestAgent);
 
-/// C7.4: what was taken back runs no more.
+/// C7.4: a server whose approval is removed is ended.
 #[test]
 fn a_server_ends_with_its_approval_and_with_its_rules() {
     let deleted = |text: String| text.split("[mcp.servers.fake]").next().unwrap().to_owned();
@@ -52,7 +52,7 @@ fn a_server_ends_with_its_approval_and_with_its_rules() {
     }
 }
 
-/// What may write in the workspace does so while a call has its receipt, and not between two turns.
+/// A server with write access to the workspace runs only during calls with a receipt, never between turns.
 #[test]
 fn a_server_that_may_write_is_not_kept() {
     let sleep = unique_sleep_seconds(6);

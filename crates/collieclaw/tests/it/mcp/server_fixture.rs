@@ -1,4 +1,4 @@
-//! A house whose agent has an MCP server.
+//! An agent with an MCP server.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::support::TestAgent;
 
 const FAKE_SERVER: &str = include_str!("fake.py");
 
-/// A script for the mock: one call with these words.
+/// A script for the mock: one call with these arguments.
 pub(crate) const FAKE_CALL: &str = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"WORDS\" }\n[[round]]\ntext = \"so\"\n";
 
 pub(crate) fn echo_tool() -> Value {
@@ -17,7 +17,7 @@ pub(crate) fn echo_tool() -> Value {
 }
 
 impl TestAgent {
-    /// With a server that behaves like this, at `full`; more lines of its configuration.
+    /// Adds a fake server with this behaviour and these settings, at `full`.
     pub(crate) fn with_fake_server(self, mode: &str, more: &str) -> Self {
         let house = self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
         let folder = house.path().join("server");
@@ -39,7 +39,7 @@ impl TestAgent {
         self
     }
 
-    /// What the server lists from now on.
+    /// Sets the tools that the server lists from now on.
     pub(crate) fn set_server_tools(&self, tools: &Value) {
         std::fs::write(self.path().join("server/tools.json"), tools.to_string()).unwrap();
     }
@@ -51,7 +51,7 @@ impl TestAgent {
     }
 }
 
-/// Where `cargo xtask setup` puts programs of others: for everyone, or for one.
+/// Returns where `cargo xtask setup` installs third-party programs: for all users, or for one.
 pub(crate) fn installed_peers() -> PathBuf {
     let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
     let places = own.into_iter().chain([PathBuf::from("/usr/local")]);

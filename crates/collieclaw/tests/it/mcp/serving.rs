@@ -1,4 +1,4 @@
-//! Our own tools for other agents, spoken to line by line.
+//! Our own tools for other agents, tested line by line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_exit, wait_for_sleep};
 
-/// A client that says exactly what it is told to.
+/// A client that sends exactly the given messages.
 struct StdioMcpClient {
     child: Child,
     input: Option<ChildStdin>,
@@ -41,7 +41,7 @@ impl StdioMcpClient {
         number
     }
 
-    /// Every line of standard output is a message.
+    /// Reads a message. Every line of standard output must be one.
     fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -88,7 +88,7 @@ fn another_agent_gets_our_tools_with_gate_and_receipts() {
     assert!(result_text(&outside).0 && result_text(&outside).1.contains("denied"), "{outside}");
     let bad = client.call_tool("file_read", &json!({ "file": "note.txt" }));
     assert!(result_text(&bad).0 && result_text(&bad).1.contains("invalid arguments"), "{bad}");
-    // It needs a yes, and the client is not asked although it offers to be.
+    // The call needs an approval, and the client is not asked although it offers to be.
     let asks = client.call_tool("shell", &json!({ "command": "touch made" }));
     assert!(result_text(&asks).0 && result_text(&asks).1.contains("nobody is there to ask"), "{asks}");
     let unlisted = client.call_tool("file_write", &json!({ "path": "x", "content": "x" }));
@@ -132,7 +132,7 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     client.send_message(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": number } }),
     );
-    // The next call is answered: the first one is out of the way.
+    // The next call is answered, so the first one is finished.
     assert!(!result_text(&client.call_tool("time", &json!({}))).0);
     assert!(!is_sleep_running(&long));
 
@@ -169,7 +169,7 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
     }
 }
 
-/// `mcp serve --http` on a port of its own. It is killed with this value.
+/// `mcp serve --http` on its own port; dropping it kills the process.
 struct HttpServeProcess {
     child: Child,
     host: String,
@@ -188,7 +188,7 @@ impl HttpServeProcess {
         Self { child, host: address.strip_suffix("/mcp").unwrap().to_owned(), token }
     }
 
-    /// Sends a message, and more after it.
+    /// Sends a message with extra bytes after it.
     fn send(&self, session: &str, message: &Value, more: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(crate::support::TEST_TIMEOUT)).unwrap();
@@ -204,7 +204,7 @@ impl HttpServeProcess {
         stream
     }
 
-    /// Begins a session: the header that names it.
+    /// Starts a session, and returns its header.
     fn begin_session(&self) -> String {
         let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
             "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
@@ -247,7 +247,7 @@ fn a_call_over_http_ends_when_its_client_leaves() {
         assert!(!is_sleep_running(&long));
         assert_eq!(house.receipt_summaries().last().unwrap(), &["shell", "failed", "cancelled"]);
     }
-    // The session goes on for whoever comes back.
+    // The session continues for a client that reconnects.
     let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "time" } });
     let answer = BufReader::new(listening.send(&session, &call, "")).lines();
     let answer = answer.map_while(Result::ok).find(|line| line.contains("\"result\"")).unwrap();

@@ -1,4 +1,4 @@
-//! Against programs that others wrote: two servers from two registries, and an independent client.
+//! Third-party programs: two servers from two registries, and an independent client.
 
 use serde_json::{Value, json};
 
@@ -29,10 +29,10 @@ fn a_time_server_in_python_works_in_the_sandbox() {
     );
     let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
     assert_eq!(told["target"]["timezone"], "Asia/Tokyo", "{told}");
-    // Its own schema, checked by us.
+    // We check the schema that the server sent.
     let bad = house.call_tool("time__convert_time", r#"{"time": "16:30"}"#);
     assert_eq!(house.last_receipt()["reason_code"], "bad-arguments", "{bad:?}");
-    // What its author's check says is an answer, too.
+    // An error of the server's own validation is a result as well.
     let wrong = house.call_tool("time__get_current_time", r#"{"timezone": "Mars/Olympus"}"#);
     assert_eq!(wrong.code, 1, "{wrong:?}");
 }

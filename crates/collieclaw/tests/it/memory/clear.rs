@@ -1,4 +1,4 @@
-//! What was cleared is gone from every byte on disk.
+//! Cleared conversations are gone from every byte on disk.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,13 +11,13 @@ use serde_json::{Map, json};
 
 use super::support::{MemoryFolder, rememberer_command, single_turn_exchange, turn};
 
-/// Its letters stand in no other text, so that even a piece of it is told from anything else.
+/// The letters of this text occur nowhere else, so that even a fragment can be recognised.
 const CANARY: &str = "qzxjkvwq";
 
 fn canaries(place: &MemoryFolder) -> usize {
     let bytes = place.bytes();
     let whole = bytes.windows(CANARY.len()).filter(|window| *window == CANARY.as_bytes()).count();
-    // The index of letters has it in pieces, one after the other in the order of the alphabet.
+    // The trigram index stores fragments one after the other in alphabetical order.
     let pieces = bytes.windows(3).filter(|window| *window == b"qzx" || *window == b"xjk").count();
     whole + pieces
 }
@@ -29,7 +29,7 @@ fn fill(place: &MemoryFolder) -> ClearedCounts {
         asked.tool_calls =
             vec![ToolCall { id: CANARY.into(), name: "shell".into(), arguments: json!({ "a": CANARY }) }];
         asked.metadata = Map::from_iter([(CANARY.to_owned(), json!(CANARY))]);
-        // Long ones have pages of their own.
+        // Long texts have pages of their own.
         let long = format!("{CANARY} ").repeat(number * 100);
         let said = turn(&format!("{CANARY}-{number}"), 0, ChatRole::User, &long);
         memory.persist(&ConversationExchange { turns: vec![said, asked] }).unwrap();
@@ -64,7 +64,7 @@ fn an_empty_memory_is_cleared_as_well() {
     assert_eq!(place.open().clear().unwrap(), nothing);
 }
 
-/// The rows were removed, and then the process died before their pages were.
+/// The process dies after the rows are removed and before their pages are.
 #[test]
 fn a_clearing_that_was_interrupted_is_finished_by_the_next() {
     let place = MemoryFolder::new();
@@ -112,7 +112,7 @@ fn a_reader_in_the_middle_of_something_makes_it_an_error_that_says_what_remains(
     let memory = place.open();
     let refused = memory.clear().unwrap_err();
     assert!(matches!(refused, MemoryError::TracesRemain { .. }), "{refused:?}");
-    assert!(refused.to_string().ends_with("end that one and clear again"), "{refused}");
+    assert!(refused.to_string().ends_with("close that program and clear again"), "{refused}");
     assert_eq!(memory.turn_count().unwrap(), 0);
     drop(reader);
     memory.clear().unwrap();

@@ -11,7 +11,7 @@ use super::support::{MemoryFolder, MemoryRandom, rememberer_command, whole_excha
 
 const KILLS: usize = 60;
 
-/// About what starting and some twenty exchanges take.
+/// About the time for starting and twenty exchanges.
 const LONGEST_LIFE_MICROS: usize = 60_000;
 
 fn check_integrity(place: &MemoryFolder) {
@@ -46,14 +46,14 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
         told += reader.join().unwrap();
         let memory = place.open();
         let kept = whole_exchanges(&memory, "c");
-        // Of the last exchange of each life nobody was told, and it may be there all the same.
+        // The last exchange of each process may be stored without having been reported.
         assert!(kept >= told, "{kept} {told}");
         told = kept;
         assert_eq!(memory.search("exchange", 5).unwrap().is_empty(), kept == 0);
     }
     assert!(told > 20, "{told}");
     check_integrity(&place);
-    // What is in the index is what is in the tables: the last exchange is found.
+    // Index and tables agree: the last exchange is found.
     let memory = place.open();
     let last = format!("exchange {} has turn", told - 1);
     assert!(memory.search(&last, 5).unwrap()[0].excerpt.starts_with(&last));
@@ -63,12 +63,12 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
 #[test]
 fn two_processes_write_at_the_same_time() {
     let place = MemoryFolder::new();
-    // Both find no file, and both make it.
+    // Both processes find no file, and both create it.
     let children = ["left", "right"].map(|name| {
         let mut command = rememberer_command(&place.file(), name, "150");
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     });
-    // A third reads meanwhile.
+    // A third process reads meanwhile.
     let memory = place.open();
     for _ in 0..50 {
         for name in ["left", "right"] {
@@ -116,7 +116,7 @@ fn an_exchange_is_in_the_file_when_it_was_told_of() {
     assert_eq!(lines.next().unwrap().unwrap(), "kept 0");
     child.kill().unwrap();
     child.wait().unwrap();
-    // From a copy of the files, as they would be after a power cut that loses nothing that was synced.
+    // Opens a copy of the files, as after a power cut that loses nothing that was synced.
     let copy = MemoryFolder::new();
     let copied = Command::new("cp").arg("-r").arg(place.folder()).arg(copy.folder().join("copy")).status();
     assert!(copied.unwrap().success());

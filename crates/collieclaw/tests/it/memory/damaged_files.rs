@@ -1,4 +1,4 @@
-//! Files that are not what they should be.
+//! Memory files that are damaged or of another kind.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,13 +16,13 @@ fn filled_memory() -> MemoryFolder {
         memory.persist(&single_turn_exchange("c", number, &content)).unwrap();
     }
     drop(memory);
-    // All of it in one file, so that there is nothing to repair it from.
+    // Everything in one file, so that nothing can be repaired from the log.
     let connection = Connection::open(place.file()).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     place
 }
 
-/// Whatever can be asked of it.
+/// Calls every operation.
 fn run_all_queries(place: &MemoryFolder) -> Result<(), MemoryError> {
     let memory = ConversationMemory::open(&place.file())?;
     memory.conversation("c")?;
@@ -73,7 +73,8 @@ fn a_memory_of_a_later_version_is_refused_in_words() {
         connection.pragma_update(None, "user_version", version).unwrap();
         drop(connection);
         let refusal = place.open_error();
-        let expected = format!("has version {version}, but this program supports versions up to 1 only; install");
+        let expected =
+            format!("has version {version}, but this program supports versions up to 1 only; install");
         assert!(refusal.contains(&expected), "{refusal}");
     }
 }
@@ -125,7 +126,7 @@ fn a_link_is_not_followed_and_a_folder_is_no_file() {
     symlink(elsewhere.file(), place.file()).unwrap();
     let refused = ConversationMemory::open(&place.file()).unwrap_err();
     assert!(matches!(refused, MemoryError::Link { .. }), "{refused:?}");
-    // A link to nothing would be made into a file somewhere else.
+    // A dangling symlink would create a file somewhere else.
     let place = MemoryFolder::new();
     symlink(place.folder().join("nowhere"), place.file()).unwrap();
     assert!(matches!(ConversationMemory::open(&place.file()).unwrap_err(), MemoryError::Link { .. }));
@@ -158,7 +159,7 @@ fn its_files_are_for_their_owner_alone() {
     };
     assert_eq!(modes(), [0o600; 3]);
     drop(memory);
-    // A copy that somebody made too open is closed again.
+    // The permissions of a copy that is too open are restricted again.
     fs::set_permissions(place.file(), Permissions::from_mode(0o644)).unwrap();
     assert_eq!(search_excerpts(&place.open(), "secret"), ["c"]);
     assert_eq!(modes(), [0o600; 3]);

@@ -1,4 +1,4 @@
-//! Disks that are full, folders that can't be written, and a file that somebody holds.
+//! Full disks, folders that can't be written, and locked files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn error_message(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The signal that would kill it is ignored, so that writes fail as they do on a full disk.
+/// The signal that would kill the process is ignored, so that writes fail as on a full disk.
 #[test]
 fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
     let mut told = 0;
@@ -50,7 +50,7 @@ fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
     let place = MemoryFolder::new();
-    // In a mount namespace of its own, which an ordinary user may have within a user namespace.
+    // Uses its own mount namespace, which an ordinary user may create within a user namespace.
     let script = r#"
         mount -t tmpfs -o size=1m,mode=0700 tmpfs "$1" || exit 99
         head -c 300k /dev/zero > "$1/ballast"
@@ -68,14 +68,14 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     assert!(told.contains("code 1"), "{told}{errors}");
     assert!(errors.contains("memory.db"), "{errors}");
     assert!(told.ends_with("code 0\n"), "there is room again: {told}{errors}");
-    // Numbers go on where they ended, so that nothing was lost and nothing is there that was not told of.
+    // The numbers continue without a gap, so nothing was lost and nothing unreported was stored.
     let numbers: Vec<usize> =
         told.lines().filter_map(|line| line.strip_prefix("kept ")?.parse().ok()).collect();
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
     assert!(numbers.len() > 10, "{told}{errors}");
 }
 
-/// Runs the helper as an ordinary user where we are root, whom no mode stops.
+/// Runs the helper as an ordinary user if we are root, because permissions don't stop root.
 fn run_as_ordinary_user(place: &MemoryFolder) -> Output {
     let programs = MemoryFolder::new();
     let program = programs.folder().join("rememberer");
@@ -101,7 +101,7 @@ fn a_folder_that_can_not_be_written_is_an_error_in_words() {
     assert!(complaint_new.contains("check that its folder exists and that you may write to it"));
     close(0o755);
     place.open().persist(&single_turn_exchange("c", 0, "hello")).unwrap();
-    // The same for one that is there: neither the file nor its folder may be changed.
+    // The same for an existing file: neither the file nor its folder may be changed.
     for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
         fs::set_permissions(place.folder().join(name), Permissions::from_mode(0o400)).unwrap();
     }
@@ -121,7 +121,7 @@ fn a_folder_that_is_not_there_is_named() {
     let path = place.folder().join("missing/memory.db");
     let refused = ConversationMemory::open(&path).unwrap_err();
     assert!(matches!(refused, MemoryError::File { step: "reach", .. }), "{refused:?}");
-    assert!(refused.to_string().starts_with(&format!("can't reach {}", path.display())));
+    assert!(refused.to_string().starts_with(&format!("could not reach {}", path.display())));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_locked_memory_is_an_error_and_can_be_read_meanwhile() {
     let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let refused = memory.persist(&single_turn_exchange("c", 1, "again")).unwrap_err();
     assert!(matches!(refused, MemoryError::Busy { .. }), "{refused:?}");
-    assert!(refused.to_string().ends_with("end whatever has it open, such as `sqlite3`"));
+    assert!(refused.to_string().ends_with("close the programs that use it, such as `sqlite3`"));
     assert_eq!(memory.search("hello", 5).unwrap().len(), 1);
     assert_eq!(place.open().turn_count().unwrap(), 1);
     drop(lock);

@@ -1,4 +1,4 @@
-//! Queries and texts that are meant to break something.
+//! Malicious queries and texts.
 
 use super::support::{memory_with, search_excerpts};
 

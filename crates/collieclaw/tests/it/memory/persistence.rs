@@ -1,4 +1,4 @@
-//! What is kept comes back as it was, whole, and in order.
+//! Stored conversations are read back unchanged, complete and in order.
 
 use collieclaw_agent::memory::{
     ConversationExchange, ConversationSummary, ConversationTurn, MemoryError, StoredToolResult,
@@ -66,7 +66,7 @@ fn recent_turns_are_whole_exchanges() {
     memory.persist(&exchange_with_call("c1", 10)).unwrap();
     for (limit, expected) in [
         (0, &[][..]),
-        // The last one is always whole, and always there.
+        // The last exchange is always present and complete.
         (1, &["turn-10", "turn-11", "turn-12", "turn-13"]),
         (4, &["turn-10", "turn-11", "turn-12", "turn-13"]),
         (7, &["turn-10", "turn-11", "turn-12", "turn-13"]),
@@ -80,7 +80,7 @@ fn recent_turns_are_whole_exchanges() {
     assert!(memory.recent("nobody", 5).unwrap().is_empty());
 }
 
-// What goes to a model is bounded: whole exchanges while they fit, and of the last one only what tools returned is cut.
+// The history for a model is bounded: whole exchanges as long as they fit, and only tool results of the last are cut.
 #[test]
 fn recent_turns_fit_into_what_a_model_is_sent() {
     let place = MemoryFolder::new();
@@ -153,7 +153,7 @@ fn what_is_not_one_exchange_is_refused_and_nothing_of_it_is_kept() {
         assert!(matches!(refused, MemoryError::InvalidExchange { .. }), "{refused:?}");
         assert_eq!(refused.to_string(), format!("could not store the exchange: {fault}"));
     }
-    // A turn that is there already takes the whole exchange with it.
+    // A duplicate turn rejects the whole exchange.
     memory.persist(&ConversationExchange { turns: vec![one.clone()] }).unwrap();
     let again = ConversationExchange { turns: vec![turn("c1", 0, ChatRole::User, "before"), one] };
     memory.persist(&again).unwrap_err();

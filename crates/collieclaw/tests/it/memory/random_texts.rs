@@ -1,17 +1,17 @@
-//! Random texts: what was kept comes back, and every piece of it is found.
+//! Random texts: stored texts are read back, and every part of them is found.
 
 use collieclaw_agent::memory::ConversationExchange;
 use collieclaw_providers::ChatRole;
 
 use super::support::{MemoryFolder, MemoryRandom, turn};
 
-/// Letters of many scripts, cases, marks, signs, gaps and invisible things.
+/// Letters of many scripts, upper and lower case, diacritics, symbols, spaces and invisible characters.
 const LETTERS: &str = "aAbBcC eéèÉ\u{301} ßẞſ İıiI \n\t\"'*()-_.,:; 0123 äöü ŁłØøÆæ ΣσςΩ ЁёЙй ﬁ½ ＡＢ \
     東京都新幹線 かがガ゛ 한국어\u{1112}\u{1161}\u{11ab} สวัสดี नमस्ते שָׁלוֹם مَرْحَبًا 🎉👩\u{200d}👧 \u{202e}\u{200b}\0\u{1b}";
 
 fn text(dice: &mut MemoryRandom, letters: &[char]) -> String {
     let length = dice.next_below(60);
-    // Some texts have few different letters, so that their pieces are in many other texts.
+    // Some texts use few different letters, so that their fragments occur in many other texts.
     let (from, span) = match dice.next_below(3) {
         0 => (dice.next_below(letters.len()), 4),
         _ => (0, letters.len()),
@@ -26,7 +26,7 @@ fn piece(dice: &mut MemoryRandom, text: &str) -> Option<String> {
     Some(letters[start..start + length].iter().collect())
 }
 
-/// What a search leaves out: gaps, marks, and what nobody sees.
+/// Removes everything that a search ignores: spaces, diacritics and invisible characters.
 fn is_ignored(letter: char) -> bool {
     letter.is_whitespace()
         || letter.is_control()

@@ -1,4 +1,4 @@
-//! What is found, and in which order.
+//! Search results and their order.
 
 use collieclaw_agent::memory::{ConversationExchange, ConversationMemory};
 use collieclaw_providers::{ChatRole, ToolCall};
@@ -127,7 +127,7 @@ fn a_whole_word_comes_before_a_piece_and_a_short_text_before_a_long_one() {
 #[test]
 fn of_equals_the_newer_comes_first() {
     check(&["same words", "same words", "same words"], &[("words", &["c2", "c1", "c0"])]);
-    // By their time, and not by when they were written down.
+    // Sorted by their time, not by the order of writing.
     let place = MemoryFolder::new();
     let memory = place.open();
     for (name, days) in [("new", 0), ("old", 900), ("middle", 60)] {

@@ -1,4 +1,4 @@
-//! A memory in a folder of its own, and what is said in it.
+//! A memory in a temporary folder, with helpers to fill it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ impl MemoryFolder {
         ConversationMemory::open(&self.file()).unwrap()
     }
 
-    /// What opening it is refused with.
+    /// Returns the error of opening the memory.
     pub(super) fn open_error(&self) -> String {
         ConversationMemory::open(&self.file()).unwrap_err().to_string()
     }
 
-    /// Everything on disk that belongs to it.
+    /// Returns all files of the memory.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for entry in fs::read_dir(self.folder.path()).unwrap() {
@@ -46,7 +46,7 @@ impl MemoryFolder {
     }
 }
 
-/// A memory in which each of these was said in a conversation of its own, `c0` first.
+/// Creates a memory with a conversation for each of these texts, `c0` first.
 pub(super) fn memory_with(said: &[&str]) -> (MemoryFolder, ConversationMemory) {
     let place = MemoryFolder::new();
     let memory = place.open();
@@ -56,7 +56,7 @@ pub(super) fn memory_with(said: &[&str]) -> (MemoryFolder, ConversationMemory) {
     (place, memory)
 }
 
-/// The conversations in which something is found, best first.
+/// Returns the conversations with matches, best first.
 pub(super) fn search_excerpts(memory: &ConversationMemory, query: &str) -> Vec<String> {
     memory.search(query, 20).unwrap().into_iter().map(|found| found.conversation_id).collect()
 }
@@ -80,7 +80,7 @@ pub(super) fn turn(conversation: &str, number: usize, role: ChatRole, content: &
     }
 }
 
-/// The helper that keeps exchanges in a process of its own.
+/// Returns the helper that stores exchanges in its own process.
 pub(super) fn rememberer_program() -> PathBuf {
     ["NEXTEST_BIN_EXE_fake-rememberer", "NEXTEST_BIN_EXE_fake_rememberer"]
         .iter()
@@ -94,7 +94,7 @@ pub(super) fn rememberer_command(file: &Path, conversation: &str, count: &str) -
     command
 }
 
-/// Checks that a conversation of the helper has only whole exchanges, in order, and returns how many.
+/// Checks that a conversation of the helper has only complete exchanges, in order, and returns their number.
 pub(super) fn whole_exchanges(memory: &ConversationMemory, conversation: &str) -> usize {
     let turns = memory.conversation(conversation).unwrap();
     let mut rest = turns.as_slice();
@@ -110,7 +110,7 @@ pub(super) fn whole_exchanges(memory: &ConversationMemory, conversation: &str) -
     number
 }
 
-/// A sequence of numbers without a pattern, the same in every run (xorshift64).
+/// A pseudo-random sequence, the same in every run (xorshift64).
 pub(super) struct MemoryRandom(u64);
 
 impl MemoryRandom {

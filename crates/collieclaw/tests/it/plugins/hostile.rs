@@ -1,4 +1,4 @@
-//! Plugins that crash, hang, lie, talk too much or mean harm: a failed call with a receipt, and nothing else.
+//! Plugins that crash, hang, lie, flood or attack: each results in a failed call with a receipt, and nothing else.
 
 use std::time::Instant;
 
@@ -16,12 +16,12 @@ fn assert_tool_failure(tool: &str, run: &str, expected: &str) {
 
 #[test]
 fn what_crashes_prints_garbage_or_says_nothing_has_failed() {
-    assert_failure("#!/bin/sh\nkill -SEGV $$\n", "ended by signal 11");
+    assert_failure("#!/bin/sh\nkill -SEGV $$\n", "killed by signal 11");
     assert_failure("#!/bin/sh\nexit 3\n", "exit code 3");
     assert_failure("#!/bin/sh\necho '{\"output\": \"sunny\"}'\nexit 1\n", "exit code 1");
     assert_failure("#!/bin/sh\necho sunny\n", "did not answer with one JSON object");
     assert_failure("#!/bin/sh\nhead -c 5000 /dev/urandom\n", "did not answer with one JSON object");
-    assert_failure("#!/bin/sh\ntrue\n", "answered nothing");
+    assert_failure("#!/bin/sh\ntrue\n", "returned nothing");
     assert_failure("#!/nowhere/interpreter\n", "exit code 127");
 }
 
@@ -29,7 +29,7 @@ fn what_crashes_prints_garbage_or_says_nothing_has_failed() {
 fn what_answers_too_much_is_not_passed_on() {
     assert_failure(
         "#!/bin/sh\nyes '{\"output\": 1}' | head -c 50000000\n",
-        "answered more than 1048576 bytes",
+        "returned more than 1048576 bytes",
     );
 }
 
@@ -56,7 +56,7 @@ fn what_forks_away_does_not_outlive_the_call() {
 
 #[test]
 fn more_processes_than_it_may_have_do_not_get_out_of_hand() {
-    // A bomb with a fuse: at most 900 sleepers, against a bound of 512.
+    // A limited fork bomb: at most 900 sleepers, against a limit of 512.
     let tool = format!("{PLAIN}\ntimeout = \"20s\"");
     let long = unique_sleep_seconds(3);
     let run = format!("#!/bin/sh\ni=0\nwhile [ $i -lt 900 ]; do sleep {long} & i=$((i+1)); done\nwait\n");
@@ -94,7 +94,7 @@ print(json.dumps({"output": reached}))
 "#;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It asks for the network, and the configuration doesn't give it.
+    // The plugin asks for the network, and the configuration doesn't allow it.
     let tool = format!("{PLAIN}\nnetwork = true");
     let house = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, run);
     std::fs::write(house.path().join("diary"), "private").unwrap();
@@ -122,7 +122,7 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
         let done = house.call_tool("weather_now", "{}");
         assert_eq!(done.code, 1, "{done:?}");
         assert!(
-            done.err.contains("is not as it was installed") && done.err.contains(expected),
+            done.err.contains("has changed since it was installed") && done.err.contains(expected),
             "{}",
             done.err
         );
@@ -139,12 +139,12 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
     fails("`more` is new");
     std::fs::remove_file(folder.join("more")).unwrap();
     std::fs::remove_file(folder.join("run")).unwrap();
-    fails("`run` is gone");
+    fails("`run` was removed");
     std::fs::write(folder.join("run"), run).unwrap();
     fails("`run` was changed");
     std::fs::remove_file(folder.join("run")).unwrap();
     std::os::unix::fs::symlink("/bin/true", folder.join("run")).unwrap();
-    fails("neither a plain file");
+    fails("neither a regular file");
 }
 
 #[test]

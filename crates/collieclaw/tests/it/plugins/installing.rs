@@ -1,4 +1,4 @@
-//! Putting plugins in, looking at them, taking them out.
+//! Installing, listing and removing plugins.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -21,7 +21,7 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     for shown in [
         "weather 1.0.0: 2 files",
         "reads and changes all of it",
-        "wants it; gets it if",
+        "wants it; allowed only by",
         "high",
         "5 s at most",
     ] {
@@ -47,9 +47,9 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     let allowed = house.with_config_change("tools_allow = [", "tools_allow = [\"weather_now\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
     let removed = allowed.run(&["plugin", "remove", "weather"]);
-    // It is gone, and the list that still names its tool is told of, and in nobody's way.
+    // The plugin is removed; the list that still names its tool causes a warning and no error.
     assert_eq!(removed.code, 0, "{removed:?}");
-    let absent = "`channels.cli.tools_allow` lists `weather_now`, and there is no such tool";
+    let absent = "`channels.cli.tools_allow` lists `weather_now`, but no such tool exists";
     for told in [removed, allowed.run(&["config", "validate"])] {
         assert!(told.err.contains(absent), "{told:?}");
     }
@@ -69,7 +69,7 @@ fn a_newer_version_takes_the_place_of_the_older_one_whole() {
         house.write_plugin_folder("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.err.contains("It takes the place of version 1.0.0."), "{}", done.err);
+    assert!(done.err.contains("It replaces version 1.0.0."), "{}", done.err);
     assert_eq!(house.call_output("weather_now", "{}"), "rain");
     let left: Vec<_> = std::fs::read_dir(house.home().join("plugins")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
@@ -133,14 +133,14 @@ fn what_belongs_into_no_plugin_is_refused() {
         let left = std::fs::read_dir(house.home().join("plugins")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{expected}");
     };
-    check("neither a plain file nor a folder", &|_, folder| {
+    check("neither a regular file nor a folder", &|_, folder| {
         symlink("/etc/passwd", folder.join("data")).unwrap();
     });
-    check("neither a plain file nor a folder", &|_, folder| {
+    check("neither a regular file nor a folder", &|_, folder| {
         let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
         assert!(made.success());
     });
-    check("it has more than 256 files", &|_, folder| {
+    check("the plugin has more than 256 files", &|_, folder| {
         for number in 0..300 {
             std::fs::write(folder.join(number.to_string()), "").unwrap();
         }
@@ -148,10 +148,10 @@ fn what_belongs_into_no_plugin_is_refused() {
     check("16 MB", &|_, folder| {
         std::fs::File::create(folder.join("big")).unwrap().set_len(17 << 20).unwrap();
     });
-    check("there is no `manifest.toml`", &|_, folder| {
+    check("no such file `manifest.toml`", &|_, folder| {
         std::fs::remove_file(folder.join("manifest.toml")).unwrap();
     });
-    check("there is a tool `time` already", &|_, folder| {
+    check("a tool named `time` already exists", &|_, folder| {
         let text = manifest("weather", PLAIN).replace("weather_now", "time");
         std::fs::write(folder.join("manifest.toml"), text).unwrap();
     });
@@ -164,7 +164,7 @@ fn no_plugin_takes_a_name_of_another_one() {
     let folder = house.write_plugin_folder("other", &[("manifest.toml", &text), ("run", RUN)]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 3, "{done:?}");
-    assert!(done.err.contains("there is a tool `weather_now` already"), "{}", done.err);
+    assert!(done.err.contains("a tool named `weather_now` already exists"), "{}", done.err);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
     std::fs::create_dir(plugins.join("dropped")).unwrap();
     std::fs::write(plugins.join("dropped/manifest.toml"), manifest("dropped", PLAIN)).unwrap();
     let listed = house.run(&["plugin", "list"]);
-    assert!(listed.err.contains("the plugin in \"dropped\" is not used"), "{listed:?}");
+    assert!(listed.err.contains("the plugin in \"dropped\" was not loaded"), "{listed:?}");
     assert!(listed.out.contains("weather") && !listed.out.contains("dropped_now"), "{listed:?}");
 
     let open = |mode| {
@@ -241,12 +241,9 @@ fn a_program_that_can_not_be_run_is_refused_with_its_cure() {
     };
     let refused = install("\"./go.sh\"");
     assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("the file `go.sh` of the plugin is not executable"), "{refused:?}");
     assert!(
-        refused.err.contains("the file `go.sh` of the plugin can't be run: it is not executable"),
-        "{refused:?}"
-    );
-    assert!(
-        refused.err.contains("`chmod +x go.sh`; or name what runs it: `command = [\"sh\", \"go.sh\"]`"),
+        refused.err.contains("`chmod +x go.sh`, or name its interpreter: `command = [\"sh\", \"go.sh\"]`"),
         "{refused:?}"
     );
     let refused = install("\"./gone.sh\"");

@@ -1,4 +1,4 @@
-//! A house, and plugins to be put into it.
+//! An agent, and plugins to install.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::support::{AgentOutput, TestAgent};
 
-/// What a tool of the manifest says, besides name and description.
+/// The settings of a tool in the manifest, besides name and description.
 pub(crate) const PLAIN: &str = r#"command = "./run"
 schema = { type = "object", properties = { city = { type = "string" } } }"#;
 
-/// A manifest with one tool, `NAME_now`.
+/// Returns a manifest with one tool, `NAME_now`.
 pub(crate) fn manifest(name: &str, tool: &str) -> String {
     format!(
         "name = \"{name}\"\nversion = \"1.0.0\"\ncapabilities = [\"tool\"]\n\n[[tools]]\nname = \"{name}_now\"\n\
@@ -20,7 +20,7 @@ pub(crate) fn manifest(name: &str, tool: &str) -> String {
 }
 
 impl TestAgent {
-    /// A folder outside of the home with these files; `run` can be executed.
+    /// Creates a folder outside of the home with these files; `run` is executable.
     pub(crate) fn write_plugin_folder(&self, folder: &str, files: &[(&str, &str)]) -> PathBuf {
         let place = self.path().join("plugins").join(folder);
         for (path, text) in files {
@@ -33,7 +33,7 @@ impl TestAgent {
         place
     }
 
-    /// Installs one whose `run` is this program, with the tool's settings.
+    /// Installs a plugin whose `run` is this program, with these tool settings.
     pub(crate) fn with_plugin(self, name: &str, tool: &str, program: &str) -> Self {
         let folder =
             self.write_plugin_folder(name, &[("manifest.toml", &manifest(name, tool)), ("run", program)]);
@@ -42,7 +42,7 @@ impl TestAgent {
         self
     }
 
-    /// At `full`, so that nobody is asked.
+    /// Sets the level to `full`, so that no approval is needed.
     pub(crate) fn with_full_autonomy(self) -> Self {
         self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
     }
@@ -51,14 +51,14 @@ impl TestAgent {
         self.run(&["tool", "run", tool, "--json", arguments])
     }
 
-    /// The output of a call that works.
+    /// Returns the output of a successful call.
     pub(crate) fn call_output(&self, tool: &str, arguments: &str) -> String {
         let done = self.call_tool(tool, arguments);
         assert_eq!(done.code, 0, "{done:?}");
         done.out.trim_end().to_owned()
     }
 
-    /// A call that runs and fails with these words, and whose receipt says so.
+    /// Checks that a call fails with this text, and that its receipt says so.
     pub(crate) fn assert_call_fails(&self, tool: &str, arguments: &str, expected: &str) -> AgentOutput {
         let done = self.call_tool(tool, arguments);
         assert_eq!(done.code, 1, "{done:?}");

@@ -1,9 +1,9 @@
-//! Calls of plugins that mean well.
+//! Calls to honest plugins.
 
 use super::plugin_fixture::PLAIN;
 use crate::support::TestAgent;
 
-/// Says what it was told, and what it sees.
+/// A plugin that prints its input and its environment.
 const ECHO: &str = r#"#!/usr/bin/env python3
 import json, os, sys
 asked = json.load(sys.stdin)
@@ -50,7 +50,7 @@ fn a_plugin_may_be_a_program_of_the_system_with_a_script_of_its_own() {
     assert_eq!(house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]).code, 0);
     assert_eq!(house.call_output("sum_now", r#"{"numbers": [1, 2, 3]}"#), "7");
 
-    // The schema is checked before anything else, with a receipt.
+    // The schema is checked first, with a receipt.
     let bad = house.call_tool("sum_now", r#"{"numbers": ["1"]}"#);
     assert_eq!(bad.code, 1, "{bad:?}");
     assert!(bad.err.contains("/numbers/0"), "{}", bad.err);
@@ -71,7 +71,7 @@ fn its_error_is_the_models_to_deal_with() {
 fn risk_decides_who_is_asked_and_the_operator_may_name_another() {
     let run = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
     let house = TestAgent::new().with_plugin("weather", PLAIN, run);
-    // Medium by default, and nobody is there.
+    // The default risk is medium, and there is no operator.
     assert_eq!(house.call_tool("weather_now", "{}").code, 5);
     let talk = [("is a tool of the plugin `weather`", ""), ("Approve? [y/N", "y\n")];
     let yes = house.at_terminal(&["tool", "run", "weather_now"], &talk);

@@ -1,4 +1,4 @@
-//! Every fault of a procedure is found at once, with its place and its cure.
+//! All errors of a procedure are reported at once, with their place and help.
 
 use crate::support::TestAgent;
 

@@ -1,4 +1,4 @@
-//! Runs that are over stay what they became, until somebody removes them.
+//! Finished runs keep their state until they are removed.
 
 use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ fn what_is_over_can_not_be_cancelled_and_what_failed_does_not_go_on() {
         assert_eq!(house.run(&["sop", "run", "read"]).code, code);
         let before = fs::read(journal(&house)).unwrap();
         let cancelled = run_command_on_run(&house, &["cancel"]);
-        assert!(cancelled.code == 2 && cancelled.err.contains("is over"), "{cancelled:?}");
+        assert!(cancelled.code == 2 && cancelled.err.contains("has ended"), "{cancelled:?}");
         let resumed = run_command_on_run(&house, &["resume"]);
         if state == "failed" {
-            let said = "is over: it failed at the step `read`";
+            let said = "has ended: it failed at step `read`";
             assert!(resumed.code == 2 && resumed.err.contains(said), "{resumed:?}");
             assert!(!resumed.err.contains("denied"), "nothing was denied now: {resumed:?}");
         }
@@ -64,7 +64,7 @@ fn only_what_is_over_is_removed_and_then_nothing_of_it_is_left_but_its_receipts(
     fs::write(house.workspace().join("there"), "the secret word is Aardvark").unwrap();
     assert_eq!(house.run(&["sop", "run", "read"]).code, 5);
     let open = run_command_on_run(&house, &["remove"]);
-    assert!(open.code == 2 && open.err.contains("is not over"), "{open:?}");
+    assert!(open.code == 2 && open.err.contains("is still unfinished"), "{open:?}");
     assert_eq!(run_command_on_run(&house, &["approve"]).code, 0);
     assert!(fs::read_to_string(journal(&house)).unwrap().contains("Aardvark"));
     let removed = run_command_on_run(&house, &["remove", "--output", "json"]);
@@ -82,7 +82,7 @@ fn a_journal_that_is_too_long_is_not_read_in_part_and_not_cut() {
     let journal = journal(&house);
     let run = single_run(&house)["run"].as_str().unwrap().to_owned();
     let long = (1 << 30) + 1;
-    // A hole: it takes no room on disk.
+    // A sparse file: it takes no space on disk.
     OpenOptions::new().write(true).open(&journal).unwrap().set_len(long).unwrap();
     for command in ["resume", "approve", "cancel", "remove", "status"] {
         let refused = house.run(&["sop", command, &run]);

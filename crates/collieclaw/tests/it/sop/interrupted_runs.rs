@@ -1,4 +1,4 @@
-//! What a run that died has left, and how it goes on: no step is silently run again.
+//! Runs that died, and how they are resumed: no step is silently run again.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::support::{TestAgent, wait_for_exit};
 
 pub(super) const STEPS: usize = 6;
 
-/// Steps that each leave a mark of their own.
+/// Steps that each leave a mark.
 pub(super) fn marking_steps(line: &str) -> String {
     (0..STEPS)
         .map(|number| {
@@ -59,7 +59,7 @@ fn a_tool_of_someone_else_runs_once_more_by_itself_only_if_it_can_leave_nothing_
     }
 }
 
-/// As a kill between the receipt and the journal leaves it.
+/// Restores the state after a kill between the receipt and the journal.
 fn tear_last_journal_line(house: &TestAgent) {
     let run = single_run(house)["run"].as_str().unwrap().to_owned();
     let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
@@ -68,7 +68,7 @@ fn tear_last_journal_line(house: &TestAgent) {
     fs::write(&journal, whole[..whole.len() - 1].join("\n") + "\n{\"ended\":{\"st").unwrap();
 }
 
-/// As it was when the run had only begun.
+/// Restores the state when the run had just started.
 fn truncate_journal_to_header(house: &TestAgent) {
     let run = single_run(house)["run"].as_str().unwrap().to_owned();
     let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));

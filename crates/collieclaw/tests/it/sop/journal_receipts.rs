@@ -1,4 +1,4 @@
-//! Every step has its receipt, and a journal that tells something else is refused (C12, C8).
+//! Every step has its receipt, and a journal that disagrees with the receipts is refused (C12, C8).
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ fn journal(house: &TestAgent) -> PathBuf {
     house.home().join("sop-runs").join(format!("{run}.jsonl"))
 }
 
-/// Of every receipt: step, tool, status, reason.
+/// Returns step, tool, status and reason of every receipt.
 fn steps(house: &TestAgent) -> Vec<[String; 4]> {
     let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap_or("-").to_owned();
     let of = |receipt: &Value| ["step_id", "tool", "status", "reason_code"].map(|name| word(receipt, name));
@@ -38,7 +38,7 @@ fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
         steps(&house),
         [
             ["gone", "file_read", "failed", "tool-failed"],
-            // A call of the model's has its own, as everywhere.
+            // Calls of the model have receipts of their own, as everywhere.
             ["-", "time", "allowed", "looks-only"],
             ["think", "step:agent", "allowed", "answered"],
             ["ok", "step:approved", "allowed", "decided"],
@@ -83,7 +83,7 @@ const GIVES: &str = "[[steps]]\nid = \"read\"\nkind = \"tool\"\ntool = \"file_re
                      [[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\"\n\
                      [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"kept\" }\ncontent_from = \"read\"\n";
 
-/// A run that waits for a yes.
+/// Creates a run that waits for an approval.
 fn agent_with_waiting_run() -> TestAgent {
     let house = agent_with_sop("give", GIVES);
     fs::write(house.workspace().join("a"), "the true text").unwrap();
@@ -91,7 +91,7 @@ fn agent_with_waiting_run() -> TestAgent {
     house
 }
 
-/// The lines of a journal, changed.
+/// Changes the lines of a journal.
 fn edit_journal(house: &TestAgent, change: impl FnOnce(&mut Vec<String>)) {
     let path = journal(house);
     let mut lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
@@ -159,7 +159,7 @@ fn a_line_that_frees_an_interrupted_step_decides_nothing_without_its_receipt() {
         assert!(asked.code == 1 && asked.err.contains("--rerun-interrupted"), "{freed}: {asked:?}");
         let marks = || fs::read_to_string(house.workspace().join("marks")).unwrap();
         assert_eq!(marks(), "x\n");
-        // Somebody decides: that has its receipt, and is done.
+        // The decision of the operator has its own receipt.
         assert_eq!(run_command_on_run(&house, &["resume", "--rerun-interrupted"]).code, 0);
         assert_eq!(marks(), "x\nx\n");
         let tools: Vec<String> = steps(&house).into_iter().map(|[_, tool, ..]| tool).collect();
@@ -178,7 +178,7 @@ fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
     assert!(resumed.code == 2 && resumed.err.contains("it was cancelled"), "{resumed:?}");
     assert_eq!(single_run(&house)["state"], "cancelled");
 
-    // Killed between the receipt of a yes and its line.
+    // Killed between the receipt of an approval and its journal line.
     let house = agent_with_waiting_run();
     assert_eq!(run_command_on_run(&house, &["approve"]).code, 0);
     edit_journal(&house, |lines| lines.truncate(3));
@@ -202,7 +202,7 @@ fn a_run_that_an_older_version_has_begun_does_not_go_on() {
 #[test]
 fn receipts_that_were_changed_vouch_for_nothing() {
     let house = agent_with_waiting_run();
-    // One that follows: who only adds to the log looks at its last record.
+    // A following record: processes that only append check the last record.
     assert_eq!(house.run(&["tool", "run", "file_list"]).code, 0);
     let log = house.home().join("tool_receipts.log");
     let text = fs::read_to_string(&log).unwrap();

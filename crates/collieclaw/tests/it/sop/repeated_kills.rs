@@ -18,7 +18,7 @@ fn kill_after(house: &TestAgent, arguments: &[&str], milliseconds: u64) {
     child.wait().unwrap();
 }
 
-/// Killed some milliseconds after one more step has begun, however slow the machine is; or when it ends by itself.
+/// Kills the run some milliseconds after one more step has started, however slow the machine is, or lets it finish.
 fn kill_in_step(house: &TestAgent, arguments: &[&str], milliseconds: u64) {
     let before = steps_begun(house);
     let mut command = house.command(arguments);
@@ -33,7 +33,7 @@ fn kill_in_step(house: &TestAgent, arguments: &[&str], milliseconds: u64) {
     child.wait().unwrap();
 }
 
-/// As often as the journals tell of it.
+/// Counts the started steps in the journals.
 fn steps_begun(house: &TestAgent) -> usize {
     let journals = fs::read_dir(house.home().join("sop-runs")).into_iter().flatten().flatten();
     let texts = journals.filter_map(|journal| fs::read_to_string(journal.path()).ok());
@@ -44,7 +44,7 @@ fn steps_begun(house: &TestAgent) -> usize {
 fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_somebody_decided() {
     let mut interrupted = 0;
     for round in 0_u64.. {
-        // Some of the kills come at any moment. Of the others some may come late; on a slow machine there are more.
+        // Some kills come at any moment. The others may come late; a slow machine gets more of them.
         if round >= 10 && interrupted > 0 {
             break;
         }
@@ -63,7 +63,7 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_s
             let state = single_run(&house);
             match state["state"].as_str().unwrap() {
                 "finished" => break,
-                // What it was about to start takes a moment to end with it.
+                // A command that was just being started takes a moment to end.
                 "running" => std::thread::sleep(Duration::from_millis(20)),
                 "ready" => assert_eq!(run_command_on_run(&house, &["resume"]).code, 0),
                 "interrupted" => {
@@ -91,7 +91,8 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_s
     }
 }
 
-/// Every step has run once, in order; those that somebody decided about at most once more for each decision.
+/// Checks that every step has run once, in order; interrupted steps ran at most once more for each decision of the
+/// operator.
 fn check_marks(house: &TestAgent, decided: &[String]) {
     let marks = marks(house);
     let mut once = marks.clone();
@@ -112,7 +113,7 @@ fn check_marks(house: &TestAgent, decided: &[String]) {
     }
 }
 
-/// Questions and approvals among calls: whatever dies, journal and receipts agree afterwards.
+/// Questions and approvals among calls: after any kill, journal and receipts agree.
 #[test]
 fn a_run_of_every_kind_of_step_that_is_killed_again_and_again_agrees_with_its_receipts() {
     let kinds: String = (0..2)

@@ -15,9 +15,12 @@ pub(super) fn read_router(
     graph: &mut ProviderGraph,
 ) -> Option<ProviderSettings> {
     let default = table.required_with("default", nonempty_text);
-    table.help_if_missing("default", "name the provider that answers if no rule matches: `default = \"local\"`");
+    table.help_if_missing(
+        "default",
+        "name the provider that answers if no rule matches: `default = \"local\"`",
+    );
     let _ = table.required::<TomlValue<'_>>("rules");
-    table.help_if_missing("rules", "add `[[providers.models.NAME.rules]]`with `when` and `provider`");
+    table.help_if_missing("rules", "add `[[providers.models.NAME.rules]]` with `when` and `provider`");
     let rules: Vec<Option<(Spanned<String>, RouteCondition)>> =
         table.tables("rules").into_iter().map(read_rule).collect();
     let rules: Vec<(Spanned<String>, RouteCondition)> = rules.into_iter().collect::<Option<_>>()?;
@@ -56,9 +59,11 @@ fn read_condition(value: TomlValue<'_>) -> Option<RouteCondition> {
     let (faults, before) = (table.faults(), table.faults().len());
     table.finish();
     if when == RouteCondition::default() && faults.len() == before {
-        faults.push(ConfigFault::new(code::INVALID, span, "this condition matches every request").help(
-            "add `hint`, `tools`, `longer_than` or `metadata`; `default` is for all other requests",
-        ));
+        faults.push(
+            ConfigFault::new(code::INVALID, span, "this condition matches every request").help(
+                "add `hint`, `tools`, `longer_than` or `metadata`; `default` is for all other requests",
+            ),
+        );
     }
     Some(when)
 }
