@@ -1,5 +1,6 @@
-//! Serves a limited number of connections. When the limit is reached, a new connection reslots the connection that has
-//! been idle longest, so a client that only holds connections open can't lock out others, least of all the emergency stop.
+//! Serves a limited number of connections. When the limit is reached, a new connection reslots the connection
+//! that has been idle longest, so a client that only holds connections open can't lock out others, least of
+//! all the emergency stop.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,7 +94,8 @@ impl PoolState {
         ConnectionSlot { pool: Arc::clone(self), number }
     }
 
-    /// Evicts the longest idle connection if the pool is full. Returns the time to wait if no connection may be evicted yet.
+    /// Evicts the longest idle connection if the pool is full. Returns the time to wait if no connection may
+    /// be evicted yet.
     fn make_room(&self, most: usize, now: Instant) -> Option<Duration> {
         let mut entries = self.lock_entries();
         if entries.len() < most {

@@ -1,5 +1,5 @@
-//! Parts of CollieClaw's loopback servers: a pool with a limited number of connections, clients that may disconnect at any
-//! time, and the access token.
+//! Parts of CollieClaw's loopback servers: a pool with a limited number of connections, clients that may
+//! disconnect at any time, and the access token.
 
 mod connections;
 mod peer;

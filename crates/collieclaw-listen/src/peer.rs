@@ -37,7 +37,8 @@ impl TcpPeer {
 
     /// Waits until the client has closed the connection or its sending side, even if unread bytes are left.
     pub async fn wait_for_disconnect(&self) {
-        // Unlike `READABLE`, `PRIORITY` is not satisfied by unread bytes, which would hide that the client has left.
+        // Unlike `READABLE`, `PRIORITY` is not satisfied by unread bytes, which would hide that the client
+        // has left.
         while let Ok(ready) = self.inner.stream.ready(Interest::PRIORITY).await {
             if ready.is_read_closed() {
                 return;

@@ -1,4 +1,5 @@
-//! The access token that every request must carry: random text in a file of CollieClaw's home that only its owner can read.
+//! The access token that every request must carry: random text in a file of CollieClaw's home that only its
+//! owner can read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -89,8 +90,8 @@ impl AccessToken {
     }
 }
 
-/// Creates the token file under a temporary name and links it into place when it is complete, so a second gateway that
-/// starts at the same time never reads half a token.
+/// Creates the token file under a temporary name and links it into place when it is complete, so a second
+/// gateway that starts at the same time never reads half a token.
 fn create_token_file(path: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());

@@ -42,7 +42,8 @@ pub(crate) async fn serve(server: ToolServer, token: AccessToken) -> io::Result<
     let listener = Listener::from(io::stdin().as_fd().try_clone_to_owned()?);
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    // The config accepts only loopback names as `Host` and loopback pages as `Origin`; both still need the token.
+    // The config accepts only loopback names as `Host` and loopback pages as `Origin`; both still need the
+    // token.
     let config = StreamableHttpServerConfig::default().with_allowed_origins(OWN_ORIGINS);
     let service: McpHttpService =
         StreamableHttpService::new(move || Ok(server.clone()), LocalSessionManager::default().into(), config);
@@ -67,7 +68,8 @@ async fn serve_connection(peer: TcpPeer, service: McpHttpService, token: Arc<Acc
         }
     });
     let mut builder = http1::Builder::new();
-    // `half_close` keeps a request running when its client closes its sending side; `wait_for_cancel` notices that.
+    // `half_close` keeps a request running when its client closes its sending side; `wait_for_cancel` notices
+    // that.
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).half_close(true);
     // A broken connection is the client's problem.
     let _ = builder.serve_connection(TokioIo::new(peer.clone()), handler).await;

@@ -32,7 +32,8 @@ pub(crate) enum ServerTransport {
     Address { url: String, token: Option<AdapterToken> },
 }
 
-/// Forwards requests and replies until either side ends. If `transport` is an error, every request gets that error.
+/// Forwards requests and replies until either side ends. If `transport` is an error, every request gets that
+/// error.
 pub(crate) async fn relay_requests(
     transport: Result<ServerTransport, String>,
     mut reader: ParentLineReader,
@@ -85,7 +86,8 @@ impl ServerConversation<'_> {
         let connected = match transport? {
             ServerTransport::Address { url, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-                // A new session may reach another server whose tools were not compared, and a call must be sent only once.
+                // A new session may reach another server whose tools were not compared, and a call must be
+                // sent only once.
                 config.reinit_on_expired_session = false;
                 config.auth_header = token.map(|token| token.0.reveal().to_owned());
                 let client =
@@ -119,7 +121,8 @@ impl ServerConversation<'_> {
                 &answer.unwrap_or_else(|failure| self.take_fault().map_or(failure, McpServerReply::Failed)),
             );
         }
-        // A request that arrives now is answered with `Gone` as well, and `collieclaw` sends it to a new server.
+        // A request that arrives now is answered with `Gone` as well, and `collieclaw` sends it to a new
+        // server.
         self.send_reply(&McpServerReply::Gone);
     }
 

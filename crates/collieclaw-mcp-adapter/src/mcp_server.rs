@@ -184,7 +184,8 @@ impl ServerHandler for ToolServer {
         let call =
             McpClientRequest::Call { number: pending_call.number, tool: call.name.into_owned(), arguments };
         if !calls.sender.send(&call) {
-            // An unsent call would never be answered. The limit for a client's message makes this impossible today.
+            // An unsent call would never be answered. The limit for a client's message makes this impossible
+            // today.
             return Err(broken("the arguments are too long".to_owned()));
         }
         let answered = tokio::select! {

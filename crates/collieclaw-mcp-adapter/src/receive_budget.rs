@@ -1,4 +1,5 @@
-//! Limits for the number, the length and the total size of the messages that a server sends in reply to one request.
+//! Limits for the number, the length and the total size of the messages that a server sends in reply to one
+//! request.
 
 use std::io;
 use std::pin::Pin;
@@ -36,7 +37,8 @@ impl ReceiveBudget {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Counts received bytes. Returns false if a limit is exceeded. `line` holds the length of the unfinished message.
+    /// Counts received bytes. Returns false if a limit is exceeded. `line` holds the length of the unfinished
+    /// message.
     pub(crate) fn consume(&self, bytes: &[u8], line: &mut u64) -> bool {
         for &byte in bytes {
             *line = if byte == b'\n' { 0 } else { *line + 1 };

@@ -1,7 +1,7 @@
 //! Messages between `collieclaw` and `collieclaw-mcp`, one JSON value per line.
 //!
-//! Only `collieclaw-mcp` speaks MCP, in a sandbox of its own. The protocol is large and its input comes from strangers,
-//! so the process with the keys and receipts parses nothing but these few types.
+//! Only `collieclaw-mcp` speaks MCP, in a sandbox of its own. The protocol is large and its input comes from
+//! strangers, so the process with the keys and receipts parses nothing but these few types.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 /// The version that both programs must share. Raise the last number with every change to these types.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
-/// A server without requests for this long is ended. The limit is generous because a person may think for minutes
-/// between two messages, and a server may hold state.
+/// A server without requests for this long is ended. The limit is generous because a person may think for
+/// minutes between two messages, and a server may hold state.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// The longest line. Our encoding of a server's longest message may be up to twice as long as the message.
@@ -126,8 +126,8 @@ pub enum McpServerReply {
     Changed,
 }
 
-/// A tool in a server's list. The schema stays text until its length is checked, because parsed JSON needs up to a
-/// hundred times the memory.
+/// A tool in a server's list. The schema stays text until its length is checked, because parsed JSON needs up
+/// to a hundred times the memory.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListedMcpTool {
     pub name: String,
@@ -242,7 +242,8 @@ impl AdapterLineReader {
     /// Returns the next message, or `None` at the end.
     ///
     /// # Errors
-    /// Fails if the line is not a message. A program that crashes prints text instead; the error then contains that text.
+    /// Fails if the line is not a message. A program that crashes prints text instead; the error then
+    /// contains that text.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let mut line = Vec::new();
         match self.0.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {

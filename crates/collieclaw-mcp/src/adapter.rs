@@ -1,4 +1,5 @@
-//! Starts `collieclaw-mcp`, the adapter program that speaks MCP, in a sandbox without access to the user's files.
+//! Starts `collieclaw-mcp`, the adapter program that speaks MCP, in a sandbox without access to the user's
+//! files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -34,8 +35,8 @@ pub(super) struct McpAdapter {
 }
 
 impl McpAdapter {
-    /// Starts the adapter for a task. The adapter's standard error is the connection to us, so a panic message arrives as
-    /// well.
+    /// Starts the adapter for a task. The adapter's standard error is the connection to us, so a panic
+    /// message arrives as well.
     pub(super) fn start(
         task: AdapterTask,
         policy: &GatePolicy,

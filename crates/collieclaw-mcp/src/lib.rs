@@ -1,13 +1,14 @@
-//! The Model Context Protocol in both directions: tools of MCP servers for our agent, and our tools for other agents.
+//! The Model Context Protocol in both directions: tools of MCP servers for our agent, and our tools for other
+//! agents.
 //!
-//! A server's tools are *pinned*: an operator has seen their names, descriptions and schemas and approved them
-//! ([`PinnedServer`]). Only pinned tools are offered to the model, so no server has to start just to list them. Before the
-//! first call the server must list the same tools again. A server runs in the sandbox, or already listens on a loopback
-//! address.
+//! A server's tools are *pinned*: an operator has seen their names, descriptions and schemas and approved
+//! them ([`PinnedServer`]). Only pinned tools are offered to the model, so no server has to start just to
+//! list them. Before the first call the server must list the same tools again. A server runs in the sandbox,
+//! or already listens on a loopback address.
 //!
-//! The protocol itself is spoken by a separate program, `collieclaw-mcp`, in a sandbox without access to the user's
-//! files: this process parses nothing that strangers write, apart from the few messages of [`collieclaw_mcp_ipc`]. The
-//! program starts with the first call of a server's tool, or with [`serve`].
+//! The protocol itself is spoken by a separate program, `collieclaw-mcp`, in a sandbox without access to the
+//! user's files: this process parses nothing that strangers write, apart from the few messages of
+//! [`collieclaw_mcp_ipc`]. The program starts with the first call of a server's tool, or with [`serve`].
 
 mod adapter;
 mod pins;

@@ -1,5 +1,5 @@
-//! A mailbox for the reply to one pending request: a reader thread delivers, and the caller waits for the reply, a cancel
-//! or the end of the connection.
+//! A mailbox for the reply to one pending request: a reader thread delivers, and the caller waits for the
+//! reply, a cancel or the end of the connection.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

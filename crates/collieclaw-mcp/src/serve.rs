@@ -1,7 +1,7 @@
 //! Serves our tools to other agents over MCP. Every call goes through the tool gateway.
 //!
-//! A call that needs the operator's approval is denied, because only the client could be asked, and the gate is there to
-//! check the client.
+//! A call that needs the operator's approval is denied, because only the client could be asked, and the gate
+//! is there to check the client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

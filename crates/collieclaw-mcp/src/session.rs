@@ -1,4 +1,5 @@
-//! A session with an MCP server, through the adapter: sends requests and kills the server if a reply takes too long.
+//! A session with an MCP server, through the adapter: sends requests and kills the server if a reply takes
+//! too long.
 
 use std::io;
 use std::net::Shutdown;
@@ -50,7 +51,8 @@ pub struct McpSession {
 }
 
 impl McpSession {
-    /// Starts a server, or connects to a running server. A server that fails later reports it in reply to the first request.
+    /// Starts a server, or connects to a running server. A server that fails later reports it in reply to the
+    /// first request.
     ///
     /// # Errors
     /// Fails if the server can't be started.
@@ -193,7 +195,8 @@ impl McpSession {
         Err(error)
     }
 
-    /// Translates the end of a connection. After a cancel, the end is a consequence of the cancel and not an error.
+    /// Translates the end of a connection. After a cancel, the end is a consequence of the cancel and not an
+    /// error.
     fn end_error(&self, end: ConnectionEnd, cancel: &CancelFlag) -> McpCallError {
         match end {
             _ if self.stop.reason().or(cancel.reason()).is_some() => McpCallError::Cancelled,

@@ -13,9 +13,10 @@ use super::session::McpSession;
 /// The longest time that a revoked server keeps running if no turn starts in between.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The running servers that no turn uses now, shared by all turns of one process. A turn takes a server for its whole
-/// duration, so no turn waits for another turn's call or loses its server. An idle server ends with the process, with
-/// the emergency stop, when its configuration, approval or policy changes, and after a long time without requests.
+/// The running servers that no turn uses now, shared by all turns of one process. A turn takes a server for
+/// its whole duration, so no turn waits for another turn's call or loses its server. An idle server ends with
+/// the process, with the emergency stop, when its configuration, approval or policy changes, and after a long
+/// time without requests.
 #[derive(Clone, Default)]
 pub struct McpSessionPool {
     idle: Arc<Mutex<Vec<PooledSession>>>,
@@ -28,7 +29,8 @@ pub struct ApprovedServer {
     pub(super) pinned: PinnedServer,
 }
 
-/// A running server with the approval and policy it was started under. A turn with other terms starts a new server.
+/// A running server with the approval and policy it was started under. A turn with other terms starts a new
+/// server.
 pub(super) struct PooledSession {
     pub(super) session: McpSession,
     pub(super) approved: ApprovedServer,
@@ -51,7 +53,8 @@ impl McpSessionPool {
         self.end_unless(|pooled| !pooled.session.is_closed_or_idle());
     }
 
-    /// Ends servers whose approval or policy is no longer in force, and servers that were unused for too long.
+    /// Ends servers whose approval or policy is no longer in force, and servers that were unused for too
+    /// long.
     pub fn end_revoked(&self, in_force: &[ApprovedServer], policy: &GatePolicy) {
         self.end_unless(|pooled| {
             in_force.contains(&pooled.approved)
@@ -64,8 +67,8 @@ impl McpSessionPool {
         self.end_unless(|_| false);
     }
 
-    /// Calls `end_stale` regularly while the pool has idle servers, until the pool is dropped. `end_stale` must not hold a
-    /// strong reference to the pool.
+    /// Calls `end_stale` regularly while the pool has idle servers, until the pool is dropped. `end_stale`
+    /// must not hold a strong reference to the pool.
     ///
     /// # Errors
     /// Fails if no thread can be started.

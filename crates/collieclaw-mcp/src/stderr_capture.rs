@@ -22,7 +22,8 @@ pub(super) struct StderrCapture {
 }
 
 impl StderrCapture {
-    /// Starts a thread that keeps the beginning of the output and discards the rest, so the server never blocks.
+    /// Starts a thread that keeps the beginning of the output and discards the rest, so the server never
+    /// blocks.
     pub(super) fn start(from: OwnedFd) -> io::Result<Self> {
         let captured: Arc<Mutex<Vec<u8>>> = Arc::default();
         let (ended, end) = channel::<()>();

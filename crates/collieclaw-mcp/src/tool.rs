@@ -177,7 +177,8 @@ impl PreparedCall for PreparedMcpCall {
         let time = server.approved.settings.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
         let mut kept = server.session.borrow_mut();
         let mut result = server.call(tool, &self.arguments, &mut kept, context, time);
-        // The server ended while it was idle, which is not this call's fault: start a new server and try again.
+        // The server ended while it was idle, which is not this call's fault: start a new server and try
+        // again.
         if result == Err(McpCallError::ServerEnded) && context.cancel.reason().is_none() {
             *kept = None;
             result = server.call(tool, &self.arguments, &mut kept, context, time);
@@ -227,8 +228,8 @@ impl McpServerHandle {
         &self.approved.settings.connection
     }
 
-    /// Returns true if the server may keep running between turns. A server that can write to the workspace could do so
-    /// without a receipt, and a server at an address needs no keeping.
+    /// Returns true if the server may keep running between turns. A server that can write to the workspace
+    /// could do so without a receipt, and a server at an address needs no keeping.
     fn may_outlive_turn(&self) -> bool {
         matches!(self.connection(), McpConnection::Program { workspace, .. } if workspace.writes() == WriteAccess::None)
     }
@@ -258,7 +259,8 @@ impl McpServerHandle {
         };
         let idle = || self.sessions.take(&self.approved, context.policy);
         let running = kept.take().filter(|kept| !kept.session.is_closed_or_idle()).or_else(idle);
-        // The server at an address may have been replaced without notice, so its tools are checked every time.
+        // The server at an address may have been replaced without notice, so its tools are checked every
+        // time.
         let tools_checked = running.is_some() && matches!(self.connection(), McpConnection::Program { .. });
         let running = running.map_or_else(|| self.start_session(context.policy), Ok)?;
         let session = &kept.insert(running).session;

@@ -82,7 +82,8 @@ impl CancelFlag {
         }
     }
 
-    /// Registers a hook that runs on the thread that raises the flag. If the flag is raised already, the hook runs now.
+    /// Registers a hook that runs on the thread that raises the flag. If the flag is raised already, the hook
+    /// runs now.
     pub fn on_cancel(&self, run: impl FnOnce() + Send + 'static) -> CancelHookGuard {
         let mut hooks = self.shared.lock_hooks();
         let number = hooks.last().map_or(0, |hook| hook.number + 1);

@@ -77,8 +77,8 @@ pub struct ToolSchema {
     pub parameters: Value,
 }
 
-/// The largest number of calls in one answer. No call of a larger answer runs: so many calls are a mistake of the model,
-/// or an attack.
+/// The largest number of calls in one answer. No call of a larger answer runs: so many calls are a mistake of
+/// the model, or an attack.
 pub const MOST_CALLS: usize = 64;
 
 /// The model's answer to a request.

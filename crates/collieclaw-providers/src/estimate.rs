@@ -1,7 +1,7 @@
 //! Token counts where no server has counted.
 //!
-//! English text has about four bytes per token, and most other languages are close to that. Exact counts come from the
-//! server.
+//! English text has about four bytes per token, and most other languages are close to that. Exact counts come
+//! from the server.
 
 use crate::ChatRequest;
 

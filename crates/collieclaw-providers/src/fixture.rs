@@ -111,7 +111,8 @@ impl MockFixture {
         ward_diag::read(source, read::read_fixture).map_err(FixtureError::Faults)
     }
 
-    /// Parses a fixture written in JSON, with the same keys as TOML. Mistakes are reported at their place in the JSON.
+    /// Parses a fixture written in JSON, with the same keys as TOML. Mistakes are reported at their place in
+    /// the JSON.
     ///
     /// # Errors
     /// Reports every mistake in the text.

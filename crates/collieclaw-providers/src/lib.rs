@@ -1,8 +1,8 @@
 //! Access to language models and to the web.
 //!
-//! A [`Provider`] answers chat requests: a model server, or a script that stands in for a model. [`net`] makes HTTP
-//! requests that end when a [`cancel`] flag is raised or a deadline passes. A [`secret`] is sent to its server and never
-//! printed.
+//! A [`Provider`] answers chat requests: a model server, or a script that stands in for a model. [`net`]
+//! makes HTTP requests that end when a [`cancel`] flag is raised or a deadline passes. A [`secret`] is sent
+//! to its server and never printed.
 //!
 //! This crate doesn't know tools, receipts or configuration files, and it reads no environment variables.
 
@@ -44,8 +44,9 @@ pub trait Provider {
     /// Returns the provider's name in the configuration.
     fn name(&self) -> &str;
     fn capabilities(&self) -> ProviderCapabilities;
-    /// Sends a chat request and returns soon after `cancel` is raised. A provider that streams passes each piece of text
-    /// to `listener`; the pieces that weren't discarded form the beginning of the returned text.
+    /// Sends a chat request and returns soon after `cancel` is raised. A provider that streams passes each
+    /// piece of text to `listener`; the pieces that weren't discarded form the beginning of the returned
+    /// text.
     ///
     /// # Errors
     /// Describes the failure in words for the operator.

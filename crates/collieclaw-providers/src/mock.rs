@@ -19,7 +19,8 @@ pub(super) use script::PLACEHOLDERS;
 /// The timeout that a scripted timeout reports if its round has no delay.
 const PRETENDED_SECONDS: u64 = 60;
 
-/// A provider without a model. Each request plays the next round of its fixture, for the lifetime of this value.
+/// A provider without a model. Each request plays the next round of its fixture, for the lifetime of this
+/// value.
 #[derive(Debug)]
 pub struct MockProvider {
     name: String,

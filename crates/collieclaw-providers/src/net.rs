@@ -1,8 +1,8 @@
 //! HTTP requests that end when they are cancelled or their deadline passes.
 //!
-//! Host names are resolved once, the addresses are checked, and the connection goes to a checked address, so a second
-//! DNS answer can't redirect it. There are no proxies, cookies, connection pools or stored credentials, and a redirect
-//! is followed only if the gate allows it.
+//! Host names are resolved once, the addresses are checked, and the connection goes to a checked address, so
+//! a second DNS answer can't redirect it. There are no proxies, cookies, connection pools or stored
+//! credentials, and a redirect is followed only if the gate allows it.
 
 mod deadline;
 mod resolver;

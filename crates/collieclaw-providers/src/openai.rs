@@ -1,7 +1,7 @@
 //! A provider for servers that speak the OpenAI protocol: `POST {base_url}/chat/completions` (C4.3).
 //!
-//! The API key goes only to the configured server: never over an unencrypted connection to another machine, never along
-//! a redirect, and never into an error message, even if the server repeats it.
+//! The API key goes only to the configured server: never over an unencrypted connection to another machine,
+//! never along a redirect, and never into an error message, even if the server repeats it.
 
 mod assembly;
 mod errors;
@@ -79,7 +79,8 @@ impl OpenAiProvider {
         ProviderErrorBuilder { settings: &self.settings }
     }
 
-    /// Asks for a stream if streaming is enabled, and asks again without streaming if the server refuses to stream.
+    /// Asks for a stream if streaming is enabled, and asks again without streaming if the server refuses to
+    /// stream.
     fn complete(
         &self,
         request: &ChatRequest,

@@ -1,6 +1,7 @@
 //! A provider with fallbacks: if one member fails, the next member is asked (C4.4).
 //!
-//! A refusal is final, because another member would not do better. A member that keeps failing is asked last for a while.
+//! A refusal is final, because another member would not do better. A member that keeps failing is asked last
+//! for a while.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -55,7 +56,8 @@ impl ProviderTarget {
 }
 
 impl ReliableProvider {
-    /// Creates a provider that returns the first answer of its members and reports every fallback to `observer`.
+    /// Creates a provider that returns the first answer of its members and reports every fallback to
+    /// `observer`.
     #[must_use]
     pub fn new(
         name: impl Into<String>,

@@ -54,7 +54,8 @@ impl RouteCondition {
     }
 }
 
-/// A callback that gets the chosen provider and the number of the rule, counted from one, or `None` for the default.
+/// A callback that gets the chosen provider and the number of the rule, counted from one, or `None` for the
+/// default.
 pub type RouteObserver = Box<dyn Fn(&str, Option<usize>)>;
 
 /// A provider that forwards each request to the target of the first matching rule.

@@ -32,8 +32,8 @@ impl Secret {
         &self.0
     }
 
-    /// Returns true if this is a filler such as `none` or `ollama` for a local server that wants any key. Such words occur
-    /// in many texts, so they are not redacted from what a model writes.
+    /// Returns true if this is a filler such as `none` or `ollama` for a local server that wants any key.
+    /// Such words occur in many texts, so they are not redacted from what a model writes.
     #[must_use]
     pub fn is_placeholder(&self) -> bool {
         self.0.len() < MIN_ISSUED_BYTES

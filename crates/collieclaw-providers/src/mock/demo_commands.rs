@@ -1,4 +1,5 @@
-//! Demo commands of the mock: a few fixed sentences become tool calls, so a new user can see the gate without a model.
+//! Demo commands of the mock: a few fixed sentences become tool calls, so a new user can see the gate without
+//! a model.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Plays one round of a fixture: compares the request with the expectation and fills in the answer's placeholders.
+//! Plays one round of a fixture: compares the request with the expectation and fills in the answer's
+//! placeholders.
 
 use serde_json::Value;
 

@@ -73,7 +73,8 @@ impl CancellableDeadline {
         Ok(())
     }
 
-    /// Waits until the descriptor is ready, at most for `part` of the time. Returns true if the descriptor is ready.
+    /// Waits until the descriptor is ready, at most for `part` of the time. Returns true if the descriptor is
+    /// ready.
     pub(crate) fn wait_ready_within(
         &self,
         fd: impl AsFd,

@@ -64,7 +64,8 @@ impl EventReader {
         Ok(events)
     }
 
-    /// Returns the last event if only its closing blank line is missing: some servers omit that line at the end.
+    /// Returns the last event if only its closing blank line is missing: some servers omit that line at the
+    /// end.
     #[must_use]
     pub fn finish(mut self) -> Option<StreamEvent> {
         let ended = self.end_line();

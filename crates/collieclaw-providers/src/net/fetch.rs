@@ -1,7 +1,7 @@
 //! Fetching a URL that a model chose (C7.5).
 //!
-//! All addresses of a host are checked before the connection goes to one of them, and every redirect is judged like the
-//! first URL.
+//! All addresses of a host are checked before the connection goes to one of them, and every redirect is
+//! judged like the first URL.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -147,14 +147,14 @@ impl FetchContext<'_> {
         send_request(&request, deadline).map_err(|error| fetch_error(error, url))
     }
 
-    /// Returns true if the operator listed exactly this host and port. As in the gate, a listed host may be on the
-    /// local network.
+    /// Returns true if the operator listed exactly this host and port. As in the gate, a listed host may be
+    /// on the local network.
     fn is_listed_host(&self, url: &RequestUrl) -> bool {
         self.policy.allowed_domains.contains(&url.address.host_and_port())
     }
 
-    /// Checks a redirect. A redirect is followed if the policy alone would allow the call with no more risk than the
-    /// first URL, or if its verdict is the same as the one that was approved.
+    /// Checks a redirect. A redirect is followed if the policy alone would allow the call with no more risk
+    /// than the first URL, or if its verdict is the same as the one that was approved.
     fn check_redirect(
         &self,
         from: &RequestUrl,

@@ -1,7 +1,7 @@
 //! Queries the web search service that the operator configured.
 //!
-//! The URL comes from the operator and only the query from the model. The query is percent-encoded, so it can't change
-//! the rest of the URL. Redirects are not followed, so the key reaches no other server.
+//! The URL comes from the operator and only the query from the model. The query is percent-encoded, so it
+//! can't change the rest of the URL. Redirects are not followed, so the key reaches no other server.
 
 use std::fmt::Write as _;
 

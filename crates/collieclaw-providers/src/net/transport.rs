@@ -35,7 +35,8 @@ impl Resolver for ResolvedAddresses {
     }
 }
 
-/// Opens connections until the deadline passes. The library's own timeouts are not used: one deadline covers everything.
+/// Opens connections until the deadline passes. The library's own timeouts are not used: one deadline covers
+/// everything.
 #[derive(Debug)]
 pub(super) struct DeadlineConnector(pub(super) CancellableDeadline);
 

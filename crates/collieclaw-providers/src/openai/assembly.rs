@@ -141,7 +141,8 @@ impl ResponseAssembly {
         Ok(())
     }
 
-    /// Returns the position of the call that a piece belongs to. Adds a new call if no call fits and the limit allows it.
+    /// Returns the position of the call that a piece belongs to. Adds a new call if no call fits and the
+    /// limit allows it.
     fn find_or_add_call(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let found = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),

@@ -109,7 +109,8 @@ fn parse_calls(message: &Value) -> Result<Vec<ToolCall>, ReplyError> {
     Ok(calls)
 }
 
-/// Parses arguments: JSON in a string, JSON in a string in a string, plain JSON, nothing, or any text of the model.
+/// Parses arguments: JSON in a string, JSON in a string in a string, plain JSON, nothing, or any text of the
+/// model.
 fn parse_arguments(written: Option<&Value>) -> Value {
     let empty = || Value::Object(Map::new());
     match written {

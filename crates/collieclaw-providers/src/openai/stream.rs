@@ -35,8 +35,9 @@ pub(super) struct StreamLimits {
     pub(super) stall_timeout: Duration,
 }
 
-/// Decides by its type and first bytes if a body is a stream. Returns `None` while the bytes are too few to tell. The
-/// type alone is not reliable: some servers send errors as a stream, and some send streams without a type.
+/// Decides by its type and first bytes if a body is a stream. Returns `None` while the bytes are too few to
+/// tell. The type alone is not reliable: some servers send errors as a stream, and some send streams without
+/// a type.
 pub(super) fn is_stream(content_type: Option<&str>, head: &[u8]) -> Option<bool> {
     if head.len() > MAX_LEADING_BLANKS {
         return Some(false);
@@ -53,8 +54,8 @@ pub(super) fn is_stream(content_type: Option<&str>, head: &[u8]) -> Option<bool>
     }
 }
 
-/// Reads a stream to the end of the answer and passes each piece of text to `on_text`. Returns the answer in the form of a
-/// reply that was not streamed.
+/// Reads a stream to the end of the answer and passes each piece of text to `on_text`. Returns the answer in
+/// the form of a reply that was not streamed.
 pub(super) fn read_stream(
     incoming: &mut BodyStream,
     head: &[u8],

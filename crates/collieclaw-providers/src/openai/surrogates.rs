@@ -1,5 +1,5 @@
-//! Repairs surrogate pairs: some servers send the two halves of a character as escapes in two events, and neither half
-//! alone is valid JSON.
+//! Repairs surrogate pairs: some servers send the two halves of a character as escapes in two events, and
+//! neither half alone is valid JSON.
 
 /// Joins surrogate halves across events.
 #[derive(Debug, Default)]
@@ -14,8 +14,8 @@ const ESCAPE_LENGTH: usize = 6;
 const REPLACEMENT_ESCAPE: &[u8] = b"\\ufffd";
 
 impl SurrogateJoiner {
-    /// Returns the same JSON without lone halves. A first half at the end of a string is kept and inserted before the
-    /// second half in the next event.
+    /// Returns the same JSON without lone halves. A first half at the end of a string is kept and inserted
+    /// before the second half in the next event.
     pub(super) fn join(&mut self, json: &[u8]) -> Vec<u8> {
         let mut joined = Vec::with_capacity(json.len() + ESCAPE_LENGTH);
         let mut rest = json;

@@ -16,8 +16,8 @@ impl<'s> SecretRedactor<'s> {
         Self { secret: secret.filter(|secret| !secret.reveal().is_empty()), pending: String::new() }
     }
 
-    /// Adds a piece and returns the text that can be shown now. All returned pieces together equal the result of
-    /// [`Secret::redact_in`] for the whole text, or its beginning.
+    /// Adds a piece and returns the text that can be shown now. All returned pieces together equal the result
+    /// of [`Secret::redact_in`] for the whole text, or its beginning.
     #[must_use]
     pub fn redact_chunk(&mut self, piece: &str) -> String {
         let Some(secret) = self.secret else { return piece.to_owned() };

@@ -20,7 +20,7 @@ pub(super) fn describe_enforcement(rules: &PolicyRules) -> Vec<String> {
     match &rules.compositor {
         None => {}
         Some(CompositorConfig::Connect { socket: None }) => {
-            lines.push("Uses the running Sway compositor.".to_owned())
+            lines.push("Uses the running Sway compositor.".to_owned());
         }
         Some(CompositorConfig::Connect { socket: Some(socket) }) => {
             lines.push(format!("Uses the running Sway compositor at {}.", socket.display()));

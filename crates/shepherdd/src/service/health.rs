@@ -41,10 +41,10 @@ impl DaemonService {
                 health_check("policy", true, format!("{entry_count} {noun} from {path}"))
             }
             (Some(_), Some(rejected)) => {
-                health_check("policy", false, format!("an earlier policy is in force: {rejected}"))
+                health_check("policy", false, format!("the previous policy still applies: {rejected}"))
             }
             (None, Some(rejected)) => {
-                health_check("policy", false, format!("no policy, so nothing can be launched: {rejected}"))
+                health_check("policy", false, format!("every launch is denied: {rejected}"))
             }
             (None, None) => health_check("policy", false, format!("{path} has not been read")),
         }
@@ -63,7 +63,7 @@ impl DaemonService {
             Some(trouble) => health_check(
                 "store",
                 false,
-                format!("nothing can be launched until usage can be recorded: {trouble} (retrying)"),
+                format!("every launch is denied until usage can be recorded: {trouble} (retrying)"),
             ),
         }
     }

@@ -102,7 +102,7 @@ fn a_session_ends_on_time_on_a_full_disk() {
         household.failed_check("store").is_some()
     });
     let complaint = household.failed_check("store").unwrap();
-    assert!(complaint.starts_with("nothing is granted: "), "{complaint}");
+    assert!(complaint.starts_with("every launch is denied until usage can be recorded: "), "{complaint}");
     let took = assert_expires_on_time(&mut listener, &session.session_id, launched);
     assert_eq!(household.program_pids(), Vec::<i32>::new());
     let refused = household.refusal("nap");

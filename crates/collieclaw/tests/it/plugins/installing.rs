@@ -247,6 +247,6 @@ fn a_program_that_can_not_be_run_is_refused_with_its_cure() {
         "{refused:?}"
     );
     let refused = install("\"./gone.sh\"");
-    assert!(refused.code == 3 && refused.err.contains("there is no file `gone.sh`"), "{refused:?}");
+    assert!(refused.code == 3 && refused.err.contains("no such file `gone.sh`"), "{refused:?}");
     assert_eq!(install("[\"sh\", \"go.sh\"]").code, 0);
 }
