@@ -79,7 +79,7 @@ fn a_provider_that_fails_its_test_is_not_sent_to_the_test() {
         .with_config_change("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"\"");
     let failed = house.run(&["provider", "test", "openai_compatible"]);
     assert_eq!(failed.code, 6, "{failed:?}");
-    assert!(failed.err.contains("help: `collieclaw provider list`"), "{failed:?}");
+    assert!(failed.err.contains("with `collieclaw provider list`"), "{failed:?}");
     assert!(!failed.err.contains("provider test"), "{failed:?}");
 }
 

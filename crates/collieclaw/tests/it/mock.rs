@@ -88,7 +88,7 @@ fn a_script_calls_tools_and_quotes_what_they_returned() {
     assert_eq!(
         after,
         "provider `local` sent an unusable reply: the fixture has 2 rounds, but this is request 3; add a \
-         `[[round]]` to it"
+         `[[round]]`"
     );
 }
 

@@ -412,7 +412,7 @@ fn a_key_that_the_server_repeats_stays_hidden() {
     let unsendable =
         OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\nx"))), ..settings(&server) };
     let told = chat_checking_key(unsendable).unwrap_err().to_string();
-    assert!(told.contains("letters in it that can't be sent"), "{told}");
+    assert!(told.contains("characters that can't be sent"), "{told}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
     for (base_url, what) in [
         ("localhost:1234/v1", "`base_url` is invalid: an address must start with `https://` or `http://`"),
         ("http://user:secret@localhost/v1", "must not contain a user name or a password"),
-        ("http://localhost/v1?key=secret", "nothing with `?` or `#`"),
+        ("http://localhost/v1?key=secret", "must not contain `?` or `#`"),
         ("http://no-such-host.invalid/v1", "could not resolve `no-such-host.invalid`"),
     ] {
         let told = chat_checking_key(OpenAiSettings { base_url: base_url.to_owned(), ..gone.clone() })

@@ -130,7 +130,7 @@ fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
         std::fs::write(house.home().join("config.toml"), wrong).unwrap();
         let refused = house.run(&["gateway", "--port", "0"]);
         assert_eq!(refused.code, 3, "{address}: {refused:?}");
-        assert!(refused.err.contains("this machine alone"), "{refused:?}");
+        assert!(refused.err.contains("on this machine only"), "{refused:?}");
         std::fs::write(house.home().join("config.toml"), config).unwrap();
     }
     let token = house.home().join("gateway.token");

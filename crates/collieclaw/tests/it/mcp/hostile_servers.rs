@@ -68,7 +68,8 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
     let house = house.with_config_change(&format!("programs = [\"{}\"]", folder.display()), "");
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);
     assert!(
-        done.code == 1 && done.err.contains("help: of your home it sees only the folders that `programs`"),
+        done.code == 1
+            && done.err.contains("help: the server sees only the folders of your home that `programs`"),
         "{done:?}"
     );
 
