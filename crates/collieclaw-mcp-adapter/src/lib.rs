@@ -3,7 +3,7 @@
 //! It has no policy, no receipts and no files, and gets only the token that its task needs. On one side it
 //! speaks MCP, on standard input and output or on a loopback address; on the other side, on standard error,
 //! it exchanges the messages of [`collieclaw_mcp_ipc`] with `collieclaw`. It either connects to a server
-//! ([`mcp_client`]) or offers tools to clients ([`mcp_server`]), and exits when the connection to
+//! (`mcp_client`) or offers tools to clients (`mcp_server`), and exits when the connection to
 //! `collieclaw` ends.
 
 mod client_handler;

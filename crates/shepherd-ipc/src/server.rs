@@ -129,7 +129,7 @@ pub enum IncomingEvent {
         /// The number of earlier refusals that were not reported, because there were too many.
         unrecorded: u64,
     },
-    /// A subscriber that fell behind has caught up. [`ClientHub::resync`] sends it a new snapshot.
+    /// A subscriber that fell behind has caught up. [`ClientHub::send_snapshot`] sends it a new snapshot.
     NeedsSnapshot {
         /// The id of the subscriber.
         client_id: ClientId,
