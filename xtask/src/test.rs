@@ -1,7 +1,5 @@
 //! `cargo xtask test`: every check there is, in order, each with its name and its time.
 
-use std::num::NonZeroUsize;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -97,9 +95,7 @@ const STEPS: &[TestStep] = &[
         purpose: "unit, property, integration and end-to-end tests",
         failure: FailureMode::IsReported,
         run: |workspace| {
-            let mut command = workspace.cargo_command();
-            command.args(["nextest", "run", "--workspace", "--locked"]);
-            run_to_end(wide(&mut command)).map(|()| StepOutcome::Passed)
+            run_cargo(workspace, &["nextest", "run", "--workspace", "--locked", "--profile", "ci"])
         },
     },
     TestStep {
@@ -227,13 +223,6 @@ fn count(steps: usize) -> String {
 
 fn run_cargo(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutcome> {
     run_to_end(workspace.cargo_command().args(arguments)).map(|()| StepOutcome::Passed)
-}
-
-/// Adds the options for a whole test run: two tests for each core, because most tests wait most of the time.
-/// `.config/nextest.toml` says which tests don't.
-pub(crate) fn wide(nextest: &mut Command) -> &mut Command {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    nextest.args(["--profile", "ci", "--test-threads", &(2 * cores).to_string()])
 }
 
 fn set_up(_: &CargoWorkspace) -> Result<StepOutcome> {
