@@ -63,9 +63,8 @@ fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
     for command in commands {
         let done = house.run(command);
         assert_eq!(done.code, 2, "{command:?}: {done:?}");
-        let named = ["there is no ", "no such "].iter().any(|words| done.err.contains(words));
-        let cured =
-            ["help: run `collieclaw ", "help: `collieclaw "].iter().any(|words| done.err.contains(words));
+        let (named, cured) =
+            (done.err.contains("error: no such "), done.err.contains("help: run `collieclaw "));
         assert!(named && cured, "{done:?}");
         let told = house.run(&[command, &["--output", "json"]].concat()).json();
         assert_eq!(told["error"]["code"], "command-line", "{told}");
