@@ -63,7 +63,9 @@ impl JournalError {
                 "somebody changed the journal: compare it with `collieclaw receipt list`, restore it from a backup, or \
                  cancel the run with `collieclaw sop cancel RUN`",
             ),
-            Self::Unknown { .. } | Self::Ambiguous { .. } => Some("run `collieclaw sop status` to see the runs"),
+            Self::Unknown { .. } | Self::Ambiguous { .. } => {
+                Some("run `collieclaw sop status` to see the runs")
+            }
             Self::File { .. } | Self::Damaged { .. } | Self::Busy { .. } => None,
         }
     }
