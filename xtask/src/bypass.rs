@@ -1,4 +1,4 @@
-//! `cargo xtask bypass`: every known way round, tried on the real daemon, as a table.
+//! `cargo xtask bypass`: tries every known way around Shepherd's limits on the real daemon, and prints a table.
 //!
 //! The rows are those of `docs/bypass.md`, which a test compares with the tests themselves.
 
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
         let mark =
             if stopped.contains(way.name) { terminal::success("✓") } else { terminal::failure("✗") };
         println!("{mark} {}", terminal::heading(&way.name.replace('_', " ")));
-        for (who, sentence) in [("a child", way.tries), ("Shepherd", way.does), ("can't", way.cannot)] {
+        for (who, sentence) in [("a child", way.tries), ("response", way.does), ("limit", way.cannot)] {
             let mut who = format!("{who:>10}  ");
             for line in wrap_sentence(sentence, WIDTH) {
                 println!("{who}{line}");
@@ -49,7 +49,7 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
         }
     }
     let open: Vec<_> = ways.iter().map(|way| way.name).filter(|name| !stopped.contains(*name)).collect();
-    println!("\n{} of {} ways end as it says here", ways.len() - open.len(), ways.len());
+    println!("\n{} of {} ways end as docs/bypass.md says", ways.len() - open.len(), ways.len());
     if !open.is_empty() {
         bail!(
             "open: {}\nhelp: `cargo nextest run -p shepherdd -E 'test({MODULE})'` shows why",
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn rows_are_those_with_a_name() {
-        let page = "| way | a child | Shepherd | can't |\n| --- | --- | --- | --- |\n| `one_way` | a b | c; d | e |\n";
+        let page = "| test | a child … | what Shepherd does | what it can't do |\n| --- | --- | --- | --- |\n| `one_way` | a b | c; d | e |\n";
         assert_eq!(
             parse_rows(page),
             [BypassAttempt { name: "one_way", tries: "a b", does: "c; d", cannot: "e" }]

@@ -1,13 +1,13 @@
-//! The bypass suite (S13.6): each way round that children are known to try, what Shepherd does, and what it can't do.
+//! The bypass suite (S13.6): each known way around Shepherd's limits, what Shepherd does, and what it can't do.
 //!
-//! One table is the source of the tests, of `docs/bypass.md` and of what `cargo xtask bypass` prints.
+//! The table below is the source of the tests, of `docs/bypass.md` and of the output of `cargo xtask bypass`.
 
 mod daemon;
 mod people;
 mod programs;
 mod time;
 
-/// One way round.
+/// A known way around the limits.
 struct Way {
     name: &'static str,
     tries: &'static str,
@@ -15,7 +15,7 @@ struct Way {
     cannot: &'static str,
 }
 
-/// Each row has its test, of the same name, in the module named.
+/// Each row calls the function of the same name in the named module, as a test.
 macro_rules! ways {
     ($($module:ident::$name:ident { tries: $tries:literal, does: $does:literal, cannot: $cannot:literal })*) => {
         const WAYS: &[Way] = &[$(Way { name: stringify!($name), tries: $tries, does: $does, cannot: $cannot }),*];
@@ -29,105 +29,107 @@ macro_rules! ways {
 
 ways! {
     time::clock_forward {
-        tries: "sets the clock forward, to play tomorrow's time today",
-        does: "a running session keeps its end; what is borrowed from tomorrow is gone tomorrow",
-        cannot: "keep whoever may set the clock from borrowing"
+        tries: "sets the clock forward, to use tomorrow's time today",
+        does: "A running session keeps its end. Time that is borrowed from tomorrow is missing tomorrow.",
+        cannot: "Shepherd can't stop a child who may set the clock from borrowing."
     }
     time::clock_back {
-        tries: "sets the clock back, to play today's time again",
-        does: "launches nothing until the clock is right or an administrator vouches for it",
-        cannot: "tell a wrong clock that is less than the policy's tolerance behind"
+        tries: "sets the clock back, to use today's time again",
+        does: "Shepherd starts nothing until the clock is right or an administrator confirms it.",
+        cannot: "Shepherd doesn't notice a clock that is behind by less than the policy's `tolerance`."
     }
     time::time_zone {
-        tries: "moves to a time zone where it is still yesterday",
-        does: "charges no day before the latest that was charged; a zone named in the policy counts for its hours",
-        cannot: "know where the machine really is"
+        tries: "changes to a time zone where it is still yesterday",
+        does: "Shepherd never charges time to a day before the latest day that it has charged. If the policy names a time zone, the hours follow that zone.",
+        cannot: "Shepherd can't know where the computer really is."
     }
     time::suspend {
-        tries: "closes the lid, to carry a session past the end of its hours",
-        does: "the end of the hours stands: on waking nothing runs, and nothing was won",
-        cannot: "count what is played on another machine meanwhile"
+        tries: "closes the lid, to continue the session after its hours",
+        does: "The hours end at the same time as without the pause. If they have ended when the computer wakes up, so has the session.",
+        cannot: "Shepherd can't count time on another computer."
     }
     daemon::reboot {
-        tries: "reboots or pulls the plug in the middle of a session",
-        does: "charges what was used, rounded against the child, and keeps the pause after a session",
-        cannot: "guard a machine that is booted from a stick: lock the firmware and encrypt the disk"
+        tries: "reboots or pulls the plug during a session",
+        does: "Shepherd charges the used time, rounded up, and the pause after the session still applies.",
+        cannot: "Shepherd can't protect a computer that is booted from a USB stick. Lock the firmware and encrypt the disk."
     }
     daemon::log_out {
-        tries: "logs out, so that every program of the session gets SIGHUP and SIGTERM",
-        does: "the session has ended and is charged; its pause begins",
-        cannot: "give back the time of a session that was lost by mistake; a parent can"
+        tries: "logs out, which sends SIGHUP and SIGTERM to every program of the session",
+        does: "The session has ended and is charged, and its pause begins.",
+        cannot: "Shepherd doesn't give back the time of a session that was ended by mistake. A parent can."
     }
     daemon::killing_the_daemon {
         tries: "kills the daemon",
-        does: "the next one takes the session back with its original end, and charges the time between",
-        cannot: "end anything while no daemon runs; where it runs as the child's own user, the child can keep it from running"
+        does: "The next daemon takes over the session with its original end, and charges the time in between.",
+        cannot: "Nothing is ended while no daemon runs. If the daemon runs as the child's own user, the child can keep it from running."
     }
     daemon::crashing_the_daemon {
         tries: "sends messages that are meant to crash the daemon",
-        does: "closes that connection and goes on; the session ends on time",
-        cannot: "rule out a fault that nobody has found; systemd starts a crashed daemon again"
+        does: "The daemon closes that connection and continues. The session ends on time.",
+        cannot: "An unknown fault may still crash the daemon. systemd then starts it again."
     }
     daemon::filling_the_disk {
         tries: "fills the disk, so that nothing can be recorded",
-        does: "ends what runs on time, and grants nothing until it can be recorded",
-        cannot: "make room"
+        does: "Running sessions end on time. Shepherd grants nothing until it can record it.",
+        cannot: "Shepherd can't free disk space."
     }
     programs::double_fork {
-        tries: "has the program start another that leaves its parents, its group and its terminal",
-        does: "it is a member of the session and ends with it",
-        cannot: "hold what asks a service that is not part of the session (cron, a service manager) to start it"
+        tries: "makes the program start another program that leaves its parent, its process group and its terminal",
+        does: "The other program still belongs to the session and ends with it.",
+        cannot: "A program that an outside service (cron, a service manager) starts on request doesn't belong to the session."
     }
     programs::wrapper {
-        tries: "starts a wrapper that hands over and exits, so that the session seems to be over",
-        does: "the session lasts until its last program has ended",
-        cannot: "see what a program that ran before, outside of any session, does for it"
+        tries: "starts the game through a wrapper that exits at once, so that the session seems to be over",
+        does: "The session lasts until its last program has ended.",
+        cannot: "If a program that runs outside any session starts the game, Shepherd doesn't see it."
     }
     programs::another_group {
-        tries: "has the program moved to another group, as a user's service manager does on request (`systemd-run --user --scope`, `flatpak run`)",
-        does: "it keeps its ancestry, by which it is held: the session goes on, and ends it",
-        cannot: "hold what a service manager or a message bus starts on request: give the entries an account that is neither logged in nor lingers"
+        tries: "moves the program to another cgroup, through the user's service manager (`systemd-run --user --scope`, `flatpak run`)",
+        does: "Shepherd still finds the program by its ancestry. The session continues and ends the program on time.",
+        cannot: "A program that a service manager or a message bus starts on request doesn't belong to the session. Give the entries an account that nobody logs in to and that doesn't linger."
     }
     programs::compositor {
-        tries: "has the Sway that Shepherd started start the program (`swaymsg exec`), which is then in no session",
-        does: "what the compositor has started since the session began ends with the session; its bar stays",
-        cannot: "do so with a compositor that it only connects to; unbind keys that a program has bound in Sway, until Sway is started again"
+        tries: "makes the Sway that Shepherd started start the program (`swaymsg exec`), outside any session",
+        does: "Programs that Sway started during the session end with the session. Older ones, such as a bar, continue.",
+        cannot: "This doesn't work with a Sway that Shepherd only connects to. Keys that a program has bound in Sway stay bound until Sway is restarted."
     }
     programs::renaming {
         tries: "gives the program another name and another file",
-        does: "nothing is found by its name: it ends with its session",
-        cannot: "keep a child who has a shell from starting a copy without Shepherd"
+        does: "Shepherd finds no program by its name. The program ends with its session.",
+        cannot: "A child with a shell can start a copy of the program without Shepherd."
     }
-    programs::deafness {
-        tries: "has the program ignore every signal that can be ignored",
-        does: "kills it after its grace",
-        cannot: "save what the program did not save"
+    programs::ignored_signals {
+        tries: "makes the program ignore every signal that can be ignored",
+        does: "Shepherd kills the program after its grace period.",
+        cannot: "Work that the program hasn't saved is lost."
     }
     programs::another_entry {
-        tries: "plays the same through another entry when the time of the first is used up",
-        does: "entries of one budget share it",
-        cannot: "know that two entries are the same game unless the policy puts them into one budget"
+        tries: "plays the same game through another entry when the time of the first entry is used up",
+        does: "Entries with the same budget share its time.",
+        cannot: "Shepherd doesn't know that two entries are the same game, unless they have the same budget."
     }
     people::second_account {
         tries: "logs in with a second account, or with a brother's",
-        does: "accounts of one profile share its time; an account that nobody named may do nothing",
-        cannot: "tell who sits at the keyboard"
+        does: "Accounts of the same profile share its time. Accounts that the policy doesn't name may do nothing.",
+        cannot: "Shepherd can't tell who sits at the keyboard."
     }
     people::talking_to_the_socket {
-        tries: "asks the daemon itself for time, for another policy, for no PIN",
-        does: "refuses what the role may not do, and records it; the kernel says who asks",
-        cannot: "tell a parent from a child who has the parent's session or PIN"
+        tries: "asks the daemon directly for time, for another policy, or to remove the PIN",
+        does: "The daemon refuses everything that the role may not do, and records it. The kernel tells the daemon which account asks.",
+        cannot: "Shepherd can't tell a parent from a child who has the parent's session or PIN."
     }
     people::editing_the_files {
-        tries: "edits the policy, the database or the record, or puts an older database back",
-        does: "they are not the child's to write; an older database is noticed, and nothing is granted",
-        cannot: "protect files from root, or from the user that the daemon runs as"
+        tries: "edits the policy, the database or the audit log, or puts an older database back",
+        does: "The child may not write these files. Shepherd notices an older database and grants nothing.",
+        cannot: "Files are not protected from root, or from the user that the daemon runs as."
     }
 }
 
-/// The table as it stands in the documentation.
+/// Returns the table in the documentation.
 fn table() -> String {
-    let mut table = "| way | a child | Shepherd | can't |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut table =
+        "| test | a child … | what Shepherd does | what it can't do |\n| --- | --- | --- | --- |\n"
+            .to_owned();
     for Way { name, tries, does, cannot } in WAYS {
         table.push_str(&format!("| `{name}` | {tries} | {does} | {cannot} |\n"));
     }

@@ -54,7 +54,7 @@ pub(super) fn renaming() {
     check_entry_ends("renaming", 1);
 }
 
-pub(super) fn deafness() {
+pub(super) fn ignored_signals() {
     check_signal_ignoring_program();
 }
 
