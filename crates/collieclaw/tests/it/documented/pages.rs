@@ -20,7 +20,7 @@ const PAGES: [(&str, fn()); 13] = [
     ("collieclaw-fixtures.md", the_fixtures_play),
     ("collieclaw-gateway.md", the_gateway_listens),
     ("collieclaw-mcp.md", the_servers_and_clients_of_mcp_work),
-    ("collieclaw-memory.md", the_memory_has_nothing_to_run),
+    ("collieclaw-memory.md", the_memory_is_searched_and_cleared),
     ("collieclaw-plugins.md", the_plugin_counts_words),
     ("collieclaw-providers.md", the_providers_answer),
     ("collieclaw-receipts.md", the_receipts_are_checked),
@@ -105,7 +105,7 @@ fn the_servers_and_clients_of_mcp_work() {
 }
 
 #[test]
-fn the_memory_has_nothing_to_run() {
+fn the_memory_is_searched_and_cleared() {
     DocPage::new(TestAgent::new()).run("collieclaw-memory.md");
 }
 
