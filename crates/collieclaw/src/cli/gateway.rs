@@ -20,7 +20,7 @@ use super::wiring::{self, ForeignToolSources, LoadedSetup};
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request needs the token in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
+    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request needs the token in gateway.token in the home folder (~/.collieclaw or $COLLIECLAW_HOME); see docs/collieclaw-gateway.md."
 )]
 pub(crate) struct GatewayArgs {
     /// Listen on this port instead of `channels.gateway.port`; 0 picks a free port
@@ -71,7 +71,7 @@ pub(crate) fn run(
     environment
         .sessions
         .watch(end_what_was_taken_back)
-        .map_err(CommandFailure::io("watch over MCP servers"))?;
+        .map_err(CommandFailure::io("watch the MCP servers"))?;
     let sessions = environment.sessions.clone();
     let open = move |config: &Config| {
         let setup = LoadedSetup {
@@ -134,10 +134,10 @@ fn describe_failure(failure: &CommandFailure) -> String {
 }
 
 /// Removes the `(os error N)` suffix, which only repeats the words before it.
-fn strip_os_error_number(told: &str) -> String {
-    match told.rsplit_once(" (os error ") {
+fn strip_os_error_number(message: &str) -> String {
+    match message.rsplit_once(" (os error ") {
         Some((words, number)) if number.ends_with(')') => words.to_owned(),
-        _ => told.to_owned(),
+        _ => message.to_owned(),
     }
 }
 
@@ -158,12 +158,12 @@ fn announce_address(address: SocketAddr, token: &AccessToken, screen: OutputPrin
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();
     screen.print_answer(&json!({ "address": format!("http://{address}/") }), || {
-        let way = if seen {
+        let link = if seen {
             page_link(address, token)
         } else {
             "the link that `collieclaw gateway --link` prints".to_owned()
         };
-        format!("CollieClaw listens on http://{address}/\nOpen {way}")
+        format!("CollieClaw listens on http://{address}/\nOpen {link}")
     });
 }
 

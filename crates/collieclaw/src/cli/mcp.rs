@@ -48,7 +48,7 @@ pub(crate) enum McpCommand {
     },
     /// Serve CollieClaw's tools to another agent on standard input and output, with gate, sandbox and receipts.
     #[command(
-        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nCalls that need an approval are denied, because only the client could be asked."
+        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nCalls that need an approval are denied, because no operator can be asked over MCP."
     )]
     Serve {
         /// Listen on this port of 127.0.0.1 instead; the token is in mcp.token in the home

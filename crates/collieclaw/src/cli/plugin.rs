@@ -149,8 +149,8 @@ fn describe_workspace(tool: &PluginTool) -> &'static str {
 fn describe_network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
     match (tool.network, settings.map(|settings| settings.network)) {
         (false, _) => "none",
-        (true, None) => "wants it; allowed only by the configuration",
-        (true, Some(false)) => "wants it, but is not allowed (`plugins.NAME.network`)",
+        (true, None) => "requested; off unless the configuration allows it (`plugins.NAME.network`)",
+        (true, Some(false)) => "requested, but not allowed (`plugins.NAME.network`)",
         (true, Some(true)) => "allowed",
     }
 }

@@ -12,7 +12,7 @@ use super::{tool, wiring};
 
 #[derive(Subcommand)]
 pub(crate) enum GatePolicyCommand {
-    /// Show why a call of the model is allowed or denied. Real files are looked at, but nothing is run, opened or asked.
+    /// Show why a call of the model is allowed or denied. It checks paths against the real files, but runs nothing and asks for no approval.
     #[command(
         after_help = "Examples:\n  collieclaw policy explain shell --json '{\"command\":\"cat notes.txt\"}'\n  collieclaw policy explain file_read --json '{\"path\":\"/etc/passwd\"}' --autonomy full"
     )]

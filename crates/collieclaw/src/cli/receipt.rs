@@ -59,8 +59,7 @@ pub(crate) fn run(
             whole?;
         }
         ReceiptCommand::Adopt { yes: false } => {
-            let what =
-                "this accepts a log that may have been shortened or written by somebody else".to_owned();
+            let what = "this accepts a log that may have been shortened or forged".to_owned();
             return Err(CommandFailure::InvalidInput {
                 what,
                 cure: "check the log, then run `collieclaw receipt adopt --yes`",

@@ -38,7 +38,7 @@ pub(crate) enum SopCommand {
     },
     /// Run a procedure.
     #[command(
-        after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
+        after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nThe exit code is 5 if the run waits for an approval, or if a call needs one and no operator is available."
     )]
     Run {
         /// Name of the procedure

@@ -63,7 +63,10 @@ pub(crate) fn run(
                     vec![format!("{mark} {}", tool.name()), escape_line(tool.description())]
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
-                format!("{}\n\n* the model can call it (`channels.cli.tools_allow`)", format_table(&rows))
+                format!(
+                    "{}\n\n* the model can call this tool (`channels.cli.tools_allow`)",
+                    format_table(&rows)
+                )
             });
             Ok(())
         }

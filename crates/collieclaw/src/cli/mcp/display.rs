@@ -39,7 +39,7 @@ pub(crate) fn format_tool(server: &str, tool: &PinnedTool, settings: &McpServerS
     let name = offered_name(server, &tool.name);
     let (own, description) = (escape_line(&tool.name), indent(&tool.description));
     format!(
-        "{name}, risk {risk}{used}\n  tool: {own}\n  {description}\n  takes: {}\n\n",
+        "{name}, risk {risk}{used}\n  tool: {own}\n  {description}\n  parameters: {}\n\n",
         escape_line(&tool.schema.to_string())
     )
 }

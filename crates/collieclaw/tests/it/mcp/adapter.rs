@@ -56,9 +56,9 @@ fn without_it_nothing_is_called_and_the_cure_is_told() {
     }
     let doctor = house.run_with_adapter(None, &["doctor"]);
     assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("build both programs"), "{}", doctor.out);
-    assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
+    assert!(house.run(&["doctor"]).out.contains("✓ MCP: adapter "));
     let older = house.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
-    assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0`, not ours"), "{}", older.out);
+    assert!(older.out.contains("has version `collieclaw-mcp 0.0.0` instead of"), "{}", older.out);
     assert!(older.out.contains("build both programs"), "{}", older.out);
     let beside = house.path().join("bin/collieclaw-mcp");
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
