@@ -125,7 +125,7 @@ fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment)
 /// Checks the adapter program for MCP servers and clients.
 fn check_mcp_adapter() -> DoctorFinding {
     let (ok, detail, cure) =
-        match collieclaw_mcp::speaker().and_then(|program| check_adapter_version(&program)) {
+        match collieclaw_mcp::locate_adapter().and_then(|program| check_adapter_version(&program)) {
             Ok(program) => (true, format!("adapter {program}"), None),
             Err(why) => {
                 let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
@@ -144,7 +144,7 @@ fn check_adapter_version(program: &Path) -> Result<String, String> {
     match String::from_utf8_lossy(&output.stdout).strip_suffix('\n') {
         Some(version) if version == expected => Ok(path.to_string()),
         _ => Err(format!(
-            "{path} has version `{}` instead of `{expected}`",
+            "{path} has the version `{}` instead of `{expected}`",
             escape_line(String::from_utf8_lossy(&output.stdout).trim())
         )),
     }
