@@ -114,7 +114,7 @@ impl Operator for RemoteOperator {
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
         let desk = Arc::clone(&self.desk);
         let Some(open) = desk.approvals.request_approval(&self.conversation, asked) else {
-            return ApprovalAnswer::NobodyAvailable;
+            return ApprovalAnswer::Unavailable;
         };
         self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
         open.wait_for_decision(&self.cancel, &desk.home)
@@ -123,7 +123,7 @@ impl Operator for RemoteOperator {
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
         let desk = Arc::clone(&self.desk);
         let Some(open) = desk.approvals.ask_question(&self.conversation, question) else {
-            return OperatorReply::NobodyAvailable;
+            return OperatorReply::Unavailable;
         };
         self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
         open.wait_for_text(question.cancel)

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
-use collieclaw_agent::runtime::{AgentRuntime, OperatorContext, TurnError};
+use collieclaw_agent::runtime::{AgentRuntime, TurnControl, TurnError};
 use collieclaw_listen::TcpPeer;
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::{ProviderError, hint_metadata};
@@ -116,9 +116,9 @@ impl TurnRunner {
         self.announce_conversation(&runtime);
         let conversation = self.operator.conversation.clone();
         let cancel = self.operator.cancel.clone();
-        let mut attended = OperatorContext { operator: &mut self.operator, cancel: &cancel };
+        let mut control = TurnControl { operator: &mut self.operator, cancel: &cancel };
         let hint = hint_metadata(self.message.hint.as_deref());
-        let report = runtime.run_turn(&hint, &conversation, &self.message.message, &mut attended);
+        let report = runtime.run_turn(&hint, &conversation, &self.message.message, &mut control);
         match (report.answer, report.persisted) {
             (Ok(answer), Ok(())) => ChatOutcome::Answer(answer),
             (Ok(_), Err(error)) => turn_failure(&TurnError::from(error)),

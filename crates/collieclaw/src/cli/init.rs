@@ -76,7 +76,7 @@ fn create_receipt_key(
     }
     let key = environment.home.receipts_key();
     let is_new = !key.exists();
-    config.receipts.signing(&environment.home).make_key(&config.receipts.path)?;
+    config.receipts.signing(&environment.home).create_key(&config.receipts.path)?;
     if is_new {
         created.push(key.clone());
     }

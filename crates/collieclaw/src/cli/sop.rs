@@ -5,7 +5,7 @@ mod files;
 mod report;
 
 use clap::Subcommand;
-use collieclaw_agent::runtime::{AgentRuntime, OperatorContext};
+use collieclaw_agent::runtime::{AgentRuntime, TurnControl};
 use collieclaw_agent::sop::{
     DryRunResult, OnInterrupted, Sop as Procedure, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore,
     SopStep, StepAction, StepStatus,
@@ -241,8 +241,8 @@ fn run_procedure(
     interrupt.set_turn(Some(cancel.clone()));
     screen.print_remark(&format!("{}: {}", run.header.run, escape_line(&sop.description)));
     let mut operator = tool::terminal_operator(&cancel);
-    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let halt = SopEngine { runtime, sop }.run_until_halt(&mut run, interrupted, &mut attended);
+    let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
+    let halt = SopEngine { runtime, sop }.run_until_halt(&mut run, interrupted, &mut control);
     drop(operator);
     let halt = halt?;
     report::print_halt(&run, sop, &halt, screen)?;

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::Subcommand;
 use collieclaw::channels::{TerminalOperator, TerminalVerbosity};
 use collieclaw_agent::runtime::{
-    AbsentOperator, FinishedCall, Operator, OperatorContext, ToolOffer, ToolRequest,
+    AbsentOperator, FinishedCall, Operator, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::tools::Tool;
 use collieclaw_providers::cancel::CancelFlag;
@@ -97,8 +97,8 @@ fn run_tool(
     let wish =
         ToolRequest { conversation_id: MANUAL_CONVERSATION, tool: name, arguments, offer: ToolOffer::Listed };
     let mut operator = terminal_operator(&cancel);
-    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let FinishedCall { outcome, text, receipt_id } = door.call(wish, &mut attended)?;
+    let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
+    let FinishedCall { outcome, text, receipt_id } = door.call(wish, &mut control)?;
     let success = outcome.is_completed();
     let value = json!({
         "tool": name,

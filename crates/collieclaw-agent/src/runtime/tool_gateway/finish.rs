@@ -28,7 +28,7 @@ impl ToolGateway {
         let outcome = CallOutcome::of_run(run, &end, stopped_by, keeps_output.then_some(output));
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
         self.emit_run_end(call.request.tool, &end, &outcome);
-        Ok(self.hand_over(call, outcome, text, &ending))
+        Ok(self.deliver_result(call, outcome, text, &ending))
     }
 
     fn emit_run_end(&self, tool: &str, end: &ToolEnd, outcome: &CallOutcome) {
@@ -88,14 +88,14 @@ impl ToolGateway {
         self.finish_without_run(call, outcome, model_text::refused_text())
     }
 
-    /// Finishes a call that needs an approval while nobody is there to ask.
-    pub(super) fn deny_unattended(
+    /// Finishes a call that needs an approval while no operator is available.
+    pub(super) fn deny_without_operator(
         &self,
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
         self.emit_denial(&call, verdict);
-        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::nobody_text(verdict))
+        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::no_operator_text(verdict))
     }
 
     /// Finishes a call that was stopped before its tool ran.
@@ -136,7 +136,7 @@ impl ToolGateway {
         text: String,
     ) -> Result<FinishedCall, ReceiptError> {
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
-        Ok(self.hand_over(call, outcome, text, &ending))
+        Ok(self.deliver_result(call, outcome, text, &ending))
     }
 
     fn write_receipt(
@@ -151,7 +151,7 @@ impl ToolGateway {
         Ok(ending)
     }
 
-    fn hand_over(
+    fn deliver_result(
         &self,
         call: CallInProgress<'_>,
         outcome: CallOutcome,

@@ -1,4 +1,4 @@
-//! The texts that the model and people get about a call. The system prompt says how the model should take a denial.
+//! The texts that the model and people get about a call. The system prompt says how the model should react to a denial.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
     text.push_str(&result.output);
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
-        let _ = write!(text, "\n[cut after {most} bytes]");
+        let _ = write!(text, "\n[truncated after {most} bytes]");
     }
     if !result.metadata.is_empty() {
         let facts: Vec<String> =
@@ -32,20 +32,18 @@ pub(super) fn error_text(fault: &str) -> String {
     format!("error: {fault}")
 }
 
-/// Gives the one reason that decided. The receipt and `collieclaw policy explain` have all of them.
 pub(super) fn denied_text(verdict: &GateVerdict) -> String {
-    let reason = verdict.reasons.first().map_or_else(|| "no rule allows it".to_owned(), GateReason::detail);
-    format!("error: denied: {reason}")
+    format!("error: denied: {}", deciding_reason(verdict))
 }
 
 pub(super) fn refused_text() -> String {
     "error: denied: the operator said no".to_owned()
 }
 
-pub(super) fn nobody_text(verdict: &GateVerdict) -> String {
+pub(super) fn no_operator_text(verdict: &GateVerdict) -> String {
     format!(
-        "error: denied: this needs the operator's approval, and nobody is there to ask ({})",
-        join_reasons(verdict)
+        "error: denied: this call needs the operator's approval, and no operator is available ({})",
+        deciding_reason(verdict)
     )
 }
 
@@ -57,6 +55,7 @@ pub(super) fn cancelled_text() -> String {
     "error: the operator cancelled the call".to_owned()
 }
 
-fn join_reasons(verdict: &GateVerdict) -> String {
-    verdict.reasons.iter().map(GateReason::detail).collect::<Vec<_>>().join("; ")
+/// Returns the first reason, which decided. `collieclaw policy explain` shows all reasons.
+fn deciding_reason(verdict: &GateVerdict) -> String {
+    verdict.reasons.first().map_or_else(|| "no rule allows the call".to_owned(), GateReason::detail)
 }
