@@ -45,7 +45,7 @@ pub(super) enum ApprovalPayload {
         args_hash: String,
         risk: RiskLevel,
         reasons: Vec<ApprovalReason>,
-        /// Whether the call can be approved permanently.
+        /// True if the call can be approved permanently.
         lasting: bool,
     },
     /// A question of the model, answered with text. The answer approves nothing.
@@ -184,7 +184,7 @@ impl OpenApproval<'_> {
         let _cancelled = cancel.on_cancel(self.deny_callback());
         let patience = self.deadline.saturating_duration_since(Instant::now());
         self.answers.recv_timeout(patience).ok().or_else(|| {
-            // After this point no client is told that its answer counts; an answer accepted just before is still used.
+            // From here on, no answer is accepted. An answer that was accepted just before is still used.
             self.queue.lock_pending().remove(&self.view.id);
             self.answers.try_recv().ok()
         })
