@@ -58,7 +58,7 @@ impl TerminalOperator {
     }
 
     fn print_line(&mut self, text: &str) {
-        // A failed write to the terminal is ignored: the turn goes on without it.
+        // A failed write to the terminal is ignored: the turn continues without it.
         let _ = writeln!(self.out, "{text}");
     }
 

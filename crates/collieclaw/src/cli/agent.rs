@@ -83,13 +83,13 @@ fn open_agent_runtime(
 ) -> Result<AgentRuntime, CommandFailure> {
     let config = &setup.config;
     wiring::emit_startup_events(config, environment)?;
-    let door = wiring::open_tool_gateway(setup, environment)?;
+    let tool_gateway = wiring::open_tool_gateway(setup, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
-    let provider = wiring::build_provider(name, config, environment, &door.events)?;
+    let provider = wiring::build_provider(name, config, environment, &tool_gateway.events)?;
     let usual = wiring::model_for(name, config);
     let model = agent.model.as_deref().unwrap_or(usual).to_owned();
-    door.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
-    Ok(AgentRuntime::new(door, provider, model, config))
+    tool_gateway.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
+    Ok(AgentRuntime::new(tool_gateway, provider, model, config))
 }
 
 fn choose_conversation(agent: &AgentArgs, runtime: &AgentRuntime) -> Result<String, CommandFailure> {

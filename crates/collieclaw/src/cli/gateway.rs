@@ -8,7 +8,7 @@ use clap::Args;
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::events::AgentEvent;
-use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig};
+use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway, LoadedConfig};
 use collieclaw_listen::AccessToken;
 use serde_json::json;
 use ward_diag::{ErrorChain, ReportStyle};
@@ -80,7 +80,7 @@ pub(crate) fn run(
         };
         wiring::open_runtime(&setup, &environment).map_err(|failure| describe_failure(&failure))
     };
-    let mut served = Served::new(GatewayParts {
+    let mut served = HttpGateway::new(GatewayParts {
         initial_config: LoadedConfig { config: setup.config, text, policy_hash },
         config_stamp: trace,
         home,
@@ -143,10 +143,11 @@ fn strip_os_error_number(message: &str) -> String {
 
 /// Returns the link to the running gateway. The token must exist: a new token would be refused.
 fn show_link(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let address = Served::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
-        what: "no gateway of this home is running".to_owned(),
-        cure: "start one with `collieclaw gateway` or `collieclaw service start`",
-    })?;
+    let address =
+        HttpGateway::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
+            what: "no gateway of this home is running".to_owned(),
+            cure: "start one with `collieclaw gateway` or `collieclaw service start`",
+        })?;
     let link = page_link(address, &AccessToken::read(&environment.home.gateway_token())?);
     screen.print_answer(&json!({ "link": link }), || link.clone());
     Ok(())

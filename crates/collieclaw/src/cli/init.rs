@@ -28,7 +28,7 @@ pub(crate) struct InitReport {
     answers: AnswerSource,
 }
 
-/// Whether the default provider is a real model.
+/// The source of the agent's answers: a real model, or the built-in mock.
 #[derive(Clone, Copy)]
 enum AnswerSource {
     StandIn,

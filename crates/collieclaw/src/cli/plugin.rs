@@ -79,7 +79,7 @@ fn install_plugin(
         PluginManifest::read(&contents, path, taken)
             .map_err(|report| CommandFailure::Manifest { report: Box::new(report) })
     };
-    // A name conflict with an older version of the same plugin is fine; only the manifest tells which plugin this is.
+    // A name conflict with an older version of the same plugin is fine; only the manifest says which plugin this is.
     let name = read(&[]).map_or_else(|_| String::new(), |manifest| manifest.name);
     let others = taken.into_iter().filter(|(plugin, _)| *plugin != Some(name.as_str()));
     let manifest = read(&others.map(|(_, tool)| tool).collect::<Vec<_>>())?;

@@ -43,12 +43,12 @@ pub(crate) fn run(
     }
     let listed = setup.config.channels.cli.tools_allow.contains(name);
     let offer = if listed { ToolOffer::Listed } else { ToolOffer::Unlisted };
-    let wish = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
-    let ruling = rules.evaluate(wish).map_err(|bad| CommandFailure::InvalidInput {
+    let request = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
+    let outcome = rules.evaluate(request).map_err(|bad| CommandFailure::InvalidInput {
         what: bad.to_string(),
         cure: "run `collieclaw tool list --output json` to see the schema",
     })?;
-    screen.print_answer(ruling.verdict(), || format_verdict(ruling.verdict()));
+    screen.print_answer(outcome.verdict(), || format_verdict(outcome.verdict()));
     Ok(())
 }
 

@@ -90,15 +90,15 @@ fn run_tool(
 ) -> Result<(), CommandFailure> {
     let setup = wiring::load_setup(environment)?;
     wiring::emit_startup_events(&setup.config, environment)?;
-    let door = wiring::open_tool_gateway(&setup, environment)?;
+    let tool_gateway = wiring::open_tool_gateway(&setup, environment)?;
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));
-    let wish =
+    let request =
         ToolRequest { conversation_id: MANUAL_CONVERSATION, tool: name, arguments, offer: ToolOffer::Listed };
     let mut operator = terminal_operator(&cancel);
     let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
-    let FinishedCall { outcome, text, receipt_id } = door.call(wish, &mut control)?;
+    let FinishedCall { outcome, text, receipt_id } = tool_gateway.call(request, &mut control)?;
     let success = outcome.is_completed();
     let value = json!({
         "tool": name,

@@ -55,8 +55,8 @@ pub(super) fn print_sops(
     Ok(())
 }
 
-pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &OutputPrinter) {
-    let value: Vec<Value> = rehearsed
+pub(super) fn print_dry_run(results: &[(&SopStep, DryRunResult)], screen: &OutputPrinter) {
+    let value: Vec<Value> = results
         .iter()
         .map(|(step, said)| match said {
             DryRunResult::Judged(verdict) => {
@@ -86,7 +86,7 @@ pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &O
             };
             vec![step.id.clone(), step_kind(step), word, escape_line(&why)]
         };
-        let rows: Vec<Vec<String>> = rehearsed.iter().map(row).collect();
+        let rows: Vec<Vec<String>> = results.iter().map(row).collect();
         format!("{}\n\nNothing was run.", format_table(&rows))
     });
 }
