@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use collieclaw_gate::{GateReason, GateVerdict};
+use collieclaw_gate::GateVerdict;
 
 use super::{CallInProgress, DecidedBy, ToolGateway, model_text};
 use crate::events::AgentEvent;
@@ -72,7 +72,7 @@ impl ToolGateway {
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
+        self.emit_denial(&call, verdict, &model_text::deciding_reason(verdict));
         let outcome = CallOutcome::Denied { by: DecidedBy::Rules };
         self.finish_without_run(call, outcome, model_text::denied_text(verdict))
     }
@@ -83,7 +83,7 @@ impl ToolGateway {
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
+        self.emit_denial(&call, verdict, "the operator said no");
         let outcome = CallOutcome::Denied { by: DecidedBy::Operator };
         self.finish_without_run(call, outcome, model_text::refused_text())
     }
@@ -94,8 +94,8 @@ impl ToolGateway {
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
-        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::no_operator_text(verdict))
+        self.emit_denial(&call, verdict, "the call needs an approval, and no operator is available");
+        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::no_operator_text())
     }
 
     /// Finishes a call that was stopped before its tool ran.
@@ -119,14 +119,9 @@ impl ToolGateway {
         self.finish_without_run(call, CallOutcome::Stopped { by, began: None }, text)
     }
 
-    fn emit_denial(&self, call: &CallInProgress<'_>, verdict: &GateVerdict) {
-        let detail = verdict.reasons.first().map(GateReason::detail).unwrap_or_default();
+    fn emit_denial(&self, call: &CallInProgress<'_>, verdict: &GateVerdict, detail: &str) {
         let reason = ReceiptReason::from(verdict);
-        self.events.emit(AgentEvent::ToolDenied {
-            tool: call.request.tool,
-            reason: &reason,
-            detail: &detail,
-        });
+        self.events.emit(AgentEvent::ToolDenied { tool: call.request.tool, reason: &reason, detail });
     }
 
     fn finish_without_run(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::{GateReason, GateVerdict};
+use collieclaw_gate::{GateReason, GateVerdict, RiskLevel};
 
 use crate::tools::{ToolEnd, ToolResult};
 
@@ -40,11 +40,8 @@ pub(super) fn refused_text() -> String {
     "error: denied: the operator said no".to_owned()
 }
 
-pub(super) fn no_operator_text(verdict: &GateVerdict) -> String {
-    format!(
-        "error: denied: this call needs the operator's approval, and no operator is available ({})",
-        deciding_reason(verdict)
-    )
+pub(super) fn no_operator_text() -> String {
+    "error: denied: this call needs the operator's approval, and no operator is available".to_owned()
 }
 
 pub(super) fn stopped_text() -> String {
@@ -55,7 +52,19 @@ pub(super) fn cancelled_text() -> String {
     "error: the operator cancelled the call".to_owned()
 }
 
-/// Returns the first reason, which decided. `collieclaw policy explain` shows all reasons.
-fn deciding_reason(verdict: &GateVerdict) -> String {
-    verdict.reasons.first().map_or_else(|| "no rule allows the call".to_owned(), GateReason::detail)
+/// Returns the one reason that decided. `collieclaw policy explain` shows all reasons.
+pub(super) fn deciding_reason(verdict: &GateVerdict) -> String {
+    // Only the level `readonly` denies calls of low or medium risk.
+    let at_readonly = verdict.risk < RiskLevel::High;
+    let decides = |reason: &&GateReason| !at_readonly || !reason.is_read_only();
+    match verdict.reasons.iter().find(decides) {
+        None => "no rule allows the call".to_owned(),
+        Some(GateReason::ListedProgram { name, .. }) if at_readonly => {
+            format!("`{name}` may change something; the level `readonly` forbids this")
+        }
+        Some(reason) if at_readonly => {
+            format!("{}; the level `readonly` forbids this", reason.detail())
+        }
+        Some(reason) => reason.detail(),
+    }
 }
