@@ -132,17 +132,17 @@ pub struct RuntimeLimits {
     pub max_tool_rounds: u32,
     /// The maximum size of one model answer, and of one tool result.
     pub max_response_bytes: u32,
-    #[serde(serialize_with = "in_words")]
+    #[serde(serialize_with = "serialize_duration")]
     pub tool_timeout: Duration,
-    #[serde(serialize_with = "in_words")]
+    #[serde(serialize_with = "serialize_duration")]
     pub shell_timeout: Duration,
-    #[serde(serialize_with = "in_words")]
+    #[serde(serialize_with = "serialize_duration")]
     pub http_timeout: Duration,
     /// The maximum time for one answer of a provider.
-    #[serde(serialize_with = "in_words")]
+    #[serde(serialize_with = "serialize_duration")]
     pub provider_timeout: Duration,
     /// The maximum pause within an answer that has started to arrive.
-    #[serde(serialize_with = "in_words")]
+    #[serde(serialize_with = "serialize_duration")]
     pub stall_timeout: Duration,
     #[serde(flatten)]
     pub budget: UsageBudget,
@@ -184,6 +184,6 @@ impl Config {
 }
 
 /// Serializes a duration as text, such as `30s` or `1500ms`.
-fn in_words<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_duration<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format_duration(*duration))
 }

@@ -1,7 +1,7 @@
 //! The log of receipts: every attempt at a call leaves exactly one receipt, chained to the receipt before (C8).
 //!
-//! Before a tool runs, and before the operator is asked about a call, the gateway writes an *intent* into a file of its
-//! own, which stays locked while the process lives. If the process dies, the next process that opens the log turns the
+//! Before a tool runs, and before the operator is asked about a call, the gateway writes an *intent* into a separate
+//! file, which stays locked while the process lives. If the process dies, the next process that opens the log turns the
 //! intent into a receipt: `failed` if the tool had begun, `denied` if the operator was still being asked. So no tool runs
 //! without a trace.
 
@@ -44,7 +44,7 @@ pub struct ReceiptLog {
 /// Never: the ledger accepts the name, which is a constant.
 #[must_use]
 pub fn ledger_format() -> LedgerFormat {
-    LedgerFormat::new("receipt_hash").expect("`receipt_hash` is no name that the ledger uses itself")
+    LedgerFormat::new("receipt_hash").expect("the ledger doesn't reserve the name `receipt_hash`")
 }
 
 impl ReceiptLog {
@@ -52,17 +52,17 @@ impl ReceiptLog {
     /// repair.
     ///
     /// # Errors
-    /// If the log can't be used. No tool may run then.
+    /// Fails if the log can't be used. Then no tool may run.
     pub fn open(
         path: &Path,
         signing: &ReceiptSigning,
         intents: PathBuf,
     ) -> Result<(Self, Vec<String>), ReceiptError> {
-        let mut repairs = Vec::from_iter(signing.make_key(path)?);
+        let mut repairs = Vec::from_iter(signing.create_key(path)?);
         let (log, recovery) = signing.open(path, LogAdoption::Nothing)?;
         if !recovery.is_clean() {
             repairs.push(
-                "the log of receipts ended in half a line, which was moved to a file of its own".to_owned(),
+                "the receipt log ended in a half-written line, which was moved to a separate file".to_owned(),
             );
         }
         let mut receipts = Self { log: Some(log), signing: signing.clone(), intents };
@@ -78,7 +78,7 @@ impl ReceiptLog {
         Ok((receipts, repairs))
     }
 
-    /// Makes a log for an operator who has switched receipts off. It writes nothing.
+    /// Creates a log that writes nothing, for a configuration with receipts switched off.
     #[must_use]
     pub fn disabled() -> Self {
         Self { log: None, signing: ReceiptSigning::Off, intents: PathBuf::new() }
@@ -98,7 +98,7 @@ impl ReceiptLog {
     /// Writes to disk that a call is about to reach this stage.
     ///
     /// # Errors
-    /// If the intent can't be written. The operator must not be asked then, and the tool must not run.
+    /// Fails if the intent can't be written. Then the operator must not be asked, and the tool must not run.
     pub fn write_intent(
         &self,
         intent: &mut CallIntent,
@@ -115,8 +115,8 @@ impl ReceiptLog {
     /// Writes the receipt of a call and removes its intent, if there is one.
     ///
     /// # Errors
-    /// If the receipt can't be written. The result must not reach the model then. The intent stays, and a later process
-    /// turns it into a receipt.
+    /// Fails if the receipt can't be written. Then the result must not reach the model. The intent stays, and a later
+    /// process turns it into a receipt.
     pub fn finish_intent(
         &mut self,
         intent: CallIntent,
@@ -131,7 +131,7 @@ impl ReceiptLog {
     /// Writes the receipt of a call without an intent.
     ///
     /// # Errors
-    /// If the receipt can't be written.
+    /// Fails if the receipt can't be written.
     pub fn write_receipt(&mut self, attempt: &CallAttempt, ending: &CallEnding) -> Result<(), ReceiptError> {
         self.append(receipt::receipt_record(attempt, ending))
     }
@@ -139,7 +139,7 @@ impl ReceiptLog {
     /// Returns the history of a procedure's run. Verifies the whole log first, because a broken log proves nothing.
     ///
     /// # Errors
-    /// If the log can't be read or is broken.
+    /// Fails if the log can't be read or is broken.
     pub fn run_history(&self, run: &str) -> Result<RunHistory, ReceiptError> {
         let mut history = RunHistory::default();
         let Some(log) = &self.log else { return Ok(history) };
@@ -159,7 +159,7 @@ impl ReceiptLog {
     /// Returns whether any process runs a call of this run, or asks the operator about one.
     ///
     /// # Errors
-    /// If the intents can't be read.
+    /// Fails if the intents can't be read.
     pub fn is_run_in_progress(&self, run: &str) -> Result<bool, ReceiptError> {
         let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
         let attempts = intent::find_in_progress(&self.intents).map_err(failed)?;
@@ -198,19 +198,20 @@ impl ReceiptLog {
     }
 }
 
-/// Accepts a log without its head or without signatures, because the operator has checked it. The log records that.
+/// Accepts a log without its head or without signatures, because the operator has checked it. The acceptance is
+/// recorded in the log.
 ///
 /// # Errors
-/// If the log can't be used.
+/// Fails if the log can't be used.
 pub fn adopt_log(path: &Path, signing: &ReceiptSigning) -> Result<(), ReceiptError> {
-    signing.make_key_with(path, LogAdoption::Everything)?;
+    signing.create_key_with(path, LogAdoption::Everything)?;
     signing.open(path, LogAdoption::Everything).map(drop)
 }
 
 /// Returns the SHA-256 of a JSON value in canonical form (RFC 8785).
 ///
 /// # Errors
-/// If the value has no canonical form.
+/// Fails if the value has no canonical form.
 pub fn hash_json(value: &Value) -> Result<String, ReceiptError> {
     let text = serde_json_canonicalizer::to_vec(value).map_err(|e| ReceiptError::Arguments(e.to_string()))?;
     Ok(Sha256Hash::of(&[&text]).to_string())

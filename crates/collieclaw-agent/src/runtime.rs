@@ -9,11 +9,11 @@ mod turn;
 
 pub use call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
 pub use operator::{
-    AbsentOperator, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorContext,
-    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel,
+    AbsentOperator, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply,
+    ProgressNotice, QuestionChannel, TurnControl,
 };
 pub use rules::CallRules;
 pub use tool_gateway::{
-    ActionInProgress, CallGrant, DecidedBy, ProcedureAction, StepRef, ToolGateway, ToolOffer, ToolRequest,
+    ActionInProgress, CallGrant, DecidedBy, SopRunAction, StepRef, ToolGateway, ToolOffer, ToolRequest,
 };
 pub use turn::{AgentRuntime, TurnError, TurnReport};

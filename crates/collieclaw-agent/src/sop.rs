@@ -1,8 +1,8 @@
-//! Procedures: steps that the operator wrote down. They are carried out one after the other, and each goes through the
-//! same tool gateway as a call of the model (C12).
+//! Procedures: steps that the operator wrote down. The steps run one after the other, and each goes through the same
+//! tool gateway as a call of the model (C12).
 //!
 //! Procedures are in the agent's home, where the agent can't write. [`read_sop`] reads a procedure and finds every fault
-//! in it. A [`SopRun`] is the journal of one run. The [`SopEngine`] carries out a run until it is finished, waits, fails or
+//! in it. A [`SopRun`] is the journal of one run. The [`SopEngine`] executes a run until it is finished, waits, fails or
 //! is stopped. A step that has ended never runs again, even after a crash.
 
 mod consistency;
@@ -77,7 +77,7 @@ pub enum StepAction {
 pub enum OnFailure {
     /// The run is over.
     Abort,
-    /// The run goes on with the next step.
+    /// The run continues with the next step.
     Continue,
 }
 

@@ -73,7 +73,7 @@ impl BadArguments {
     }
 }
 
-/// The things that a tool may use during a call.
+/// The resources that a tool may use during a call.
 pub struct ToolContext<'a> {
     /// The rules. A tool that opens a file checks them again for the opened file.
     pub policy: &'a GatePolicy,
@@ -118,24 +118,24 @@ pub enum ToolEnd {
     Done,
     /// The tool failed with this error.
     Failed(String),
-    /// The tool's cancel flag was raised. The tool doesn't know by whom.
+    /// The tool's cancel flag was raised. The gateway knows the reason, the tool doesn't.
     Cancelled,
 }
 
 impl ToolResult {
-    /// Makes the result of a tool that did its work.
+    /// Creates the result of a tool that did its work.
     #[must_use]
     pub fn done(output: impl Into<String>) -> Self {
         Self { end: ToolEnd::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
     }
 
-    /// Makes the result of a tool that failed.
+    /// Creates the result of a tool that failed.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
         Self { end: ToolEnd::Failed(error.into()), ..Self::done("") }
     }
 
-    /// Makes the result of a tool whose cancel flag was raised.
+    /// Creates the result of a tool whose cancel flag was raised.
     #[must_use]
     pub fn cancelled() -> Self {
         Self { end: ToolEnd::Cancelled, ..Self::done("") }
@@ -180,7 +180,7 @@ trait BuiltInTool: PreparedCall + DeserializeOwned + JsonSchema + 'static {
     }
 }
 
-/// Makes a [`Tool`] out of the type of a built-in tool's arguments.
+/// Implements [`Tool`] for the argument type of a built-in tool.
 struct BuiltInToolAdapter<T>(PhantomData<T>);
 
 impl<T: BuiltInTool> Tool for BuiltInToolAdapter<T> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::address::{self, HttpMethod};
 use crate::evaluation::judge_shell;
 use crate::facts::MachineFacts;
-use crate::foreign::ForeignToolInfo;
+use crate::foreign::ForeignToolAccess;
 use crate::path::{self, PathAccess};
 use crate::plan::ShellPlan;
 use crate::policy::GatePolicy;
@@ -30,7 +30,7 @@ pub enum GateRequest<'a> {
     /// Queries the search service from the configuration.
     WebSearch,
     /// Runs a tool of a plugin or of an MCP server.
-    ForeignTool(ForeignToolInfo<'a>),
+    ForeignTool(ForeignToolAccess<'a>),
     /// Names a tool that doesn't exist or isn't available to the caller.
     NotOffered(&'a str),
 }

@@ -104,7 +104,7 @@ struct ShellEvaluation<'a> {
     name_pattern: Option<String>,
 }
 
-/// The meaning of `{}` in the current command: inside of `find -exec` it stands for file names.
+/// The meaning of `{}` in the current command: inside of `find -exec` it is replaced by file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BracesMeaning {
     Literal,

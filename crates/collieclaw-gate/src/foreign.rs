@@ -4,9 +4,9 @@
 use crate::reason::GateReason;
 use crate::verdict::{GateFindings, RiskLevel};
 
-/// A tool of a plugin or of an MCP server.
+/// The risk of a tool of a plugin or of an MCP server, and the access that its sandbox grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ForeignToolInfo<'a> {
+pub struct ForeignToolAccess<'a> {
     /// The name by which the model calls the tool.
     pub name: &'a str,
     /// The owner of the tool, for people to read: "the plugin `weather`".
@@ -34,7 +34,7 @@ pub enum NetworkReach {
     Full,
 }
 
-impl ForeignToolInfo<'_> {
+impl ForeignToolAccess<'_> {
     pub(crate) fn add_findings(&self, findings: &mut GateFindings) {
         let name = || self.name.to_owned();
         findings.add(GateReason::ForeignTool {

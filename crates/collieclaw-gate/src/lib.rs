@@ -13,7 +13,7 @@
 //! - **Paths.** A path is judged as written and as the kernel resolves it now. Files that control other
 //!   programs (`.git/config`, hooks) weigh more.
 //! - **The plan.** The result for a shell line is a [`plan::ShellPlan`] in which all words are known and all
-//!   patterns are expanded, so that nobody parses the text a second time.
+//!   patterns are expanded, so that no shell parses the text again.
 //!
 //! Anything that is known only at run time, or that only some shells understand, is high risk. A line that
 //! the gate can't parse, or that is too large to check, is refused at every level.
@@ -26,7 +26,7 @@
 //! - **Files that a program finds by itself**: links inside a folder (`diff -r`, `cp -r`, `find -exec`), the
 //!   contents of an archive (`tar -x`), links inside the target folder of a copy, and effects of the commands
 //!   of one pipeline on each other. Outside of the workspace, the sandbox shows only the system's programs
-//!   and nobody's files.
+//!   and no user's files.
 //! - **Behaviour of listed programs.** `git` obeys the settings of the repository it runs in. The sandbox
 //!   protects the settings of the workspace's own repository (`.git/config`, `.git/hooks`, `.hg/hgrc`), but
 //!   not those of a nested or new repository. A program that the table doesn't describe is trusted once the
@@ -53,7 +53,7 @@ pub use address::{HttpMethod, UrlHost, UrlScheme, WebAddress, is_public};
 pub use call::{ApprovalQuestion, ApprovalSource, GateOutcome, GateRequest, Permit, judge, judge_unlisted};
 pub use evaluation::{ShellVerdict, judge_shell, rejudge_command};
 pub use facts::{MachineFacts, PathStatus};
-pub use foreign::{ForeignToolInfo, NetworkReach, WriteAccess};
+pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};
 pub use path::{PathAccess, normalize_path};
 pub use policy::{
     DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,

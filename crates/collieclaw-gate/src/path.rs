@@ -39,7 +39,10 @@ pub(crate) fn judge(
         return;
     }
     if text.len() > LONGEST_PATH {
-        findings.add(GateReason::NotAPath { path: path(), what: "is longer than the 4096 bytes of a path" });
+        findings.add(GateReason::NotAPath {
+            path: path(),
+            what: "is longer than 4096 bytes, the limit for a path",
+        });
         return;
     }
     let written = normalize_path(&from.join(text));

@@ -12,7 +12,7 @@ pub struct GatePolicy {
     /// The folder the agent works in, with all links resolved.
     pub workspace: PathBuf,
     pub bounds: PathBounds,
-    /// The folder that `~` stands for.
+    /// The user's home folder, the meaning of `~`.
     pub user_home: PathBuf,
     /// CollieClaw's own folder, which no tool may touch.
     pub own_home: PathBuf,

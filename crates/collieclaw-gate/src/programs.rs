@@ -56,9 +56,9 @@ pub(crate) enum ProgramKind {
     Shell,
     /// Runs text as a program.
     Interpreter,
-    /// Unknown. The table has no facts about the program's arguments, so the gate judges them like those of a
-    /// program that isn't in the table; only [`ProgramSpec::downloads`] counts.
-    Undescribed,
+    /// A program that the table lists only for [`ProgramSpec::downloads`]. The gate judges its arguments like
+    /// those of a program that isn't in the table.
+    UnknownArguments,
 }
 
 /// A flag with a value or an effect.
@@ -255,7 +255,7 @@ impl ProgramSpec {
 
     /// Returns the facts about a program if they cover its arguments.
     pub(crate) fn find_described(name: &str) -> Option<&'static Self> {
-        Self::find_by_name(name).filter(|program| program.kind != ProgramKind::Undescribed)
+        Self::find_by_name(name).filter(|program| program.kind != ProgramKind::UnknownArguments)
     }
 
     pub(crate) fn is_named(&self, name: &str) -> bool {

@@ -224,7 +224,7 @@ impl GateReason {
     #[must_use]
     pub fn detail(&self) -> String {
         match self {
-            Self::LooksOnly => "it changes nothing".to_owned(),
+            Self::LooksOnly => "the tool changes nothing".to_owned(),
             Self::ReadsInside { path } => format!("it reads {} in the workspace", quoted(path)),
             Self::AllowedDomain { host } => format!("{} is on the list of allowed domains", quoted(host)),
             Self::ConfiguredService => "it uses the service named in the configuration".to_owned(),

@@ -13,7 +13,7 @@ use crate::reason::GateReason;
 /// The file system is not consulted.
 ///
 /// # Errors
-/// When the text is not a valid path, or names the home folder of another user.
+/// Fails if the text is not a valid path, or names the home folder of another user.
 pub fn absolute_tool_path(text: &str, policy: &GatePolicy) -> Result<PathBuf, GateReason> {
     let not = |what| GateReason::NotAPath { path: text.to_owned(), what };
     if text.is_empty() || text.contains('\0') {
@@ -45,7 +45,7 @@ pub fn judge_opened_path(place: &Path, policy: &GatePolicy) -> Result<(), GateRe
 /// the request as an ordinary write, so the write is refused here.
 ///
 /// # Errors
-/// When the real path controls other programs and the requested path doesn't show it.
+/// Fails if the real path controls other programs and the requested path doesn't show it.
 pub fn judge_write_target(asked: &Path, place: &Path) -> Result<(), GateReason> {
     if steers_programs(place) && !steers_programs(asked) {
         return Err(GateReason::SteersPrograms { path: asked.display().to_string() });

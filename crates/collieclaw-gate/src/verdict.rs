@@ -50,7 +50,7 @@ pub struct GateVerdict {
     pub reasons: Vec<GateReason>,
 }
 
-/// The number of reasons kept per weight. More of them tell the reader nothing new.
+/// The number of reasons kept per weight. People don't read longer lists.
 const MAX_REASONS_PER_WEIGHT: usize = 32;
 
 /// The reasons found about a call, from which [`GateFindings::decide`] makes the verdict.

@@ -45,7 +45,7 @@ pub(super) enum ApprovalPayload {
         args_hash: String,
         risk: RiskLevel,
         reasons: Vec<ApprovalReason>,
-        /// Whether the call can be approved permanently.
+        /// True if the call can be approved permanently.
         lasting: bool,
     },
     /// A question of the model, answered with text. The answer approves nothing.
@@ -161,13 +161,13 @@ impl OpenApproval<'_> {
     pub(super) fn wait_for_decision(self, turn: &CancelFlag, home: &AgentHome) -> ApprovalAnswer {
         let watched = CancelFlag::new().and_then(|stop| Ok((estop::EstopWatch::start(home, &stop)?, stop)));
         // If the turn can't be cancelled, it doesn't ask.
-        let Ok((_watch, stop)) = watched else { return ApprovalAnswer::NobodyAvailable };
+        let Ok((_watch, stop)) = watched else { return ApprovalAnswer::Unavailable };
         let _stopped = stop.on_cancel(self.deny_callback());
         match self.wait_for_answer(turn) {
             Some(SubmittedAnswer::Yes) => ApprovalAnswer::Yes,
             Some(SubmittedAnswer::Always) => ApprovalAnswer::Always,
             Some(SubmittedAnswer::No | SubmittedAnswer::Text(_)) => ApprovalAnswer::No,
-            None => ApprovalAnswer::NobodyAvailable,
+            None => ApprovalAnswer::Unavailable,
         }
     }
 
@@ -176,7 +176,7 @@ impl OpenApproval<'_> {
         match self.wait_for_answer(call) {
             Some(SubmittedAnswer::Text(words)) => OperatorReply::Text(words),
             Some(_) => OperatorReply::NoAnswer,
-            None => OperatorReply::NobodyAvailable,
+            None => OperatorReply::Unavailable,
         }
     }
 
@@ -184,7 +184,7 @@ impl OpenApproval<'_> {
         let _cancelled = cancel.on_cancel(self.deny_callback());
         let patience = self.deadline.saturating_duration_since(Instant::now());
         self.answers.recv_timeout(patience).ok().or_else(|| {
-            // After this point no client is told that its answer counts; an answer accepted just before is still used.
+            // From here on, no answer is accepted. An answer that was accepted just before is still used.
             self.queue.lock_pending().remove(&self.view.id);
             self.answers.try_recv().ok()
         })

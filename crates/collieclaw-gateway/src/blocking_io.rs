@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::response::ErrorResponse;
 
-/// The number of concurrent reads of memory and receipts. Turns have threads of their own.
+/// The number of concurrent reads of memory and receipts. Turns have their own threads.
 const MAX_READERS: usize = 4;
 
 /// The number of threads reserved for the emergency stop and its status, so that they never wait behind reads.

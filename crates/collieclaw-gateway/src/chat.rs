@@ -57,7 +57,7 @@ impl ChatRequestBody {
 }
 
 pub(super) async fn chat(
-    State(desk): State<Arc<GatewayState>>,
+    State(gateway): State<Arc<GatewayState>>,
     Extension(peer): Extension<TcpPeer>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
@@ -65,8 +65,8 @@ pub(super) async fn chat(
     let as_events = accepted.is_some_and(|accepted| accepted.contains("text/event-stream"));
     let message: ChatRequestBody = parse_json_body(request).await?;
     message.validate()?;
-    desk.message_limiter.take().map_err(ErrorResponse::rate_limited)?;
-    let turn = RunningTurn::begin(&desk, message, peer)?;
+    gateway.message_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let turn = RunningTurn::begin(&gateway, message, peer)?;
     if !as_events {
         return Ok(collect_response(turn).await);
     }
@@ -76,8 +76,8 @@ pub(super) async fn chat(
 
 async fn collect_response(mut turn: RunningTurn) -> Response {
     let mut calls = Vec::new();
-    while let Some(told) = turn.events.recv().await {
-        match told {
+    while let Some(event) = turn.events.recv().await {
+        match event {
             ChatEvent::ToolFinished(ended) => calls.push(json!(ended)),
             ChatEvent::TurnFinished(over) => return final_response(&turn.conversation, &calls, over),
             ChatEvent::Draft(_)

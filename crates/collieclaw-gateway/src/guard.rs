@@ -15,20 +15,20 @@ use super::state::GatewayState;
 /// The paths that need no token, because they reveal and change nothing.
 const PUBLIC_PATHS: &[&str] = &["/", "/page.css", "/page.js", "/health"];
 
-/// The header with which browsers tell the origin of a request, even if they send no `Origin`.
+/// The header in which browsers name the origin of a request, even if they send no `Origin`.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Checks every request before it reaches a route.
 pub(super) async fn authorize(
-    State(desk): State<Arc<GatewayState>>,
+    State(gateway): State<Arc<GatewayState>>,
     request: Request,
     next: Next,
 ) -> Response {
     let given = bearer_token(&request);
-    let known = given.is_some_and(|given| desk.token.matches(given.as_bytes()));
+    let known = given.is_some_and(|given| gateway.token.matches(given.as_bytes()));
     let admitted = match known {
-        true => desk.allowed_hosts.check_origin(&request),
-        false => authorize_without_token(&desk, &request, given),
+        true => gateway.allowed_hosts.check_origin(&request),
+        false => authorize_without_token(&gateway, &request, given),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
@@ -52,15 +52,15 @@ fn bearer_token(request: &Request) -> Option<&str> {
 
 /// Returns the answer to a request without the right token.
 fn authorize_without_token(
-    desk: &GatewayState,
+    gateway: &GatewayState,
     request: &Request,
     given: Option<&str>,
 ) -> Result<(), ErrorResponse> {
-    desk.allowed_hosts.check_origin(request)?;
+    gateway.allowed_hosts.check_origin(request)?;
     if PUBLIC_PATHS.contains(&request.uri().path()) {
         return Ok(());
     }
-    desk.failed_auth_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    gateway.failed_auth_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let in_address = request.uri().query().is_some_and(|query| query.contains("token="));
     Err(ErrorResponse::new(
         StatusCode::UNAUTHORIZED,

@@ -22,7 +22,7 @@ pub(super) struct ConfigSnapshot {
     pub(super) config: Arc<Config>,
     /// The reason why the current file is not in force.
     pub(super) fault: Option<String>,
-    /// Whether the file differs from the configuration in force: it is invalid, needs a restart, or was changed just
+    /// True if the file differs from the configuration in force: it is invalid, needs a restart, or was changed just
     /// now.
     pub(super) changed: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct ConfigTransition {
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 impl LiveConfig {
-    /// Creates the state from `found`; `stamp` is the file's metadata from before it was read.
+    /// Creates the state from `found`; `seen` is the file's metadata from before it was read.
     pub(super) fn new(found: LoadedConfig, seen: Option<ConfigFileStamp>) -> Self {
         let LoadedConfig { config, text, policy_hash } = found;
         let state = ConfigSnapshot { config: Arc::new(config), fault: None, changed: false };
@@ -156,8 +156,8 @@ impl CachedConfig {
 }
 
 impl ConfigTransition {
-    /// Returns the configuration whose audit log records the change: the old one, so that nobody can switch off the log
-    /// unnoticed.
+    /// Returns the configuration whose audit log records the change: the old one, so that switching off the log
+    /// is recorded.
     pub(super) fn audited_config(&self) -> &Config {
         if self.before.0.security.audit_log { &self.before.0 } else { &self.now.0 }
     }

@@ -34,16 +34,16 @@ impl MetricCounter {
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
-pub(super) async fn show(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
-    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
-    let looking = Arc::clone(&desk);
-    let text = desk.read_pool.read(move || render_metrics(&looking)).await?;
+pub(super) async fn show(State(gateway): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    gateway.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let looking = Arc::clone(&gateway);
+    let text = gateway.read_pool.read(move || render_metrics(&looking)).await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-fn render_metrics(desk: &GatewayState) -> String {
-    let metrics = &desk.metrics;
+fn render_metrics(gateway: &GatewayState) -> String {
+    let metrics = &gateway.metrics;
     let count = |count: &MetricCounter| count.0.load(Ordering::Relaxed);
     let figures = [
         ("conversations_total", COUNTER, "Conversations started.", count(&metrics.conversations)),
@@ -64,16 +64,16 @@ fn render_metrics(desk: &GatewayState) -> String {
             "receipt_chain_valid",
             GAUGE,
             "Whether the receipt chain is valid.",
-            u64::from(desk.receipt_chain.status().valid),
+            u64::from(gateway.receipt_chain.status().valid),
         ),
         (
             "estop_active",
             GAUGE,
             "Whether the emergency stop is active.",
-            u64::from(estop::is_set(&desk.home)),
+            u64::from(estop::is_set(&gateway.home)),
         ),
-        ("turns_open", GAUGE, "Running turns.", desk.open_turn_count() as u64),
-        ("approvals_open", GAUGE, "Open approvals and questions.", desk.approvals.count() as u64),
+        ("turns_open", GAUGE, "Running turns.", gateway.open_turn_count() as u64),
+        ("approvals_open", GAUGE, "Open approvals and questions.", gateway.approvals.count() as u64),
     ];
     figures.iter().fold(String::new(), |mut text, (name, kind, help, value)| {
         let _ = writeln!(

@@ -21,14 +21,14 @@ pub(super) struct ChainMonitor {
     last_check: Mutex<Option<CachedCheck>>,
     /// Held during a check.
     check_lock: Mutex<()>,
-    /// Whether a background check is running.
+    /// True while a background check is running.
     background_running: AtomicBool,
 }
 
 /// The result of a check of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct ChainStatus {
-    /// Whether every link holds and the end is not cut.
+    /// True if every link holds and the end is not cut.
     pub(super) valid: bool,
     /// The number of receipts.
     pub(super) records: u64,

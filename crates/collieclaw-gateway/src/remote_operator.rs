@@ -19,7 +19,7 @@ use super::state::GatewayState;
 pub(super) enum ChatEvent {
     /// A piece of the streamed answer.
     Draft(String),
-    /// The pieces since the last tool call are void, because another provider starts over.
+    /// The pieces since the last tool call are discarded, because another provider starts over.
     DraftDiscarded,
     ToolStarted {
         tool: String,
@@ -78,29 +78,29 @@ impl ChatEvent {
 
 /// The client that sent the message.
 pub(super) struct RemoteOperator {
-    pub(super) desk: Arc<GatewayState>,
+    pub(super) gateway: Arc<GatewayState>,
     pub(super) conversation: String,
     pub(super) events: Sender<ChatEvent>,
     pub(super) cancel: CancelFlag,
-    /// Whether any text was streamed since the last request to the model.
+    /// True if any text was streamed since the last request to the model.
     pub(super) drafted: bool,
 }
 
 impl RemoteOperator {
     /// Sends an event to the client. If the client has disconnected, the turn is cancelled.
-    fn send_event(&self, told: ChatEvent) {
-        if self.events.blocking_send(told).is_err() {
+    fn send_event(&self, event: ChatEvent) {
+        if self.events.blocking_send(event).is_err() {
             self.cancel.raise(CancelReason::Operator);
         }
     }
 
     fn count_call(&self, outcome: &CallOutcome) {
-        self.desk.metrics.tool_calls.increment();
+        self.gateway.metrics.tool_calls.increment();
         match outcome {
             CallOutcome::Denied { .. }
             | CallOutcome::NobodyToAsk
             | CallOutcome::Stopped { by: CancelReason::Estop, .. } => {
-                self.desk.metrics.tool_denials.increment();
+                self.gateway.metrics.tool_denials.increment();
             }
             CallOutcome::Completed { .. }
             | CallOutcome::Failed { .. }
@@ -112,18 +112,18 @@ impl RemoteOperator {
 
 impl Operator for RemoteOperator {
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
-        let desk = Arc::clone(&self.desk);
-        let Some(open) = desk.approvals.request_approval(&self.conversation, asked) else {
-            return ApprovalAnswer::NobodyAvailable;
+        let gateway = Arc::clone(&self.gateway);
+        let Some(open) = gateway.approvals.request_approval(&self.conversation, asked) else {
+            return ApprovalAnswer::Unavailable;
         };
         self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
-        open.wait_for_decision(&self.cancel, &desk.home)
+        open.wait_for_decision(&self.cancel, &gateway.home)
     }
 
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
-        let desk = Arc::clone(&self.desk);
-        let Some(open) = desk.approvals.ask_question(&self.conversation, question) else {
-            return OperatorReply::NobodyAvailable;
+        let gateway = Arc::clone(&self.gateway);
+        let Some(open) = gateway.approvals.ask_question(&self.conversation, question) else {
+            return OperatorReply::Unavailable;
         };
         self.send_event(ChatEvent::ApprovalRequested(Box::new(open.view.clone())));
         open.wait_for_text(question.cancel)

@@ -105,7 +105,7 @@ async fn read_body(body: Body) -> Result<Bytes, ErrorResponse> {
             Err(ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message))
         }
         Err(_) => {
-            Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body came too slowly"))
+            Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body arrived too slowly"))
         }
     }
 }

@@ -32,7 +32,7 @@ fn route_table() -> Vec<(&'static str, MethodRouter<Arc<GatewayState>>)> {
     ]
 }
 
-pub(super) fn router(desk: &Arc<GatewayState>) -> Router {
+pub(super) fn router(gateway: &Arc<GatewayState>) -> Router {
     let routes =
         route_table().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
     routes
@@ -40,8 +40,8 @@ pub(super) fn router(desk: &Arc<GatewayState>) -> Router {
         .method_not_allowed_fallback(|| async {
             ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "method not allowed")
         })
-        .layer(from_fn_with_state(Arc::clone(desk), guard::authorize))
-        .with_state(Arc::clone(desk))
+        .layer(from_fn_with_state(Arc::clone(gateway), guard::authorize))
+        .with_state(Arc::clone(gateway))
 }
 
 #[cfg(test)]

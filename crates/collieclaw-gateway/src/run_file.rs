@@ -21,8 +21,8 @@ struct RunFileContents {
 /// The run file of a listening gateway; dropping it removes the file.
 pub(super) struct RunFile {
     path: PathBuf,
-    /// The lock ends with the process, even after a crash. A file without a lock is stale, whoever uses the port by
-    /// now.
+    /// The lock ends with the process, even after a crash. A file without a lock is stale, even if another
+    /// process uses the port by now.
     locked_file: File,
 }
 

@@ -79,18 +79,18 @@ struct ShutdownSignals {
     interrupt: Signal,
 }
 
-async fn serve_until_signal(open: BoundListener, desk: Arc<GatewayState>, mut ends: ShutdownSignals) {
-    let router = routes::router(&desk);
+async fn serve_until_signal(open: BoundListener, gateway: Arc<GatewayState>, mut ends: ShutdownSignals) {
+    let router = routes::router(&gateway);
     let mut places = ConnectionPool::new(MAX_CONNECTIONS);
     tokio::select! {
-        () = places.serve(&open.listener, |peer| serve_connection(peer, router.clone(), desk.subscribe_shutdown())) => {}
+        () = places.serve(&open.listener, |peer| serve_connection(peer, router.clone(), gateway.subscribe_shutdown())) => {}
         _ = ends.terminate.recv() => {}
         _ = ends.interrupt.recv() => {}
     }
     drop(open);
-    desk.shut_down();
+    gateway.shut_down();
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, async {
-        desk.wait_for_turns().await;
+        gateway.wait_for_turns().await;
         places.wait_until_empty().await;
     })
     .await;

@@ -26,7 +26,7 @@ use super::turns::{OpenTurn, TurnGuard};
 use super::{GatewayParts, HttpGateway};
 
 pub(super) struct GatewayState {
-    pub(super) gateway: HttpGateway,
+    pub(super) channel: HttpGateway,
     live_config: LiveConfig,
     pub(super) home: AgentHome,
     pub(super) token: AccessToken,
@@ -59,7 +59,7 @@ impl GatewayState {
         let channel = &config.channels.gateway;
         let (most, a_second) = FAILED_AUTH_RATE;
         Self {
-            gateway: gateway.clone(),
+            channel: gateway.clone(),
             live_config: LiveConfig::new(found.clone(), *trace),
             home: home.clone(),
             token: token.clone(),
@@ -85,28 +85,28 @@ impl GatewayState {
         &self,
         conversation: &str,
         cancel: &CancelFlag,
-        told: &Sender<ChatEvent>,
+        events: &Sender<ChatEvent>,
     ) -> Result<TurnGuard, ErrorResponse> {
         let busy = |code, message: &str| {
             ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
                 .with_retry_after(TURN_RETRY_AFTER)
         };
         let full = |_| busy("too-many-chats", "too many turns are running (`channels.gateway.max_chats`)");
-        let going = self.gateway.turns.begin(conversation, || {
-            let seat = Arc::clone(&self.turn_slots).try_acquire_owned().map_err(full)?;
-            Ok(OpenTurn { cancel: cancel.clone(), events: told.clone(), slot: seat, config: None })
+        let guard = self.channel.turns.begin(conversation, || {
+            let slot = Arc::clone(&self.turn_slots).try_acquire_owned().map_err(full)?;
+            Ok(OpenTurn { cancel: cancel.clone(), events: events.clone(), slot, config: None })
         })?;
         // Checked after the reservation: a turn that starts during shutdown is either cancelled with the others or
         // refused here.
         if *self.shutdown.borrow() {
             return Err(busy("closing", "the gateway is shutting down"));
         }
-        Ok(going)
+        Ok(guard)
     }
 
     /// Returns the configuration for a new turn. Reads the disk.
     pub(super) fn current_config(&self) -> ConfigSnapshot {
-        let GatewayParts { load_config: read, report_event: tell, .. } = &*self.gateway.parts;
+        let GatewayParts { load_config: read, report_event: tell, .. } = &*self.channel.parts;
         let (state, taken) =
             self.live_config.current(&|| ConfigFileStamp::read(&self.home), SystemTime::now(), read);
         if let Some(taken) = taken {
@@ -117,21 +117,21 @@ impl GatewayState {
 
     /// Reports an event as the configuration in force demands. Reads the disk.
     pub(super) fn report_event(&self, event: AgentEvent<'_>) {
-        (self.gateway.parts.report_event)(&self.current_config().config, event);
+        (self.channel.parts.report_event)(&self.current_config().config, event);
     }
 
     /// Opens the runtime of a turn.
     pub(super) fn open_runtime(&self, state: &ConfigSnapshot) -> Result<AgentRuntime, String> {
-        (self.gateway.parts.open_runtime)(&state.config)
+        (self.channel.parts.open_runtime)(&state.config)
     }
 
     pub(super) fn open_turn_count(&self) -> usize {
-        self.gateway.turns.count()
+        self.channel.turns.count()
     }
 
     /// Returns the number of running turns that started under other rules than these.
     pub(super) fn outdated_turn_count(&self, state: &ConfigSnapshot) -> usize {
-        self.gateway.turns.count_with_other_config(&state.config)
+        self.channel.turns.count_with_other_config(&state.config)
     }
 
     pub(super) fn subscribe_shutdown(&self) -> watch::Receiver<bool> {
@@ -141,12 +141,12 @@ impl GatewayState {
     /// Refuses new turns and cancels the running ones.
     pub(super) fn shut_down(&self) {
         self.shutdown.send_replace(true);
-        self.gateway.turns.cancel_all();
+        self.channel.turns.cancel_all();
     }
 
     /// Waits until no turn is running.
     pub(super) async fn wait_for_turns(&self) {
-        let all = self.gateway.parts.initial_config.config.channels.gateway.max_chats;
+        let all = self.channel.parts.initial_config.config.channels.gateway.max_chats;
         // The semaphore is never closed, so acquiring can't fail.
         let _ = self.turn_slots.acquire_many(all).await;
     }

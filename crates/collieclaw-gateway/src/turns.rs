@@ -42,18 +42,18 @@ impl TurnRegistry {
                 .with_retry_after(TURN_RETRY_AFTER));
         }
         let open = open()?;
-        let told = open.events.clone();
+        let events = open.events.clone();
         turns.insert(conversation.to_owned(), open);
-        Ok(TurnGuard { turns: self.clone(), conversation: conversation.to_owned(), events: told })
+        Ok(TurnGuard { turns: self.clone(), conversation: conversation.to_owned(), events })
     }
 
     /// Reports the end of a turn. The turn is removed first, so that the client may send the next message at once.
     pub(super) fn finish(&self, conversation: &str, over: ChatOutcome) {
         let open = self.lock().remove(conversation);
-        if let Some(OpenTurn { events: told, slot: seat, .. }) = open {
-            drop(seat);
+        if let Some(OpenTurn { events, slot, .. }) = open {
+            drop(slot);
             // A disconnected client gets nothing.
-            let _ = told.blocking_send(ChatEvent::TurnFinished(over));
+            let _ = events.blocking_send(ChatEvent::TurnFinished(over));
         }
     }
 

@@ -44,8 +44,8 @@ pub(super) async fn health() -> Response {
     json_response(&json!({ "ok": true }))
 }
 
-pub(super) async fn status(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
-    let looking = Arc::clone(&desk);
+pub(super) async fn status(State(gateway): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    let looking = Arc::clone(&gateway);
     let looked = run_blocking(move || (estop::is_set(&looking.home), looking.current_config()));
     let (estop, state) = looked.await?;
     let config = &state.config;
@@ -59,19 +59,19 @@ pub(super) async fn status(State(desk): State<Arc<GatewayState>>) -> Result<Resp
         "config_changed": state.changed,
         "config_fault": state.fault,
         "estop": estop,
-        "turns": { "open": desk.open_turn_count(), "older_rules": desk.outdated_turn_count(&state),
+        "turns": { "open": gateway.open_turn_count(), "older_rules": gateway.outdated_turn_count(&state),
             "most": config.channels.gateway.max_chats },
-        "approvals": desk.approvals.count(),
-        "uptime_seconds": desk.started.elapsed().as_secs(),
+        "approvals": gateway.approvals.count(),
+        "uptime_seconds": gateway.started.elapsed().as_secs(),
     })))
 }
 
-pub(super) async fn tools(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
-    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
-    let opening = Arc::clone(&desk);
+pub(super) async fn tools(State(gateway): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    gateway.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let opening = Arc::clone(&gateway);
     let read = move || opening.open_runtime(&opening.current_config()).map(|runtime| tools_json(&runtime));
     let failed = |why| ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "setup", why);
-    desk.read_pool.read(read).await?.map(|offered| json_response(&offered)).map_err(failed)
+    gateway.read_pool.read(read).await?.map(|offered| json_response(&offered)).map_err(failed)
 }
 
 /// Lists every tool, and whether the model can call it through the gateway.
@@ -86,11 +86,11 @@ fn tools_json(runtime: &AgentRuntime) -> Value {
 #[derive(Deserialize)]
 pub(super) struct MemorySearchQuery {
     q: String,
-    #[serde(default = "usual_hits")]
+    #[serde(default = "default_hit_limit")]
     limit: usize,
 }
 
-fn usual_hits() -> usize {
+fn default_hit_limit() -> usize {
     20
 }
 
@@ -98,14 +98,14 @@ fn usual_hits() -> usize {
 const MAX_PAGE_SIZE: usize = 200;
 
 pub(super) async fn search(
-    State(desk): State<Arc<GatewayState>>,
+    State(gateway): State<Arc<GatewayState>>,
     search: Result<Query<MemorySearchQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
     let search = parse_query(search, "`q` must be text, and `limit` a whole number")?;
-    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    gateway.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let limit = search.limit.min(MAX_PAGE_SIZE);
-    let reading = Arc::clone(&desk);
-    let found = desk
+    let reading = Arc::clone(&gateway);
+    let found = gateway
         .read_pool
         .read(move || {
             ConversationMemory::open(&reading.current_config().config.memory.path)?.search(&search.q, limit)
@@ -117,23 +117,23 @@ pub(super) async fn search(
 #[derive(Deserialize)]
 pub(super) struct ReceiptPageQuery {
     before: Option<u64>,
-    #[serde(default = "usual_page")]
+    #[serde(default = "default_page_size")]
     limit: usize,
 }
 
-fn usual_page() -> usize {
+fn default_page_size() -> usize {
     50
 }
 
 pub(super) async fn receipts(
-    State(desk): State<Arc<GatewayState>>,
+    State(gateway): State<Arc<GatewayState>>,
     page: Result<Query<ReceiptPageQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
     let page = parse_query(page, "`before` and `limit` must be whole numbers")?;
-    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    gateway.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let limit = page.limit.clamp(1, MAX_PAGE_SIZE);
-    let reading = Arc::clone(&desk);
-    let found = desk.read_pool.read(move || {
+    let reading = Arc::clone(&gateway);
+    let found = gateway.read_pool.read(move || {
         reading
             .receipt_chain
             .read_page(page.before, limit)
@@ -145,22 +145,22 @@ pub(super) async fn receipts(
     Ok(json_response(&json!({ "chain": chain, "receipts": receipts, "next_before": next_before })))
 }
 
-pub(super) async fn set_estop(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+pub(super) async fn set_estop(State(gateway): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
     let stopping = run_blocking(move || {
-        let was_active = estop::is_set(&desk.home);
-        estop::set(&desk.home)?;
-        desk.report_event(AgentEvent::EstopSet { channel: CHANNEL_NAME });
+        let was_active = estop::is_set(&gateway.home);
+        estop::set(&gateway.home)?;
+        gateway.report_event(AgentEvent::EstopSet { channel: CHANNEL_NAME });
         Ok::<_, std::io::Error>(was_active)
     });
     let was_active = stopping.await?.map_err(|error| internal_error("estop", &error))?;
     Ok(json_response(&json!({ "active": true, "was_active": was_active })))
 }
 
-pub(super) async fn clear_estop(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+pub(super) async fn clear_estop(State(gateway): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
     let clearing = run_blocking(move || {
-        let was_active = estop::clear(&desk.home)?;
+        let was_active = estop::clear(&gateway.home)?;
         if was_active {
-            desk.report_event(AgentEvent::EstopCleared { channel: CHANNEL_NAME });
+            gateway.report_event(AgentEvent::EstopCleared { channel: CHANNEL_NAME });
         }
         Ok::<_, std::io::Error>(was_active)
     });

@@ -1,4 +1,4 @@
-//! Serves a limited number of connections. When the limit is reached, a new connection reslots the connection
+//! Serves a limited number of connections. When the limit is reached, a new connection replaces the connection
 //! that has been idle longest, so a client that only holds connections open can't lock out others, least of
 //! all the emergency stop.
 
@@ -46,7 +46,7 @@ impl ConnectionPool {
         Self { capacity: max_connections, state: Arc::default(), tasks: JoinSet::new() }
     }
 
-    /// Accepts connections forever and serves each in a task of its own.
+    /// Accepts connections forever and serves each in its own task.
     pub async fn serve<Served>(&mut self, listener: &TcpListener, serve: impl Fn(TcpPeer) -> Served)
     where
         Served: Future<Output = ()> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Refuses every request that a server may send to its client: no model, no folders, no questions to the
-//! operator.
+//! Refuses every request that a server may send to its client. A server gets no access to the model, to
+//! folders, or to the operator.
 
 #![expect(deprecated, reason = "deprecated in the protocol, but current servers still ask for it")]
 

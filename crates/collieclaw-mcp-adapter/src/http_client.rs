@@ -1,5 +1,5 @@
-//! The HTTP client for a server that already runs on a loopback address. It never connects elsewhere,
-//! whatever the server says.
+//! The HTTP client for a server that already runs on a loopback address. It never connects to other addresses,
+//! even if the server redirects it.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::TcpListener as Listener;
+use std::net::TcpListener as StdTcpListener;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ type ResponseBody = BoxBody<Bytes, Infallible>;
 type McpHttpService = StreamableHttpService<ToolServer, LocalSessionManager>;
 
 pub(crate) async fn serve(server: ToolServer, token: AccessToken) -> io::Result<()> {
-    let listener = Listener::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let listener = StdTcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     // The config accepts only loopback names as `Host` and loopback pages as `Origin`; both still need the
@@ -71,7 +71,7 @@ async fn serve_connection(peer: TcpPeer, service: McpHttpService, token: Arc<Acc
     // `half_close` keeps a request running when its client closes its sending side; `wait_for_cancel` notices
     // that.
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).half_close(true);
-    // A broken connection is the client's problem.
+    // Connection errors are not reported, because the client sees them itself.
     let _ = builder.serve_connection(TokioIo::new(peer.clone()), handler).await;
 }
 

@@ -1,4 +1,4 @@
-//! `collieclaw-mcp`, the program that speaks the Model Context Protocol for `collieclaw` in a sandbox.
+//! `collieclaw-mcp`, the program that implements the Model Context Protocol for `collieclaw`, in a sandbox.
 //!
 //! It has no policy, no receipts and no files, and gets only the token that its task needs. On one side it
 //! speaks MCP, on standard input and output or on a loopback address; on the other side, on standard error,
@@ -40,10 +40,7 @@ pub fn main() -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(
-                io::stderr(),
-                "collieclaw-mcp is started by collieclaw, to speak with MCP servers and clients: {error}"
-            );
+            let _ = writeln!(io::stderr(), "collieclaw-mcp must be started by collieclaw: {error}");
             ExitCode::from(2)
         }
     }
@@ -54,9 +51,9 @@ async fn run() -> io::Result<()> {
     let Some(AdapterHandshake { version, task }) = reader.receive().await else {
         return Err(io::Error::other("could not read the handshake"));
     };
-    let version_check = (version == VERSION)
-        .then_some(())
-        .ok_or_else(|| format!("`collieclaw` has the version {version}, and `collieclaw-mcp` {VERSION}"));
+    let version_check = (version == VERSION).then_some(()).ok_or_else(|| {
+        format!("`collieclaw` has the version {version}, but `collieclaw-mcp` has the version {VERSION}")
+    });
     match task {
         AdapterTask::AskProgram => {
             mcp_client::relay_requests(version_check.map(|()| ServerTransport::Pipes), reader, &sender).await;

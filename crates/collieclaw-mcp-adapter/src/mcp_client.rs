@@ -157,7 +157,7 @@ fn describe_connect_error(error: &ClientInitializeError) -> String {
         }
         ClientInitializeError::JsonRpcError(error) => format!("the server refused: {}", error.message),
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            "the server speaks no MCP version that we support".to_owned()
+            "the server supports no MCP version that CollieClaw supports".to_owned()
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => describe_connect_error(fallback),
         ClientInitializeError::Cancelled => "cancelled".to_owned(),
@@ -213,7 +213,7 @@ fn error_reply(error: &ServiceError) -> McpServerReply {
             McpServerReply::Ended("the server has ended".to_owned())
         }
         ServiceError::UnexpectedResponse => {
-            McpServerReply::Failed("the reply doesn't fit the request".to_owned())
+            McpServerReply::Failed("the server sent a reply of the wrong kind".to_owned())
         }
         other => McpServerReply::Failed(other.to_string()),
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream as Socket;
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
 use collieclaw_mcp_ipc::{LONGEST_LINE, decode_line, encode_line};
@@ -61,7 +61,7 @@ impl ParentWriterTask {
 pub(crate) fn open() -> io::Result<(ParentLineReader, ParentLineSender, ParentWriterTask)> {
     let socket = io::stderr().as_fd().try_clone_to_owned()?;
     rustix::net::sockopt::socket_type(&socket)?;
-    let socket = Socket::from(socket);
+    let socket = StdUnixStream::from(socket);
     socket.set_nonblocking(true)?;
     let (from, mut to) = UnixStream::from_std(socket)?.into_split();
     let (sender, mut lines) = unbounded_channel::<Vec<u8>>();

@@ -1,7 +1,7 @@
 //! Messages between `collieclaw` and `collieclaw-mcp`, one JSON value per line.
 //!
-//! Only `collieclaw-mcp` speaks MCP, in a sandbox of its own. The protocol is large and its input comes from
-//! strangers, so the process with the keys and receipts parses nothing but these few types.
+//! Only `collieclaw-mcp` implements MCP, in its own sandbox. The protocol is large and its input is untrusted,
+//! so the process with the keys and receipts parses nothing but these few types.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,4 @@
-//! Starts `collieclaw-mcp`, the adapter program that speaks MCP, in a sandbox without access to the user's
-//! files.
+//! Starts `collieclaw-mcp`, the adapter program for MCP, in a sandbox without access to the user's files.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -15,11 +14,11 @@ use ward_process::{OutputTarget, StdinSource};
 
 use super::server_process::McpProcessControl;
 
-/// Messages for an adapter that ended without being told to.
+/// Messages for an adapter that ended unexpectedly.
 pub(super) const ADAPTER_ENDED: &str = "collieclaw-mcp has ended";
 pub(super) const ADAPTER_FAILED: &str = "collieclaw-mcp failed";
 
-/// The adapter reads its first line at once, or something is wrong.
+/// The time for the adapter to read the handshake. A working adapter reads it at once.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The adapter's file name, next to our own program.
@@ -43,7 +42,7 @@ impl McpAdapter {
         stdin: StdinSource,
         stdout: OutputTarget,
     ) -> Result<Self, String> {
-        let program = locate_program()?;
+        let program = locate_adapter()?;
         let network = if matches!(task, AdapterTask::AskAddress { .. }) {
             SandboxNetwork::On
         } else {
@@ -82,12 +81,12 @@ impl McpAdapter {
 ///
 /// # Errors
 /// Fails if the program is missing.
-pub fn locate_program() -> Result<PathBuf, String> {
+pub fn locate_adapter() -> Result<PathBuf, String> {
     let ours = std::env::current_exe().map_err(|error| format!("could not find our own program: {error}"))?;
     let program = ours.with_file_name(PROGRAM);
     match program.metadata() {
         Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(program),
-        Ok(_) => Err(format!("{} is missing: the file there is not a program", program.display())),
-        Err(_) => Err(format!("{} is missing, the program that speaks MCP", program.display())),
+        Ok(_) => Err(format!("{} is missing: the file at this path is not a program", program.display())),
+        Err(_) => Err(format!("{} is missing (the adapter program for MCP)", program.display())),
     }
 }

@@ -6,9 +6,9 @@
 //! list them. Before the first call the server must list the same tools again. A server runs in the sandbox,
 //! or already listens on a loopback address.
 //!
-//! The protocol itself is spoken by a separate program, `collieclaw-mcp`, in a sandbox without access to the
-//! user's files: this process parses nothing that strangers write, apart from the few messages of
-//! [`collieclaw_mcp_ipc`]. The program starts with the first call of a server's tool, or with [`serve`].
+//! A separate program, `collieclaw-mcp`, implements the protocol in a sandbox without access to the user's
+//! files. So this process parses no untrusted input except the few messages of [`collieclaw_mcp_ipc`]. The
+//! program starts with the first call of a server's tool, or with [`serve`].
 
 mod adapter;
 mod pins;
@@ -20,7 +20,7 @@ mod session_pool;
 mod stderr_capture;
 mod tool;
 
-pub use adapter::locate_program as speaker;
+pub use adapter::locate_adapter;
 pub use collieclaw_mcp_ipc::PinnedTool;
 pub use pins::{PinnedServer, PinnedToolChange, ToolPinError};
 pub use server_process::McpStartContext;

@@ -1,7 +1,7 @@
 //! Serves our tools to other agents over MCP. Every call goes through the tool gateway.
 //!
-//! A call that needs the operator's approval is denied, because only the client could be asked, and the gate
-//! is there to check the client.
+//! A call that needs the operator's approval is denied: only the client could be asked, and a client must not
+//! approve its own calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use collieclaw_agent::ids;
 use collieclaw_agent::receipts::ReceiptError;
-use collieclaw_agent::runtime::{AbsentOperator, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
+use collieclaw_agent::runtime::{AbsentOperator, ToolGateway, ToolOffer, ToolRequest, TurnControl};
 use collieclaw_listen::AccessToken;
 use collieclaw_mcp_ipc::{
     AdapterLineReader, AdapterTask, AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest, PinnedTool,
@@ -169,7 +169,7 @@ fn run_calls(
         let request =
             ToolRequest { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
         let finished =
-            gateway.call(request, &mut OperatorContext { operator: &mut AbsentOperator, cancel: &cancel });
+            gateway.call(request, &mut TurnControl { operator: &mut AbsentOperator, cancel: &cancel });
         calls.answer(
             number,
             match &finished {

@@ -81,7 +81,7 @@ pub(super) fn start_server(
     context: McpStartContext<'_>,
 ) -> Result<StartedServer, String> {
     let McpConnection::Program { command, args, env, network, workspace, programs } = connection else {
-        return Err("its connection is not a program".to_owned());
+        return Err("the server is configured with a `url`, not with a `command`".to_owned());
     };
     let program = if command.contains('/') {
         Some(PathBuf::from(command)).filter(|program| program.exists())

@@ -159,7 +159,7 @@ impl McpSession {
                 None => why,
             }),
             McpServerReply::Tools(_) | McpServerReply::Told { .. } | McpServerReply::Changed => {
-                McpCallError::Failed("the reply doesn't fit the request".to_owned())
+                McpCallError::Failed("the server sent a reply of the wrong kind".to_owned())
             }
         }
     }
@@ -209,7 +209,7 @@ impl McpSession {
 impl Drop for McpSession {
     fn drop(&mut self) {
         self.processes.kill_all();
-        // A process that could not be killed has nobody left to talk to.
+        // A process that could not be killed must at least lose its connection to us.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }

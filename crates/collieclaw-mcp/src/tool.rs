@@ -11,7 +11,7 @@ use collieclaw_agent::runtime::CallGrant;
 use collieclaw_agent::tools::{
     ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name,
 };
-use collieclaw_gate::{ForeignToolInfo, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
+use collieclaw_gate::{ForeignToolAccess, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
 use collieclaw_mcp_ipc::PinnedTool;
 use collieclaw_providers::secret::{Secret, is_secret_name};
 use serde_json::{Map, Value, json};
@@ -163,7 +163,7 @@ impl PreparedCall for PreparedMcpCall {
         let server = &self.binding.server;
         let (writes, network) = server.granted_access();
         let risk = server.risk(&self.binding.tool.name);
-        GateRequest::ForeignTool(ForeignToolInfo {
+        GateRequest::ForeignTool(ForeignToolAccess {
             name: &self.binding.name,
             origin: &server.origin,
             risk,
@@ -203,7 +203,7 @@ impl PreparedCall for PreparedMcpCall {
 }
 
 impl McpServerHandle {
-    /// Removes secrets from a result: servers like to repeat what they were sent.
+    /// Removes secrets from a result, because servers may repeat what they were sent.
     fn redact_secrets(&self, result: ToolResult) -> ToolResult {
         let names: Vec<&String> = match self.connection() {
             McpConnection::Http { token_env, .. } => vec![token_env],

@@ -103,12 +103,12 @@ pub struct AnsweredBy {
     pub model: String,
 }
 
-/// News of an answer that is still being streamed.
+/// An update of an answer that is still being streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DraftEvent<'a> {
     /// The next piece of text.
     Text(&'a str),
-    /// All earlier text is void: the answer broke off, and another provider starts over.
+    /// All earlier text is discarded, because the answer broke off and another provider starts over.
     Discard,
 }
 

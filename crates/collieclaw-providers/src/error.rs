@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProviderError {
     /// The server is unreachable, or the connection broke.
-    #[error("could not reach provider `{provider}`: {detail}")]
+    #[error("the connection to provider `{provider}` failed: {detail}")]
     Network {
         provider: String,
         /// The cause and its cure.
@@ -64,5 +64,5 @@ pub enum ProviderError {
 }
 
 fn retry_advice(retry_after: Option<u64>) -> String {
-    retry_after.map(|seconds| format!("; it asks to wait {seconds} s")).unwrap_or_default()
+    retry_after.map(|seconds| format!("; the server asks to wait {seconds} s")).unwrap_or_default()
 }

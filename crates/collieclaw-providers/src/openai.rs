@@ -32,7 +32,7 @@ use request::ResponseMode;
 use stream::StreamLimits;
 use surrogates::SurrogateJoiner;
 
-/// A server that asks to wait longer counts as overloaded.
+/// The longest wait that a server can ask for. A server that asks to wait longer counts as overloaded.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The configuration of a server.

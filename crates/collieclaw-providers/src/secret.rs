@@ -12,10 +12,11 @@ pub use redactor::SecretRedactor;
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// Shorter secrets occur in many texts by chance, so a text is then hidden completely.
+/// The length from which a secret is redacted alone. A shorter secret occurs in many texts by chance, so the whole
+/// text is hidden.
 const MIN_REDACTABLE_BYTES: usize = 4;
 
-/// Services don't issue shorter keys.
+/// The shortest key that services issue. A shorter key is a placeholder.
 const MIN_ISSUED_BYTES: usize = 12;
 
 impl Secret {
@@ -39,7 +40,7 @@ impl Secret {
         self.0.len() < MIN_ISSUED_BYTES
     }
 
-    /// Removes the secret from a server's text: servers like to repeat what they were sent.
+    /// Removes the secret from a server's text, because servers may repeat what they were sent.
     #[must_use]
     pub fn redact_in(&self, text: &str) -> String {
         match self.0.len() {

@@ -12,7 +12,7 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::{ReceiptLog, ReceiptSigning};
 use collieclaw_agent::runtime::{
-    AbsentOperator, AgentRuntime, CallRules, OperatorContext, ToolGateway, ToolOffer, ToolRequest,
+    AbsentOperator, AgentRuntime, CallRules, ToolGateway, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
 use collieclaw_agent::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
@@ -41,11 +41,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         alone.push(millis(time));
         let (run, time) = timed(|| -> Result<SopRunHalt, Box<dyn Error>> {
             let mut run = runs.begin("hundred", &text)?;
-            let mut attended = OperatorContext { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
+            let mut control = TurnControl { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
             Ok(SopEngine { runtime: &runtime, sop: &sop }.run_until_halt(
                 &mut run,
                 OnInterrupted::Ask,
-                &mut attended,
+                &mut control,
             )?)
         });
         if run? != SopRunHalt::Over(SopRunState::Finished) {
@@ -85,8 +85,8 @@ fn call_tools(runtime: &AgentRuntime) -> Result<(), Box<dyn Error>> {
             arguments: &arguments,
             offer: ToolOffer::Listed,
         };
-        let mut attended = OperatorContext { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
-        let finished = runtime.tool_gateway.call(wish, &mut attended)?;
+        let mut control = TurnControl { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
+        let finished = runtime.tool_gateway.call(wish, &mut control)?;
         if !finished.outcome.is_completed() {
             return Err(finished.text.into());
         }

@@ -12,8 +12,8 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::ReceiptLog;
 use collieclaw_agent::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
-    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorQuestion, OperatorReply,
+    ToolGateway, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
 use collieclaw_agent::tools::{
@@ -71,8 +71,8 @@ fn call_through_gateway(door: &ToolGateway) -> Result<(), Box<dyn Error>> {
         arguments: &arguments,
         offer: ToolOffer::Listed,
     };
-    let mut attended = OperatorContext { operator: &mut BenchApprover, cancel: &CancelFlag::new()? };
-    let finished = door.call(wish, &mut attended)?;
+    let mut control = TurnControl { operator: &mut BenchApprover, cancel: &CancelFlag::new()? };
+    let finished = door.call(wish, &mut control)?;
     if finished.outcome.is_completed() { Ok(()) } else { Err(finished.text.into()) }
 }
 
@@ -125,7 +125,7 @@ impl Operator for BenchApprover {
     }
 
     fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
-        OperatorReply::NobodyAvailable
+        OperatorReply::Unavailable
     }
 }
 

@@ -75,8 +75,8 @@ fn exit_with_usage_error(error: &clap::Error) -> ! {
         std::process::exit(2);
     }
     if error.use_stderr() && for_programs {
-        let told = json!({ "error": { "code": "command-line", "message": what, "help": cure } });
-        screen.print_answer(&told, String::new);
+        let error = json!({ "error": { "code": "command-line", "message": what, "help": cure } });
+        screen.print_answer(&error, String::new);
     }
     error.exit()
 }
@@ -87,8 +87,8 @@ fn describe_parse_error(error: &clap::Error) -> String {
         return "no command given".to_owned();
     }
     let text = error.render().to_string();
-    let told = text.split("\n\n").take_while(|part| !part.starts_with("Usage:"));
-    told.map(|part| part.trim().trim_start_matches("error: ")).collect::<Vec<_>>().join("; ")
+    let parts = text.split("\n\n").take_while(|part| !part.starts_with("Usage:"));
+    parts.map(|part| part.trim().trim_start_matches("error: ")).collect::<Vec<_>>().join("; ")
 }
 
 fn run(command: CollieclawCommand, screen: &OutputPrinter) -> Result<(), CommandFailure> {

@@ -12,7 +12,7 @@ use ward_diag::InvalidValue;
 pub struct ConfigContext {
     /// CollieClaw's own folder, with symlinks resolved if the folder exists.
     pub home: PathBuf,
-    /// The user's home folder, which `~` stands for.
+    /// The user's home folder, the meaning of `~`.
     pub user_home: PathBuf,
     pub variables: BTreeMap<String, String>,
 }
@@ -28,7 +28,7 @@ impl ConfigContext {
         if let Some(after) = rest.strip_prefix('~') {
             if !(after.is_empty() || after.starts_with('/')) {
                 return Err(
-                    InvalidValue::new("`~` stands only for your own home folder").help("write the full path")
+                    InvalidValue::new("`~` can only name your own home folder").help("write the full path")
                 );
             }
             expanded.push_str(&self.user_home.to_string_lossy());

@@ -14,7 +14,7 @@ pub const TOOL_SEPARATOR: &str = "__";
 /// Permissions of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PluginSettings {
-    /// True if the plugin's tools get network access if their manifest asks for it.
+    /// True if tools whose manifest asks for network access get it.
     pub network: bool,
     /// Risk levels that replace those of the manifest, by tool.
     pub risks: BTreeMap<String, RiskLevel>,
@@ -37,7 +37,7 @@ pub struct McpServerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<BTreeSet<String>>,
     /// The maximum time for one call, if shorter than the limit for all tools.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_duration")]
     pub timeout: Option<Duration>,
 }
 
@@ -96,9 +96,12 @@ impl WorkspaceUse {
 }
 
 #[expect(clippy::ref_option, reason = "the form that serde calls")]
-fn maybe_in_words<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_optional_duration<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match duration {
-        Some(duration) => super::in_words(duration, serializer),
+        Some(duration) => super::serialize_duration(duration, serializer),
         None => serializer.serialize_none(),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::in_words;
 use super::read::DEFAULT_TOOLS;
+use super::serialize_duration;
 
 /// Settings of the HTTP gateway, which listens on this machine only (C5.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,8 +18,8 @@ pub struct GatewaySettings {
     pub port: u16,
     /// The tools that are offered to the model.
     pub tools_allow: Vec<String>,
-    /// The time after which a call that nobody approved is denied.
-    #[serde(serialize_with = "in_words")]
+    /// The time after which a call that waits for an approval is denied.
+    #[serde(serialize_with = "serialize_duration")]
     pub approval_timeout: Duration,
     /// The number of turns that may run at the same time.
     pub max_chats: u32,

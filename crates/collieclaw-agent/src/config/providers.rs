@@ -38,10 +38,10 @@ pub enum ProviderSettings {
         /// The number of failures in a row after which a provider is tried last.
         failures: u32,
         /// The time for which a failing provider is tried last.
-        #[serde(serialize_with = "super::in_words")]
+        #[serde(serialize_with = "super::serialize_duration")]
         cool_down: Duration,
     },
-    /// A choice of providers by rules.
+    /// A provider that passes each request to another provider, chosen by rules.
     Router {
         /// The provider that answers if no rule matches.
         default: String,
@@ -69,10 +69,10 @@ pub struct ModelServerSettings {
     /// True if answers are streamed.
     pub stream: bool,
     /// The maximum time for one answer; `limits.provider_timeout` if absent.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_duration")]
     pub timeout: Option<Duration>,
     /// The maximum pause within an answer; `limits.stall_timeout` if absent.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_duration")]
     pub stall_timeout: Option<Duration>,
     #[serde(flatten)]
     pub price: TokenPrice,
@@ -100,9 +100,12 @@ impl ProviderSettings {
     }
 }
 
-fn maybe_in_words<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_optional_duration<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match duration {
-        Some(duration) => super::in_words(duration, serializer),
+        Some(duration) => super::serialize_duration(duration, serializer),
         None => serializer.serialize_none(),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads and checks a configuration. It reports all faults at once; each section of the file has its own
+//! Reads and checks a configuration, and reports all faults at once. Each section of the file has its own
 //! module.
 
 mod channels;

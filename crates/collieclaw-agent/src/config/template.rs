@@ -90,7 +90,7 @@ enabled = true
 address = "127.0.0.1"
 port = 8477
 tools_allow = [{tools}]
-# A call that nobody approves within this time is denied.
+# A call that is not approved within this time is denied.
 approval_timeout = "120s"
 max_chats = 4
 chats_per_minute = 60

@@ -1,8 +1,9 @@
 //! Choice of the index entries that a search asks for.
 //!
-//! Looking up a very common word or trigram is slow and excludes few turns, and of entries that always occur
-//! together one is enough. So an entry is asked for only if that is cheaper than reading the turns that it
-//! would exclude, as estimated from a sample. Every candidate turn is checked in full when it is read.
+//! A very common word or trigram is slow to look up and excludes few turns. If two entries always occur
+//! together, the second one excludes no further turns. So the search looks up an entry only if that is cheaper
+//! than reading the turns that the entry would exclude, as estimated from a sample. Every candidate turn is
+//! checked in full when it is read.
 
 use super::error::MemoryFault;
 use super::sample::{IndexKind, SAMPLE_TURNS, TurnSample, TurnSet};

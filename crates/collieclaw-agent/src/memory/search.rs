@@ -134,7 +134,9 @@ fn load_found_turn(
          FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.id = ?1",
     )?;
     let mut rows = statement.query([hit.id])?;
-    let row = rows.next()?.ok_or_else(|| MemoryFault::Damage("a turn is gone".to_owned()))?;
+    let row = rows
+        .next()?
+        .ok_or_else(|| MemoryFault::Damage("the index refers to a turn that doesn't exist".to_owned()))?;
     Ok(FoundTurn {
         conversation_id: row.get(5)?,
         turn_id: row.get(6)?,

@@ -7,8 +7,7 @@ use collieclaw_gate::RiskLevel;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ward_diag::{
-    ConfigFault, FaultReport, InvalidValue, SourceText, Spanned, TomlTable, TomlValue as Toml, ValueKind,
-    code,
+    ConfigFault, FaultReport, InvalidValue, SourceText, Spanned, TomlTable, TomlValue, ValueKind, code,
 };
 
 use super::folder::PluginFiles;
@@ -68,7 +67,7 @@ fn parse_manifest(root: &mut TomlTable<'_>, files: &PluginFiles, taken: &[&str])
     let version = root.required_parsed("version", parse_version);
     root.help_if_missing("capabilities", "write `capabilities = [\"tool\"]`");
     let _ = root.required_with("capabilities", |value| {
-        let capability = |value: Toml<'_>| value.one_of(&[("tool", ())]);
+        let capability = |value: TomlValue<'_>| value.one_of(&[("tool", ())]);
         value
             .non_empty_elements()?
             .into_iter()
@@ -160,13 +159,13 @@ fn parse_tool(
 }
 
 /// Parses a program, or a list of a program and its arguments.
-fn parse_command(value: Toml<'_>, files: &PluginFiles) -> Option<Vec<String>> {
+fn parse_command(value: TomlValue<'_>, files: &PluginFiles) -> Option<Vec<String>> {
     let program = |text: &str| parse_program(text, files);
     if let ValueKind::Text(_) = value.kind() {
         return value.parse(program).map(|program| vec![program]);
     }
     let words = value.non_empty_elements()?;
-    let argument = |(index, value): (usize, Toml<'_>)| {
+    let argument = |(index, value): (usize, TomlValue<'_>)| {
         value.parse(|text| if index == 0 { program(text) } else { parse_argument(text) })
     };
     words.into_iter().enumerate().map(argument).collect::<Vec<_>>().into_iter().collect()
@@ -204,7 +203,7 @@ fn parse_argument(text: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses a schema: a table, a text with JSON, or the name of a JSON file of the plugin.
-fn parse_schema(value: Toml<'_>, files: &PluginFiles) -> Option<Value> {
+fn parse_schema(value: TomlValue<'_>, files: &PluginFiles) -> Option<Value> {
     let invalid = |fault: String| {
         InvalidValue::new(fault)
             .help("write it like `{ type = \"object\", properties = { city = { type = \"string\" } } }`")

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use collieclaw_gate::plan::{PlannedAction, PlannedCommand, PlannedRedirection, PlannedTarget};
-use collieclaw_gate::{ForeignToolInfo, GateRequest, MachineFacts, NetworkReach, RiskLevel};
+use collieclaw_gate::{ForeignToolAccess, GateRequest, MachineFacts, NetworkReach, RiskLevel};
 use serde_json::{Value, json};
 use ward_process::ProcessExit;
 use ward_process::sandbox::SandboxNetwork;
@@ -74,7 +74,7 @@ struct PreparedPluginCall {
 impl PreparedCall for PreparedPluginCall {
     fn call(&self) -> GateRequest<'_> {
         let bound = &self.bound;
-        GateRequest::ForeignTool(ForeignToolInfo {
+        GateRequest::ForeignTool(ForeignToolAccess {
             name: &bound.tool.name,
             origin: &bound.origin,
             risk: bound.risk,

@@ -74,7 +74,7 @@ impl ReceiptError {
                 ),
                 LedgerOpenError::WrongKey { .. } => Some(KEY_CURE),
                 LedgerOpenError::NotSigned { .. } => Some(
-                    "somebody removed the signatures or put an older log in place: restore the log from a backup, or \
+                    "the signatures were removed, or an older log was put in place: restore the log from a backup, or \
                      check it and run `collieclaw receipt adopt --yes`",
                 ),
                 LedgerOpenError::HeadMissing { .. } => Some(

@@ -11,8 +11,8 @@ use rustix::fs::OFlags;
 
 use super::receipt::CallAttempt;
 
-/// The intent of a call that is not over. While this value lives, its file is locked, so that no other process takes it
-/// for the intent of a process that died.
+/// The intent of an unfinished call. While this value lives, its file is locked, so that no other process treats the
+/// intent as abandoned.
 #[derive(Debug, Default)]
 #[must_use = "an intent on disk needs a receipt"]
 pub struct CallIntent {
@@ -119,8 +119,8 @@ pub(super) fn find_abandoned(folder: &Path) -> io::Result<Vec<AbandonedIntent>> 
             && let Some(file) = lock_abandoned(&path)?
             && (file.metadata()?.len() > 0 || is_stale(&file))
         {
-            // The file never got its final name, so nobody was asked and nothing ran. An empty file may belong to a
-            // process that is about to lock it.
+            // The file never got its final name, so the operator was not asked and nothing ran. An empty file may belong
+            // to a process that is about to lock it.
             fs::remove_file(&path)?;
         }
     }

@@ -1,4 +1,4 @@
-//! The reason in a receipt: one typed word, from the tool call to the log and back.
+//! The reason codes in receipts.
 
 use collieclaw_gate::GateVerdict;
 use serde::de::value::StrDeserializer;
@@ -19,7 +19,7 @@ pub enum ReceiptReason {
     BadArguments,
     /// The operator said no.
     OperatorRefused,
-    /// The call needs an approval, and nobody was there to ask.
+    /// The call needs an approval, and no operator was available.
     NobodyToAsk,
     /// The emergency stop was active.
     Estop,
@@ -43,7 +43,7 @@ pub enum ReceiptReason {
     CallDenied,
     /// The model of a step made calls, and the step failed afterwards.
     StepFailed,
-    /// A step needs the output of another step, and that step has none.
+    /// A step needs the output of another step that has no output.
     NothingToGive,
     /// The operator took a decision about a run.
     Decided,

@@ -25,7 +25,7 @@ pub struct CallAttempt {
     /// The first reason of the gate.
     #[serde(rename = "reason_code")]
     pub reason: ReceiptReason,
-    /// The one who approved the call: `rules`, `operator`, `remembered` (the operator, earlier), or `none`.
+    /// The approver of the call: `rules`, `operator`, `remembered` (the operator, earlier), or `none`.
     pub approver: String,
     /// The lasting approval that this call created or used.
     #[serde(default)]
@@ -48,13 +48,13 @@ pub struct CallEnding {
     pub result_hash: String,
     /// The SHA-256 of the output that a step of a procedure gives to later steps, where it differs from that text.
     pub output_hash: Option<String>,
-    /// The reason that stands in the receipt instead of the reason of the attempt.
+    /// The reason that replaces the reason of the attempt in the receipt.
     pub reason: Option<ReceiptReason>,
     /// The parts of the sandbox that were in force, if there was a sandbox.
     pub sandbox: Option<String>,
 }
 
-/// The end of a call in one word.
+/// The final status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReceiptStatus {
@@ -62,11 +62,11 @@ pub enum ReceiptStatus {
     Allowed,
     /// The tool did not run.
     Denied,
-    /// The tool could not run, or ran and failed, or nobody knows.
+    /// The tool could not run, or ran and failed, or was interrupted.
     Failed,
 }
 
-/// A receipt as it stands in the log.
+/// A receipt as stored in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Receipt {
     /// The whole record.
@@ -74,14 +74,14 @@ pub struct Receipt {
     pub record: Map<String, Value>,
 }
 
-/// Stands in a receipt for each value that a damaged intent no longer has.
+/// The value of every field that can't be read from a damaged intent.
 const UNKNOWN_VALUE: &str = "unknown";
 
-/// Stands in a receipt for the sandbox of a tool that ran without one.
+/// The field `sandbox` in the receipt of a tool that ran without a sandbox.
 const NO_SANDBOX: &str = "none";
 
 impl ReceiptStatus {
-    /// Returns the word in the log.
+    /// Returns the value of the field `status` in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl ReceiptStatus {
 }
 
 impl CallAttempt {
-    /// Makes the attempt for a call whose intent can't be read any more.
+    /// Creates the attempt for a call whose intent can't be read.
     pub(super) fn unreadable(id: &str) -> Self {
         Self {
             id: id.to_owned(),
@@ -129,20 +129,20 @@ impl CallAttempt {
 }
 
 impl CallEnding {
-    /// Makes the ending of a call without a sandbox. `result` is the text that the model gets.
+    /// Creates the ending of a call without a sandbox. `result` is the text that the model gets.
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
         Self { status, result_hash, output_hash: None, reason: None, sandbox: None }
     }
 
-    /// Puts a reason in the place of the attempt's reason.
+    /// Replaces the attempt's reason.
     #[must_use]
     pub fn with_reason(self, reason: ReceiptReason) -> Self {
         Self { reason: Some(reason), ..self }
     }
 
-    /// Makes the ending of a call whose process died at this stage.
+    /// Creates the ending of a call whose process died at this stage.
     pub(super) fn interrupted(stage: IntentStage) -> Self {
         let status = match stage {
             IntentStage::Started => ReceiptStatus::Failed,

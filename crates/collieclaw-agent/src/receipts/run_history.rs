@@ -1,4 +1,4 @@
-//! The history of a procedure's run, as the receipts tell it.
+//! The history of a procedure's run, reconstructed from its receipts.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value};
 use super::reason::ReceiptReason;
 use super::receipt::ReceiptStatus;
 
-/// The name that stands for a tool in the receipt of a step that asks the model. No tool has such a name.
+/// The tool name in the receipt of a step that asks the model. No real tool can have this name.
 pub const AGENT_STEP: &str = "step:agent";
-/// The name in the receipt of a step that the operator approved.
+/// The tool name in the receipt of a step that the operator approved.
 pub const APPROVED_STEP: &str = "step:approved";
-/// The name in the receipt of the decision to take an interrupted step as done.
+/// The tool name in the receipt of the decision to treat an interrupted step as done.
 pub const SKIPPED_STEP: &str = "step:skipped";
-/// The name in the receipt of the decision to run an interrupted step again.
+/// The tool name in the receipt of the decision to run an interrupted step again.
 pub const RERUN_STEP: &str = "step:rerun";
-/// The name in the receipt of the decision to end a run.
+/// The tool name in the receipt of the decision to end a run.
 pub const CANCELLED_RUN: &str = "run:cancelled";
 
 /// The history of a run.
@@ -23,7 +23,7 @@ pub const CANCELLED_RUN: &str = "run:cancelled";
 pub struct RunHistory {
     /// The last receipt of each step, by the id of the step.
     pub steps: BTreeMap<String, StepReceipt>,
-    /// Says whether the operator ended the run.
+    /// True if the operator ended the run.
     pub cancelled: bool,
 }
 
@@ -47,17 +47,17 @@ pub enum StepReceiptKind {
     Done,
     /// The step ran and failed.
     Failed,
-    /// The step began, and nobody knows how far it came.
+    /// The step began, and it is unknown how far it got.
     Interrupted,
     /// The step ran, and one of its calls was denied.
     DeniedWithin,
     /// The step was denied and did not run.
     Denied,
-    /// The step did not run, because nobody answered.
+    /// The step did not run, because the operator or the model did not answer.
     NotRun,
     /// The operator approved the step.
     Approved,
-    /// The operator decided to take the step as done.
+    /// The operator decided to treat the step as done.
     Skipped,
     /// The operator decided to run the step again.
     Rerun,
@@ -123,7 +123,7 @@ impl RunHistory {
         let tool = text("tool").unwrap_or_default();
         let status = text("status").and_then(ReceiptStatus::from_word);
         let reason = ReceiptReason::from(text("reason_code").unwrap_or_default());
-        // The name alone proves nothing: the one who calls tools chooses their names.
+        // The name alone proves nothing, because the caller of a tool chooses the name.
         let is_decision = status == Some(ReceiptStatus::Allowed)
             && text("approver") == Some("operator")
             && reason == ReceiptReason::Decided;

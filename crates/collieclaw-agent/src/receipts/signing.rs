@@ -14,7 +14,7 @@ use ward_ledger::{
 
 use super::{ReceiptError, ledger_format};
 
-/// The way in which receipts are signed.
+/// The signing mode of the receipts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceiptSigning {
     /// Receipts are not signed. A log that was signed once can't be continued this way.
@@ -41,7 +41,7 @@ impl ReceiptSigning {
     /// Returns the key that verifies the log; `None` if there is no key yet or signing is off.
     ///
     /// # Errors
-    /// If the key can't be used, or the key that signed the log is missing or was replaced.
+    /// Fails if the key can't be used, or the key that signed the log is missing or was replaced.
     pub fn key(&self) -> Result<Option<LedgerKey>, ReceiptError> {
         let Self::With { key: file } = self else { return Ok(None) };
         let given = self.load_key()?;
@@ -57,7 +57,7 @@ impl ReceiptSigning {
     /// Checks that a missing log never existed.
     ///
     /// # Errors
-    /// If this home has signed a log, so that the log was removed.
+    /// Fails if this home has signed a log, so that the log was removed.
     pub fn check_never_started(&self, log: &Path) -> Result<(), ReceiptError> {
         let Self::With { key } = self else { return Ok(()) };
         match remembered_key(key)? {
@@ -69,9 +69,9 @@ impl ReceiptSigning {
     /// Creates the key if it is missing, and signs the existing log with it. Returns a sentence about what was done.
     ///
     /// # Errors
-    /// If the key can't be created, or the key of a signed log is missing: a new key could not continue that log.
-    pub fn make_key(&self, log: &Path) -> Result<Option<String>, ReceiptError> {
-        self.make_key_with(log, LogAdoption::Nothing)
+    /// Fails if the key can't be created, or the key of a signed log is missing: a new key could not continue that log.
+    pub fn create_key(&self, log: &Path) -> Result<Option<String>, ReceiptError> {
+        self.create_key_with(log, LogAdoption::Nothing)
     }
 
     pub(super) fn open(
@@ -109,7 +109,7 @@ impl ReceiptSigning {
         }
     }
 
-    pub(super) fn make_key_with(
+    pub(super) fn create_key_with(
         &self,
         log: &Path,
         adopting: LogAdoption,
@@ -142,12 +142,12 @@ impl ReceiptSigning {
             },
             other => other,
         })?;
-        fs::rename(&unfinished, file).map_err(failed("name"))?;
-        folder.sync_all().map_err(failed("make durable"))?;
+        fs::rename(&unfinished, file).map_err(failed("rename"))?;
+        folder.sync_all().map_err(failed("sync the folder of"))?;
         Ok(sentence)
     }
 
-    /// Remembers the key that signed the log. From now on a missing key or a missing log means that somebody removed it.
+    /// Remembers the key that signed the log. From now on a missing key or a missing log counts as removed.
     fn remember_key(&self, key_id: KeyId) -> Result<(), ReceiptError> {
         let Self::With { key: file } = self else { return Ok(()) };
         if matches!(remembered_key(file), Ok(Some(known)) if known == key_id) {
@@ -161,12 +161,12 @@ impl ReceiptSigning {
             .and_then(|()| fs::rename(&unfinished, &path))
             .and_then(|()| folder.sync_all());
         written.map_err(|source| {
-            LedgerKeyError::File { step: "note the use of", path: file.clone(), source }.into()
+            LedgerKeyError::File { step: "record the use of", path: file.clone(), source }.into()
         })
     }
 }
 
-/// Returns the id of the key that signed the log of this home, if a key has.
+/// Returns the id of the key that signed the log of this home; `None` if the log was never signed.
 fn remembered_key(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
     let path = key.with_extension(REMEMBERED);
     let damaged = || ReceiptError::KeyRecordUnreadable { path: path.clone() };

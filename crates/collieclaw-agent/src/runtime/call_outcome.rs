@@ -1,5 +1,5 @@
-//! The outcome of a tool call, for everybody who hears of it: the model, the receipt, the operator, a procedure and the
-//! exit code.
+//! The outcome of a tool call. The reports to the model, the receipt, the operator, a procedure and the exit code are
+//! all derived from it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::receipts::{CallEnding, ReceiptReason, ReceiptStatus, hash_text};
 use crate::tools::{BadArguments, ToolEnd};
 use collieclaw_providers::cancel::CancelReason;
 
-/// A tool call that is over and has its receipt.
+/// A finished tool call, with its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedCall {
     pub outcome: CallOutcome,
@@ -37,7 +37,7 @@ pub enum CallOutcome {
     NotRun(CallFault),
     /// A rule or the operator said no.
     Denied { by: DecidedBy },
-    /// The call needs an approval, and nobody is there to ask.
+    /// The call needs an approval, and no operator is available.
     NobodyToAsk,
     /// The emergency stop or the operator ended the call.
     Stopped {
@@ -50,7 +50,7 @@ pub enum CallOutcome {
 /// Facts about a tool that ran, however it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRun {
-    /// The time that the tool took, without the time that somebody took to approve the call.
+    /// The time that the tool took, without the time for the approval.
     pub elapsed: Duration,
     /// Facts that the tool reported, such as an exit code.
     pub metadata: Map<String, Value>,
@@ -58,12 +58,12 @@ pub struct ToolRun {
     pub sandbox: Option<String>,
 }
 
-/// A fault that keeps a tool from running, although no rule is against the call.
+/// A fault other than a denial that prevents a tool from running.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallFault {
     #[error(transparent)]
     BadArguments(#[from] BadArguments),
-    #[error("there is no such tool")]
+    #[error("no such tool")]
     NoSuchTool,
     #[error("the machine is out of descriptors or threads: {0}")]
     NoMeans(String),
@@ -82,8 +82,8 @@ impl CallFault {
 }
 
 impl CallOutcome {
-    /// Returns the outcome of a tool that ran. `stopped_by` says who had ended the run by then, if somebody had;
-    /// `step_output` is kept if the tool did its work.
+    /// Returns the outcome of a tool that ran. `stopped_by` is set if the run was stopped before it ended; `step_output`
+    /// is kept if the tool did its work.
     pub(super) fn of_run(
         run: ToolRun,
         end: &ToolEnd,
@@ -99,7 +99,7 @@ impl CallOutcome {
         }
     }
 
-    /// Returns the word that programs get for this outcome.
+    /// Returns the code of this outcome in JSON output.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl CallOutcome {
         }
     }
 
-    /// `None` where the reason of the gate stands in the receipt.
+    /// Returns the reason that replaces the gate's reason in the receipt, if there is one.
     fn receipt_reason(&self) -> Option<ReceiptReason> {
         match self {
             Self::Completed { .. } | Self::Denied { by: DecidedBy::Rules } => None,

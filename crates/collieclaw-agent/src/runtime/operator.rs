@@ -10,7 +10,7 @@ use super::call_outcome::FinishedCall;
 
 /// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
 pub trait Operator {
-    /// Returns whether somebody is there to be asked. They may still leave without an answer.
+    /// Returns whether the operator can be asked. The operator may still leave without answering.
     fn is_available(&self) -> bool {
         true
     }
@@ -28,7 +28,7 @@ pub trait Operator {
 }
 
 /// The operator of a turn, and the flag that ends the turn.
-pub struct OperatorContext<'a> {
+pub struct TurnControl<'a> {
     pub operator: &'a mut dyn Operator,
     /// Raised when the turn must end.
     pub cancel: &'a CancelFlag,
@@ -44,7 +44,7 @@ pub struct ApprovalPrompt<'a> {
     pub always_option: AlwaysOption,
 }
 
-/// Says whether the operator may answer [`ApprovalAnswer::Always`].
+/// The permission to answer [`ApprovalAnswer::Always`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlwaysOption {
     Offered,
@@ -59,7 +59,7 @@ pub struct OperatorQuestion<'a> {
     pub text: &'a str,
     /// The possible answers; if empty, any answer is possible.
     pub choices: &'a [String],
-    /// Raised when nobody waits for the answer any more.
+    /// Raised when the answer is no longer needed.
     pub cancel: &'a CancelFlag,
 }
 
@@ -68,8 +68,8 @@ pub struct OperatorQuestion<'a> {
 pub enum OperatorReply {
     Text(String),
     NoAnswer,
-    /// Nobody is there to be asked.
-    NobodyAvailable,
+    /// The operator can't be asked.
+    Unavailable,
 }
 
 /// The operator's answer to an approval prompt.
@@ -81,8 +81,8 @@ pub enum ApprovalAnswer {
     Always,
     /// The operator gave any other answer.
     No,
-    /// Nobody is there to be asked.
-    NobodyAvailable,
+    /// The operator can't be asked.
+    Unavailable,
 }
 
 /// The progress of a turn.
@@ -90,9 +90,9 @@ pub enum ApprovalAnswer {
 pub enum ProgressNotice<'a> {
     /// The model was asked.
     Thinking,
-    /// A part of the answer, as it comes. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
+    /// A part of the answer, as it arrives. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
     Draft(&'a str),
-    /// All parts since the model was asked are void.
+    /// All parts of the current answer are discarded.
     DraftDiscarded,
     /// The model has answered.
     ThinkingEnded,
@@ -127,7 +127,7 @@ impl QuestionChannel for QuestionOnlyOperator<'_> {
     }
 }
 
-/// Nobody is there: what needs a yes is denied.
+/// An operator who can never be asked, so that calls that need an approval are denied.
 pub struct AbsentOperator;
 
 impl Operator for AbsentOperator {
@@ -136,10 +136,10 @@ impl Operator for AbsentOperator {
     }
 
     fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
-        OperatorReply::NobodyAvailable
+        OperatorReply::Unavailable
     }
 
     fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
-        ApprovalAnswer::NobodyAvailable
+        ApprovalAnswer::Unavailable
     }
 }

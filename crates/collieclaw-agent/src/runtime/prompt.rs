@@ -13,8 +13,8 @@ pub(super) enum ToolAvailability<'t> {
 /// Returns the system prompt for a policy and the tools that the model may use.
 pub(super) fn system_prompt(policy: &GatePolicy, tools: ToolAvailability<'_>) -> String {
     let may = match policy.autonomy {
-        AutonomyLevel::ReadOnly => "You may read, and change nothing.",
-        AutonomyLevel::Supervised => "You may read; the operator is asked before anything is changed.",
+        AutonomyLevel::ReadOnly => "You may only read. You must not change anything.",
+        AutonomyLevel::Supervised => "You may read. The operator is asked before you change anything.",
         AutonomyLevel::Full => "You may do everything that no rule forbids.",
     };
     let tools = match tools {

@@ -18,7 +18,7 @@ impl CallRules {
     /// Returns the gate's answer to a request, without running, opening or asking anything.
     ///
     /// # Errors
-    /// If the arguments don't fit the tool.
+    /// Fails if the arguments don't fit the tool.
     pub fn evaluate(&self, request: ToolRequest<'_>) -> Result<GateOutcome, BadArguments> {
         let prepared = self.prepare(request)?;
         Ok(self.evaluate_prepared(prepared.as_deref(), request))

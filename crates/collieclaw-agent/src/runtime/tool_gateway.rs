@@ -1,7 +1,7 @@
 //! The only way to run a tool. Every call goes through the same steps in the same order: arguments, gate, approval,
 //! emergency stop, intent, run, receipt.
 //!
-//! A tool runs only with a [`CallGrant`], which only [`ToolGateway::call`] makes. Every attempt leaves exactly one
+//! A tool runs only with a [`CallGrant`], which only [`ToolGateway::call`] creates. Every attempt leaves exactly one
 //! receipt. The text that the model gets is hashed into the receipt before the model sees it.
 
 mod approval;
@@ -21,7 +21,7 @@ use collieclaw_providers::net::SearchService;
 use serde_json::Value;
 
 use super::call_outcome::{CallFault, FinishedCall};
-use super::operator::{OperatorContext, ProgressNotice, QuestionOnlyOperator};
+use super::operator::{ProgressNotice, QuestionOnlyOperator, TurnControl};
 use super::rules::CallRules;
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
@@ -32,9 +32,9 @@ use crate::security::WorkspaceHandle;
 use crate::tools::{PreparedCall, ToolBounds, ToolContext, truncate_text};
 
 use approval::NotApproved;
-pub use step::{ActionInProgress, DecidedBy, ProcedureAction};
+pub use step::{ActionInProgress, DecidedBy, SopRunAction};
 
-/// The right to run one prepared call, once. Only the gateway makes a grant, after gate, approval, stop and intent:
+/// The right to run one prepared call, once. Only the gateway creates a grant, after gate, approval, stop and intent:
 ///
 /// ```compile_fail,E0451
 /// use collieclaw_agent::runtime::CallGrant;
@@ -79,12 +79,12 @@ pub struct ToolGateway {
 pub struct ToolRequest<'r> {
     pub conversation_id: &'r str,
     pub tool: &'r str,
-    /// The arguments as they came, unchecked.
+    /// The arguments, not checked yet.
     pub arguments: &'r Value,
     pub offer: ToolOffer<'r>,
 }
 
-/// The way in which a tool was offered to the one who asks for it.
+/// The relation of a requested tool to the channel's list of tools (`tools_allow`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolOffer<'o> {
     /// The tool is on the list of the channel.
@@ -130,22 +130,22 @@ impl ToolGateway {
     pub fn call(
         &self,
         request: ToolRequest<'_>,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
-        // No tool has a longer name, and a model could write anything there: the rest is not repeated in logs.
+        // No tool has a longer name. A model could write anything here, so the rest is not copied into logs.
         let name = truncate_text(request.tool, MAX_NAME_BYTES);
         let request = ToolRequest { tool: &name, ..request };
         let ToolRequest { tool, arguments, conversation_id: conversation, .. } = request;
         self.events.emit(AgentEvent::ToolRequested { tool, conversation });
-        let finished = self.process_request(request, attended)?;
-        attended.operator.notify(ProgressNotice::CallEnded { tool, arguments, call: &finished });
+        let finished = self.process_request(request, control)?;
+        control.operator.notify(ProgressNotice::CallEnded { tool, arguments, call: &finished });
         Ok(finished)
     }
 
     fn process_request(
         &self,
         request: ToolRequest<'_>,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
         let name = attempt::receipt_name(request.tool);
         let attempt =
@@ -155,33 +155,33 @@ impl ToolGateway {
             Ok(prepared) => prepared,
             Err(bad) => return self.fail_before_run(call, bad.into()),
         };
-        let ruling = self.rules.evaluate_prepared(prepared.as_deref(), request);
-        let mut call = call.with_verdict(ruling.verdict());
-        let permit = match ruling {
+        let outcome = self.rules.evaluate_prepared(prepared.as_deref(), request);
+        let mut call = call.with_verdict(outcome.verdict());
+        let permit = match outcome {
             GateOutcome::Denied(verdict) => return self.deny(call, &verdict),
             GateOutcome::Allowed(permit) => permit,
             GateOutcome::NeedsApproval(_) if estop::is_set(&self.home) => {
                 return self.stop(call, CancelReason::Estop);
             }
-            GateOutcome::NeedsApproval(_) if attended.cancel.reason().is_some() => {
+            GateOutcome::NeedsApproval(_) if control.cancel.reason().is_some() => {
                 return self.stop(call, CancelReason::Operator);
             }
-            GateOutcome::NeedsApproval(question) => match self.obtain_permit(question, &mut call, attended) {
+            GateOutcome::NeedsApproval(question) => match self.obtain_permit(question, &mut call, control) {
                 Ok(permit) => permit,
                 Err(NotApproved::Unrecorded(error)) => return self.fail_unrecorded(call, error),
-                Err(_) if attended.cancel.reason().is_some() => {
+                Err(_) if control.cancel.reason().is_some() => {
                     return self.stop(call, CancelReason::Operator);
                 }
                 Err(_) if estop::is_set(&self.home) => return self.stop(call, CancelReason::Estop),
                 Err(NotApproved::Refused(verdict)) => return self.refuse(call, &verdict),
                 Err(NotApproved::NobodyToAsk(verdict)) => {
-                    return self.deny_unattended(call, &verdict);
+                    return self.deny_without_operator(call, &verdict);
                 }
             },
         };
         approval::approver_name(permit.approved_by()).clone_into(&mut call.attempt.approver);
         match prepared {
-            Some(prepared) => self.run_call(call, prepared, permit, attended),
+            Some(prepared) => self.run_call(call, prepared, permit, control),
             // The gate denies calls of tools that don't exist, so this is only a second line of defence.
             None => self.fail_before_run(call, CallFault::NoSuchTool),
         }
@@ -192,7 +192,7 @@ impl ToolGateway {
         mut call: CallInProgress<'_>,
         prepared: Box<dyn PreparedCall>,
         permit: Permit,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
         let ToolRequest { tool, arguments, .. } = call.request;
         // A call that can't be stopped must not run.
@@ -204,7 +204,7 @@ impl ToolGateway {
         };
         let call_cancel = cancel.clone();
         let _cancelled_with_the_turn =
-            attended.cancel.on_cancel(move || call_cancel.raise(CancelReason::Operator));
+            control.cancel.on_cancel(move || call_cancel.raise(CancelReason::Operator));
         if let Some(by) = cancel.reason() {
             return self.stop(call, by);
         }
@@ -212,9 +212,9 @@ impl ToolGateway {
         if let Err(error) = self.write_intent(&mut call, IntentStage::Started) {
             return self.fail_unrecorded(call, error);
         }
-        attended.operator.notify(ProgressNotice::CallStarted { tool, arguments });
+        control.operator.notify(ProgressNotice::CallStarted { tool, arguments });
         let started = Instant::now();
-        let questioner = QuestionOnlyOperator::new(&mut *attended.operator);
+        let questioner = QuestionOnlyOperator::new(&mut *control.operator);
         let context = ToolContext {
             policy: &self.rules.policy,
             workspace: &self.workspace,

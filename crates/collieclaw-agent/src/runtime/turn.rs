@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::call_outcome::{CallOutcome, FinishedCall};
-use super::operator::{OperatorContext, ProgressNotice};
+use super::operator::{ProgressNotice, TurnControl};
 use super::prompt::{ToolAvailability, system_prompt};
 use super::tool_gateway::{ToolGateway, ToolOffer, ToolRequest};
 use crate::config::Config;
@@ -48,12 +48,12 @@ pub struct AgentRuntime {
 /// The result of a turn. The parts don't exclude each other: a call that was denied stays denied if the provider fails
 /// afterwards.
 #[derive(Debug)]
-#[must_use = "a report holds answers, errors and denials that somebody must hear of"]
+#[must_use = "a report holds answers, errors and denials that must be shown"]
 pub struct TurnReport {
     pub answer: Result<String, TurnError>,
     /// The outcomes of all calls, in order.
     pub call_outcomes: Vec<CallOutcome>,
-    /// Says whether the memory has kept the turn.
+    /// The result of storing the turn in the memory.
     pub persisted: Result<(), MemoryError>,
 }
 
@@ -76,7 +76,7 @@ pub enum TurnError {
 }
 
 impl AgentRuntime {
-    /// Makes an agent with the limits of the configuration.
+    /// Creates an agent with the limits of the configuration.
     #[must_use]
     pub fn new(
         tool_gateway: ToolGateway,
@@ -101,7 +101,7 @@ impl AgentRuntime {
         metadata: &Map<String, Value>,
         conversation: &str,
         message: &str,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> TurnReport {
         let earlier = match self.tool_gateway.memory.recent(conversation, self.recent_turns as usize) {
             Ok(earlier) => earlier,
@@ -120,7 +120,7 @@ impl AgentRuntime {
         record.add_user_message(message);
         let mut metadata = metadata.clone();
         metadata.insert(CONVERSATION_KEY.to_owned(), Value::from(conversation));
-        let answer = self.run_rounds(messages, &metadata, &mut record, attended);
+        let answer = self.run_rounds(messages, &metadata, &mut record, control);
         match &answer {
             Ok(text) => record.add_answer(text),
             Err(error) => record.add_turn_error(error),
@@ -140,12 +140,12 @@ impl AgentRuntime {
         mut messages: Vec<ChatMessage>,
         metadata: &Map<String, Value>,
         record: &mut TurnRecorder<'_>,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
             let mode =
                 if round == self.max_tool_rounds { RoundMode::AnswerOnly } else { RoundMode::ToolsAllowed };
-            let mut response = self.ask_model(&messages, metadata, mode, attended)?;
+            let mut response = self.ask_model(&messages, metadata, mode, control)?;
             record.set_answered_by(response.answered_by.take());
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
@@ -157,19 +157,19 @@ impl AgentRuntime {
                 return Err(TurnError::TooManyCalls);
             }
             if !response.final_text.is_empty() {
-                attended.operator.notify(ProgressNotice::AssistantText(&response.final_text));
+                control.operator.notify(ProgressNotice::AssistantText(&response.final_text));
             }
             record.deduplicate_call_ids(&mut response.tool_calls);
             record.add_tool_calls(&response.final_text, &response.tool_calls);
             messages.push(ChatMessage::assistant(response.final_text, response.tool_calls.clone()));
             for call in &response.tool_calls {
                 let finished = self
-                    .call_tool(record.conversation(), call, attended)
+                    .call_tool(record.conversation(), call, control)
                     .inspect_err(|_| record.add_missing_receipt(call))?;
                 messages.push(ChatMessage::tool(&call.id, finished.text.clone()));
                 record.add_finished_call(call, finished);
             }
-            if attended.cancel.reason().is_some() {
+            if control.cancel.reason().is_some() {
                 return Err(TurnError::Cancelled);
             }
         }
@@ -180,12 +180,12 @@ impl AgentRuntime {
         &self,
         conversation_id: &str,
         call: &ToolCall,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
         let offer =
             if self.offered_tools.contains(&call.name) { ToolOffer::Listed } else { ToolOffer::Unlisted };
         let request = ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
-        self.tool_gateway.call(request, attended)
+        self.tool_gateway.call(request, control)
     }
 
     fn ask_model(
@@ -193,7 +193,7 @@ impl AgentRuntime {
         messages: &[ChatMessage],
         metadata: &Map<String, Value>,
         mode: RoundMode,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<ChatResponse, TurnError> {
         let stopped = estop::is_set(&self.tool_gateway.home);
         let tools =
@@ -208,8 +208,8 @@ impl AgentRuntime {
             metadata: metadata.clone(),
             tools,
         };
-        attended.operator.notify(ProgressNotice::Thinking);
-        let operator = &mut *attended.operator;
+        control.operator.notify(ProgressNotice::Thinking);
+        let operator = &mut *control.operator;
         let mut has_draft = false;
         let mut tell = |draft: DraftEvent<'_>| {
             has_draft = draft != DraftEvent::Discard;
@@ -218,11 +218,11 @@ impl AgentRuntime {
                 DraftEvent::Discard => ProgressNotice::DraftDiscarded,
             });
         };
-        let answered = self.provider.chat(&request, &mut tell, attended.cancel);
+        let answered = self.provider.chat(&request, &mut tell, control.cancel);
         if has_draft && answered.is_err() {
-            attended.operator.notify(ProgressNotice::DraftDiscarded);
+            control.operator.notify(ProgressNotice::DraftDiscarded);
         }
-        attended.operator.notify(ProgressNotice::ThinkingEnded);
+        control.operator.notify(ProgressNotice::ThinkingEnded);
         match answered {
             Err(ProviderError::Cancelled { .. }) => Err(TurnError::Cancelled),
             Err(error) => {

@@ -57,7 +57,7 @@ impl BlockingWorkers {
             let _slot = slot;
             receiver.iter().for_each(|job| job());
         };
-        thread::Builder::new().name("apart".to_owned()).spawn(work).ok().map(|_| sender)
+        thread::Builder::new().name("blocking".to_owned()).spawn(work).ok().map(|_| sender)
     }
 }
 

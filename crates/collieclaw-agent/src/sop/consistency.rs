@@ -9,8 +9,8 @@ use super::{Sop, SopStep};
 use crate::receipts::{RunHistory, StepReceipt, StepReceiptKind, hash_text};
 
 impl SopRun {
-    /// Checks that journal and receipts say the same about every step. The next step is an exception: a crash may leave its
-    /// receipt without a line in the journal.
+    /// Checks that journal and receipts agree about every step except the next one: a crash may leave the receipt of the
+    /// next step without a line in the journal.
     pub(super) fn check_against_receipts(&self, sop: &Sop, history: &RunHistory) -> Result<(), JournalError> {
         let next = match self.state(sop) {
             SopRunState::Waiting { step, .. }
@@ -25,7 +25,7 @@ impl SopRun {
                     return Err(JournalError::OlderVersion { path: self.path.clone() });
                 }
                 Some(receipt) if receipt.sop_hash != self.header.sop_hash => {
-                    Some("its receipts belong to another procedure than the journal's copy")
+                    Some("the receipts name another procedure than the journal")
                 }
                 receipt if next.as_ref() == Some(&step.id) => {
                     self.journal_claim(step).and_then(|claim| claim.fault(receipt))
@@ -43,7 +43,7 @@ impl SopRun {
         Ok(())
     }
 
-    /// Returns what the journal claims about a step that is over.
+    /// Returns the claim of the journal about a step that has ended.
     fn journal_claim(&self, step: &SopStep) -> Option<JournalClaim<'_>> {
         match self.ended_step(&step.id) {
             Some(ended) => Some(JournalClaim::Ended(ended)),
@@ -69,10 +69,10 @@ impl JournalClaim<'_> {
         match self {
             Self::Ended(ended) => end_fault(ended, receipt),
             Self::Approved => (kind != Some(StepReceiptKind::Approved))
-                .then_some("the journal says that it was approved, and no receipt says so"),
+                .then_some("the journal says that the step was approved, but no receipt confirms it"),
             Self::Skipped => (kind != Some(StepReceiptKind::Skipped))
-                .then_some("the journal says that it was skipped, and no receipt says so"),
-            Self::Nothing => kind.map(|_| "it has a receipt, and its lines are missing in the journal"),
+                .then_some("the journal says that the step was skipped, but no receipt confirms it"),
+            Self::Nothing => kind.map(|_| "the step has a receipt, but no lines in the journal"),
         }
     }
 }
@@ -80,8 +80,8 @@ impl JournalClaim<'_> {
 fn end_fault(ended: &EndedStep, last: Option<&StepReceipt>) -> Option<&'static str> {
     let Some(receipt) = last.filter(|last| ended.receipt_id.as_ref() == Some(&last.id)) else {
         return Some(match last {
-            None => "the journal says that it has ended, and it has no receipt",
-            Some(_) => "the journal says that it has ended, and its last receipt is another one",
+            None => "the journal says that the step has ended, but no receipt confirms it",
+            Some(_) => "the journal names another receipt than the last one of the step",
         });
     };
     let fits = match ended.end {
@@ -90,7 +90,8 @@ fn end_fault(ended: &EndedStep, last: Option<&StepReceipt>) -> Option<&'static s
         StepStatus::Denied => matches!(receipt.kind, StepReceiptKind::Denied | StepReceiptKind::DeniedWithin),
     };
     if !fits {
-        return Some("its receipt says that it ended in another way");
+        return Some("the receipt shows another outcome than the journal");
     }
-    (hash_text(&ended.output) != receipt.output_hash).then_some("its output is not the one in its receipt")
+    (hash_text(&ended.output) != receipt.output_hash)
+        .then_some("the output in the journal doesn't match the receipt")
 }

@@ -10,16 +10,16 @@ use crate::receipts::{
     APPROVED_STEP, CANCELLED_RUN, CallEnding, RERUN_STEP, ReceiptError, ReceiptReason, ReceiptStatus,
     RunHistory, SKIPPED_STEP,
 };
-use crate::runtime::{DecidedBy, ProcedureAction, StepRef, ToolGateway};
+use crate::runtime::{DecidedBy, SopRunAction, StepRef, ToolGateway};
 
 impl SopRun {
     /// Ends the run for good.
     ///
     /// # Errors
-    /// If the receipt or the journal can't be written.
+    /// Fails if the receipt or the journal can't be written.
     pub fn cancel(&mut self, tool_gateway: &ToolGateway) -> Result<(), SopError> {
         let arguments = json!({ "sop": self.header.sop });
-        let action = ProcedureAction {
+        let action = SopRunAction {
             run: &self.header.run,
             step: None,
             name: CANCELLED_RUN,
@@ -40,27 +40,27 @@ impl SopEngine<'_> {
     /// Approves the step that a run waits for. `prompt` is the text that the operator saw.
     ///
     /// # Errors
-    /// If the receipt or the journal can't be written, or the journal does not agree with the receipts.
+    /// Fails if the receipt or the journal can't be written, or the journal does not agree with the receipts.
     pub fn approve(&self, run: &mut SopRun, step: &str, prompt: &str) -> Result<(), SopError> {
         self.checked_history(run)?;
         self.record_decision(run, step, APPROVED_STEP, &json!({ "prompt": prompt }))?;
         Ok(run.append_approved(step)?)
     }
 
-    /// Returns the history of a run that another process carried out before, and checks the journal against it.
+    /// Returns the history of a run that another process has begun, and checks the journal against it.
     pub(super) fn checked_history(&self, run: &mut SopRun) -> Result<RunHistory, SopError> {
         let receipts = self.runtime.tool_gateway.receipts.borrow();
         if run.is_new() || !receipts.is_enabled() {
             return Ok(RunHistory::default());
         }
-        // A copy in the place of the journal has no lock, but the call in progress still has its intent.
+        // A copy that replaced the journal has no lock, but the call in progress still has its intent.
         if receipts.is_run_in_progress(&run.header.run)? {
             return Err(JournalError::Busy { run: run.header.run.clone() }.into());
         }
         let history = receipts.run_history(&run.header.run)?;
         run.check_against_receipts(self.sop, &history)?;
         if history.cancelled && !run.is_cancelled() {
-            // The journal lost the line about the decision, but its receipt is there.
+            // The journal lost the line about the decision, but the receipt exists.
             run.append_cancelled()?;
         }
         Ok(history)
@@ -98,7 +98,7 @@ impl SopEngine<'_> {
         name: &str,
         arguments: &Value,
     ) -> Result<(), ReceiptError> {
-        let action = ProcedureAction {
+        let action = SopRunAction {
             run: &run.header.run,
             step: Some(run.step_ref(step)),
             name,

@@ -13,7 +13,7 @@ use crate::tools::BadArguments;
 pub enum DryRunResult {
     /// The verdict about the call of the step.
     Judged(GateVerdict),
-    /// The arguments don't fit the tool any more.
+    /// The arguments no longer fit the tool.
     InvalidArguments(BadArguments),
     /// The step would ask the model, and each call of the model would be judged then.
     AsksModel,
@@ -34,7 +34,7 @@ impl<'e> SopEngine<'e> {
                 let offer = ToolOffer::Step(StepRef { id: &step.id, sop_hash: "" });
                 let request = ToolRequest { conversation_id: "", tool, arguments: &arguments, offer };
                 match self.runtime.tool_gateway.rules.evaluate(request) {
-                    Ok(ruling) => DryRunResult::Judged(ruling.verdict().clone()),
+                    Ok(outcome) => DryRunResult::Judged(outcome.verdict().clone()),
                     Err(bad) => DryRunResult::InvalidArguments(bad),
                 }
             }

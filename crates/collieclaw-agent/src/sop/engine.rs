@@ -1,4 +1,4 @@
-//! Carries out a run step by step. Every step goes through the tool gateway, and its end is on disk before the next step
+//! Runs a procedure step by step. Every step goes through the tool gateway, and its end is on disk before the next step
 //! begins.
 
 mod agent_step;
@@ -15,29 +15,29 @@ use super::{CONTENT, Sop, SopStep, StepAction};
 use crate::memory::MemoryError;
 use crate::receipts::{CallEnding, ReceiptError, ReceiptReason, ReceiptStatus, RunHistory, StepReceiptKind};
 use crate::runtime::{
-    AgentRuntime, CallOutcome, DecidedBy, FinishedCall, OperatorContext, ProcedureAction, ToolOffer,
-    ToolRequest, TurnError,
+    AgentRuntime, CallOutcome, DecidedBy, FinishedCall, SopRunAction, ToolOffer, ToolRequest, TurnControl,
+    TurnError,
 };
 use collieclaw_providers::cancel::CancelReason;
 
-/// The engine that carries out a procedure.
+/// The engine that runs a procedure.
 pub struct SopEngine<'e> {
     pub runtime: &'e AgentRuntime,
     pub sop: &'e Sop,
 }
 
-/// The way to go on with a step that was interrupted.
+/// The treatment of an interrupted step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnInterrupted {
-    /// Run the step again if it changes nothing; otherwise halt, so that somebody can check what the step left behind.
+    /// Run the step again if it changes nothing; otherwise halt, so that the operator can check its effects.
     Ask,
-    /// Run the step again: somebody has checked.
+    /// Run the step again, because the operator has checked its effects.
     Rerun,
-    /// Take the step as done and without output: somebody has checked.
+    /// Treat the step as done and without output, because the operator has checked its effects.
     Skip,
 }
 
-/// The reason why a run does not go on for now.
+/// The reason why a run has halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SopRunHalt {
     /// The run is over: finished, failed or cancelled.
@@ -46,27 +46,27 @@ pub enum SopRunHalt {
     Waiting { step: String, prompt: String },
     /// The step was interrupted and may have changed something.
     Interrupted { step: String, receipt_id: Option<String> },
-    /// The call of the step needs an approval, and nobody is there to ask. The run can be resumed at this step.
+    /// The call of the step needs an approval, and no operator is available. The run can be resumed at this step.
     NobodyToAsk { step: String },
     /// The emergency stop or the operator stopped the run. The run can be resumed at this step.
     Stopped { step: String, by: CancelReason },
 }
 
-/// The reason why a run can't go on.
+/// The reason why a run can't continue.
 #[derive(Debug, Error)]
 pub enum SopError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
-    /// The model gave no answer, and nothing has happened.
+    /// The model gave no answer, and no tool was called.
     #[error(transparent)]
     Turn(#[from] TurnError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// The way on from the present state of a run.
+/// The next action of a run.
 enum NextStep {
     /// The id of the step to run.
     Run(String),
@@ -80,15 +80,15 @@ enum StepResult {
 }
 
 impl SopEngine<'_> {
-    /// Carries out steps until the run is over or must halt.
+    /// Runs steps until the run is over or must halt.
     ///
     /// # Errors
-    /// If the journal, a receipt or the memory can't be written, or the model gives no answer.
+    /// Fails if the journal, a receipt or the memory can't be written, or the model gives no answer.
     pub fn run_until_halt(
         &self,
         run: &mut SopRun,
         interrupted: OnInterrupted,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<SopRunHalt, SopError> {
         let mut history = self.checked_history(run)?;
         loop {
@@ -99,13 +99,13 @@ impl SopEngine<'_> {
             let Some(step) = self.sop.steps.iter().find(|step| step.id == id) else {
                 return Ok(SopRunHalt::Over(SopRunState::Finished));
             };
-            if attended.cancel.reason().is_some() {
+            if control.cancel.reason().is_some() {
                 return Ok(SopRunHalt::Stopped { step: id, by: CancelReason::Operator });
             }
             let result = match &step.action {
-                StepAction::Agent { prompt } => self.run_agent_step(step, prompt, run, attended)?,
+                StepAction::Agent { prompt } => self.run_agent_step(step, prompt, run, control)?,
                 StepAction::Tool { .. } | StepAction::Approval { .. } => {
-                    self.call_step_tool(step, run, attended)?
+                    self.call_step_tool(step, run, control)?
                 }
             };
             match result {
@@ -162,7 +162,7 @@ impl SopEngine<'_> {
         &self,
         step: &SopStep,
         run: &mut SopRun,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<StepResult, SopError> {
         let content = match step.content_from().map(|from| (from, run.ended_step(from))) {
             None => None,
@@ -182,7 +182,7 @@ impl SopEngine<'_> {
         };
         run.append_entry(JournalEntry::Began { step: step.id.clone() }, sync)?;
         let FinishedCall { outcome, text, receipt_id } =
-            self.request_call(run, step, (tool, &arguments), attended)?;
+            self.request_call(run, step, (tool, &arguments), control)?;
         let (status, output) = match outcome {
             CallOutcome::Completed { step_output, .. } => (StepStatus::Done, step_output.unwrap_or(text)),
             CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => (StepStatus::Failed, text),
@@ -192,7 +192,7 @@ impl SopEngine<'_> {
                 return Ok(StepResult::Halted(SopRunHalt::NobodyToAsk { step: step.id.clone() }));
             }
             CallOutcome::Stopped { by, began } => {
-                // A step whose tool had begun stays begun in the journal: nobody knows how far the tool came.
+                // A step whose tool had begun stays begun in the journal, because it is unknown how far the tool got.
                 if began.is_none() {
                     run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
                 }
@@ -205,7 +205,7 @@ impl SopEngine<'_> {
     /// Ends a step whose call lacks an argument. The call is not attempted, and the step has its receipt nevertheless.
     fn fail_without_call(&self, step: &SopStep, run: &SopRun, error: String) -> Result<StepResult, SopError> {
         let (name, arguments) = step.call_arguments(None).unwrap_or((CONTENT, Value::Null));
-        let action = ProcedureAction {
+        let action = SopRunAction {
             run: &run.header.run,
             step: Some(run.step_ref(&step.id)),
             name,
@@ -222,12 +222,12 @@ impl SopEngine<'_> {
         run: &SopRun,
         step: &SopStep,
         (tool, arguments): (&str, &Value),
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
         let conversation_id = run.header.run.as_str();
         let request =
             ToolRequest { conversation_id, tool, arguments, offer: ToolOffer::Step(run.step_ref(&step.id)) };
-        self.runtime.tool_gateway.call(request, attended)
+        self.runtime.tool_gateway.call(request, control)
     }
 }
 

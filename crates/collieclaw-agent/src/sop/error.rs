@@ -18,21 +18,21 @@ pub enum JournalError {
     /// Other users could have written the journal, and with it the procedure that runs.
     #[error("{} can be changed by others, so it is not trusted", .path.display())]
     UntrustedOwner { path: PathBuf },
-    #[error("{} is damaged in line {line}, so the run can't go on", .path.display())]
+    #[error("{} is damaged in line {line}, so the run can't continue", .path.display())]
     Damaged { path: PathBuf, line: usize },
     /// The name of the file belongs to the journal of another run.
     #[error("{} is the journal of {run} under another name", .path.display())]
     Renamed { path: PathBuf, run: String },
     /// The run was begun by a version whose receipts don't name the procedure.
-    #[error("{} was begun by an older version, whose receipts don't name the procedure, so the run can't go on", .path.display())]
+    #[error("{} was begun by an older version, whose receipts don't name the procedure, so the run can't continue", .path.display())]
     OlderVersion { path: PathBuf },
-    /// The journal has a step, and no receipt has it.
-    #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
+    /// The journal has a step that has no receipt.
+    #[error("{} does not match the receipts at the step `{step}`: {fault}", .path.display())]
     WithoutReceipt { path: PathBuf, step: String, fault: &'static str },
-    /// The receipts say something else about a step than the journal.
-    #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
+    /// The receipts contradict the journal about a step.
+    #[error("{} does not match the receipts at the step `{step}`: {fault}", .path.display())]
     ContradictsReceipts { path: PathBuf, step: String, fault: &'static str },
-    #[error("another process carries out {run}")]
+    #[error("{run} is already running in another process")]
     Busy { run: String },
     #[error("no such run `{run}`")]
     Unknown { run: String },
@@ -60,7 +60,7 @@ impl JournalError {
                  `collieclaw sop cancel RUN` and start again",
             ),
             Self::ContradictsReceipts { .. } => Some(
-                "somebody changed the journal: compare it with `collieclaw receipt list`, restore it from a backup, or \
+                "the journal was changed: compare it with `collieclaw receipt list`, restore it from a backup, or \
                  cancel the run with `collieclaw sop cancel RUN`",
             ),
             Self::Unknown { .. } | Self::Ambiguous { .. } => {

@@ -1,6 +1,6 @@
 //! The journal of one run: a header with a copy of the procedure, and a line for everything that happened since.
 //!
-//! Lines are only appended, and each is on disk before the engine acts on it. A process that carries out the run holds a
+//! Lines are only appended, and each is on disk before the engine acts on it. A process that executes the run holds a
 //! lock on the file. A last line without a newline was cut off by a crash, so nothing depends on it.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::journal_entry::{EndedStep, JournalEntry, JournalHeader};
 use crate::receipts::hash_text;
 use crate::security;
 
-/// A run of a procedure, as its journal tells it.
+/// A run of a procedure, as recorded in its journal.
 #[derive(Debug)]
 pub struct SopRun {
     pub header: JournalHeader,
@@ -28,7 +28,7 @@ pub struct SopRun {
     pub(super) path: PathBuf,
 }
 
-/// Says whether this process began the run.
+/// The origin of a run in memory: begun by this process, or read from its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunOrigin {
     Begun,
@@ -53,14 +53,14 @@ pub(super) enum StepPhase {
     Started,
     /// The step did nothing, or the operator decided to run it again.
     Repeatable,
-    /// The operator took the step as done. It has no output.
+    /// The operator decided to treat the step as done. It has no output.
     Skipped,
 }
 
 /// The limit for the size of a journal, which holds the output of all steps.
 const MAX_JOURNAL_BYTES: u64 = 1 << 30;
 
-/// Says when a line must be on disk.
+/// The time by which a line must be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyncMode {
     Now,
@@ -85,7 +85,7 @@ impl SopRun {
         Ok(Self { origin: RunOrigin::Begun, ..Self::from_parts(header, file, path) })
     }
 
-    /// Opens a journal and locks it, so that no other process carries out the run.
+    /// Opens a journal and locks it, so that no other process executes the run.
     pub(super) fn open_locked(path: &Path, run: &str) -> Result<Self, JournalError> {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(file_error("open", path))?;
         match file.try_lock() {
@@ -95,11 +95,11 @@ impl SopRun {
         }
         let (run, whole) = Self::read_journal(path, file)?;
         // Without this, the next line would be appended to the line that a crash cut off.
-        run.file.set_len(whole).map_err(file_error("cut the torn end of", &run.path))?;
+        run.file.set_len(whole).map_err(file_error("truncate", &run.path))?;
         Ok(run)
     }
 
-    /// Reads a journal without locking it. The second value says whether another process carries out the run.
+    /// Reads a journal without locking it. The second value is true if another process executes the run.
     pub(super) fn inspect(path: &Path) -> Result<(Self, bool), JournalError> {
         let file = File::open(path).map_err(file_error("open", path))?;
         let held = match file.try_lock_shared() {
@@ -207,7 +207,7 @@ impl SopRun {
         self.steps.get(step).map_or(StepPhase::NotStarted, |known| known.phase)
     }
 
-    /// Returns whether the operator took a step as done.
+    /// Returns whether the operator decided to treat a step as done.
     #[must_use]
     pub fn is_skipped(&self, step: &str) -> bool {
         self.phase(step) == StepPhase::Skipped

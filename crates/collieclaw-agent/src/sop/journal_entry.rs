@@ -38,7 +38,7 @@ pub enum JournalEntry {
     Rerun {
         step: String,
     },
-    /// The operator decided to take an interrupted step as done.
+    /// The operator decided to treat an interrupted step as done.
     Skipped {
         step: String,
     },
@@ -60,7 +60,7 @@ pub struct EndedStep {
     pub at: Timestamp,
 }
 
-/// The end of a step in one word.
+/// The final status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {

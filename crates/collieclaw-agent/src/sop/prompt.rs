@@ -23,7 +23,7 @@ pub(super) fn step_message(sop: &Sop, id: &str, prompt: &str, run: &SopRun) -> S
         };
         let shown =
             ended.output.get(..ended.output.floor_char_boundary(MAX_RESULT_BYTES)).unwrap_or_default();
-        let cut = if shown.len() < ended.output.len() { "\n[cut]" } else { "" };
+        let cut = if shown.len() < ended.output.len() { "\n[truncated]" } else { "" };
         let _ = write!(text, "\n--- step `{}`, {how} ---\n{shown}{cut}\n", ended.step);
     }
     text

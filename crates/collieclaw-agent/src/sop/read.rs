@@ -17,7 +17,7 @@ const MAX_STEPS: usize = 1_000;
 /// The limit for the length of a name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The rule for names, in words.
+/// The rule for names, as shown in error messages.
 pub const NAME_RULE: &str = "use lower-case letters, digits, `-` and `_`, at most 64 characters";
 
 /// Returns whether a text can be the name of a procedure or a step.
@@ -31,7 +31,7 @@ pub fn is_sop_name(text: &str) -> bool {
 /// Reads a procedure. `folder` is the name of the folder that holds its file.
 ///
 /// # Errors
-/// If the text has faults. The report has all of them, each with its place and its cure.
+/// Fails if the text has faults. The report has all of them, each with its place and its cure.
 pub fn read_sop(source: SourceText, folder: &str, tools: &[Box<dyn Tool>]) -> Result<Sop, FaultReport> {
     ward_diag::read(source, |root| read_procedure(root, folder, tools))
 }
@@ -92,7 +92,7 @@ fn read_step(mut table: TomlTable<'_>, tools: &[Box<dyn Tool>], known: &mut Know
     let failures = [("abort", OnFailure::Abort), ("continue", OnFailure::Continue)];
     let on_failure = table.optional_with("on_failure", |value| value.one_of(&failures));
     let action = match kind {
-        // Without a kind the known keys are not known either, so no key is reported as unknown.
+        // The valid keys depend on the kind, so without a kind no key is reported as unknown.
         None => {
             table.entries();
             None
@@ -194,7 +194,7 @@ fn check_arguments(
             faults.push(ConfigFault::new(code::INVALID, from.span, fault).help(help));
             return;
         }
-        // The real content is known only during a run, so any text stands for it.
+        // The real content is known only during a run, so any text is used for the check.
         if whole.insert(CONTENT.to_owned(), "text".into()).is_some() {
             let fault = format!("`{CONTENT}` is set twice: here and by `content_from`");
             faults.push(ConfigFault::new(code::INVALID, args.span, fault).help("keep only one of them"));

@@ -32,7 +32,7 @@ pub fn is_run_name(text: &str) -> bool {
 }
 
 impl SopRunStore {
-    /// Makes a store for a folder that may not exist yet.
+    /// Creates a store for a folder that may not exist yet.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
@@ -41,7 +41,7 @@ impl SopRunStore {
     /// Begins a run of the procedure with this name and text.
     ///
     /// # Errors
-    /// If the journal can't be created.
+    /// Fails if the journal can't be created.
     pub fn begin(&self, sop: &str, text: &str) -> Result<SopRun, JournalError> {
         match DirBuilder::new().mode(0o700).create(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -61,19 +61,19 @@ impl SopRunStore {
         SopRun::create(path, header)
     }
 
-    /// Opens and locks a run, so that no other process carries it out. The beginning of the run's name is enough.
+    /// Opens and locks a run, so that no other process executes it. A unique prefix of the run's name is enough.
     ///
     /// # Errors
-    /// If there is no such run, another process holds it, or its journal can't be used.
+    /// Fails if there is no such run, another process holds it, or its journal can't be used.
     pub fn open_locked(&self, name: &str) -> Result<SopRun, JournalError> {
         let run = self.find_by_prefix(name)?;
         SopRun::open_locked(&self.folder.join(&run).with_extension(JOURNAL_EXTENSION), &run)
     }
 
-    /// Reads a run without locking it, and returns whether another process carries it out.
+    /// Reads a run without locking it, and returns whether another process executes it.
     ///
     /// # Errors
-    /// If there is no such run, or its journal can't be used.
+    /// Fails if there is no such run, or its journal can't be used.
     pub fn inspect(&self, name: &str) -> Result<(SopRun, bool), JournalError> {
         let run = self.find_by_prefix(name)?;
         SopRun::inspect(&self.folder.join(run).with_extension(JOURNAL_EXTENSION))
@@ -82,7 +82,7 @@ impl SopRunStore {
     /// Removes a run with the output of its steps.
     ///
     /// # Errors
-    /// If the journal can't be removed.
+    /// Fails if the journal can't be removed.
     pub fn remove(&self, run: &SopRun) -> Result<(), JournalError> {
         fs::remove_file(&run.path).map_err(file_error("remove", &run.path))?;
         let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
@@ -92,7 +92,7 @@ impl SopRunStore {
     /// Returns the names of all runs.
     ///
     /// # Errors
-    /// If the folder can't be read.
+    /// Fails if the folder can't be read.
     pub fn names(&self) -> Result<Vec<String>, JournalError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

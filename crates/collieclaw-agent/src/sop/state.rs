@@ -18,14 +18,14 @@ pub enum SopRunState {
     Cancelled,
     /// The operator must approve the step.
     Waiting { step: String, prompt: String },
-    /// The step began, and its process died or was stopped: nobody knows how far the step came.
+    /// The step began, and its process died or was stopped. It is unknown how far the step got.
     Interrupted { step: String },
     /// The step is next.
     Ready { step: String },
 }
 
 impl SopRunState {
-    /// Returns whether the run has come to its end.
+    /// Returns whether the run has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         match self {

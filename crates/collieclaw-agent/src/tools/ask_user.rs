@@ -1,4 +1,4 @@
-//! The tool `ask_user`, which asks the person a question and returns the answer as text. An answer approves
+//! The tool `ask_user`, which asks the user a question and returns the answer as text. An answer approves
 //! nothing.
 
 use collieclaw_gate::GateRequest;
@@ -13,7 +13,7 @@ use crate::runtime::{CallGrant, OperatorQuestion, OperatorReply};
 pub(super) struct AskUserCall {
     /// The question, at most 2000 bytes long.
     question: String,
-    /// Up to 16 answers to choose from. If absent, the person may answer anything.
+    /// Up to 16 answers to choose from. If absent, the user may answer anything.
     #[serde(default)]
     choices: Vec<String>,
 }
@@ -28,7 +28,7 @@ const MAX_ATTEMPTS: usize = 3;
 
 impl BuiltInTool for AskUserCall {
     const NAME: &'static str = "ask_user";
-    const DESCRIPTION: &'static str = "Asks the person a question and returns the answer as text. An answer doesn't approve other tool calls.";
+    const DESCRIPTION: &'static str = "Asks the user a question and returns the answer as text. An answer doesn't approve other tool calls.";
 
     fn validate(&self) -> Result<(), String> {
         if self.question.trim().is_empty() || self.question.len() > MAX_QUESTION_BYTES {
@@ -37,7 +37,7 @@ impl BuiltInTool for AskUserCall {
         let fits = |choice: &String| !choice.trim().is_empty() && choice.len() <= MAX_CHOICE_BYTES;
         if self.choices.len() > MAX_CHOICES || !self.choices.iter().all(fits) {
             return Err(format!(
-                "`choices` must be at most {MAX_CHOICES}, each of 1 to {MAX_CHOICE_BYTES} bytes"
+                "`choices` must have at most {MAX_CHOICES} entries of 1 to {MAX_CHOICE_BYTES} bytes each"
             ));
         }
         Ok(())
@@ -58,8 +58,10 @@ impl PreparedCall for AskUserCall {
                     return ToolResult::cancelled();
                 }
                 OperatorReply::Text(reply) => reply,
-                OperatorReply::NoAnswer => return ToolResult::failed("the person gave no answer"),
-                OperatorReply::NobodyAvailable => return ToolResult::failed("nobody is there to ask"),
+                OperatorReply::NoAnswer => return ToolResult::failed("the user gave no answer"),
+                OperatorReply::Unavailable => {
+                    return ToolResult::failed("no operator is available to answer");
+                }
             };
             match self.match_choice(reply.trim()) {
                 Some(answer) => return ToolResult::done(answer),
@@ -67,7 +69,7 @@ impl PreparedCall for AskUserCall {
                 None => {}
             }
         }
-        ToolResult::failed("the person gave no answer")
+        ToolResult::failed("the user gave no answer")
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{BadArguments, PreparedCall, Tool, schema};
 
-/// Makes a call out of arguments that match the schema.
+/// Creates a call from arguments that match the schema.
 type CallFactory = Box<dyn Fn(&Value) -> Box<dyn PreparedCall>>;
 
 /// An external tool: its description, and a function that makes calls.

@@ -38,7 +38,7 @@ pub(super) struct ShellCall {
 impl BuiltInTool for ShellCall {
     const NAME: &'static str = "shell";
     const DESCRIPTION: &'static str = "Runs a command line in the workspace, without network access. Use plain commands: most variables, \
-     substitutions and loops are refused.";
+     substitutions and loops are denied.";
 }
 
 impl PreparedCall for ShellCall {

@@ -101,8 +101,8 @@ impl From<WorkspaceUse> for WorkspaceAccess {
     }
 }
 
-/// Facts about the machine that are determined once.
-struct SandboxHost {
+/// The parts of a sandbox that are the same for all programs. They are created once.
+struct SandboxBase {
     supervisor: Supervisor,
     system: Sandbox,
     umask: u32,
@@ -110,7 +110,7 @@ struct SandboxHost {
 
 /// A sandbox that programs can be started in.
 pub struct ToolSandbox {
-    host: &'static SandboxHost,
+    host: &'static SandboxBase,
     sandbox: Sandbox,
     limits: TreeLimits,
     environment: Vec<(&'static str, OsString)>,
@@ -122,7 +122,7 @@ impl ToolSandbox {
     /// # Errors
     /// Fails with the reason why this machine offers no sandbox.
     pub fn new(access: &SandboxAccess, policy: &GatePolicy) -> Result<Self, String> {
-        let host = sandbox_host()?;
+        let host = sandbox_base()?;
         Ok(Self {
             host,
             sandbox: build_sandbox(&host.system, access, policy),
@@ -166,17 +166,17 @@ impl ToolSandbox {
     }
 }
 
-fn sandbox_host() -> Result<&'static SandboxHost, String> {
-    static HOST: OnceLock<Result<SandboxHost, String>> = OnceLock::new();
+fn sandbox_base() -> Result<&'static SandboxBase, String> {
+    static BASE: OnceLock<Result<SandboxBase, String>> = OnceLock::new();
     let make = || {
         // Commands run as the same user, which may be root. In a PID namespace they can't address our
         // processes, so they can't signal the one that kills them. It is also the fastest containment.
         let supervisor = Supervisor::with_containment(Containment::PidNamespace)
             .or_else(|_| Supervisor::new())
             .map_err(|error| ErrorChain(&error).to_string())?;
-        Ok(SandboxHost { supervisor, system: Sandbox::system_read_only(), umask: umask() })
+        Ok(SandboxBase { supervisor, system: Sandbox::system_read_only(), umask: umask() })
     };
-    HOST.get_or_init(make).as_ref().map_err(Clone::clone)
+    BASE.get_or_init(make).as_ref().map_err(Clone::clone)
 }
 
 /// Returns our umask. The system call would change it, so it is read from `/proc`.

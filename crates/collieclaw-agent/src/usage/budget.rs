@@ -28,7 +28,7 @@ pub struct UsageBudget {
 
 /// The error for a limit that is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{used} of {limit} {what} are used (`limits.{key}`); {again}")]
+#[error("usage limit reached: {used} of {limit} {what} (`limits.{key}`); {again}")]
 pub struct LimitReached {
     /// The limit's key in the configuration.
     pub key: &'static str,
@@ -62,9 +62,9 @@ impl UsageBudget {
         let minutes = today.milliseconds / MILLISECONDS_PER_MINUTE;
         let reached = |used: u64, limit: Option<u64>| limit.filter(|limit| used >= *limit);
         let daily = [
-            ("calls_per_day", "calls a day", today.calls, self.calls_per_day),
-            ("tokens_per_day", "tokens a day", today.tokens(), self.tokens_per_day),
-            ("minutes_per_day", "minutes of waiting a day", minutes, self.minutes_per_day),
+            ("calls_per_day", "calls today", today.calls, self.calls_per_day),
+            ("tokens_per_day", "tokens today", today.tokens(), self.tokens_per_day),
+            ("minutes_per_day", "minutes of waiting today", minutes, self.minutes_per_day),
         ];
         for (key, what, used, limit) in daily {
             if let Some(limit) = reached(used, limit) {
@@ -83,7 +83,7 @@ impl UsageBudget {
             let (used, limit) = (today.cost.to_string(), limit.to_string());
             return Err(LimitReached {
                 key: "cost_per_day",
-                what: "(cost per day)",
+                what: "spent today",
                 used,
                 limit,
                 again: renewal_message(now),
@@ -93,7 +93,7 @@ impl UsageBudget {
         if let Some(limit) = reached(conversation.tokens(), self.tokens_per_conversation) {
             return Err(LimitReached {
                 key: "tokens_per_conversation",
-                what: "tokens of this conversation",
+                what: "tokens in this conversation",
                 used: conversation.tokens().to_string(),
                 limit: limit.to_string(),
                 again: "a new conversation has its own limit".to_owned(),
@@ -134,11 +134,11 @@ mod tests {
         assert_eq!(check(UsageBudget { tokens_per_day: Some(101), ..UsageBudget::default() }), Ok(()));
         assert_eq!(
             check(UsageBudget { tokens_per_day: Some(100), ..UsageBudget::default() }).unwrap_err(),
-            "100 of 100 tokens a day are used (`limits.tokens_per_day`); the limit resets at midnight, in 5 h 13 min"
+            "usage limit reached: 100 of 100 tokens today (`limits.tokens_per_day`); the limit resets at midnight, in 5 h 13 min"
         );
         assert_eq!(
             check(UsageBudget { tokens_per_conversation: Some(7), ..UsageBudget::default() }).unwrap_err(),
-            "100 of 7 tokens of this conversation are used (`limits.tokens_per_conversation`); a new conversation has \
+            "usage limit reached: 100 of 7 tokens in this conversation (`limits.tokens_per_conversation`); a new conversation has \
              its own limit"
         );
         let nothing = UsageBudget { calls_per_day: Some(0), ..UsageBudget::default() };

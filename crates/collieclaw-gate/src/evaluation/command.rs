@@ -225,7 +225,7 @@ impl ShellEvaluation<'_> {
                     self.judge_inner_line(line.1, cwd);
                 }
             }
-            // The table describes these as wrappers, so the caller goes on with the command inside.
+            // The table describes these as wrappers, so the caller continues with the inner command.
             "builtin" | "command" | "exec" => {
                 self.add_unknowable("this command changes the shell itself", at);
                 return false;
@@ -270,7 +270,7 @@ fn has_no_program(first: &CommandArgument) -> bool {
     matches!(first.text.as_deref(), Some("cd" | ":"))
 }
 
-/// Returns true for commands that the shell carries out itself instead of running a program.
+/// Returns true for commands that the shell implements itself instead of running a program.
 fn is_shell_builtin(name: &str) -> bool {
     const SHELL_BUILTINS: [&str; 51] = [
         ".",

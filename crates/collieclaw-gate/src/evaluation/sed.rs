@@ -122,7 +122,7 @@ fn after_plain(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// Returns the text after a pattern; `None` if a delimiter stands in brackets, where only some versions of
+/// Returns the text after a pattern; `None` if a delimiter is in brackets, where only some versions of
 /// `sed` end the pattern.
 fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
     loop {

@@ -281,8 +281,8 @@ impl ShellEvaluation<'_> {
         path::judge(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
 
-    /// Returns the folder in which relative paths start. If the folder is unknown, the workspace stands in
-    /// for it; the line has a reason of high weight then anyway.
+    /// Returns the folder in which relative paths start. If the folder is unknown, returns the
+    /// workspace; the line has a reason of high weight in this case anyway.
     pub(super) fn base_folder(&self, cwd: &CommandFolder) -> PathBuf {
         cwd.folder.clone().unwrap_or_else(|| self.policy.workspace.clone())
     }

@@ -84,7 +84,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "wget2 fetch aria2c lynx http nc ncat netcat socat",
-        kind: ProgramKind::Undescribed,
+        kind: ProgramKind::UnknownArguments,
         downloads: true,
         examples: &[
             example("aria2c https://example.org/x", Unknown),

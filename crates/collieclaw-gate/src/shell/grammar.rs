@@ -12,7 +12,7 @@ pub const LONGEST_LINE: usize = 1 << 20;
 /// Parses a shell line.
 ///
 /// # Errors
-/// When the line has a syntax error, exceeds a limit, or contains text that shells read differently.
+/// Fails if the line has a syntax error, exceeds a limit, or contains text that shells read differently.
 pub fn parse(line: &str) -> Result<ShellLine, ShellParseError> {
     let mut parser = ShellParser::new(line);
     if line.len() > LONGEST_LINE {
@@ -39,7 +39,7 @@ impl ShellParser<'_> {
             });
         }
         if self.peek().is_some() {
-            return self.error("this is not expected here");
+            return self.error("unexpected character");
         }
         Ok(script)
     }
@@ -91,7 +91,7 @@ impl ShellParser<'_> {
                 Some(b';') if !self.starts_with(";;") && !self.starts_with(";&") => self.operator(";")?,
                 None | Some(b'\n' | b')' | b';') => {}
                 Some(_) if self.reserved_word().is_some_and(|word| ends.contains(&word)) => {}
-                Some(_) => return self.error("this is not expected here"),
+                Some(_) => return self.error("unexpected character"),
             }
             lists.push(list);
         }

@@ -2,7 +2,7 @@
 
 use collieclaw_gate::AutonomyLevel::{Full, ReadOnly, Supervised};
 use collieclaw_gate::{
-    AutonomyLevel, ForeignToolInfo, GateDecision, GatePolicy, GateReason, GateRequest, NetworkReach,
+    AutonomyLevel, ForeignToolAccess, GateDecision, GatePolicy, GateReason, GateRequest, NetworkReach,
     RiskLevel, WriteAccess, judge, judge_unlisted,
 };
 
@@ -26,7 +26,7 @@ const TABLE: &[(RiskLevel, (WriteAccess, NetworkReach), [GateDecision; 3])] = &[
 ];
 
 fn foreign(risk: RiskLevel, (writes, network): (WriteAccess, NetworkReach)) -> GateRequest<'static> {
-    GateRequest::ForeignTool(ForeignToolInfo {
+    GateRequest::ForeignTool(ForeignToolAccess {
         name: "weather_now",
         origin: "the plugin `weather`",
         risk,

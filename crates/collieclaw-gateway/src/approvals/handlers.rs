@@ -14,9 +14,9 @@ use crate::response::{ErrorResponse, json_response, parse_json_body};
 use crate::state::GatewayState;
 
 /// Lists open approvals and questions, oldest first.
-pub(crate) async fn list(State(desk): State<Arc<GatewayState>>) -> Response {
+pub(crate) async fn list(State(gateway): State<Arc<GatewayState>>) -> Response {
     let mut shown: Vec<ApprovalView> =
-        desk.approvals.lock_pending().values().map(|waiting| waiting.view.clone()).collect();
+        gateway.approvals.lock_pending().values().map(|waiting| waiting.view.clone()).collect();
     shown.sort_by_key(|shown| shown.asked_at);
     json_response(&shown)
 }
@@ -37,19 +37,19 @@ struct ApprovalAnswerBody {
 
 /// Handles the answer to an open approval or question.
 pub(crate) async fn answer(
-    State(desk): State<Arc<GatewayState>>,
+    State(gateway): State<Arc<GatewayState>>,
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
     let Path(id) = id.map_err(|_| ErrorResponse::bad_address("the id must be text"))?;
-    let said: ApprovalAnswerBody = parse_json_body(request).await?;
-    let approved = desk.approvals.submit(&id, said)?;
+    let body: ApprovalAnswerBody = parse_json_body(request).await?;
+    let approved = gateway.approvals.submit(&id, body)?;
     Ok(json_response(&json!({ "id": id, "approved": approved })))
 }
 
 impl ApprovalQueue {
     /// Delivers an answer to the waiting turn. Returns whether the call was approved.
-    fn submit(&self, id: &str, said: ApprovalAnswerBody) -> Result<bool, ErrorResponse> {
+    fn submit(&self, id: &str, body: ApprovalAnswerBody) -> Result<bool, ErrorResponse> {
         let gone = || {
             ErrorResponse::new(
                 StatusCode::NOT_FOUND,
@@ -59,7 +59,7 @@ impl ApprovalQueue {
         };
         let mut all = self.lock_pending();
         let waiting = all.get(id).ok_or_else(gone)?;
-        let word = said.into_answer(&waiting.view.what)?;
+        let word = body.into_answer(&waiting.view.what)?;
         let approved = matches!(word, SubmittedAnswer::Yes | SubmittedAnswer::Always);
         let heard = waiting.answer_sender.try_send(word).is_ok();
         // Each entry accepts only one answer.

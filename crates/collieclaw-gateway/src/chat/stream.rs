@@ -25,14 +25,14 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl ChatEventStream {
     pub(super) fn new(turn: RunningTurn) -> Self {
-        let mut pulse = interval_at(Instant::now() + KEEPALIVE_INTERVAL, KEEPALIVE_INTERVAL);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { turn, keepalive: pulse, finished: false }
+        let mut keepalive = interval_at(Instant::now() + KEEPALIVE_INTERVAL, KEEPALIVE_INTERVAL);
+        keepalive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { turn, keepalive, finished: false }
     }
 
-    fn encode_event(&mut self, told: &ChatEvent) -> Bytes {
-        let (name, mut value) = told.sse_event();
-        if !matches!(told, ChatEvent::TurnFinished(_)) {
+    fn encode_event(&mut self, event: &ChatEvent) -> Bytes {
+        let (name, mut value) = event.sse_event();
+        if !matches!(event, ChatEvent::TurnFinished(_)) {
             return format_sse_event(name, &value).into();
         }
         self.finished = true;
@@ -57,10 +57,10 @@ impl Stream for ChatEventStream {
         if self.finished {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(told) = self.turn.events.poll_recv(context) {
-            let told = told.unwrap_or_else(|| ChatEvent::TurnFinished(super::aborted_outcome()));
-            return Poll::Ready(Some(Ok(self.encode_event(&told))));
+        if let Poll::Ready(event) = self.turn.events.poll_recv(context) {
+            let event = event.unwrap_or_else(|| ChatEvent::TurnFinished(super::aborted_outcome()));
+            return Poll::Ready(Some(Ok(self.encode_event(&event))));
         }
-        self.keepalive.poll_tick(context).map(|_| Some(Ok(Bytes::from_static(b": still here\n\n"))))
+        self.keepalive.poll_tick(context).map(|_| Some(Ok(Bytes::from_static(b": keep-alive\n\n"))))
     }
 }

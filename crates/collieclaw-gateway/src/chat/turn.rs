@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
-use collieclaw_agent::runtime::{AgentRuntime, OperatorContext, TurnError};
+use collieclaw_agent::runtime::{AgentRuntime, TurnControl, TurnError};
 use collieclaw_listen::TcpPeer;
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::{ProviderError, hint_metadata};
@@ -20,8 +20,8 @@ use crate::response::ErrorResponse;
 use crate::state::{GatewayState, TURN_RETRY_AFTER};
 use crate::turns::TurnGuard;
 
-/// A running turn. It is cancelled when its client disconnects or this value is dropped, because nobody would receive the
-/// answer.
+/// A running turn. It is cancelled when its client disconnects or this value is dropped, because the answer could not be
+/// delivered.
 pub(super) struct RunningTurn {
     pub(super) conversation: String,
     pub(super) events: Receiver<ChatEvent>,
@@ -34,7 +34,7 @@ const EVENT_BUFFER: usize = 64;
 
 impl RunningTurn {
     pub(super) fn begin(
-        desk: &Arc<GatewayState>,
+        gateway: &Arc<GatewayState>,
         message: ChatRequestBody,
         peer: TcpPeer,
     ) -> Result<Self, ErrorResponse> {
@@ -45,13 +45,13 @@ impl RunningTurn {
         };
         let cancel = CancelFlag::new().map_err(no_means)?;
         let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::random_id("conversation"));
-        let (teller, told) = channel(EVENT_BUFFER);
-        let going = desk.begin_turn(&conversation, &cancel, &teller)?;
+        let (sender, events) = channel(EVENT_BUFFER);
+        let guard = gateway.begin_turn(&conversation, &cancel, &sender)?;
         let holder = TurnRunner {
             operator: RemoteOperator {
-                desk: Arc::clone(desk),
+                gateway: Arc::clone(gateway),
                 conversation: conversation.clone(),
-                events: teller,
+                events: sender,
                 cancel: cancel.clone(),
                 drafted: false,
             },
@@ -59,10 +59,10 @@ impl RunningTurn {
         };
         std::thread::Builder::new()
             .name("turn".to_owned())
-            .spawn(move || holder.run(going))
+            .spawn(move || holder.run(guard))
             .map_err(no_means)?;
         let watch = cancel_on_disconnect(peer, cancel.clone());
-        Ok(Self { conversation, events: told, cancel, disconnect_watch: watch })
+        Ok(Self { conversation, events, cancel, disconnect_watch: watch })
     }
 }
 
@@ -92,8 +92,8 @@ struct TurnRunner {
 impl TurnRunner {
     fn run(mut self, _going: TurnGuard) {
         let over = self.run_turn();
-        let RemoteOperator { desk, conversation, .. } = self.operator;
-        let mut gateway = desk.gateway.clone();
+        let RemoteOperator { gateway, conversation, .. } = self.operator;
+        let mut gateway = gateway.channel.clone();
         match over {
             ChatOutcome::Answer(answer) => gateway.send(&conversation, &answer),
             trouble @ ChatOutcome::Failed { .. } => gateway.turns.finish(&conversation, trouble),
@@ -101,10 +101,10 @@ impl TurnRunner {
     }
 
     fn run_turn(&mut self) -> ChatOutcome {
-        let desk = &self.operator.desk;
-        let state = desk.current_config();
-        desk.gateway.turns.set_config(&self.operator.conversation, &state.config);
-        let runtime = match desk.open_runtime(&state) {
+        let gateway = &self.operator.gateway;
+        let state = gateway.current_config();
+        gateway.channel.turns.set_config(&self.operator.conversation, &state.config);
+        let runtime = match gateway.open_runtime(&state) {
             Ok(runtime) => runtime,
             Err(message) => return ChatOutcome::Failed { code: "setup", message, retry_after: None },
         };
@@ -116,15 +116,15 @@ impl TurnRunner {
         self.announce_conversation(&runtime);
         let conversation = self.operator.conversation.clone();
         let cancel = self.operator.cancel.clone();
-        let mut attended = OperatorContext { operator: &mut self.operator, cancel: &cancel };
+        let mut control = TurnControl { operator: &mut self.operator, cancel: &cancel };
         let hint = hint_metadata(self.message.hint.as_deref());
-        let report = runtime.run_turn(&hint, &conversation, &self.message.message, &mut attended);
+        let report = runtime.run_turn(&hint, &conversation, &self.message.message, &mut control);
         match (report.answer, report.persisted) {
             (Ok(answer), Ok(())) => ChatOutcome::Answer(answer),
             (Ok(_), Err(error)) => turn_failure(&TurnError::from(error)),
             (Err(error), _) => {
                 if turn_error_code(&error) == "provider" {
-                    self.operator.desk.metrics.provider_errors.increment();
+                    self.operator.gateway.metrics.provider_errors.increment();
                 }
                 turn_failure(&error)
             }
@@ -134,7 +134,7 @@ impl TurnRunner {
     fn announce_conversation(&self, runtime: &AgentRuntime) {
         let conversation = &self.operator.conversation;
         if runtime.tool_gateway.memory.recent(conversation, 1).is_ok_and(|turns| turns.is_empty()) {
-            self.operator.desk.metrics.conversations.increment();
+            self.operator.gateway.metrics.conversations.increment();
             runtime.tool_gateway.events.emit(AgentEvent::ConversationStarted { conversation });
         }
     }

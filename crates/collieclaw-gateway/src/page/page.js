@@ -44,8 +44,8 @@ async function ask(path, options = {}) {
   if (options.body) headers["Content-Type"] = "application/json";
   const response = await fetch(path, { ...options, headers });
   if (response.ok) return response;
-  const said = await response.json().catch(() => ({}));
-  const error = new Error(said.error?.message ?? `the gateway answered ${response.status}`);
+  const body = await response.json().catch(() => ({}));
+  const error = new Error(body.error?.message ?? `the gateway answered ${response.status}`);
   error.status = response.status;
   throw error;
 }
@@ -57,7 +57,7 @@ function trouble(error) {
   if (!error) return;
   const lost = error.status === 401;
   put(banner, lost ? "This page has no token. Open it with the link that `collieclaw gateway --link` prints."
-    : error instanceof TypeError ? "The gateway does not answer." : error.message);
+    : error instanceof TypeError ? "The gateway is not running or can't be reached." : error.message);
 }
 
 // Conversation
@@ -69,7 +69,8 @@ function show(element) {
   return element;
 }
 
-class Told {
+// Shows the events of a turn. Each method is named after its event.
+class TurnView {
   constructor() { this.bubble = null; this.call = null; }
 
   draft({ text, void: gone }) {
@@ -81,16 +82,16 @@ class Told {
 
   close() { this.bubble?.classList.remove("open"); this.bubble = null; }
 
-  tool(told) {
+  tool(event) {
     this.close();
-    if (told.phase === "begins") { this.call = show(callOf(told, "runs …")); return; }
-    const call = this.call ?? show(callOf(told, ""));
+    if (event.phase === "begins") { this.call = show(callElement(event, "running …")); return; }
+    const call = this.call ?? show(callElement(event, ""));
     this.call = null;
-    const refused = told.fate !== "done";
+    const refused = event.fate !== "done";
     call.classList.add(refused ? "refused" : "done");
-    call.querySelector(".fate").textContent = refused ? `✗ ${told.fate}` : `✓ ${told.milliseconds} ms`;
-    const lines = made("pre", "", told.output);
-    if (told.receipt_id) put(lines, `\n\n${told.receipt_id}`);
+    call.querySelector(".fate").textContent = refused ? `✗ ${event.fate}` : `✓ ${event.milliseconds} ms`;
+    const lines = made("pre", "", event.output);
+    if (event.receipt_id) put(lines, `\n\n${event.receipt_id}`);
     call.append(lines);
   }
 
@@ -111,10 +112,10 @@ class Told {
   }
 }
 
-function callOf(told, fate) {
+function callElement(event, status) {
   const call = made("details", "call");
   const summary = made("summary");
-  summary.append(made("b", "", told.tool), made("code", "", brief(told.arguments)), made("span", "fate", fate));
+  summary.append(made("b", "", event.tool), made("code", "", brief(event.arguments)), made("span", "fate", status));
   call.append(summary);
   return call;
 }
@@ -126,7 +127,7 @@ function brief(value) {
 
 async function send(message) {
   show(made("div", "message mine", message));
-  const told = new Told();
+  const view = new TurnView();
   state.turn = new AbortController();
   busy(true);
   try {
@@ -134,11 +135,11 @@ async function send(message) {
     const options = { method: "POST", body, headers: { Accept: "text/event-stream" }, signal: state.turn.signal };
     for await (const [name, data] of events((await ask("chat", options)).body)) {
       if (name === "done") break;
-      told[name]?.(data);
+      view[name]?.(data);
     }
     trouble(null);
   } catch (error) {
-    told.close();
+    view.close();
     show(made("div", "message error", error.name === "AbortError" ? "cancelled" : error.message));
     if (error.status === 401) trouble(error);
   }
@@ -175,7 +176,7 @@ function showApproval(shown) {
   if (state.asked.has(shown.id)) return;
   const article = byId("approval-form").content.cloneNode(true).firstElementChild;
   const part = (kind) => article.querySelector(`.${kind}`);
-  if (shown.kind === "question") pose(shown, article, part); else lay(shown, part);
+  if (shown.kind === "question") fillQuestion(shown, article, part); else fillApproval(shown, part);
   part("no").addEventListener("click", () => decide(shown, { approve: false }));
   const tick = () => {
     const left = Math.max(0, Math.round((Date.parse(shown.expires_at) - Date.now()) / 1000));
@@ -188,7 +189,7 @@ function showApproval(shown) {
   (part("words") ?? part("no")).focus();
 }
 
-function lay(shown, part) {
+function fillApproval(shown, part) {
   put(part("tool"), `${shown.tool} wants to run`);
   put(part("risk"), shown.risk);
   part("risk").classList.toggle("high", shown.risk === "high");
@@ -205,7 +206,7 @@ function lay(shown, part) {
 }
 
 // A question of the model. The answer is text and approves nothing.
-function pose(shown, article, part) {
+function fillQuestion(shown, article, part) {
   article.classList.add("question");
   put(part("tool"), "The agent asks");
   for (const kind of ["risk", "always", "yes"]) part(kind).remove();
@@ -238,10 +239,10 @@ function forget(id) {
   if (state.asked.size === 0) byId("message").focus();
 }
 
-async function decide(shown, said) {
+async function decide(shown, answer) {
   for (const button of state.asked.get(shown.id)?.article.querySelectorAll("button") ?? []) button.disabled = true;
   try {
-    await ask(`approvals/${encodeURIComponent(shown.id)}`, { method: "POST", body: JSON.stringify(said) });
+    await ask(`approvals/${encodeURIComponent(shown.id)}`, { method: "POST", body: JSON.stringify(answer) });
   } catch (error) {
     if (error.status !== 404) trouble(error);
   }
@@ -259,7 +260,7 @@ async function refresh() {
     byId("stopped").hidden = !now.estop;
     byId("estop").hidden = now.estop;
     const waiting = now.approvals > 0 ? await (await ask("approvals")).json() : [];
-    for (const id of [...state.asked.keys()]) if (!waiting.some((one) => one.id === id)) forget(id);
+    for (const id of [...state.asked.keys()]) if (!waiting.some((entry) => entry.id === id)) forget(id);
     waiting.forEach(showApproval);
     trouble(null);
   } catch (error) {
@@ -308,11 +309,11 @@ function row(receipt) {
 // Views
 
 function view(name) {
-  for (const one of ["chat", "receipts"]) {
-    const chosen = one === name;
-    byId(`view-${one}`).hidden = !chosen;
-    byId(`tab-${one}`).setAttribute("aria-selected", chosen);
-    byId(`tab-${one}`).tabIndex = chosen ? 0 : -1;
+  for (const tab of ["chat", "receipts"]) {
+    const chosen = tab === name;
+    byId(`view-${tab}`).hidden = !chosen;
+    byId(`tab-${tab}`).setAttribute("aria-selected", chosen);
+    byId(`tab-${tab}`).tabIndex = chosen ? 0 : -1;
   }
   if (name === "receipts") receipts(false);
 }

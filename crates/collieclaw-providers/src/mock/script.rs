@@ -15,7 +15,7 @@ const LONGEST_QUOTE: usize = 400;
 /// Compares a request with the expectation of its round.
 ///
 /// # Errors
-/// Says which expectation failed, and what was sent instead.
+/// Fails with the expectation that was not met, and what was sent instead.
 pub(super) fn check_expectation(expect: &RequestExpectation, request: &ChatRequest) -> Result<(), String> {
     let RequestExpectation {
         last_message_contains,

@@ -19,7 +19,7 @@ use super::resolver::{NameResolver, ResolveError};
 use super::transport::{DeadlineConnector, ResolvedAddresses, StalledError};
 use super::url::RequestUrl;
 
-/// Larger headers are an attack on memory.
+/// The maximum size of all headers. Larger headers are an attack on memory.
 const LONGEST_HEADERS: usize = 64 * 1024;
 
 /// The longest media type (RFC 6838, 4.2). Longer types are dropped, because the model reads them.
@@ -191,7 +191,7 @@ impl BodyStream {
         Ok(bytes)
     }
 
-    /// Makes a longer silence of the server an error from now on.
+    /// Sets the longest time for which the server may send nothing, from now on.
     pub(crate) fn set_stall_timeout(&self, silence: Duration) {
         self.deadline.set_stall_timeout(silence);
     }

@@ -20,7 +20,7 @@ use super::url::RequestUrl;
 use crate::cancel::CancelFlag;
 use crate::text::truncate_text;
 
-/// Browsers follow more redirects, but real pages need fewer.
+/// The maximum number of redirects. Browsers follow more, but real pages need fewer.
 const MOST_REDIRECTS: usize = 5;
 
 /// The longest URL in an error message, in bytes.
@@ -95,14 +95,14 @@ impl FetchContext<'_> {
     /// Fetches a URL and follows redirects as far as the gate would allow the same call.
     ///
     /// # Errors
-    /// Says why the URL could not be fetched.
+    /// Fails with the reason why the URL could not be fetched.
     pub fn run(&self, request: &FetchRequest<'_>) -> Result<FetchResponse, FetchError> {
         let deadline = CancellableDeadline::new(self.cancel, self.timeout);
         let mut url = RequestUrl::parse(request.url).map_err(|what| FetchError::Refused(what.to_owned()))?;
         let (mut method, mut body) = (request.method, request.body);
         let granted = match judge(GateRequest::Http(method, &url.to_string()), self.policy, &NoFiles) {
             GateOutcome::Denied(verdict) => return Err(FetchError::Refused(first_reason(&verdict))),
-            ruling => ruling.verdict().clone(),
+            outcome => outcome.verdict().clone(),
         };
         for _ in 0..=MOST_REDIRECTS {
             let answer = self.send_once(&url, method, body, &deadline)?;
@@ -167,7 +167,7 @@ impl FetchContext<'_> {
         }
         match judge(GateRequest::Http(method, &to.to_string()), self.policy, &NoFiles) {
             GateOutcome::Allowed(permit) if permit.verdict().risk <= granted.risk => Ok(()),
-            ruling if ruling.verdict() == granted => Ok(()),
+            outcome if outcome.verdict() == granted => Ok(()),
             GateOutcome::Denied(verdict) => Err(first_reason(&verdict)),
             GateOutcome::NeedsApproval(question) => {
                 Err(format!("{}; request that address directly", first_reason(&question.refuse())))

@@ -77,7 +77,7 @@ impl SearchService {
     /// Returns at most `most` results, in the order of the service.
     ///
     /// # Errors
-    /// Says why the search failed.
+    /// Fails with the reason why there are no results.
     pub fn search(
         &self,
         query: &str,
@@ -118,13 +118,13 @@ impl SearchService {
             return Err(self.bad_response(&format!("HTTP {status}: {}", truncate_text(&said, LONGEST_QUOTE))));
         }
         if bytes.len() > most_bytes {
-            return Err(self.bad_response(&format!("its answer is longer than {most_bytes} bytes")));
+            return Err(self.bad_response(&format!("the answer is longer than {most_bytes} bytes")));
         }
         let answer: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| self.bad_response(&format!("its answer is not JSON ({error})")))?;
+            .map_err(|error| self.bad_response(&format!("the answer is not JSON ({error})")))?;
         let place = &self.settings.results;
         let Some(results) = answer.pointer(place).and_then(Value::as_array) else {
-            return Err(self.bad_response(&format!("its answer has no list at `{place}`")));
+            return Err(self.bad_response(&format!("the answer has no list at `{place}`")));
         };
         Ok(results.iter().take(most).map(|result| self.read_result(result)).collect())
     }

@@ -1,4 +1,4 @@
-//! Tells text from binary bodies, and makes valid text of bytes.
+//! Distinguishes text from binary bodies, and converts bytes to valid text.
 
 /// Returns true if people or programs read this media type as text.
 pub(super) fn is_text(content_type: &str) -> bool {

@@ -160,7 +160,7 @@ impl ResponseAssembly {
         {
             return Some(place);
         }
-        // One call above the limit is kept, so that the limit is seen to be exceeded.
+        // One call above the limit is kept, so that the caller notices the exceeded limit.
         if self.calls.len() <= MOST_CALLS {
             self.calls.push(PartialCall { index, ..PartialCall::default() });
             return Some(self.calls.len() - 1);

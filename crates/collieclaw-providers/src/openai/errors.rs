@@ -44,7 +44,7 @@ impl ProviderErrorBuilder<'_> {
                 self.settings.base_url
             )),
             ExchangeError::Stalled => self.network_error(format!(
-                "the answer stalled for {} s (`stall_timeout`)",
+                "the server sent nothing for {} s within its answer (`stall_timeout`)",
                 self.settings.stall_timeout.as_millis().div_ceil(1000)
             )),
             ExchangeError::Failed(what) => self.network_error(self.quote_server(&what)),
@@ -66,7 +66,7 @@ impl ProviderErrorBuilder<'_> {
     pub(super) fn redirect_error(&self, location: Option<&str>) -> ProviderError {
         let to = location.map_or_else(|| "nowhere".to_owned(), |location| self.quote_server(location));
         self.invalid_error(format!(
-            "it redirects to {to}, and redirects are not followed because the request carries a key; if the target is \
+            "the server redirects to {to}, and redirects are not followed because the request carries a key; if the target is \
              right, set `base_url` to it"
         ))
     }

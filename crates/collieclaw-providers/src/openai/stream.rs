@@ -83,7 +83,7 @@ pub(super) fn read_stream(
             Err(ExchangeError::Stopped(stopped)) => {
                 return Err(StreamError::Exchange(ExchangeError::Stopped(stopped)));
             }
-            // The answer is complete, so a error connection does no harm.
+            // The answer is complete, so a broken connection does no harm.
             Err(_) if answer.is_complete() => break,
             Err(error) => return Err(StreamError::Exchange(error)),
         };

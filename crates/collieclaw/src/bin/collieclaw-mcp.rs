@@ -1,4 +1,4 @@
-//! `collieclaw-mcp`: the adapter that speaks the Model Context Protocol. `collieclaw` starts it in a sandbox.
+//! `collieclaw-mcp`: the adapter for the Model Context Protocol. `collieclaw` starts it in a sandbox.
 //!
 //! It belongs to this package so that one build produces both programs in the same folder.
 

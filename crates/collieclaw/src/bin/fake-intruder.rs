@@ -2,7 +2,7 @@
 //!
 //! `fake-intruder tcp 4000 udp 4000 unix PATH abstract NAME link FROM TO chmod PATH truncate PATH kill PID allocate GIGABYTES`
 
-#![expect(clippy::print_stdout, reason = "what it prints is what the test looks at")]
+#![expect(clippy::print_stdout, reason = "the test reads its output")]
 
 use std::io::{self, Write};
 use std::net::{TcpStream, UdpSocket};

@@ -11,7 +11,7 @@ use collieclaw_agent::channel::{Channel, emit_channel_started};
 use collieclaw_agent::estop;
 use collieclaw_agent::events::{AgentEvent, EventFormat};
 use collieclaw_agent::ids;
-use collieclaw_agent::runtime::{AgentRuntime, CallOutcome, Operator, OperatorContext, TurnError};
+use collieclaw_agent::runtime::{AgentRuntime, CallOutcome, Operator, TurnControl, TurnError};
 use collieclaw_providers::cancel::CancelFlag;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -119,8 +119,8 @@ impl Repl<'_> {
         let watched = self.supports_draft_updates();
         let mut operator =
             StreamingOperator::new((self.make_operator)(&cancel), &mut *self.out, self.err, watched);
-        let mut attended = OperatorContext { operator: &mut operator, cancel: &cancel };
-        let report = runtime.run_turn(&self.metadata, &self.conversation, message, &mut attended);
+        let mut control = TurnControl { operator: &mut operator, cancel: &cancel };
+        let report = runtime.run_turn(&self.metadata, &self.conversation, message, &mut control);
         let shown = operator.into_shown();
         (self.on_turn)(None);
         self.call_outcomes.extend(report.call_outcomes);

@@ -33,7 +33,7 @@ impl<'l> StreamingOperator<'l> {
     }
 
     fn show(&mut self, text: &str) {
-        // A failed write to the terminal is ignored: the turn goes on without it.
+        // A failed write to the terminal is ignored: the turn continues without it.
         let _ = self.out.write_all(escape_lines(text).as_bytes()).and_then(|()| self.out.flush());
     }
 

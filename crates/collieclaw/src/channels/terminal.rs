@@ -58,7 +58,7 @@ impl TerminalOperator {
     }
 
     fn print_line(&mut self, text: &str) {
-        // A failed write to the terminal is ignored: the turn goes on without it.
+        // A failed write to the terminal is ignored: the turn continues without it.
         let _ = writeln!(self.out, "{text}");
     }
 
@@ -140,7 +140,7 @@ impl Operator for TerminalOperator {
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
         self.spinner = None;
         if !self.is_available() || self.show_approval(asked).is_err() {
-            return ApprovalAnswer::NobodyAvailable;
+            return ApprovalAnswer::Unavailable;
         }
         let Some(answer) = self.read_line(&self.cancel, MAX_ANSWER_BYTES) else {
             self.print_line("");
@@ -156,7 +156,7 @@ impl Operator for TerminalOperator {
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
         self.spinner = None;
         if !self.is_available() || self.show_question(question).is_err() {
-            return OperatorReply::NobodyAvailable;
+            return OperatorReply::Unavailable;
         }
         match self.read_line(question.cancel, MAX_REPLY_BYTES) {
             Some(reply) => OperatorReply::Text(reply),

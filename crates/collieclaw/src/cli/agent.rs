@@ -5,7 +5,7 @@ use collieclaw::channels::Repl;
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
-use collieclaw_agent::runtime::{AgentRuntime, OperatorContext};
+use collieclaw_agent::runtime::{AgentRuntime, TurnControl};
 use collieclaw_agent::sop::is_run_name;
 use collieclaw_providers::cancel::CancelFlag;
 use collieclaw_providers::hint_metadata;
@@ -83,13 +83,13 @@ fn open_agent_runtime(
 ) -> Result<AgentRuntime, CommandFailure> {
     let config = &setup.config;
     wiring::emit_startup_events(config, environment)?;
-    let door = wiring::open_tool_gateway(setup, environment)?;
+    let tool_gateway = wiring::open_tool_gateway(setup, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
-    let provider = wiring::build_provider(name, config, environment, &door.events)?;
+    let provider = wiring::build_provider(name, config, environment, &tool_gateway.events)?;
     let usual = wiring::model_for(name, config);
     let model = agent.model.as_deref().unwrap_or(usual).to_owned();
-    door.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
-    Ok(AgentRuntime::new(door, provider, model, config))
+    tool_gateway.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
+    Ok(AgentRuntime::new(tool_gateway, provider, model, config))
 }
 
 fn choose_conversation(agent: &AgentArgs, runtime: &AgentRuntime) -> Result<String, CommandFailure> {
@@ -123,8 +123,8 @@ fn run_single_turn(
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
     interrupt.set_turn(Some(cancel.clone()));
     let mut operator = tool::terminal_operator(&cancel);
-    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let report = runtime.run_turn(metadata, conversation, message, &mut attended);
+    let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
+    let report = runtime.run_turn(metadata, conversation, message, &mut control);
     drop(operator);
     if let (Err(_), Err(error)) = (&report.answer, &report.persisted) {
         screen.print_remark(&format!("warning: this turn is not remembered: {}", ErrorChain(error)));

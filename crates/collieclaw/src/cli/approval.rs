@@ -1,9 +1,7 @@
 //! `approval`: lists and revokes permanent approvals.
 
 use clap::Subcommand;
-use collieclaw_agent::security::{
-    Approval as Kept, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval,
-};
+use collieclaw_agent::security::{Approval, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
 use serde_json::{Value, json};
 use ward_terminal::escape_line;
 
@@ -77,23 +75,23 @@ fn list(
         Ok(_) => "holds",
     };
     let listed = approvals.list()?;
-    let value = |one: &ListedApproval| match &one.approval {
-        Ok(Kept { granted, subject: ApprovalSubject { tool, arguments, workspace, .. }, .. }) => json!({
-            "id": one.id, "state": state(one), "granted": granted, "tool": tool, "arguments": arguments,
+    let value = |entry: &ListedApproval| match &entry.approval {
+        Ok(Approval { granted, subject: ApprovalSubject { tool, arguments, workspace, .. }, .. }) => json!({
+            "id": entry.id, "state": state(entry), "granted": granted, "tool": tool, "arguments": arguments,
             "workspace": workspace
         }),
-        Err(error) => json!({ "id": one.id, "state": state(one), "fault": error.to_string() }),
+        Err(error) => json!({ "id": entry.id, "state": state(entry), "fault": error.to_string() }),
     };
     screen.print_answer(&listed.iter().map(value).collect::<Vec<Value>>(), || {
-        let row = |one: &ListedApproval| {
-            let (granted, what) = match &one.approval {
+        let row = |entry: &ListedApproval| {
+            let (granted, what) = match &entry.approval {
                 Ok(kept) => {
                     let subject = &kept.subject;
                     (format_timestamp(kept.granted), format!("{} {}", subject.tool, subject.arguments))
                 }
                 Err(error) => ("-".to_owned(), error.to_string()),
             };
-            vec![escape_line(&one.id), granted, state(one).to_owned(), escape_line(&what)]
+            vec![escape_line(&entry.id), granted, state(entry).to_owned(), escape_line(&what)]
         };
         if listed.is_empty() {
             return "no permanent approvals; answer `a` to an approval question to add one".to_owned();

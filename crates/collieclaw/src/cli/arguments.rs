@@ -10,19 +10,31 @@ use super::{
 /// The examples in the help text. A test parses each of them.
 const EXAMPLES: &str = "\
 Examples:
-  collieclaw init                                  make home, workspace and configuration
+  collieclaw init                                  create the home, workspace and configuration
   collieclaw agent                                 talk to the agent
-  collieclaw agent -m \"list files\"                 ask once, print the answer
+  collieclaw agent -m \"list files\"                 send one message and print the answer
   collieclaw policy explain shell --json '{\"command\":\"rm -rf /\"}'
   collieclaw tool run file_list --json '{\"path\":\".\"}'
-  collieclaw receipt verify                        has the log been tampered with?
-  collieclaw estop                                 stop all tools, now, everywhere
-  collieclaw estop --clear                         let them run again
+  collieclaw receipt verify                        check that the log was not tampered with
+  collieclaw estop                                 stop all tools in every process
+  collieclaw estop --clear                         let tools run again
 
-Exit codes: 0 done, 1 it did not work, 2 the command line is wrong, 3 the configuration is, 4 denied,
-5 it needs an approval and nobody is there to ask, 6 the provider failed, 7 a limit was reached,
-8 the emergency stop is active, 9 the receipts are not sound or can't be written, 130 cancelled.
-The home is ~/.collieclaw, or what COLLIECLAW_HOME names. COLLIECLAW_LOG is info, warn, off or json.";
+Exit codes:
+  0    success
+  1    the command failed
+  2    invalid command line
+  3    invalid or missing configuration
+  4    a tool call was denied
+  5    a tool call needs an approval, and no operator is available
+  6    the model provider failed
+  7    a limit was reached
+  8    the emergency stop is active
+  9    the receipts failed the check or can't be written
+  130  cancelled
+
+Environment:
+  COLLIECLAW_HOME  the home folder (default: ~/.collieclaw)
+  COLLIECLAW_LOG   log level or format: info, warn, off or json";
 
 #[derive(Parser)]
 #[command(

@@ -22,23 +22,23 @@ impl From<bool> for ConfirmMode {
 pub(crate) fn confirm(
     shown: &str,
     question: &str,
-    said: ConfirmMode,
+    mode: ConfirmMode,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    if said == ConfirmMode::AssumeYes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if mode == ConfirmMode::AssumeYes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         screen.print_remark(&format!("{}\n", shown.trim_end()));
-        return if said == ConfirmMode::AssumeYes {
+        return if mode == ConfirmMode::AssumeYes {
             Ok(())
         } else {
             Err(CommandFailure::NoOperatorToConfirm)
         };
     }
     let mut err = anstream::stderr().lock();
-    let told = |error| CommandFailure::Io { what: "show the question".to_owned(), source: error };
-    writeln!(err, "{}\n", shown.trim_end()).map_err(told)?;
+    let io_error = |error| CommandFailure::Io { what: "show the question".to_owned(), source: error };
+    writeln!(err, "{}\n", shown.trim_end()).map_err(io_error)?;
     // Discards input typed before the question was visible.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(told)?;
+    write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(io_error)?;
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).map_err(CommandFailure::io("read the answer"))?;
     match line.trim().to_lowercase().as_str() {

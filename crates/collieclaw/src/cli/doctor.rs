@@ -30,7 +30,7 @@ pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Resul
     let mut findings = vec![check_setup(setup.as_ref().map(|setup| &setup.config), environment)];
     findings.extend(setup.as_ref().map(|setup| check_receipts(&setup.config, environment)));
     findings.extend(setup.as_ref().map(|setup| check_listed_tools(setup, environment)));
-    findings.push(check_mcp_helper());
+    findings.push(check_mcp_adapter());
     findings.extend(check_sandbox());
     if let Ok(setup) = &setup {
         findings.extend(check_commands(&setup.config, environment));
@@ -85,13 +85,13 @@ fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFindin
     let path = config.receipts.path.display();
     if !config.receipts.enabled {
         let cure = Some("set `receipts.enabled = true`".to_owned());
-        return DoctorFinding { what, ok: false, detail: "OFF: calls leave none".to_owned(), cure };
+        return DoctorFinding { what, ok: false, detail: "OFF: calls leave no receipts".to_owned(), cure };
     }
     let key = config.receipts.signing(&environment.home).key();
     let (ok, detail, cure) = match key {
         Ok(Some(key)) => (true, format!("in {path}, signed with key {}", key.id()), None),
         Ok(None) if config.receipts.signed => {
-            (true, format!("in {path}, signed from the first call on, which makes the key"), None)
+            (true, format!("in {path}, signed; the first call creates the key"), None)
         }
         Ok(None) => {
             (false, format!("in {path}, not signed"), Some("set `receipts.signed = true`".to_owned()))
@@ -123,10 +123,10 @@ fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment)
 }
 
 /// Checks the adapter program for MCP servers and clients.
-fn check_mcp_helper() -> DoctorFinding {
+fn check_mcp_adapter() -> DoctorFinding {
     let (ok, detail, cure) =
-        match collieclaw_mcp::speaker().and_then(|program| check_helper_version(&program)) {
-            Ok(program) => (true, format!("spoken by {program}"), None),
+        match collieclaw_mcp::locate_adapter().and_then(|program| check_adapter_version(&program)) {
+            Ok(program) => (true, format!("adapter {program}"), None),
             Err(why) => {
                 let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
                 (false, why, cure)
@@ -136,14 +136,17 @@ fn check_mcp_helper() -> DoctorFinding {
 }
 
 /// Checks that the adapter starts and has our version.
-fn check_helper_version(program: &Path) -> Result<String, String> {
+fn check_adapter_version(program: &Path) -> Result<String, String> {
     let path = program.display();
-    let said = std::process::Command::new(program).arg("--version").output();
-    let said = said.map_err(|error| format!("{path} can't be started: {error}"))?;
-    let ours = format!("collieclaw-mcp {}\n", collieclaw_mcp_ipc::VERSION);
-    match String::from_utf8_lossy(&said.stdout) {
-        said if said == ours => Ok(path.to_string()),
-        said => Err(format!("{path} has the version `{}`, not ours", escape_line(said.trim()))),
+    let output = std::process::Command::new(program).arg("--version").output();
+    let output = output.map_err(|error| format!("could not start {path}: {error}"))?;
+    let expected = format!("collieclaw-mcp {}", collieclaw_mcp_ipc::VERSION);
+    match String::from_utf8_lossy(&output.stdout).strip_suffix('\n') {
+        Some(version) if version == expected => Ok(path.to_string()),
+        _ => Err(format!(
+            "{path} has the version `{}` instead of `{expected}`",
+            escape_line(String::from_utf8_lossy(&output.stdout).trim())
+        )),
     }
 }
 
@@ -182,13 +185,15 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
     let mut findings = vec![DoctorFinding {
         what: "process trees".to_owned(),
         ok: !held.is_escapable(),
-        detail: format!("of commands are held by a {held}"),
-        cure: held.is_escapable().then(|| "user namespaces, or root, contain them for certain".to_owned()),
+        detail: format!("contained by a {held}"),
+        cure: held
+            .is_escapable()
+            .then(|| "enable user namespaces or run as root, so that no process can escape".to_owned()),
     }];
     findings.extend(trial.unenforced_limits().map(|(limit, reason)| DoctorFinding {
         what: format!("limit of {limit}"),
         ok: false,
-        detail: format!("not kept by the kernel: {reason}"),
+        detail: format!("not enforced by the kernel: {reason}"),
         cure: Some(
             "run CollieClaw as an ordinary user; as root it counts processes itself, every 50 ms".to_owned(),
         ),
@@ -199,10 +204,10 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
 fn check_bash() -> DoctorFinding {
     let bash = ward_process::find_program("bash".as_ref(), "/usr/bin:/bin".as_ref());
     DoctorFinding {
-        what: "lines beyond the plan (full only)".to_owned(),
+        what: "shell lines without a plan (level `full` only)".to_owned(),
         ok: bash.is_some(),
         detail: bash.map_or_else(
-            || "bash is not installed, so such lines are refused".to_owned(),
+            || "bash is not installed, so these lines are denied".to_owned(),
             |bash| format!("run by {} in the sandbox", bash.display()),
         ),
         cure: None,

@@ -8,7 +8,7 @@ use clap::Args;
 use collieclaw_agent::channel::Channel;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::events::AgentEvent;
-use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig};
+use collieclaw_gateway::{ConfigFileStamp, GatewayParts, HttpGateway, LoadedConfig};
 use collieclaw_listen::AccessToken;
 use serde_json::json;
 use ward_diag::{ErrorChain, ReportStyle};
@@ -20,7 +20,7 @@ use super::wiring::{self, ForeignToolSources, LoadedSetup};
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request needs the token in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
+    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request needs the token in gateway.token in the home folder (~/.collieclaw or $COLLIECLAW_HOME); see docs/collieclaw-gateway.md."
 )]
 pub(crate) struct GatewayArgs {
     /// Listen on this port instead of `channels.gateway.port`; 0 picks a free port
@@ -71,7 +71,7 @@ pub(crate) fn run(
     environment
         .sessions
         .watch(end_what_was_taken_back)
-        .map_err(CommandFailure::io("watch over MCP servers"))?;
+        .map_err(CommandFailure::io("watch the MCP servers"))?;
     let sessions = environment.sessions.clone();
     let open = move |config: &Config| {
         let setup = LoadedSetup {
@@ -80,7 +80,7 @@ pub(crate) fn run(
         };
         wiring::open_runtime(&setup, &environment).map_err(|failure| describe_failure(&failure))
     };
-    let mut served = Served::new(GatewayParts {
+    let mut served = HttpGateway::new(GatewayParts {
         initial_config: LoadedConfig { config: setup.config, text, policy_hash },
         config_stamp: trace,
         home,
@@ -134,19 +134,20 @@ fn describe_failure(failure: &CommandFailure) -> String {
 }
 
 /// Removes the `(os error N)` suffix, which only repeats the words before it.
-fn strip_os_error_number(told: &str) -> String {
-    match told.rsplit_once(" (os error ") {
+fn strip_os_error_number(message: &str) -> String {
+    match message.rsplit_once(" (os error ") {
         Some((words, number)) if number.ends_with(')') => words.to_owned(),
-        _ => told.to_owned(),
+        _ => message.to_owned(),
     }
 }
 
 /// Returns the link to the running gateway. The token must exist: a new token would be refused.
 fn show_link(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let address = Served::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
-        what: "no gateway of this home is running".to_owned(),
-        cure: "start one with `collieclaw gateway` or `collieclaw service start`",
-    })?;
+    let address =
+        HttpGateway::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
+            what: "no gateway of this home is running".to_owned(),
+            cure: "start one with `collieclaw gateway` or `collieclaw service start`",
+        })?;
     let link = page_link(address, &AccessToken::read(&environment.home.gateway_token())?);
     screen.print_answer(&json!({ "link": link }), || link.clone());
     Ok(())
@@ -158,12 +159,12 @@ fn announce_address(address: SocketAddr, token: &AccessToken, screen: OutputPrin
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();
     screen.print_answer(&json!({ "address": format!("http://{address}/") }), || {
-        let way = if seen {
+        let link = if seen {
             page_link(address, token)
         } else {
             "the link that `collieclaw gateway --link` prints".to_owned()
         };
-        format!("CollieClaw listens on http://{address}/\nOpen {way}")
+        format!("CollieClaw listens on http://{address}/\nOpen {link}")
     });
 }
 

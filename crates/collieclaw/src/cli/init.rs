@@ -28,7 +28,7 @@ pub(crate) struct InitReport {
     answers: AnswerSource,
 }
 
-/// Whether the default provider is a real model.
+/// The source of the agent's answers: a real model, or the built-in mock.
 #[derive(Clone, Copy)]
 enum AnswerSource {
     StandIn,
@@ -76,7 +76,7 @@ fn create_receipt_key(
     }
     let key = environment.home.receipts_key();
     let is_new = !key.exists();
-    config.receipts.signing(&environment.home).make_key(&config.receipts.path)?;
+    config.receipts.signing(&environment.home).create_key(&config.receipts.path)?;
     if is_new {
         created.push(key.clone());
     }

@@ -48,7 +48,7 @@ pub(crate) enum McpCommand {
     },
     /// Serve CollieClaw's tools to another agent on standard input and output, with gate, sandbox and receipts.
     #[command(
-        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nCalls that need an approval are denied, because only the client could be asked."
+        after_help = "Examples:\n  collieclaw mcp serve\n  collieclaw mcp serve --http 8765\n\nCalls that need an approval are denied, because no operator can be asked over MCP."
     )]
     Serve {
         /// Listen on this port of 127.0.0.1 instead; the token is in mcp.token in the home
@@ -109,7 +109,7 @@ fn unknown_server(server: &str) -> CommandFailure {
 }
 
 fn list(config: &Config, environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let mut told: Vec<(Value, Vec<String>)> = Vec::new();
+    let mut listed: Vec<(Value, Vec<String>)> = Vec::new();
     for (name, settings) in &config.mcp.servers {
         let pinned = PinnedServer::load(&environment.home, name)?;
         let state = match &pinned {
@@ -127,9 +127,9 @@ fn list(config: &Config, environment: &CliEnvironment, screen: &OutputPrinter) -
             state.to_owned(),
             format_count(number as u64, "tool"),
         ];
-        told.push((value, row));
+        listed.push((value, row));
     }
-    let (values, rows): (Vec<Value>, Vec<Vec<String>>) = told.into_iter().unzip();
+    let (values, rows): (Vec<Value>, Vec<Vec<String>>) = listed.into_iter().unzip();
     screen.print_answer(&values, || match rows.as_slice() {
         [] => "no MCP servers: add one as `[mcp.servers.NAME]` to the configuration, then `collieclaw mcp approve NAME`"
             .to_owned(),
@@ -156,12 +156,12 @@ fn tools(
     let settings = config.mcp.servers.get(server).ok_or_else(|| unknown_server(server))?;
     let pinned = PinnedServer::load(&environment.home, server)?;
     let tools = pinned.map(|pinned| pinned.tools).unwrap_or_default();
-    let told = |tool: &PinnedTool| {
+    let to_json = |tool: &PinnedTool| {
         json!({ "name": offered_name(server, &tool.name), "tool": tool.name, "description": tool.description,
             "risk": settings.risks.get(&tool.name).unwrap_or(&settings.risk), "parameters": tool.schema,
             "used": settings.enables_tool(&tool.name) })
     };
-    let values: Vec<Value> = tools.iter().map(told).collect();
+    let values: Vec<Value> = tools.iter().map(to_json).collect();
     screen.print_answer(&values, || match tools.as_slice() {
         [] => {
             format!("no tools of {server} are approved: run `collieclaw mcp approve {server}` to review them")
@@ -216,8 +216,8 @@ fn fetch_tools(
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));
     let variables = &environment.config_context.variables;
-    let ground = McpStartContext { policy: &policy, home: &environment.home, variables };
-    let session = McpSession::open(settings, ground).map_err(failed)?;
+    let context = McpStartContext { policy: &policy, home: &environment.home, variables };
+    let session = McpSession::open(settings, context).map_err(failed)?;
     session.list_tools(&cancel, LIST_TIMEOUT).map_err(|trouble| match trouble {
         McpCallError::Cancelled => failed("it was cancelled".to_owned()),
         McpCallError::TimedOut(time) => {
@@ -234,9 +234,9 @@ fn serve_tools(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let door = wiring::open_tool_gateway(setup, environment)?;
+    let tool_gateway = wiring::open_tool_gateway(setup, environment)?;
     let listed = setup.config.channels.cli.tools_allow.iter().cloned().collect();
-    let way = match http {
+    let transport = match http {
         None => ServeTransport::Stdio,
         Some(port) => {
             let file = environment.home.mcp_token();
@@ -247,5 +247,5 @@ fn serve_tools(
             ServeTransport::Http { port, token, on_listening: Box::new(listening) }
         }
     };
-    Ok(serve(&door, &listed, way)?)
+    Ok(serve(&tool_gateway, &listed, transport)?)
 }

@@ -62,12 +62,12 @@ pub(crate) fn run(
         MemoryCommand::List { limit } => {
             let conversations = memory.conversations(*limit)?;
             screen.print_answer(&conversations, || {
-                let row = |one: &collieclaw_agent::memory::ConversationSummary| {
+                let row = |summary: &collieclaw_agent::memory::ConversationSummary| {
                     vec![
-                        escape_line(&one.conversation_id),
-                        format_timestamp(one.last),
-                        format_count(one.turns, "turn"),
-                        escape_line(&one.first_words),
+                        escape_line(&summary.conversation_id),
+                        format_timestamp(summary.last),
+                        format_count(summary.turns, "turn"),
+                        escape_line(&summary.first_words),
                     ]
                 };
                 if conversations.is_empty() {
@@ -79,12 +79,12 @@ pub(crate) fn run(
         MemoryCommand::Search { query, limit } => {
             let found = memory.search(&query.join(" "), *limit)?;
             screen.print_answer(&found, || {
-                let row = |one: &collieclaw_agent::memory::FoundTurn| {
+                let row = |found_turn: &collieclaw_agent::memory::FoundTurn| {
                     vec![
-                        escape_line(&one.conversation_id),
-                        format_timestamp(one.timestamp),
-                        role_name(one.role).to_owned(),
-                        escape_line(&one.excerpt),
+                        escape_line(&found_turn.conversation_id),
+                        format_timestamp(found_turn.timestamp),
+                        role_name(found_turn.role).to_owned(),
+                        escape_line(&found_turn.excerpt),
                     ]
                 };
                 format_table(&found.iter().map(row).collect::<Vec<_>>())

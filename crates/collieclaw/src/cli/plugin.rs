@@ -79,7 +79,7 @@ fn install_plugin(
         PluginManifest::read(&contents, path, taken)
             .map_err(|report| CommandFailure::Manifest { report: Box::new(report) })
     };
-    // A name conflict with an older version of the same plugin is fine; only the manifest tells which plugin this is.
+    // A name conflict with an older version of the same plugin is fine; only the manifest says which plugin this is.
     let name = read(&[]).map_or_else(|_| String::new(), |manifest| manifest.name);
     let others = taken.into_iter().filter(|(plugin, _)| *plugin != Some(name.as_str()));
     let manifest = read(&others.map(|(_, tool)| tool).collect::<Vec<_>>())?;
@@ -149,8 +149,8 @@ fn describe_workspace(tool: &PluginTool) -> &'static str {
 fn describe_network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
     match (tool.network, settings.map(|settings| settings.network)) {
         (false, _) => "none",
-        (true, None) => "wants it; allowed only by the configuration",
-        (true, Some(false)) => "wants it, but is not allowed (`plugins.NAME.network`)",
+        (true, None) => "requested; off unless the configuration allows it (`plugins.NAME.network`)",
+        (true, Some(false)) => "requested, but not allowed (`plugins.NAME.network`)",
         (true, Some(true)) => "allowed",
     }
 }

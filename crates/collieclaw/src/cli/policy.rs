@@ -12,7 +12,7 @@ use super::{tool, wiring};
 
 #[derive(Subcommand)]
 pub(crate) enum GatePolicyCommand {
-    /// Show why a call of the model is allowed or denied. Real files are looked at, but nothing is run, opened or asked.
+    /// Show why a call of the model is allowed or denied. It checks paths against the real files, but runs nothing and asks for no approval.
     #[command(
         after_help = "Examples:\n  collieclaw policy explain shell --json '{\"command\":\"cat notes.txt\"}'\n  collieclaw policy explain file_read --json '{\"path\":\"/etc/passwd\"}' --autonomy full"
     )]
@@ -43,12 +43,12 @@ pub(crate) fn run(
     }
     let listed = setup.config.channels.cli.tools_allow.contains(name);
     let offer = if listed { ToolOffer::Listed } else { ToolOffer::Unlisted };
-    let wish = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
-    let ruling = rules.evaluate(wish).map_err(|bad| CommandFailure::InvalidInput {
+    let request = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
+    let outcome = rules.evaluate(request).map_err(|bad| CommandFailure::InvalidInput {
         what: bad.to_string(),
         cure: "run `collieclaw tool list --output json` to see the schema",
     })?;
-    screen.print_answer(ruling.verdict(), || format_verdict(ruling.verdict()));
+    screen.print_answer(outcome.verdict(), || format_verdict(outcome.verdict()));
     Ok(())
 }
 

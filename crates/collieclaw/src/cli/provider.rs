@@ -55,7 +55,7 @@ pub(crate) fn run(
                     }
                     ProviderSettings::Router { default, rules } => {
                         let others = rules.iter().map(|rule| rule.provider.as_str()).collect::<Vec<_>>();
-                        format!("by rules {}, else {default}", others.join(", "))
+                        format!("rules: {}; default: {default}", others.join(", "))
                     }
                 };
                 vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]

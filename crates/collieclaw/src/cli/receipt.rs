@@ -5,7 +5,7 @@ mod report;
 use std::path::Path;
 
 use clap::Subcommand;
-use collieclaw_agent::receipts::{self, Receipt as Listed, ReceiptError, ReceiptSigning};
+use collieclaw_agent::receipts::{self, Receipt, ReceiptError, ReceiptSigning};
 use serde_json::{Value, json};
 use ward_ledger::verify::{LedgerVerifyError, LogAuthenticity, LogCompleteness};
 use ward_ledger::{LedgerKey, LedgerOpenError, VerificationReport};
@@ -59,8 +59,7 @@ pub(crate) fn run(
             whole?;
         }
         ReceiptCommand::Adopt { yes: false } => {
-            let what =
-                "this accepts a log that may have been shortened or written by somebody else".to_owned();
+            let what = "this accepts a log that may have been shortened or forged".to_owned();
             return Err(CommandFailure::InvalidInput {
                 what,
                 cure: "check the log, then run `collieclaw receipt adopt --yes`",
@@ -135,23 +134,23 @@ fn is_sound(report: &VerificationReport) -> bool {
 }
 
 /// Reads the last receipts, and whether all receipts could be read. `verify` names the cause if not.
-fn read_last(path: &Path, limit: usize) -> (Vec<Listed>, Result<(), CommandFailure>) {
+fn read_last(path: &Path, limit: usize) -> (Vec<Receipt>, Result<(), CommandFailure>) {
     let mut whole = Ok(());
     let mut readable = |record: Result<_, _>| match record {
-        Ok((_, record)) => Some(Listed { record }),
+        Ok((_, record)) => Some(Receipt { record }),
         Err(_) => {
             whole = Err(CommandFailure::ReceiptChainUnsound);
             None
         }
     };
-    let mut last: Vec<Listed> =
+    let mut last: Vec<Receipt> =
         match ward_ledger::read_records_reversed(path, &receipts::ledger_format(), None) {
             Ok(records) => records.map_while(&mut readable).take(limit).collect(),
             Err(_) => Vec::new(),
         };
     last.reverse();
-    let number = |receipt: &Listed| receipt.record.get("sequence").and_then(Value::as_u64);
-    let follows = |pair: &[Listed]| match pair {
+    let number = |receipt: &Receipt| receipt.record.get("sequence").and_then(Value::as_u64);
+    let follows = |pair: &[Receipt]| match pair {
         [first, second] => number(first).and_then(|first| first.checked_add(1)) == number(second),
         _ => true,
     };
@@ -169,7 +168,7 @@ fn read_last(path: &Path, limit: usize) -> (Vec<Listed>, Result<(), CommandFailu
     (last, whole)
 }
 
-fn table_row(receipt: &Listed) -> Vec<String> {
+fn table_row(receipt: &Receipt) -> Vec<String> {
     let text = |name: &str| match receipt.record.get(name) {
         Some(Value::String(text)) if name == "timestamp" => {
             text.get(..19).map_or_else(|| escape_line(text), |text| escape_line(text).replace('T', " "))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use clap::{Subcommand, ValueEnum};
-use collieclaw::service::{GatewayService as Described, SERVICE_NAME, ServiceManager};
+use collieclaw::service::{GatewayService, SERVICE_NAME, ServiceManager};
 use serde_json::json;
 
 use super::environment::CliEnvironment;
@@ -153,13 +153,13 @@ fn uninstall(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(),
     Ok(())
 }
 
-fn describe_service(environment: &CliEnvironment) -> Result<Described, CommandFailure> {
+fn describe_service(environment: &CliEnvironment) -> Result<GatewayService, CommandFailure> {
     let program = std::env::current_exe().map_err(CommandFailure::io("find this program"))?;
     let config = wiring::load_config(environment)?;
     if !config.channels.gateway.enabled {
         return Err(CommandFailure::GatewayDisabled);
     }
-    Ok(Described { program, home: environment.home.folder().to_owned() })
+    Ok(GatewayService { program, home: environment.home.folder().to_owned() })
 }
 
 fn service_file(manager: ServiceManager, environment: &CliEnvironment) -> PathBuf {

@@ -5,10 +5,10 @@ mod files;
 mod report;
 
 use clap::Subcommand;
-use collieclaw_agent::runtime::{AgentRuntime, OperatorContext};
+use collieclaw_agent::runtime::{AgentRuntime, TurnControl};
 use collieclaw_agent::sop::{
-    DryRunResult, OnInterrupted, Sop as Procedure, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore,
-    SopStep, StepAction, StepStatus,
+    DryRunResult, OnInterrupted, Sop, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore, SopStep,
+    StepAction, StepStatus,
 };
 use collieclaw_agent::tools::Tool;
 use collieclaw_gate::GateDecision;
@@ -38,7 +38,7 @@ pub(crate) enum SopCommand {
     },
     /// Run a procedure.
     #[command(
-        after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
+        after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nThe exit code is 5 if the run waits for an approval, or if a call needs one and no operator is available."
     )]
     Run {
         /// Name of the procedure
@@ -111,7 +111,7 @@ pub(crate) fn run(
         SopCommand::Run { name, dry_run: true } => {
             let found = files::load(name, environment)?;
             let runtime = wiring::open_runtime(&setup, environment)?;
-            rehearse(&parse_procedure(&found, &runtime)?, &runtime, screen)
+            show_dry_run(&parse_procedure(&found, &runtime)?, &runtime, screen)
         }
         SopCommand::Run { name, dry_run: false } => {
             let found = files::load(name, environment)?;
@@ -139,7 +139,7 @@ pub(crate) fn run(
             let run = runs.open_locked(run)?;
             let procedure = parse_procedure(&started_copy(&run), &runtime)?;
             if let state @ (SopRunState::Failed { .. } | SopRunState::Cancelled) = run.state(&procedure) {
-                return Err(cleanup::already_over(&run, &state));
+                return Err(cleanup::already_ended_error(&run, &state));
             }
             let interrupted = match (rerun_interrupted, skip_interrupted) {
                 (true, _) => OnInterrupted::Rerun,
@@ -175,7 +175,7 @@ fn started_copy(run: &SopRun) -> SopFile {
     }
 }
 
-fn parse_procedure(found: &SopFile, runtime: &AgentRuntime) -> Result<Procedure, CommandFailure> {
+fn parse_procedure(found: &SopFile, runtime: &AgentRuntime) -> Result<Sop, CommandFailure> {
     let source = SourceText::new(found.display_name.clone(), &found.text);
     collieclaw_agent::sop::read_sop(source, &found.name, &runtime.tool_gateway.rules.tools)
         .map_err(|report| CommandFailure::Sop { report: Box::new(report) })
@@ -203,14 +203,14 @@ fn validate(
     if faulty == 0 { Ok(()) } else { Err(CommandFailure::InvalidSops { faulty }) }
 }
 
-fn rehearse(sop: &Procedure, runtime: &AgentRuntime, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let rehearsed = SopEngine { runtime, sop }.dry_run();
-    let denied = rehearsed.iter().any(|(_, said)| match said {
+fn show_dry_run(sop: &Sop, runtime: &AgentRuntime, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let results = SopEngine { runtime, sop }.dry_run();
+    let denied = results.iter().any(|(_, said)| match said {
         DryRunResult::Judged(verdict) => verdict.decision == GateDecision::Deny,
         DryRunResult::InvalidArguments(_) => true,
         DryRunResult::AsksModel | DryRunResult::AwaitsApproval => false,
     });
-    report::print_rehearsal(&rehearsed, screen);
+    report::print_dry_run(&results, screen);
     if denied { Err(CommandFailure::CallDenied) } else { Ok(()) }
 }
 
@@ -231,7 +231,7 @@ fn approve(run: &mut SopRun, expected: Option<&str>, engine: &SopEngine<'_>) -> 
 
 fn run_procedure(
     mut run: SopRun,
-    sop: &Procedure,
+    sop: &Sop,
     interrupted: OnInterrupted,
     runtime: &AgentRuntime,
     screen: &OutputPrinter,
@@ -241,8 +241,8 @@ fn run_procedure(
     interrupt.set_turn(Some(cancel.clone()));
     screen.print_remark(&format!("{}: {}", run.header.run, escape_line(&sop.description)));
     let mut operator = tool::terminal_operator(&cancel);
-    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let halt = SopEngine { runtime, sop }.run_until_halt(&mut run, interrupted, &mut attended);
+    let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
+    let halt = SopEngine { runtime, sop }.run_until_halt(&mut run, interrupted, &mut control);
     drop(operator);
     let halt = halt?;
     report::print_halt(&run, sop, &halt, screen)?;
@@ -250,7 +250,7 @@ fn run_procedure(
 }
 
 /// Maps the outcome of a run to the exit code. A run in which a call was denied fails, even if later steps succeeded.
-fn check_outcome(run: &SopRun, sop: &Procedure, halt: SopRunHalt) -> Result<(), CommandFailure> {
+fn check_outcome(run: &SopRun, sop: &Sop, halt: SopRunHalt) -> Result<(), CommandFailure> {
     let name = run.header.run.clone();
     let end = |step: &str| run.ended_step(step).map(|ended| ended.end);
     match halt {
@@ -262,7 +262,7 @@ fn check_outcome(run: &SopRun, sop: &Procedure, halt: SopRunHalt) -> Result<(), 
             Some(StepStatus::Denied) => CommandFailure::CallDenied,
             Some(StepStatus::Done | StepStatus::Failed) | None => CommandFailure::CallFailed,
         }),
-        SopRunHalt::Over(state @ SopRunState::Cancelled) => Err(cleanup::already_over(run, &state)),
+        SopRunHalt::Over(state @ SopRunState::Cancelled) => Err(cleanup::already_ended_error(run, &state)),
         SopRunHalt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(StepStatus::Denied)) => {
             Err(CommandFailure::CallDenied)
         }
@@ -279,7 +279,7 @@ fn step_kind(step: &SopStep) -> String {
 }
 
 /// Returns the steps of a run as JSON.
-fn steps_json(run: &SopRun, sop: &Procedure) -> Vec<Value> {
+fn steps_json(run: &SopRun, sop: &Sop) -> Vec<Value> {
     let step = |step: &SopStep| {
         let mut value = json!({ "id": step.id, "kind": step_kind(step), "approved": run.is_approved(&step.id),
             "skipped": run.is_skipped(&step.id) });

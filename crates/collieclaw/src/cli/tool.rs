@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::Subcommand;
 use collieclaw::channels::{TerminalOperator, TerminalVerbosity};
 use collieclaw_agent::runtime::{
-    AbsentOperator, FinishedCall, Operator, OperatorContext, ToolOffer, ToolRequest,
+    AbsentOperator, FinishedCall, Operator, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::tools::Tool;
 use collieclaw_providers::cancel::CancelFlag;
@@ -63,7 +63,10 @@ pub(crate) fn run(
                     vec![format!("{mark} {}", tool.name()), escape_line(tool.description())]
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
-                format!("{}\n\n* the model can call it (`channels.cli.tools_allow`)", format_table(&rows))
+                format!(
+                    "{}\n\n* the model can call this tool (`channels.cli.tools_allow`)",
+                    format_table(&rows)
+                )
             });
             Ok(())
         }
@@ -87,15 +90,15 @@ fn run_tool(
 ) -> Result<(), CommandFailure> {
     let setup = wiring::load_setup(environment)?;
     wiring::emit_startup_events(&setup.config, environment)?;
-    let door = wiring::open_tool_gateway(&setup, environment)?;
+    let tool_gateway = wiring::open_tool_gateway(&setup, environment)?;
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));
-    let wish =
+    let request =
         ToolRequest { conversation_id: MANUAL_CONVERSATION, tool: name, arguments, offer: ToolOffer::Listed };
     let mut operator = terminal_operator(&cancel);
-    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
-    let FinishedCall { outcome, text, receipt_id } = door.call(wish, &mut attended)?;
+    let mut control = TurnControl { operator: &mut *operator, cancel: &cancel };
+    let FinishedCall { outcome, text, receipt_id } = tool_gateway.call(request, &mut control)?;
     let success = outcome.is_completed();
     let value = json!({
         "tool": name,

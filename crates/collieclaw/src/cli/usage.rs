@@ -127,7 +127,7 @@ fn format_usage(usage: &UsageReport, limits: &[LimitUsage], config: &Config, by:
     if !config.providers.currency.is_empty() {
         cost = format!("{cost} ({})", escape_line(&config.providers.currency));
     }
-    let heads = [first, "CALLS", "FAILED", "READ", "WRITTEN", "WAITED", cost.as_str()];
+    let heads = [first, "CALLS", "FAILED", "INPUT", "OUTPUT", "TIME", cost.as_str()];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows.extend(usage.shares.iter().map(|share| usage_row(&escape_line(&share.name), &share.totals)));
     if usage.shares.len() > 1 {

@@ -283,11 +283,11 @@ pub(crate) fn open_runtime(
     setup: &LoadedSetup,
     environment: &CliEnvironment,
 ) -> Result<AgentRuntime, CommandFailure> {
-    let door = open_tool_gateway(setup, environment)?;
+    let tool_gateway = open_tool_gateway(setup, environment)?;
     let config = &setup.config;
     let name = &config.default_provider;
-    let provider = build_provider(name, config, environment, &door.events)?;
-    Ok(AgentRuntime::new(door, provider, model_for(name, config).to_owned(), config))
+    let provider = build_provider(name, config, environment, &tool_gateway.events)?;
+    Ok(AgentRuntime::new(tool_gateway, provider, model_for(name, config).to_owned(), config))
 }
 
 pub(crate) fn open_event_log(

@@ -6,27 +6,27 @@ use super::GatewayService;
 /// and leaves those that their sandbox uses: namespaces, mounts, Landlock and seccomp.
 pub(super) fn unit_file(service: &GatewayService) -> String {
     format!(
-        r#"# Written by `collieclaw service install`; changes belong into `systemctl --user edit collieclaw-gateway`.
+        r#"# Written by `collieclaw service install`. Use `systemctl --user edit collieclaw-gateway` to change it.
 [Unit]
-Description=CollieClaw: an agent over HTTP, for this user on this machine alone
+Description=CollieClaw: agent gateway over HTTP, for this user on this machine
 Documentation=man:collieclaw(1)
 
 [Service]
 Type=notify
 NotifyAccess=main
 ExecStart={program} gateway
-# A configuration that was changed holds from the next turn on; this tells whether it can.
+# A changed configuration takes effect with the next turn. A reload only checks that it is valid.
 ExecReload={program} config validate
 Environment={home}
-# Keys of providers, NAME=value; readable for you alone.
+# Keys of providers, one NAME=value per line. Only you should be able to read this file.
 EnvironmentFile=-{variables}
 Restart=on-failure
 RestartSec=1s
-# Turns that go on are cancelled, and kept as such; this takes ten seconds at most.
+# Stopping cancels running turns and records them as cancelled, within ten seconds.
 TimeoutStopSec=20s
-# The gateway alone is asked: a command that is asked with it would end by itself, and nobody could tell why.
+# Send SIGTERM only to the gateway. If commands got the signal as well, they would seem to fail for no reason.
 KillMode=mixed
-# A command that used up its memory is no reason to stop the agent.
+# Keep the agent running if a command is killed for using too much memory.
 OOMPolicy=continue
 UMask=0077
 
@@ -39,15 +39,15 @@ RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 SystemCallFilter=@system-service @mount seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
 SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap
 SystemCallErrorNumber=EPERM
-# What is left out, and why:
-# RestrictSUIDSGID: it forbids openat2, with which files are opened beneath the workspace and nowhere else.
-# CapabilityBoundingSet: a user's manager can't drop what it does not have.
+# Restrictions that are left out on purpose:
+# RestrictSUIDSGID: forbids openat2, which keeps file access inside the workspace.
+# CapabilityBoundingSet: the user's service manager has no capabilities to drop.
 # RestrictNamespaces, ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, ProtectProc: the sandbox of the tools
-#   is made of namespaces, and can't mount a /proc where parts of it are covered.
-# ProtectSystem, ProtectHome, PrivateTmp, PrivateDevices: a user's manager would make a namespace for them in which
-#   the sandbox has less to work with; the sandbox itself shows tools the workspace and a read-only system.
-# PrivateNetwork, IPAddressDeny: models are asked over the network; tools have none unless allowed.
-# MemoryDenyWriteExecute: programs that tools start translate code while they run.
+#   needs namespaces, and can't mount /proc if parts of it are covered.
+# ProtectSystem, ProtectHome, PrivateTmp, PrivateDevices: the service manager would create a namespace that limits the
+#   sandbox. The sandbox itself shows tools only the workspace and a read-only system.
+# PrivateNetwork, IPAddressDeny: the gateway needs the network for models. Tools have no network unless it is allowed.
+# MemoryDenyWriteExecute: programs with a just-in-time compiler, such as node, would not run in tools.
 
 [Install]
 WantedBy=default.target

@@ -33,7 +33,7 @@ fn a_choice_is_made_by_number_or_by_name_and_nothing_else_is_taken() {
 fn without_a_terminal_nobody_is_asked() {
     let house = TestAgent::new();
     let done = house.run(&["tool", "run", "ask_user", "--json", r#"{"question":"Anybody?"}"#]);
-    assert!(done.code == 1 && done.err.contains("nobody is there to ask"), "{done:?}");
+    assert!(done.code == 1 && done.err.contains("no operator is available to answer"), "{done:?}");
     assert_eq!(house.receipt_summaries(), [["ask_user", "failed", "tool-failed"]]);
 }
 

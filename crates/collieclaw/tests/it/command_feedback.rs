@@ -104,7 +104,10 @@ fn a_command_that_fails_answers_programs_too() {
     let told = failed.json();
     assert_eq!(told["error"]["code"], "provider");
     let message = told["error"]["message"].as_str().unwrap();
-    assert!(message.ends_with(": connection refused") && message.starts_with("could not reach"), "{message}");
+    assert!(
+        message.ends_with(": connection refused") && message.starts_with("the connection to provider "),
+        "{message}"
+    );
     assert!(told["error"]["help"].as_str().unwrap().contains("provider test"), "{told}");
 
     let misspelt = TestAgent::new().run(&["plugin", "lsit", "--output", "json"]);

@@ -140,7 +140,7 @@ fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_tol
     let told = "half of a \u{fffd} letter\n[the server cut the answer off here: length]\n";
     assert_eq!((half.code, half.out.as_str()), (0, told), "{half:?}");
     let rests = ask();
-    assert!(rests.code == 6 && rests.err.contains("slow down; it asks to wait 30 s"), "{rests:?}");
+    assert!(rests.code == 6 && rests.err.contains("slow down; the server asks to wait 30 s"), "{rests:?}");
 }
 
 /// C8.4: when the model gets a result, its receipt is on disk.

@@ -361,7 +361,7 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
         let location = format!("http://127.0.0.1:{}/steal", other.port());
         let told = chat_error(ServerAction::Redirect(status, location.clone()));
         assert!(
-            told.contains(&format!("it redirects to {location}, and redirects are not followed")),
+            told.contains(&format!("the server redirects to {location}, and redirects are not followed")),
             "{told}"
         );
     }

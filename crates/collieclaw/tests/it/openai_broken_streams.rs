@@ -86,7 +86,7 @@ fn a_stream_that_stalls_or_never_ends_is_an_error() {
         stream_chat(OpenAiSettings { stall_timeout: Duration::from_millis(300), ..streaming(&server) });
     assert_eq!(
         stalled.answer.unwrap_err().to_string(),
-        "could not reach provider `remote`: the answer stalled for 1 s (`stall_timeout`)"
+        "the connection to provider `remote` failed: the server sent nothing for 1 s within its answer (`stall_timeout`)"
     );
     assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < Duration::from_secs(20));
 

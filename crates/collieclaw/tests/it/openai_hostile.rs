@@ -23,7 +23,7 @@ fn an_answer_that_is_too_long_ends_at_the_bound() {
     assert_eq!(chat_with(ServerAction::Send(long)), too_large);
     let endless_header =
         chat_error(ServerAction::Flood("HTTP/1.1 200 OK\r\n".to_owned(), "x: y\r\n".repeat(100)));
-    assert!(endless_header.starts_with("could not reach provider `remote`: "), "{endless_header}");
+    assert!(endless_header.starts_with("the connection to provider `remote` failed: "), "{endless_header}");
     let said = chat_error(ServerAction::Flood("HTTP/1.1 500 No\r\n\r\n".to_owned(), "x".repeat(4096)));
     assert_eq!(said, format!("provider `remote` is overloaded: HTTP 500: {} …", "x".repeat(300)));
 }
@@ -81,7 +81,7 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
     assert_eq!(
         chat_checking_key(gone.clone()).unwrap_err().to_string(),
         format!(
-            "could not reach provider `remote`: connection refused at http://127.0.0.1:{port}/v1; is the server running, \
+            "the connection to provider `remote` failed: connection refused at http://127.0.0.1:{port}/v1; is the server running, \
              and is `base_url` right?"
         )
     );

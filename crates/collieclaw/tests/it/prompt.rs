@@ -258,7 +258,7 @@ fn a_question_that_nobody_sees_is_answered_by_nobody() {
     terminal.close_slave();
     terminal.wait_for("collieclaw> ");
     terminal.type_in("write x y\r");
-    terminal.wait_for("nobody is there to ask");
+    terminal.wait_for("no operator is available");
     terminal.wait_for("collieclaw> ");
     terminal.type_in("/exit\r");
     assert_eq!(wait_for_exit(&mut agent), 0);

@@ -59,7 +59,7 @@ fn a_router_chooses_by_the_first_rule_that_holds() {
     // Tools are offered, so one half of the rule does not apply.
     assert_eq!(answer(&house.run(&["agent", "-m", "hi", "--hint", "never"])), "I am small.");
     let listed = house.run(&["provider", "list"]);
-    assert!(listed.out.contains("by rules large, large, broken, else small"), "{}", listed.out);
+    assert!(listed.out.contains("rules: large, large, broken; default: small"), "{}", listed.out);
     assert_eq!(house.run(&["provider", "test", "choice"]).code, 0);
 }
 

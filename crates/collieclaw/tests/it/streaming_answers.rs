@@ -56,7 +56,7 @@ fn what_breaks_off_is_said_to_be_no_answer_and_not_remembered() {
     let mut talk = start_prompt(&house);
     talk.type_and_wait("what is it?", "The secret of the uni\r\n");
     talk.terminal.wait_for("broke off here");
-    talk.terminal.wait_for("could not reach provider ");
+    talk.terminal.wait_for("the connection to provider ");
     talk.terminal.wait_for("collieclaw> ");
     talk.type_and_wait("again", "42\r\n");
     talk.leave();

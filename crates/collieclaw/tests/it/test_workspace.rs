@@ -10,8 +10,8 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::ReceiptLog;
 use collieclaw_agent::runtime::{
-    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorContext, OperatorQuestion,
-    OperatorReply, ToolGateway, ToolOffer, ToolRequest,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, Operator, OperatorQuestion, OperatorReply,
+    ToolGateway, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::security::{FileAccess, SystemFacts, WorkspaceHandle};
 use collieclaw_agent::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
@@ -167,8 +167,8 @@ impl TestToolGateway {
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> TestCallResult {
         let wish = ToolRequest { conversation_id: "test", tool, arguments, offer: ToolOffer::Listed };
         self.last.borrow_mut().take();
-        let mut attended = OperatorContext { operator: &mut ApprovingOperator, cancel: &self.cancel };
-        let finished = self.tool_gateway.call(wish, &mut attended).unwrap();
+        let mut control = TurnControl { operator: &mut ApprovingOperator, cancel: &self.cancel };
+        let finished = self.tool_gateway.call(wish, &mut control).unwrap();
         let result = self.last.borrow_mut().take();
         assert_eq!(result.is_some(), finished.outcome.tool_run().is_some(), "{finished:?}");
         TestCallResult { status: finished.outcome.code(), result, text: finished.text }
@@ -187,7 +187,7 @@ impl Operator for ApprovingOperator {
     }
 
     fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
-        OperatorReply::NobodyAvailable
+        OperatorReply::Unavailable
     }
 }
 

@@ -49,7 +49,7 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
 
     let shown = house.run(&["usage"]).out;
     let heads: Vec<&str> = shown.lines().next().unwrap().split_whitespace().collect();
-    assert_eq!(heads, ["DAY", "CALLS", "FAILED", "READ", "WRITTEN", "WAITED", "COST", "(EUR)"]);
+    assert_eq!(heads, ["DAY", "CALLS", "FAILED", "INPUT", "OUTPUT", "TIME", "COST", "(EUR)"]);
     let day: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!([day[1], day[2], day[3], day[4]], ["3", "0", "3,000", "600"], "{shown}");
     let by = house.run(&["usage", "--by", "conversation"]).out;

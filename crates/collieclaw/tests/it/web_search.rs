@@ -62,10 +62,10 @@ fn what_a_service_does_wrong_is_a_failed_call() {
     let long = json!({ "results": [{ "content": "x".repeat(5000) }] });
     let elsewhere = ServerAction::Redirect(302, "http://127.0.0.1:{port}/other".to_owned());
     let cases = [
-        (answer(&json!({ "hits": [] })), "its answer has no list at `/results`"),
-        (ServerAction::Send(http_reply("200 OK", "text/html", "<html>")), "its answer is not JSON"),
+        (answer(&json!({ "hits": [] })), "the answer has no list at `/results`"),
+        (ServerAction::Send(http_reply("200 OK", "text/html", "<html>")), "the answer is not JSON"),
         (ServerAction::Send(http_reply("429 Slow", "text/plain", "too many")), "HTTP 429: too many"),
-        (answer(&long), "its answer is longer than 4096 bytes"),
+        (answer(&long), "the answer is longer than 4096 bytes"),
         (elsewhere, "HTTP 302"),
         (ServerAction::Reset(String::new()), "could not reach the search service"),
         (ServerAction::Hang(String::new()), "no reply within 1 s (`limits.http_timeout`)"),

@@ -83,7 +83,7 @@ impl ConfigReader<'_> {
         };
         let model = match kind {
             None => {
-                // Without a kind the valid keys are not known, so no key is reported as unknown.
+                // The valid keys depend on the kind, so without a kind no key is reported as unknown.
                 table.entries();
                 None
             }

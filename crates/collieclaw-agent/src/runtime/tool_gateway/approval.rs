@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{CallInProgress, ToolGateway, ToolOffer, ToolRequest};
 use crate::events::AgentEvent;
 use crate::receipts::{IntentStage, ReceiptError, hash_json};
-use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorContext};
+use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, TurnControl};
 use crate::security::{ApprovalCall, ApprovalStore, ApprovalSubject};
 
 /// The reason why a call that needs an approval got no permit.
@@ -24,7 +24,7 @@ impl ToolGateway {
         &self,
         question: ApprovalQuestion,
         call: &mut CallInProgress<'_>,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<Permit, NotApproved> {
         let request = call.request;
         let approvals = ApprovalStore::new(self.home.approvals());
@@ -37,7 +37,7 @@ impl ToolGateway {
             Some(Err(error)) => self.report_error(&error),
             Some(Ok(None)) | None => {}
         }
-        if !attended.operator.is_available() {
+        if !control.operator.is_available() {
             return Err(NotApproved::NobodyToAsk(question.refuse()));
         }
         self.write_intent(call, IntentStage::AwaitingApproval).map_err(NotApproved::Unrecorded)?;
@@ -48,7 +48,7 @@ impl ToolGateway {
             verdict: question.verdict(),
             always_option,
         };
-        match (attended.operator.ask_approval(&prompt), subject) {
+        match (control.operator.ask_approval(&prompt), subject) {
             (ApprovalAnswer::Yes, _) | (ApprovalAnswer::Always, None) => {}
             (ApprovalAnswer::Always, Some(subject)) => match approvals.remember(subject) {
                 Ok(approval) => call.attempt.approval_id = Some(approval.id),
@@ -56,7 +56,7 @@ impl ToolGateway {
                 Err(error) => self.report_error(&error),
             },
             (ApprovalAnswer::No, _) => return Err(NotApproved::Refused(question.refuse())),
-            (ApprovalAnswer::NobodyAvailable, _) => return Err(NotApproved::NobodyToAsk(question.refuse())),
+            (ApprovalAnswer::Unavailable, _) => return Err(NotApproved::NobodyToAsk(question.refuse())),
         }
         Ok(question.approve())
     }

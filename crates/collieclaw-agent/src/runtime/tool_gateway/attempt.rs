@@ -1,4 +1,4 @@
-//! The attempt at a call, as it stands in its intent and its receipt before the gate has judged it.
+//! The attempt at a call, as recorded in its intent and its receipt before the gate has judged it.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl ToolGateway {
     }
 }
 
-/// Returns the name of a requested tool as it stands in the receipt. A name that no tool can have is marked as such:
+/// Returns the name of a requested tool for the receipt. A name that no tool can have is marked as such:
 /// otherwise a model could ask for `run:cancelled`, and the receipt would look like a decision of the operator.
 pub(super) fn receipt_name(asked_for: &str) -> String {
     match is_tool_name(asked_for) {

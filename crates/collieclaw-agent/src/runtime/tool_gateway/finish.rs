@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use collieclaw_gate::{GateReason, GateVerdict};
+use collieclaw_gate::GateVerdict;
 
 use super::{CallInProgress, DecidedBy, ToolGateway, model_text};
 use crate::events::AgentEvent;
@@ -28,7 +28,7 @@ impl ToolGateway {
         let outcome = CallOutcome::of_run(run, &end, stopped_by, keeps_output.then_some(output));
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
         self.emit_run_end(call.request.tool, &end, &outcome);
-        Ok(self.hand_over(call, outcome, text, &ending))
+        Ok(self.deliver_result(call, outcome, text, &ending))
     }
 
     fn emit_run_end(&self, tool: &str, end: &ToolEnd, outcome: &CallOutcome) {
@@ -72,7 +72,7 @@ impl ToolGateway {
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
+        self.emit_denial(&call, verdict, &model_text::deciding_reason(verdict));
         let outcome = CallOutcome::Denied { by: DecidedBy::Rules };
         self.finish_without_run(call, outcome, model_text::denied_text(verdict))
     }
@@ -83,19 +83,19 @@ impl ToolGateway {
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
+        self.emit_denial(&call, verdict, "the operator said no");
         let outcome = CallOutcome::Denied { by: DecidedBy::Operator };
         self.finish_without_run(call, outcome, model_text::refused_text())
     }
 
-    /// Finishes a call that needs an approval while nobody is there to ask.
-    pub(super) fn deny_unattended(
+    /// Finishes a call that needs an approval while no operator is available.
+    pub(super) fn deny_without_operator(
         &self,
         call: CallInProgress<'_>,
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
-        self.emit_denial(&call, verdict);
-        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::nobody_text(verdict))
+        self.emit_denial(&call, verdict, "the call needs an approval, and no operator is available");
+        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::no_operator_text())
     }
 
     /// Finishes a call that was stopped before its tool ran.
@@ -119,14 +119,9 @@ impl ToolGateway {
         self.finish_without_run(call, CallOutcome::Stopped { by, began: None }, text)
     }
 
-    fn emit_denial(&self, call: &CallInProgress<'_>, verdict: &GateVerdict) {
-        let detail = verdict.reasons.first().map(GateReason::detail).unwrap_or_default();
+    fn emit_denial(&self, call: &CallInProgress<'_>, verdict: &GateVerdict, detail: &str) {
         let reason = ReceiptReason::from(verdict);
-        self.events.emit(AgentEvent::ToolDenied {
-            tool: call.request.tool,
-            reason: &reason,
-            detail: &detail,
-        });
+        self.events.emit(AgentEvent::ToolDenied { tool: call.request.tool, reason: &reason, detail });
     }
 
     fn finish_without_run(
@@ -136,7 +131,7 @@ impl ToolGateway {
         text: String,
     ) -> Result<FinishedCall, ReceiptError> {
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
-        Ok(self.hand_over(call, outcome, text, &ending))
+        Ok(self.deliver_result(call, outcome, text, &ending))
     }
 
     fn write_receipt(
@@ -151,7 +146,7 @@ impl ToolGateway {
         Ok(ending)
     }
 
-    fn hand_over(
+    fn deliver_result(
         &self,
         call: CallInProgress<'_>,
         outcome: CallOutcome,

@@ -1,8 +1,8 @@
-//! The texts that the model and people get about a call. The system prompt says how the model should take a denial.
+//! The texts that the model and people get about a call. The system prompt says how the model should react to a denial.
 
 use std::fmt::Write;
 
-use collieclaw_gate::{GateReason, GateVerdict};
+use collieclaw_gate::{GateReason, GateVerdict, RiskLevel};
 
 use crate::tools::{ToolEnd, ToolResult};
 
@@ -15,7 +15,7 @@ pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
     text.push_str(&result.output);
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));
-        let _ = write!(text, "\n[cut after {most} bytes]");
+        let _ = write!(text, "\n[truncated after {most} bytes]");
     }
     if !result.metadata.is_empty() {
         let facts: Vec<String> =
@@ -32,21 +32,16 @@ pub(super) fn error_text(fault: &str) -> String {
     format!("error: {fault}")
 }
 
-/// Gives the one reason that decided. The receipt and `collieclaw policy explain` have all of them.
 pub(super) fn denied_text(verdict: &GateVerdict) -> String {
-    let reason = verdict.reasons.first().map_or_else(|| "no rule allows it".to_owned(), GateReason::detail);
-    format!("error: denied: {reason}")
+    format!("error: denied: {}", deciding_reason(verdict))
 }
 
 pub(super) fn refused_text() -> String {
     "error: denied: the operator said no".to_owned()
 }
 
-pub(super) fn nobody_text(verdict: &GateVerdict) -> String {
-    format!(
-        "error: denied: this needs the operator's approval, and nobody is there to ask ({})",
-        join_reasons(verdict)
-    )
+pub(super) fn no_operator_text() -> String {
+    "error: denied: this call needs the operator's approval, and no operator is available".to_owned()
 }
 
 pub(super) fn stopped_text() -> String {
@@ -57,6 +52,19 @@ pub(super) fn cancelled_text() -> String {
     "error: the operator cancelled the call".to_owned()
 }
 
-fn join_reasons(verdict: &GateVerdict) -> String {
-    verdict.reasons.iter().map(GateReason::detail).collect::<Vec<_>>().join("; ")
+/// Returns the one reason that decided. `collieclaw policy explain` shows all reasons.
+pub(super) fn deciding_reason(verdict: &GateVerdict) -> String {
+    // Only the level `readonly` denies calls of low or medium risk.
+    let at_readonly = verdict.risk < RiskLevel::High;
+    let decides = |reason: &&GateReason| !at_readonly || !reason.is_read_only();
+    match verdict.reasons.iter().find(decides) {
+        None => "no rule allows the call".to_owned(),
+        Some(GateReason::ListedProgram { name, .. }) if at_readonly => {
+            format!("`{name}` may change something; the level `readonly` forbids this")
+        }
+        Some(reason) if at_readonly => {
+            format!("{}; the level `readonly` forbids this", reason.detail())
+        }
+        Some(reason) => reason.detail(),
+    }
 }

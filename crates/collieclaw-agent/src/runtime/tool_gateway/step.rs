@@ -1,5 +1,5 @@
-//! Actions of a procedure that are no tool calls: the procedure asks the model, or records a decision of the operator.
-//! Each action leaves one receipt, as a call does.
+//! Actions of a procedure's run other than tool calls: asking the model, and decisions of the operator. Each action
+//! leaves one receipt, as a call does.
 
 use serde_json::Value;
 
@@ -7,20 +7,20 @@ use super::{StepRef, ToolGateway};
 use crate::events::AgentEvent;
 use crate::receipts::{CallAttempt, CallEnding, CallIntent, IntentStage, ReceiptError};
 
-/// An action of a procedure that leaves a receipt.
+/// An action of a procedure's run that is not a tool call and leaves a receipt.
 #[derive(Debug, Clone, Copy)]
-pub struct ProcedureAction<'a> {
+pub struct SopRunAction<'a> {
     pub run: &'a str,
     /// `None` for an action about the whole run.
     pub step: Option<StepRef<'a>>,
-    /// The name that the receipt has in the place of a tool's name.
+    /// The name that the receipt has instead of a tool's name.
     pub name: &'a str,
-    /// The value that the receipt has in the place of a call's arguments.
+    /// The value that the receipt has instead of a call's arguments.
     pub arguments: &'a Value,
     pub decided_by: DecidedBy,
 }
 
-/// The one who decided about a call or an action.
+/// The source of a decision about a call or an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
     /// The rules decided, and the operator was not asked.
@@ -39,8 +39,8 @@ impl ToolGateway {
     /// Writes the intent of an action to disk.
     ///
     /// # Errors
-    /// If the intent can't be written. Then the action must not begin.
-    pub fn begin_action(&self, action: ProcedureAction<'_>) -> Result<ActionInProgress, ReceiptError> {
+    /// Fails if the intent can't be written. Then the action must not begin.
+    pub fn begin_action(&self, action: SopRunAction<'_>) -> Result<ActionInProgress, ReceiptError> {
         let attempt = self.action_attempt(action)?;
         let mut intent = CallIntent::default();
         self.receipts.borrow().write_intent(&mut intent, &attempt, IntentStage::Started)?;
@@ -50,7 +50,7 @@ impl ToolGateway {
     /// Writes the receipt of an action that has ended, and returns its id; `None` if receipts are off.
     ///
     /// # Errors
-    /// If the receipt can't be written.
+    /// Fails if the receipt can't be written.
     pub fn finish_action(
         &self,
         in_progress: ActionInProgress,
@@ -63,10 +63,10 @@ impl ToolGateway {
     /// Writes the receipt of an action that takes no time, and so needs no intent.
     ///
     /// # Errors
-    /// If the receipt can't be written.
+    /// Fails if the receipt can't be written.
     pub fn record_action(
         &self,
-        action: ProcedureAction<'_>,
+        action: SopRunAction<'_>,
         ending: &CallEnding,
     ) -> Result<Option<String>, ReceiptError> {
         let attempt = self.action_attempt(action)?;
@@ -74,7 +74,7 @@ impl ToolGateway {
         Ok(self.emit_receipt(attempt, ending))
     }
 
-    fn action_attempt(&self, action: ProcedureAction<'_>) -> Result<CallAttempt, ReceiptError> {
+    fn action_attempt(&self, action: SopRunAction<'_>) -> Result<CallAttempt, ReceiptError> {
         let approver = match action.decided_by {
             DecidedBy::Rules => "rules",
             DecidedBy::Operator => "operator",

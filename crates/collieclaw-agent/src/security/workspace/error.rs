@@ -21,7 +21,7 @@ pub enum FileError {
     #[error("is neither a file nor a folder")]
     NotAFile,
     /// The path leads to a pseudo file of the kernel, such as those in `/proc`.
-    #[error("is a file of the kernel, not of a disk")]
+    #[error("is a pseudo file of the kernel")]
     PseudoFile,
     /// The path is a broken symlink. Its target is not created, because the symlink may be a trap.
     #[error("is a broken symlink")]

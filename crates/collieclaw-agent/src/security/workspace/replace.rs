@@ -1,5 +1,5 @@
-//! Atomic replacement of files: the new content is written to a temporary file and renamed, so nobody sees a
-//! partial file.
+//! Atomic replacement of files: the new content is written to a temporary file and renamed, so a partial file is
+//! never visible.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,8 +9,8 @@ use std::path::{Component, Path};
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
-    Access as Right, AtFlags, Mode, OFlags, RenameFlags, Stat, accessat, fchmod, fchown, fstat, linkat,
-    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, Mode, OFlags, RenameFlags, Stat, accessat, fchmod, fchown, fstat, linkat, mkdirat,
+    openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -35,8 +35,8 @@ struct ReplaceTarget {
 }
 
 impl FileAccess<'_> {
-    /// Creates a file, or replaces it atomically. Missing folders are created. A symlink is followed to its
-    /// file, as people expect who edit through it; a broken symlink is an error.
+    /// Creates a file, or replaces it atomically. Missing folders are created. A symlink is followed, as
+    /// most editors do; a broken symlink is an error.
     ///
     /// # Errors
     /// Fails if the path isn't a regular file, has several hard links, or is not allowed.
@@ -71,7 +71,7 @@ impl FileAccess<'_> {
             return Err(FileError::ChangedMeanwhile);
         }
         // A user who may not write to a file must not replace it either.
-        accessat(&folder, &name, Right::WRITE_OK, AtFlags::EACCESS)?;
+        accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS)?;
         Ok(ReplaceTarget { folder, name, existing: Some(status) })
     }
 

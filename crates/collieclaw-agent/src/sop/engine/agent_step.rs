@@ -7,9 +7,7 @@ use super::{SopEngine, SopError, SopRunHalt, StepResult, new_ended_step};
 use crate::estop;
 use crate::memory::MemoryError;
 use crate::receipts::{AGENT_STEP, CallEnding, ReceiptError, ReceiptReason, ReceiptStatus};
-use crate::runtime::{
-    CallOutcome, DecidedBy, OperatorContext, ProcedureAction, StepRef, TurnError, TurnReport,
-};
+use crate::runtime::{CallOutcome, DecidedBy, SopRunAction, StepRef, TurnControl, TurnError, TurnReport};
 use crate::sop::SopStep;
 use crate::sop::journal::{SopRun, SyncMode};
 use crate::sop::journal_entry::{EndedStep, JournalEntry, StepStatus};
@@ -36,13 +34,13 @@ impl SopEngine<'_> {
         step: &SopStep,
         prompt: &str,
         run: &mut SopRun,
-        attended: &mut OperatorContext<'_>,
+        control: &mut TurnControl<'_>,
     ) -> Result<StepResult, SopError> {
         let gateway = &self.runtime.tool_gateway;
         let message = step_message(self.sop, &step.id, prompt, run);
         let arguments = json!({ "message": message });
         let (run_name, sop_hash) = (run.header.run.clone(), run.header.sop_hash.clone());
-        let action = ProcedureAction {
+        let action = SopRunAction {
             run: &run_name,
             step: Some(StepRef { id: &step.id, sop_hash: &sop_hash }),
             name: AGENT_STEP,
@@ -58,7 +56,7 @@ impl SopEngine<'_> {
         run.append_entry(JournalEntry::Began { step: step.id.clone() }, SyncMode::Now)?;
         let in_progress = gateway.begin_action(action)?;
         let hint = hint_metadata(self.sop.hint.as_deref());
-        let report = self.runtime.run_turn(&hint, &run_name, &message, attended);
+        let report = self.runtime.run_turn(&hint, &run_name, &message, control);
         let outcome = AgentStepOutcome::of_turn(report)?;
         let receipt_id = gateway.finish_action(in_progress, &outcome.ending())?;
         if outcome.nothing_happened() {
@@ -77,8 +75,8 @@ impl SopEngine<'_> {
 }
 
 impl AgentStepOutcome {
-    /// Returns the outcome of a turn. If the receipt of a call is missing, nobody knows what the step did, so that the
-    /// step has no outcome.
+    /// Returns the outcome of a turn. If the receipt of a call is missing, the effects of the step are unknown, so
+    /// the step has no outcome.
     fn of_turn(report: TurnReport) -> Result<Self, ReceiptError> {
         let TurnReport { answer, call_outcomes, persisted } = report;
         let stopped = |wanted: CancelReason| {

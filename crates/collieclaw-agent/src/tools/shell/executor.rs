@@ -365,7 +365,7 @@ impl<'a> PlanExecutor<'a> {
 
 /// The outcome of a line or a program.
 pub(crate) struct ExecutionOutput {
-    /// The way in which it ended, or the reason why it could not be run safely.
+    /// The end of the line, or the reason why it could not be run safely.
     pub(crate) end: Result<LineEnd, String>,
     pub(crate) stdout: CapturedStream,
     pub(crate) stderr: CapturedStream,

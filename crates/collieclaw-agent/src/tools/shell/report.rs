@@ -13,7 +13,7 @@ const STDERR_HEADING: &str = "[stderr]\n";
 /// Space for the note that says how much was left out.
 const NOTE_BYTES: usize = 128;
 
-/// The way in which a line ended.
+/// The end of a shell line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
     /// All commands that had to run have run.
@@ -154,7 +154,7 @@ pub(super) fn missing_protections(tree: &ProcessTree) -> Vec<String> {
     let not_kept = tree.limit_reports().iter().filter(|report| is_unenforced(report));
     missing.extend(not_kept.map(|report| format!("limit of {}", report.limit)));
     if tree.containment().is_escapable() {
-        missing.push("sure end of all processes".to_owned());
+        missing.push("reliable kill of all processes".to_owned());
     }
     missing
 }

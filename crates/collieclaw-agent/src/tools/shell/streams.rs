@@ -37,7 +37,7 @@ impl CommandStreams {
         Self([input, output, error])
     }
 
-    /// Applies redirections in spec, like a shell. Each one sees the effect of those before it.
+    /// Applies redirections in order, like a shell. Each redirection sees the effect of the earlier ones.
     pub(super) fn redirect(
         &mut self,
         redirections: &[PlannedRedirection],

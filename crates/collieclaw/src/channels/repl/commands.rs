@@ -16,7 +16,7 @@ use ward_terminal::escape_line;
 
 /// Every slash command with its description.
 const COMMANDS: [(&str, &str); 6] = [
-    ("/exit", "leave"),
+    ("/exit", "quit"),
     ("/help", "show this list"),
     ("/memory", "QUERY: search past conversations"),
     ("/new", "start a new conversation"),
@@ -81,7 +81,7 @@ fn format_tools(runtime: &AgentRuntime) -> String {
         let mark = if runtime.offered_tools.contains(tool.name()) { '*' } else { ' ' };
         let _ = writeln!(text, "{mark} {:<14} {}", tool.name(), tool.description());
     }
-    text.push_str("* the model can call it (`tools_allow`)");
+    text.push_str("* the model can call this tool (`tools_allow`)");
     text
 }
 

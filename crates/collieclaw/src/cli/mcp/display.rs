@@ -39,7 +39,7 @@ pub(crate) fn format_tool(server: &str, tool: &PinnedTool, settings: &McpServerS
     let name = offered_name(server, &tool.name);
     let (own, description) = (escape_line(&tool.name), indent(&tool.description));
     format!(
-        "{name}, risk {risk}{used}\n  tool: {own}\n  {description}\n  takes: {}\n\n",
+        "{name}, risk {risk}{used}\n  tool: {own}\n  {description}\n  parameters: {}\n\n",
         escape_line(&tool.schema.to_string())
     )
 }
@@ -53,7 +53,7 @@ pub(crate) fn format_changes(server: &str, changes: &[PinnedToolChange]) -> Stri
         let text = format!("{}\n{}", escape_lines(&tool.description), escape_line(&tool.schema.to_string()));
         text.lines().map(|line| format!("  {mark} {line}\n")).collect::<String>()
     };
-    let told = |change: &PinnedToolChange| match change {
+    let format_change = |change: &PinnedToolChange| match change {
         PinnedToolChange::Added(now) => format!("{} is new\n{}\n", escape_line(&now.name), lines('+', now)),
         PinnedToolChange::Removed(before) => {
             format!("{} was removed\n{}\n", escape_line(&before.name), lines('-', before))
@@ -62,7 +62,7 @@ pub(crate) fn format_changes(server: &str, changes: &[PinnedToolChange]) -> Stri
             format!("{} has changed\n{}{}\n", escape_line(&now.name), lines('-', before), lines('+', now))
         }
     };
-    changes.iter().map(told).collect()
+    changes.iter().map(format_change).collect()
 }
 
 fn indent(text: &str) -> String {

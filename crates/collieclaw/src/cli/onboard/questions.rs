@@ -23,7 +23,7 @@ pub(super) enum SetupKey {
 }
 
 impl SetupKey {
-    /// Returns the key as it stands in the configuration file.
+    /// Returns the key in the configuration file.
     fn name(self) -> &'static str {
         match self {
             Self::Workspace => "workspace_dir",
@@ -54,9 +54,9 @@ impl SetupQuestions<'_> {
         let question = match autonomy {
             // At `readonly` the model could never write.
             AutonomyLevel::ReadOnly => return Ok(false),
-            AutonomyLevel::Supervised => "May the model ask to write files? You are asked before each",
+            AutonomyLevel::Supervised => "May the model write files? You are asked before each write",
             AutonomyLevel::Full => {
-                "May the model write files in that folder? At this level you are not asked"
+                "May the model write files in that folder? At the level `full` you are not asked"
             }
         };
         Ok(self.interactive && self.ask_choice(&None, question, &["yes", "no"], "no")? == "yes")
@@ -88,13 +88,13 @@ impl SetupQuestions<'_> {
             let line = report.source().position(fault.span().start).line;
             text.lines().nth(line - 1).is_some_and(|line| line.starts_with(key.name()))
         };
-        let told = |fault: &ConfigFault| match fault.help_text() {
+        let describe = |fault: &ConfigFault| match fault.help_text() {
             Some(cure) => format!("{}: {cure}", fault.message()),
             None => fault.message().to_owned(),
         };
         let faults = match (wiring::parse_setup(&path, text.as_bytes(), self.environment), key) {
             (Err(CommandFailure::Config { report }), _) => {
-                report.faults().iter().filter(|fault| is_at_key(&report, fault)).map(told).collect()
+                report.faults().iter().filter(|fault| is_at_key(&report, fault)).map(describe).collect()
             }
             (Ok(setup), SetupKey::Workspace) => {
                 not_a_folder_error(&setup.config.workspace_dir).into_iter().collect()

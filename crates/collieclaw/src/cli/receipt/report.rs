@@ -10,10 +10,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
     let mut lines = Vec::new();
     match &report.broken {
         None => {
-            lines.push(format!(
-                "integrity: {} in a row, every link holds",
-                format_count(report.records, "receipt")
-            ));
+            lines.push(format!("integrity: {}, every link holds", format_count(report.records, "receipt")));
         }
         Some(broken) => {
             let kind = serde_json::to_value(broken.kind).unwrap_or_default();
@@ -73,7 +70,7 @@ fn format_signature(report: &VerificationReport) -> String {
             true => {
                 format!("signed:    receipts {from} to {sound}, with key {key_id}; the rest was not checked")
             }
-            false => format!("signed:    with key {key_id}; nothing of it could be checked"),
+            false => format!("signed:    with key {key_id}, but no receipt could be checked"),
         };
     }
     match &report.authenticity {
@@ -85,16 +82,18 @@ fn format_signature(report: &VerificationReport) -> String {
         }
         LogAuthenticity::Signed { key_id, from: 1 } => format!("signed:    all, with key {key_id}"),
         LogAuthenticity::Signed { key_id, from } => format!(
-            "signed:    from receipt {from} on, with key {key_id}; those before were taken as they were, unsigned"
+            "signed:    from receipt {from} on, with key {key_id}; earlier receipts are unsigned and were adopted"
         ),
         LogAuthenticity::NotSigned { given } => {
-            format!("UNSIGNED:  there is a key, {given}, and nothing is signed with it")
+            format!("UNSIGNED:  no receipt is signed with the key {given}")
         }
         LogAuthenticity::NotAdopted { key_id, from } => format!(
-            "UNSIGNED:  signed with key {key_id} from receipt {from} on, and those before may be anybody's"
+            "UNSIGNED:  signed with key {key_id} from receipt {from} on; earlier receipts may be forged"
         ),
         LogAuthenticity::NoKey { key_id } => {
-            format!("unknown:   signed with key {key_id}, and not checked without it")
+            format!(
+                "unknown:   signed with key {key_id}, which is missing, so the signatures were not checked"
+            )
         }
     }
 }

@@ -12,14 +12,14 @@ use crate::cli::output::OutputPrinter;
 pub(super) fn cancel(
     runs: &SopRunStore,
     name: &str,
-    door: &ToolGateway,
+    tool_gateway: &ToolGateway,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
     let mut run = runs.open_locked(name)?;
-    if let Some(state) = final_state(&run, &door.rules.tools) {
-        return Err(already_over(&run, &state));
+    if let Some(state) = final_state(&run, &tool_gateway.rules.tools) {
+        return Err(already_ended_error(&run, &state));
     }
-    run.cancel(door)?;
+    run.cancel(tool_gateway)?;
     let name = &run.header.run;
     screen.print_answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is cancelled."));
     Ok(())
@@ -45,7 +45,7 @@ pub(super) fn remove(
 }
 
 /// Returns the error for a run that can't be continued.
-pub(super) fn already_over(run: &SopRun, state: &SopRunState) -> CommandFailure {
+pub(super) fn already_ended_error(run: &SopRun, state: &SopRunState) -> CommandFailure {
     let name = &run.header.run;
     let what = match state {
         SopRunState::Failed { step } => format!("{name} has ended: it failed at step `{step}`"),

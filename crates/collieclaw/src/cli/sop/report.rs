@@ -46,7 +46,7 @@ pub(super) fn print_sops(
         if all.is_empty() {
             let place = environment.home.sops().join("NAME").join(files::SOP_FILE_NAME);
             return format!(
-                "no procedures yet: write one to {} (docs/collieclaw-sop.md has one)",
+                "no procedures yet: write one to {} (docs/collieclaw-sop.md has an example)",
                 place.display()
             );
         }
@@ -55,8 +55,8 @@ pub(super) fn print_sops(
     Ok(())
 }
 
-pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &OutputPrinter) {
-    let value: Vec<Value> = rehearsed
+pub(super) fn print_dry_run(results: &[(&SopStep, DryRunResult)], screen: &OutputPrinter) {
+    let value: Vec<Value> = results
         .iter()
         .map(|(step, said)| match said {
             DryRunResult::Judged(verdict) => {
@@ -86,7 +86,7 @@ pub(super) fn print_rehearsal(rehearsed: &[(&SopStep, DryRunResult)], screen: &O
             };
             vec![step.id.clone(), step_kind(step), word, escape_line(&why)]
         };
-        let rows: Vec<Vec<String>> = rehearsed.iter().map(row).collect();
+        let rows: Vec<Vec<String>> = results.iter().map(row).collect();
         format!("{}\n\nNothing was run.", format_table(&rows))
     });
 }
@@ -147,16 +147,16 @@ pub(super) fn print_runs(
         // Unreadable runs are listed as well.
         listed.push((name.clone(), load_run(runs, &name, tools, environment)));
     }
-    listed.sort_by_key(|(_, standing)| standing.as_ref().ok().map(|standing| standing.run.header.started));
-    let value = |(name, standing): &(String, Result<RunListing, CommandFailure>)| match standing {
-        Ok(standing) => standing.to_json(),
+    listed.sort_by_key(|(_, listing)| listing.as_ref().ok().map(|listing| listing.run.header.started));
+    let value = |(name, listing): &(String, Result<RunListing, CommandFailure>)| match listing {
+        Ok(listing) => listing.to_json(),
         Err(failure) => json!({ "run": name, "state": "unreadable", "fault": failure.to_string() }),
     };
     screen.print_answer(&listed.iter().map(value).collect::<Vec<_>>(), || {
-        let row = |(name, standing): &(String, Result<RunListing, CommandFailure>)| match standing {
-            Ok(standing) => {
-                let header = &standing.run.header;
-                vec![name.clone(), format_timestamp(header.started), header.sop.clone(), standing.describe()]
+        let row = |(name, listing): &(String, Result<RunListing, CommandFailure>)| match listing {
+            Ok(listing) => {
+                let header = &listing.run.header;
+                vec![name.clone(), format_timestamp(header.started), header.sop.clone(), listing.describe()]
             }
             Err(failure) => {
                 vec![escape_line(name), "-".to_owned(), "-".to_owned(), escape_line(&failure.to_string())]
@@ -177,13 +177,13 @@ pub(super) fn print_run(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let standing = load_run(runs, name, tools, environment)?;
-    let mut value = standing.to_json();
+    let listing = load_run(runs, name, tools, environment)?;
+    let mut value = listing.to_json();
     if let Value::Object(members) = &mut value {
-        members.insert("steps".to_owned(), steps_json(&standing.run, &standing.sop).into());
+        members.insert("steps".to_owned(), steps_json(&listing.run, &listing.sop).into());
     }
     screen.print_answer(&value, || {
-        let run = &standing.run;
+        let run = &listing.run;
         let row = |step: &SopStep| {
             let how = match run.ended_step(&step.id).map(|ended| ended.end) {
                 Some(StepStatus::Done) => "done",
@@ -197,8 +197,8 @@ pub(super) fn print_run(
                 run.ended_step(&step.id).and_then(|ended| ended.output.lines().next()).unwrap_or_default();
             vec![step.id.clone(), step_kind(step), how.to_owned(), escape_line(first)]
         };
-        let rows: Vec<Vec<String>> = standing.sop.steps.iter().map(row).collect();
-        format!("{}: {}\n{}", run.header.run, standing.describe(), format_table(&rows))
+        let rows: Vec<Vec<String>> = listing.sop.steps.iter().map(row).collect();
+        format!("{}: {}\n{}", run.header.run, listing.describe(), format_table(&rows))
     });
     Ok(())
 }

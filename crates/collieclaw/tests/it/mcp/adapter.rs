@@ -56,14 +56,14 @@ fn without_it_nothing_is_called_and_the_cure_is_told() {
     }
     let doctor = house.run_with_adapter(None, &["doctor"]);
     assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("build both programs"), "{}", doctor.out);
-    assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
+    assert!(house.run(&["doctor"]).out.contains("✓ MCP: adapter "));
     let older = house.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
-    assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0`, not ours"), "{}", older.out);
+    assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0` instead of"), "{}", older.out);
     assert!(older.out.contains("build both programs"), "{}", older.out);
     let beside = house.path().join("bin/collieclaw-mcp");
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
     let doctor = house.run_with_adapter(None, &["doctor"]);
-    assert!(doctor.out.contains("the file there is not a program"), "{}", doctor.out);
+    assert!(doctor.out.contains("the file at this path is not a program"), "{}", doctor.out);
     std::fs::remove_file(beside).unwrap();
     let called = house.run_with_adapter(None, &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
@@ -91,7 +91,7 @@ fn one_that_is_broken_fails_the_call_and_nothing_else() {
     );
     assert_call_fails_with(&house, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
     assert_call_fails_with(&house, &answers("[]"), "collieclaw-mcp failed: []");
-    assert_call_fails_with(&house, &answers(told), "the reply doesn't fit the request");
+    assert_call_fails_with(&house, &answers(told), "the server sent a reply of the wrong kind");
     assert_call_fails_with(&house, &answers("{\"failed\": \"no luck\"}"), "no luck");
     assert_call_fails_with(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "collieclaw-mcp failed");
     let ended = "collieclaw-mcp";
@@ -147,7 +147,10 @@ fn one_of_another_version_says_so_to_every_question() {
         writeln!(line, "{}", json!("list")).unwrap();
         let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
         let why = answer["ended"].as_str().unwrap();
-        assert!(why.starts_with("`collieclaw` has the version 0.0.0, and `collieclaw-mcp` "), "{why}");
+        assert!(
+            why.starts_with("`collieclaw` has the version 0.0.0, but `collieclaw-mcp` has the version "),
+            "{why}"
+        );
     }
     drop((line, heard));
     assert_eq!(wait_for_exit(&mut child.0), 0);
@@ -179,7 +182,7 @@ fn it_ends_with_the_line_whatever_it_was_doing() {
 fn started_by_a_person_it_says_what_it_is() {
     let by_hand = agent_output(Command::new(adapter_program()).output().unwrap());
     assert_eq!(by_hand.code, 2);
-    assert!(by_hand.err.starts_with("collieclaw-mcp is started by collieclaw"), "{}", by_hand.err);
+    assert!(by_hand.err.starts_with("collieclaw-mcp must be started by collieclaw"), "{}", by_hand.err);
     let version = agent_output(Command::new(adapter_program()).arg("--version").output().unwrap());
     let ours = format!("collieclaw-mcp {}-", env!("CARGO_PKG_VERSION"));
     assert!(version.code == 0 && version.out.starts_with(&ours), "{version:?}");

@@ -90,7 +90,7 @@ fn another_agent_gets_our_tools_with_gate_and_receipts() {
     assert!(result_text(&bad).0 && result_text(&bad).1.contains("invalid arguments"), "{bad}");
     // The call needs an approval, and the client is not asked although it offers to be.
     let asks = client.call_tool("shell", &json!({ "command": "touch made" }));
-    assert!(result_text(&asks).0 && result_text(&asks).1.contains("nobody is there to ask"), "{asks}");
+    assert!(result_text(&asks).0 && result_text(&asks).1.contains("no operator is available"), "{asks}");
     let unlisted = client.call_tool("file_write", &json!({ "path": "x", "content": "x" }));
     assert!(result_text(&unlisted).0, "{unlisted}");
     let unknown = client.call_tool("no_such_tool", &json!({}));

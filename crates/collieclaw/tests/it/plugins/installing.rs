@@ -21,7 +21,7 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     for shown in [
         "weather 1.0.0: 2 files",
         "reads and changes all of it",
-        "wants it; allowed only by",
+        "requested; off unless the configuration allows it",
         "high",
         "5 s at most",
     ] {
@@ -40,7 +40,7 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     assert_eq!((listed["name"].as_str(), listed["timeout"].as_str()), (Some("weather_now"), Some("5s")));
     assert_eq!((listed["workspace"].as_str(), &listed["network"]["given"]), (Some("write"), &false.into()));
     let listed = house.run(&["plugin", "list"]).out;
-    let powers = "risk high; workspace: reads and changes all of it; network: wants it, but is not allowed";
+    let powers = "risk high; workspace: reads and changes all of it; network: requested, but not allowed";
     assert!(listed.contains(powers), "{listed}");
     assert!(house.run(&["tool", "list"]).out.contains("weather_now"));
 

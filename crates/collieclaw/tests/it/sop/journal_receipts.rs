@@ -107,8 +107,7 @@ fn a_journal_that_does_not_agree_with_the_receipts_is_refused_with_place_fault_a
         let before = fs::read(journal(&house)).unwrap();
         let refused = run_command_on_run(&house, &[command]);
         assert_eq!(refused.code, 1, "{fault}: {refused:?}");
-        let place =
-            format!("{} does not agree with the receipts, at the step `{step}`", journal(&house).display());
+        let place = format!("{} does not match the receipts at the step `{step}`", journal(&house).display());
         assert!(refused.err.contains(&place) && refused.err.contains(fault), "no `{fault}` in {refused:?}");
         assert!(refused.err.contains("sop cancel RUN"), "a cure: {refused:?}");
         assert!(!house.workspace().join("kept").exists(), "{fault}");
@@ -117,29 +116,34 @@ fn a_journal_that_does_not_agree_with_the_receipts_is_refused_with_place_fault_a
     };
     let at = "2026-01-01T00:00:00Z";
     let approved = json!({ "approved": { "step": "ok", "at": at } }).to_string();
-    check("resume", "ok", "the journal says that it was approved, and no receipt says so", &|lines| {
-        lines.push(approved.clone());
-    });
-    check("approve", "read", "its output is not the one in its receipt", &|lines| {
+    check(
+        "resume",
+        "ok",
+        "the journal says that the step was approved, but no receipt confirms it",
+        &|lines| {
+            lines.push(approved.clone());
+        },
+    );
+    check("approve", "read", "the output in the journal doesn't match the receipt", &|lines| {
         lines[2] = lines[2].replace("the true text", "another text");
     });
-    check("approve", "read", "its receipt says that it ended in another way", &|lines| {
+    check("approve", "read", "the receipt shows another outcome than the journal", &|lines| {
         lines[2] = lines[2].replace("\"done\"", "\"failed\"");
+    });
+    check("approve", "read", "the journal names another receipt than the last one of the step", &|lines| {
+        lines[2] =
+            json!({ "ended": { "step": "read", "end": "done", "output": "mine", "at": at } }).to_string();
     });
     check(
         "approve",
         "read",
-        "the journal says that it has ended, and its last receipt is another one",
+        "the journal says that the step was skipped, but no receipt confirms it",
         &|lines| {
-            lines[2] =
-                json!({ "ended": { "step": "read", "end": "done", "output": "mine", "at": at } }).to_string();
+            lines.truncate(1);
+            lines.push(json!({ "skipped": { "step": "read" } }).to_string());
         },
     );
-    check("approve", "read", "the journal says that it was skipped, and no receipt says so", &|lines| {
-        lines.truncate(1);
-        lines.push(json!({ "skipped": { "step": "read" } }).to_string());
-    });
-    check("approve", "read", "its receipts belong to another procedure", &|lines| {
+    check("approve", "read", "the receipts name another procedure", &|lines| {
         let mut header: Value = serde_json::from_str(&lines[0]).unwrap();
         let text = header["text"].as_str().unwrap().replace("kept", "elsewhere");
         header["sop_hash"] = hash_text(&text).into();
@@ -184,7 +188,7 @@ fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
     edit_journal(&house, |lines| lines.truncate(3));
     let resumed = run_command_on_run(&house, &["resume"]);
     assert!(
-        resumed.code == 1 && resumed.err.contains("its lines are missing in the journal"),
+        resumed.code == 1 && resumed.err.contains("but no lines in the journal"),
         "what followed is gone, too: {resumed:?}"
     );
 }

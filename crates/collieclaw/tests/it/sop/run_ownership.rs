@@ -82,7 +82,7 @@ fn a_copy_of_a_journal_runs_nothing_beside_the_process_that_carries_the_run_out(
     // Renamed, the journal is another file without a lock.
     fs::rename(journal(copy), journal(&run)).unwrap();
     let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
-    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    assert!(busy.code == 1 && busy.err.contains("is already running in another process"), "{busy:?}");
     assert_eq!(marks(&house), "x\n");
 }
 
@@ -114,7 +114,7 @@ fn a_copy_of_a_journal_asks_nothing_beside_the_process_that_asks() {
     fs::copy(&journal, &copy).unwrap();
     fs::rename(&copy, &journal).unwrap();
     let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
-    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    assert!(busy.code == 1 && busy.err.contains("is already running in another process"), "{busy:?}");
     terminal.type_in("y\n");
     assert_eq!(crate::support::wait_for_exit(&mut child.0), 0);
     assert_eq!(marks(&house), "x\n");
