@@ -129,7 +129,7 @@ fn edited_usage_is_noticed() {
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     assert!(connection.execute("UPDATE usage SET used_us = 0", []).unwrap() > 0);
     drop(connection);
-    assert_quarantined(&place, "what it holds is not what was written");
+    assert_quarantined(&place, "its content differs from what was written");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
 fn a_lost_write_ahead_log_is_noticed() {
     let place = TestStore::killed_after(5);
     fs::remove_file(place.file_path("shepherd.db-wal")).unwrap();
-    assert_quarantined(&place, "its last 5 batches are gone");
+    assert_quarantined(&place, "its last 5 batches are missing");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_truncated_write_ahead_log_is_noticed() {
         let place = TestStore::killed_after(5);
         let wal = OpenOptions::new().write(true).open(place.file_path("shepherd.db-wal")).unwrap();
         wal.set_len(length * part / 100).unwrap();
-        assert_quarantined(&place, "batches are gone");
+        assert_quarantined(&place, "batches are missing");
     }
 }
 
@@ -177,7 +177,7 @@ fn an_older_copy_of_the_database_is_noticed() {
     let older = fs::read(place.file_path("shepherd.db")).unwrap();
     place.open().apply(&batch(31)).unwrap();
     fs::write(place.file_path("shepherd.db"), older).unwrap();
-    assert_quarantined(&place, "its last 1 batches are gone");
+    assert_quarantined(&place, "its last 1 batches are missing");
 }
 
 /// It is made before the first batch is written, and so there is nothing yet that it could vouch for.
@@ -196,7 +196,7 @@ fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
 fn a_lost_head_is_noticed() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db.head")).unwrap();
-    assert_quarantined(&place, "the head that vouches for it is gone");
+    assert_quarantined(&place, "its head is missing");
 }
 
 #[test]
