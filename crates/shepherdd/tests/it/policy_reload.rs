@@ -243,7 +243,7 @@ fn a_pipe_is_no_policy_and_nobody_waits_for_it() {
     put_pipe();
     household.start();
     let complaint = household.failed_check("policy").unwrap();
-    assert!(complaint.contains("it is not a file"), "{complaint}");
+    assert!(complaint.contains("not a regular file"), "{complaint}");
     std::fs::remove_file(household.policy_path()).unwrap();
     household.write_policy(POLICY);
     assert_eq!(reload(&household).unwrap(), 1);
