@@ -175,7 +175,7 @@ mod tests {
     fn a_licence_must_be_on_the_list() {
         assert_eq!(
             check("0|ours v1 (/w/ours)|\n1|a v1|GPL-3.0\n"),
-            ["deny.toml: the licence of `a`, `GPL-3.0`, isn't on the list"]
+            ["deny.toml: the licence of `a`, `GPL-3.0`, is not allowed"]
         );
         assert_eq!(check("0|a v1|\n"), ["deny.toml: `a` states no licence"]);
         assert_eq!(check("0|a v1 (proc-macro)|GPL-3.0 OR MIT (*)\n"), NO_FAULT);

@@ -262,6 +262,9 @@ mod tests {
         let ended: Vec<_> =
             steps.into_iter().zip(results).map(|(step, result)| (step, result, Duration::ZERO)).collect();
         let error = report_failures(&ended).unwrap_err().to_string();
-        assert_eq!(error, "1 step failed\ntidy: 2 findings\nhelp: again with `cargo xtask test --only tidy`");
+        assert_eq!(
+            error,
+            "1 step failed\ntidy: 2 findings\nhelp: run it again with `cargo xtask test --only tidy`"
+        );
     }
 }

@@ -78,7 +78,7 @@ fn assert_quarantined(place: &TestStore, fault: &str) {
     let kept_in = damage.kept.folder().unwrap().to_owned();
     assert!(kept_in.file_name().unwrap().to_str().unwrap().starts_with("damaged-20270115T080000Z-"));
     let text = damage.to_string();
-    assert!(text.contains("nothing is granted until an administrator begins it anew"), "{text}");
+    assert!(text.contains("nothing is granted until an administrator resets it"), "{text}");
     // Nothing is thrown away, but for SQLite's index of its write-ahead log, which it makes anew each time.
     let mut after = file_names(&place.folder);
     after.retain(|name| !name.starts_with("damaged-"));
@@ -256,8 +256,8 @@ fn a_newer_database_is_refused_and_stays() {
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
     let refusal = place.open_error_text();
-    let expected = "shepherd.db has schema version 7, and this program knows versions up to 1; \
-                    install the newer Shepherd again";
+    let expected = "shepherd.db has schema version 7, but this program supports only versions up to 1; \
+                    install a newer Shepherd";
     assert!(refusal.ends_with(expected), "{refusal}");
     assert!(place.file_names().contains(&"shepherd.db".to_owned()));
     assert!(!place.file_names().iter().any(|name| name.starts_with("damaged-")));

@@ -64,6 +64,6 @@ mod tests {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), Some(6), "{said}");
         assert!(said.contains("the thread host-worker panicked at "), "{said}");
-        assert!(said.contains(": a fault of ours; the daemon ends"), "{said}");
+        assert!(said.contains(": a fault of ours; the daemon exits"), "{said}");
     }
 }
