@@ -18,7 +18,7 @@ use crate::workspace::CargoWorkspace;
 
 use self::machine::BenchMachine;
 
-/// Results are kept outside the sources; `.gitignore` knows the folder.
+/// The results file, in a folder that `.gitignore` lists.
 const RESULTS: &str = "bench-results/bench.json";
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct BenchReport<'rows> {
     rows: Vec<BenchResult<'rows>>,
 }
 
-/// A row as it is written down: with what follows from it.
+/// A row of the results file, with its ratio and whether its bar is met.
 #[derive(Serialize)]
 struct BenchResult<'row> {
     #[serde(flatten)]
@@ -36,11 +36,13 @@ struct BenchResult<'row> {
     met: bool,
 }
 
-/// Runs the benchmarks whose name contains `filter`; fails when one of them fails or misses its bar.
+/// Runs the benchmarks whose name contains `filter`. Fails if a benchmark fails or misses its bar.
 pub(crate) fn run(workspace: &CargoWorkspace, filter: Option<&str>) -> Result<()> {
     let benchmarks = select(workspace, filter);
     if benchmarks.is_empty() {
-        bail!("no benchmark matches\nhelp: they are the files `benches/*.rs` of the workspace's crates");
+        bail!(
+            "no benchmark matches\nhelp: benchmarks are the files `benches/*.rs` of the workspace's crates"
+        );
     }
     let mut rows = Vec::new();
     let mut broken = Vec::new();
@@ -55,7 +57,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, filter: Option<&str>) -> Result<()
         println!("\n{}", table::draw(&rows));
     }
     write_results(workspace, &rows)?;
-    println!("written to {RESULTS}");
+    println!("results written to {RESULTS}");
     let missed: Vec<_> = rows.iter().filter(|row| !row.is_met()).map(|row| row.bench.as_str()).collect();
     if !missed.is_empty() {
         broken.push(format!("{} of {} bars missed: {}", missed.len(), rows.len(), missed.join(", ")));
@@ -89,7 +91,7 @@ fn run_benchmark(workspace: &CargoWorkspace, package: &str, name: &str) -> Resul
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .context("cargo bench could not be started")?;
+        .context("could not start cargo bench")?;
     let stdout = child.stdout.take().context("the benchmark has no standard output")?;
     let rows = read_rows(BufReader::new(stdout));
     let status = child.wait()?;
@@ -103,13 +105,13 @@ fn run_benchmark(workspace: &CargoWorkspace, package: &str, name: &str) -> Resul
     Ok(rows)
 }
 
-/// The rows among the lines; other lines are talk, and are passed on as such.
+/// Returns the rows among the lines of a benchmark's output, and prints all other lines.
 fn read_rows(lines: impl BufRead) -> Result<Vec<BenchmarkRow>> {
     let mut rows = Vec::new();
     for line in lines.lines() {
         let line = line?;
         if line.starts_with('{') {
-            rows.push(serde_json::from_str(&line).with_context(|| format!("not a row: {line}"))?);
+            rows.push(serde_json::from_str(&line).with_context(|| format!("invalid row: {line}"))?);
         } else if !line.trim().is_empty() {
             eprintln!("{line}");
         }
@@ -142,6 +144,6 @@ mod tests {
     #[test]
     fn a_broken_row_is_an_error_and_not_talk() {
         let error = read_rows("{\"bench\":\n".as_bytes()).unwrap_err();
-        assert!(error.to_string().starts_with("not a row"), "{error:#}");
+        assert!(error.to_string().starts_with("invalid row"), "{error:#}");
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bypass`: tries every known way around Shepherd's limits on the real daemon, and prints a table.
+//! `cargo xtask bypass`: tries every known way around Shepherd on the real daemon, and prints the results.
 //!
 //! The rows are those of `docs/bypass.md`, which a test compares with the tests themselves.
 
@@ -13,7 +13,7 @@ use crate::workspace::CargoWorkspace;
 
 const PAGE: &str = "docs/bypass.md";
 
-/// Each row has a test of its name in this module.
+/// The test module. Each row of the page has a test of the same name in it.
 const MODULE: &str = "bypass::";
 
 /// The width at which sentences are wrapped.
@@ -27,20 +27,22 @@ struct BypassAttempt<'page> {
     cannot: &'page str,
 }
 
-/// Runs the tests and prints the table; fails unless each of them passed.
+/// Runs the tests and prints the table. Fails unless all tests pass.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE)).context(PAGE)?;
-    let ways = parse_rows(&page);
-    if ways.is_empty() {
-        bail!("{PAGE} has no table of ways");
+    let attempts = parse_rows(&page);
+    if attempts.is_empty() {
+        bail!("{PAGE} has no table of bypass attempts");
     }
     let stopped = passed_tests(workspace)?;
     println!();
-    for way in &ways {
+    for attempt in &attempts {
         let mark =
-            if stopped.contains(way.name) { terminal::success("✓") } else { terminal::failure("✗") };
-        println!("{mark} {}", terminal::heading(&way.name.replace('_', " ")));
-        for (who, sentence) in [("a child", way.tries), ("response", way.does), ("limit", way.cannot)] {
+            if stopped.contains(attempt.name) { terminal::success("✓") } else { terminal::failure("✗") };
+        println!("{mark} {}", terminal::heading(&attempt.name.replace('_', " ")));
+        for (who, sentence) in
+            [("a child", attempt.tries), ("response", attempt.does), ("limit", attempt.cannot)]
+        {
             let mut who = format!("{who:>10}  ");
             for line in wrap_sentence(sentence, WIDTH) {
                 println!("{who}{line}");
@@ -48,18 +50,19 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
             }
         }
     }
-    let open: Vec<_> = ways.iter().map(|way| way.name).filter(|name| !stopped.contains(*name)).collect();
-    println!("\n{} of {} ways end as docs/bypass.md says", ways.len() - open.len(), ways.len());
+    let open: Vec<_> =
+        attempts.iter().map(|attempt| attempt.name).filter(|name| !stopped.contains(*name)).collect();
+    println!("\n{} of {} attempts end as docs/bypass.md says", attempts.len() - open.len(), attempts.len());
     if !open.is_empty() {
         bail!(
-            "open: {}\nhelp: `cargo nextest run -p shepherdd -E 'test({MODULE})'` shows why",
+            "unexpected results: {}\nhelp: `cargo nextest run -p shepherdd -E 'test({MODULE})'` shows why",
             open.join(", ")
         );
     }
     Ok(())
 }
 
-/// The names of the tests that passed.
+/// Runs the tests and returns the names of those that passed.
 fn passed_tests(workspace: &CargoWorkspace) -> Result<BTreeSet<String>> {
     let mut command = workspace.cargo_command();
     command.args(["nextest", "run", "--locked", "-p", "shepherdd", "--no-fail-fast", "--color=never", "-E"]);
@@ -75,12 +78,12 @@ fn passed_tests(workspace: &CargoWorkspace) -> Result<BTreeSet<String>> {
     Ok(passed)
 }
 
-/// The name of the test that a line of nextest's says to have passed.
+/// Returns the name of the test if a line of nextest's output reports that it passed.
 fn passed_test(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("PASS ")?.split(MODULE).nth(1)
 }
 
-/// The rows of the page's table.
+/// Returns the rows of the page's table.
 fn parse_rows(page: &str) -> Vec<BypassAttempt<'_>> {
     page.lines().filter_map(parse_row).collect()
 }
@@ -91,7 +94,7 @@ fn parse_row(line: &str) -> Option<BypassAttempt<'_>> {
     Some(BypassAttempt { name: name.trim_end_matches('`'), tries, does, cannot })
 }
 
-/// A sentence in lines of at most `width` characters, as far as its words allow.
+/// Wraps a sentence at `width` characters. A longer word gets a line of its own.
 fn wrap_sentence(sentence: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split_whitespace() {

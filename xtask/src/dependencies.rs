@@ -98,7 +98,7 @@ fn find_licence_faults(allowed: &[String], graph: &DependencyGraph) -> Vec<Locat
         let fault = if licence.is_empty() {
             format!("`{name}` states no licence")
         } else {
-            format!("the licence of `{name}`, `{licence}`, isn't on the list")
+            format!("the licence of `{name}`, `{licence}`, is not allowed")
         };
         let cure = "use another crate, or argue in the commit for adding the licence to `licenses.allow`";
         faults.push(LocatedError::new(RULES_FILE, fault, cure));
@@ -119,7 +119,7 @@ fn find_banned(banned: &[BannedCrate], graph: &DependencyGraph) -> Vec<LocatedEr
     faults
 }
 
-/// Everything outside the workspace comes from the package registry.
+/// Reports packages from anywhere but the workspace and the package registry.
 fn find_foreign_sources(graph: &DependencyGraph) -> Vec<LocatedError> {
     let cure = "depend on a version that the package registry has";
     let mut faults = Vec::new();
@@ -132,7 +132,7 @@ fn find_foreign_sources(graph: &DependencyGraph) -> Vec<LocatedError> {
     faults
 }
 
-/// A member says which version of a crate it needs.
+/// Reports dependencies of members without a version.
 fn find_wildcards(workspace: &CargoWorkspace) -> Vec<LocatedError> {
     let packages = workspace.packages.iter();
     let dependencies =
@@ -175,7 +175,7 @@ mod tests {
     fn a_licence_must_be_on_the_list() {
         assert_eq!(
             check("0|ours v1 (/w/ours)|\n1|a v1|GPL-3.0\n"),
-            ["deny.toml: the licence of `a`, `GPL-3.0`, isn't on the list"]
+            ["deny.toml: the licence of `a`, `GPL-3.0`, is not allowed"]
         );
         assert_eq!(check("0|a v1|\n"), ["deny.toml: `a` states no licence"]);
         assert_eq!(check("0|a v1 (proc-macro)|GPL-3.0 OR MIT (*)\n"), NO_FAULT);

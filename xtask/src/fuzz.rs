@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the fuzz targets for longer than the normal tests run them, each time with another seed.
+//! `cargo xtask fuzz`: runs the fuzz targets for longer than the normal tests do, with another seed each time.
 //!
 //! A target is a test in a module called `fuzz` of a crate that uses `ward-fuzz`.
 
@@ -10,12 +10,12 @@ use clap::Args;
 use crate::terminal;
 use crate::workspace::{CargoWorkspace, run_to_end};
 
-/// The crate that runs the targets, and the variables by which it is told how.
+/// The crate that runs the targets, and the environment variables that control it.
 const ENGINE: &str = "ward-fuzz";
 const SECONDS: &str = "WARD_FUZZ_SECONDS";
 const SEED: &str = "WARD_FUZZ_SEED";
 
-/// What to fuzz, and for how long.
+/// The options of `cargo xtask fuzz`.
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
     /// Run only targets whose `package fuzz::test` contains this text.
@@ -28,11 +28,13 @@ pub(crate) struct FuzzOptions {
     seed: Option<u64>,
 }
 
-/// Runs the targets side by side; fails with the input that broke one.
+/// Runs the targets in parallel. Fails with the input on which a target failed.
 pub(crate) fn run(workspace: &CargoWorkspace, choice: &FuzzOptions) -> Result<()> {
     let packages = fuzzed_packages(workspace);
     if packages.is_empty() {
-        bail!("there is nothing to fuzz\nhelp: a fuzzed crate has `{ENGINE}` among its dev-dependencies");
+        bail!(
+            "no crate has fuzz targets\nhelp: a crate with fuzz targets has `{ENGINE}` among its dev-dependencies"
+        );
     }
     let seed = match choice.seed {
         Some(seed) => seed,
@@ -46,7 +48,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, choice: &FuzzOptions) -> Result<()
     }
     command.args(["--filterset", &filterset(choice.target.as_deref())?]);
     run_to_end(command.env(SECONDS, choice.seconds.to_string()).env(SEED, seed.to_string()))
-        .with_context(|| format!("again with `cargo xtask fuzz --seed {seed}`"))
+        .with_context(|| format!("repeat this run with `cargo xtask fuzz --seed {seed}`"))
 }
 
 fn fuzzed_packages(workspace: &CargoWorkspace) -> Vec<&str> {
@@ -58,13 +60,13 @@ fn fuzzed_packages(workspace: &CargoWorkspace) -> Vec<&str> {
         .collect()
 }
 
-/// The targets in nextest's language; `target` names a crate, a test, or a part of either.
+/// Returns nextest's filter expression for the targets; `target` is a part of the name of a crate or a test.
 fn filterset(target: Option<&str>) -> Result<String> {
     let targets = "kind(test) & test(/^fuzz::/)";
     let Some(target) = target else { return Ok(targets.to_owned()) };
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_:".contains(character);
     if target.is_empty() || !target.chars().all(is_plain) {
-        bail!("`{target}` is no part of a name\nhelp: name a crate or a test, such as `shepherd-api`");
+        bail!("`{target}` can't be part of a name\nhelp: name a crate or a test, such as `shepherd-api`");
     }
     Ok(format!("{targets} & (package(~{target}) | test(~{target}))"))
 }
@@ -85,6 +87,6 @@ mod tests {
     #[test]
     fn what_is_no_name_does_not_reach_the_filter() {
         let error = filterset(Some("a) | all(")).unwrap_err().to_string();
-        assert!(error.starts_with("`a) | all(` is no part of a name\nhelp:"), "{error}");
+        assert!(error.starts_with("`a) | all(` can't be part of a name\nhelp:"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A message for people: place, fault and cure.
+//! Error messages with a place, a fault and a cure.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(crate) struct LocatedError {
 }
 
 impl LocatedError {
-    /// A fault at `place`: a path, a path with a line, or the name of a step.
+    /// Creates a fault. `place` is a path, a path with a line, or the name of a step.
     pub(crate) fn new(place: impl Into<String>, fault: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { place: place.into(), message: fault.into(), help: cure.into() }
     }

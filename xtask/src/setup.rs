@@ -1,6 +1,6 @@
-//! `cargo xtask setup`: installs what the tests need and this machine lacks.
+//! `cargo xtask setup`: installs the programs that the tests need and this machine lacks.
 //!
-//! Each list below is data; a new need is a new line.
+//! To add a program, add a line to one of the lists below.
 
 mod peers;
 
@@ -14,8 +14,8 @@ use anyhow::Result;
 use crate::located_error::LocatedError;
 use crate::workspace::{describe, run_to_end};
 
-/// The `PATH` of an ordinary user. The unprivileged test run gets exactly this one, so a program that only
-/// root's own `PATH` finds doesn't count as installed.
+/// The `PATH` of an ordinary user. The unprivileged test run uses it, so a program that is only in root's
+/// own `PATH` doesn't count as installed.
 pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// Programs and files from the system's package manager.
@@ -57,10 +57,10 @@ const CARGO_TOOLS: &[CargoTool] =
 /// Components that come with the toolchain, except in its minimal profile.
 const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
-/// The place that faults of this module name.
+/// The place in the errors of this module.
 const MACHINE: &str = "this machine";
 
-/// A need, how to see that it is met, and the Debian package that meets it.
+/// A program or file that the tests need, and the Debian package that contains it.
 #[derive(Debug, PartialEq, Eq)]
 struct SystemComponent {
     found_by: ComponentProbe,
@@ -88,7 +88,7 @@ const fn file(path: &'static str, package: &'static str) -> SystemComponent {
     SystemComponent { found_by: ComponentProbe::File(path), package }
 }
 
-/// The components that this machine lacks, by where they come from.
+/// The components that this machine lacks, by their source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MissingTools {
     packages: Vec<&'static str>,
@@ -98,7 +98,7 @@ pub(crate) struct MissingTools {
 }
 
 impl MissingTools {
-    /// Looks at the machine; reads a few directories, starts nothing.
+    /// Finds the missing components by reading a few directories, without starting a program.
     pub(crate) fn detect() -> Self {
         let directories = search_path();
         let mut packages: Vec<_> = SYSTEM_COMPONENTS
@@ -124,12 +124,12 @@ impl MissingTools {
         Self { packages, tools, toolchain, peers: peers::missing() }
     }
 
-    /// Returns whether the tests have all they need.
+    /// Returns whether no component is missing.
     pub(crate) fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 
-    /// Names of everything that is missing, for a message.
+    /// Returns the names of all missing components, for a message.
     pub(crate) fn names(&self) -> String {
         let tools = self.tools.iter().map(|tool| tool.package);
         let peers = self.peers.iter().map(|peer| peer.package);
@@ -138,7 +138,7 @@ impl MissingTools {
     }
 }
 
-/// Installs what is missing; says what it does, and does nothing when nothing is.
+/// Installs the missing components, and prints what it does.
 pub(crate) fn run() -> Result<()> {
     let missing = MissingTools::detect();
     if missing.is_empty() {
@@ -152,7 +152,7 @@ pub(crate) fn run() -> Result<()> {
     if !missing.toolchain.is_empty() {
         install(
             Command::new("rustup").args(["component", "add"]).args(&missing.toolchain),
-            "install these components of the toolchain the way the toolchain was installed",
+            "install these components of the toolchain from where you got the toolchain",
         )?;
     }
     for tool in &missing.tools {
@@ -160,21 +160,26 @@ pub(crate) fn run() -> Result<()> {
             Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
                 .args(["install", "--locked"])
                 .arg(format!("{}@{}", tool.package, tool.version)),
-            "the Rust registry must be reachable; the output above says what went wrong",
+            "the Rust registry must be reachable; the output above shows the error",
         )?;
     }
     if !missing.peers.is_empty() {
         for mut installer in peers::install_commands() {
             install(
                 &mut installer,
-                "the registries of npm and Python must be reachable; the output above says what went wrong",
+                "the registries of npm and Python must be reachable; the output above shows the error",
             )?;
         }
     }
     let left = MissingTools::detect();
     if !left.is_empty() {
         let fault = format!("still missing after the installation: {}", left.names());
-        return Err(LocatedError::new(MACHINE, fault, "see what the package manager said above").into());
+        return Err(LocatedError::new(
+            MACHINE,
+            fault,
+            "the output of the package manager above shows the error",
+        )
+        .into());
     }
     println!("installed: {}", missing.names());
     Ok(())
@@ -186,9 +191,9 @@ fn install_packages(packages: &[&str]) -> Result<(), LocatedError> {
         return Err(LocatedError::new(
             MACHINE,
             format!(
-                "this system is not Debian or Ubuntu, so its package manager is not known here; missing: {list}"
+                "this system is not Debian or Ubuntu, so packages can't be installed automatically; missing: {list}"
             ),
-            "install what provides these (names as in Debian) by hand, then try again",
+            "install these packages (names as in Debian) by hand, then try again",
         ));
     }
     let by_hand = format!("run `sudo apt-get install {list}` yourself, then try again");
@@ -205,7 +210,7 @@ fn install_packages(packages: &[&str]) -> Result<(), LocatedError> {
     install(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages), &by_hand)
 }
 
-/// apt-get that asks nothing and waits for another one to finish.
+/// Returns an `apt-get` command that asks no questions and waits for the lock of another one.
 fn apt_get() -> Command {
     let mut command = if is_root() {
         Command::new("env")
@@ -245,7 +250,7 @@ fn is_debian() -> bool {
         .any(|id| id == "debian" || id == "ubuntu")
 }
 
-/// A cargo subcommand's executable, found the way cargo finds it.
+/// Finds the executable of a cargo subcommand in the same places as cargo does.
 pub(crate) fn cargo_tool(program: &str) -> Option<PathBuf> {
     let mut directories: Vec<_> = cargo_home().map(|home| home.join("bin")).into_iter().collect();
     directories.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));

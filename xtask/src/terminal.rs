@@ -1,4 +1,4 @@
-//! Words in colour, but only on a terminal.
+//! Colours for terminal output, left out if the output is not a terminal.
 
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub(crate) fn failure(text: &str) -> String {
     paint(text, RED)
 }
 
-/// Formats a remark that isn't a failure.
+/// Formats text about a problem that isn't a failure.
 pub(crate) fn warning(text: &str) -> String {
     paint(text, YELLOW)
 }
 
-/// Seconds with one decimal, right-aligned for a column.
+/// Formats seconds with one decimal, right-aligned for a column.
 pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:>6.1} s", duration.as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check there is, in order, each with its name and its time.
+//! `cargo xtask test`: runs all checks in order, and prints the name and duration of each.
 
 use std::time::{Duration, Instant};
 
@@ -29,22 +29,22 @@ struct TestStep {
 /// The effect of a failed step on the steps after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FailureMode {
-    /// Stop: a quick check whose cure is quick too, so nothing slow starts before it passes.
+    /// Stop, because the check is quick and easy to fix, and the slow steps would waste time.
     StopsAll,
-    /// Go on with the other steps, so that one run shows every failure.
+    /// Continue with the other steps, so that one run shows every failure.
     IsReported,
 }
 
 /// The result of a step that didn't fail.
 pub(crate) enum StepOutcome {
-    /// All of it was checked.
+    /// Everything was checked.
     Passed,
-    /// It passed, but a part could not be checked here, for the reason given.
+    /// The step passed, but a part could not be checked on this machine, for the given reason.
     PassedInPart(String),
 }
 
-/// Crates whose tests come out the same whoever runs them: they parse, decide or describe. The run as an
-/// ordinary user leaves them out, and the quick loop runs all of their tests.
+/// Crates whose tests don't depend on the user. They are skipped in the run as an ordinary user, and `cargo xtask
+/// quick` runs all of their tests.
 pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
     "collieclaw-gate",
     "shepherd-api",
@@ -60,7 +60,7 @@ pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
 const STEPS: &[TestStep] = &[
     TestStep {
         name: "setup",
-        purpose: "install what the tests need",
+        purpose: "install the programs that the tests need",
         failure: FailureMode::StopsAll,
         run: set_up,
     },
@@ -72,13 +72,13 @@ const STEPS: &[TestStep] = &[
     },
     TestStep {
         name: "tidy",
-        purpose: "dependencies between crates, orphaned files, links, requirements",
+        purpose: "check crate dependencies, orphaned files, links, requirements",
         failure: FailureMode::StopsAll,
         run: |workspace| tidy::run(workspace).map(|()| StepOutcome::Passed),
     },
     TestStep {
         name: "clippy",
-        purpose: "no warning in any target, with and without the compositor module",
+        purpose: "lint all targets, with and without the compositor module",
         failure: FailureMode::IsReported,
         run: |workspace| {
             const LINT: &[&str] = &["clippy", "--all-targets", "--locked"];
@@ -92,7 +92,7 @@ const STEPS: &[TestStep] = &[
     },
     TestStep {
         name: "tests",
-        purpose: "unit, property, integration and end-to-end tests",
+        purpose: "run unit, property, integration and end-to-end tests",
         failure: FailureMode::IsReported,
         run: |workspace| {
             run_cargo(workspace, &["nextest", "run", "--workspace", "--locked", "--profile", "ci"])
@@ -100,43 +100,43 @@ const STEPS: &[TestStep] = &[
     },
     TestStep {
         name: "unprivileged",
-        purpose: "the tests that depend on the user, as an ordinary user",
+        purpose: "run the tests that depend on the user as an ordinary user",
         failure: FailureMode::IsReported,
         run: unprivileged::run,
     },
     TestStep {
         name: "units",
-        purpose: "all units under a real systemd",
+        purpose: "run all units under a real systemd",
         failure: FailureMode::IsReported,
         run: units::run,
     },
     TestStep {
         name: "doctests",
-        purpose: "examples in the documentation of the code",
+        purpose: "run the examples in the code documentation",
         failure: FailureMode::IsReported,
         run: |workspace| run_cargo(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
     },
     TestStep {
         name: "rustdoc",
-        purpose: "the documentation builds without a warning",
+        purpose: "build the documentation without warnings",
         failure: FailureMode::IsReported,
         run: rustdoc,
     },
     TestStep {
         name: "documented",
-        purpose: "commands in the README",
+        purpose: "run the commands in the README",
         failure: FailureMode::IsReported,
         run: |workspace| readme_commands::run(workspace).map(|()| StepOutcome::Passed),
     },
     TestStep {
         name: "dependencies",
-        purpose: "bans, licences, sources, advisories",
+        purpose: "check bans, licences, sources, advisories",
         failure: FailureMode::IsReported,
         run: dependencies::run,
     },
 ];
 
-/// Runs the selected steps and ends with a summary of what failed.
+/// Runs the selected steps and prints a summary.
 pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Result<()> {
     if selection.list {
         for step in STEPS {
@@ -167,7 +167,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Resu
 fn select(only: &[String]) -> Result<Vec<&'static TestStep>> {
     if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != *name)) {
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        bail!("no step is called `{unknown}`\nhelp: the steps are {}", names.join(", "));
+        bail!("no such step `{unknown}`\nhelp: the steps are {}", names.join(", "));
     }
     Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
 }
@@ -211,7 +211,7 @@ fn report_failures(ended: &[FinishedStep]) -> Result<()> {
     }
     let again: Vec<_> = failures.iter().map(|(step, _)| format!("--only {}", step.name)).collect();
     bail!(
-        "{} failed{message}\nhelp: again with `cargo xtask test {}`",
+        "{} failed{message}\nhelp: run it again with `cargo xtask test {}`",
         count(failures.len()),
         again.join(" ")
     );
@@ -250,7 +250,7 @@ mod tests {
     fn an_unknown_step_is_refused_with_the_names_of_the_known() {
         let error = select(&["clipy".to_owned()]).err().unwrap().to_string();
         assert!(
-            error.starts_with("no step is called `clipy`\nhelp: the steps are setup, format, tidy, clippy"),
+            error.starts_with("no such step `clipy`\nhelp: the steps are setup, format, tidy, clippy"),
             "{error}"
         );
     }
@@ -262,6 +262,9 @@ mod tests {
         let ended: Vec<_> =
             steps.into_iter().zip(results).map(|(step, result)| (step, result, Duration::ZERO)).collect();
         let error = report_failures(&ended).unwrap_err().to_string();
-        assert_eq!(error, "1 step failed\ntidy: 2 findings\nhelp: again with `cargo xtask test --only tidy`");
+        assert_eq!(
+            error,
+            "1 step failed\ntidy: 2 findings\nhelp: run it again with `cargo xtask test --only tidy`"
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: what the compiler can't check.
+//! `cargo xtask tidy`: checks rules of the workspace that the compiler can't check.
 //!
-//! Every check is a pure function from a [`SourceTree`] of the workspace to the faults it finds, so each is
-//! tested on a small model that breaks its rule.
+//! Every check is a pure function that takes a [`SourceTree`] and returns the faults it finds, so its tests use small
+//! trees that break its rule.
 
 mod dependency_rules;
 mod lexer;
@@ -21,17 +21,17 @@ use anyhow::{Context, Result, bail};
 use crate::located_error::LocatedError;
 use crate::workspace::{CargoPackage, CargoWorkspace};
 
-/// Folders at the root that hold results, not sources.
+/// Folders at the root that contain no sources.
 const NOT_SOURCES: &[&str] = &[".git", "bench-results"];
 
-/// All that the checks look at.
+/// The input of all checks.
 #[derive(Debug, Default)]
 struct SourceTree {
     /// The members, with paths relative to the root.
     packages: Vec<CargoPackage>,
     /// Every text file by its path from the root.
     texts: BTreeMap<PathBuf, String>,
-    /// Every file, text or not.
+    /// Every file, including binary files.
     files: Vec<PathBuf>,
     /// Folders of this machine that no source may name.
     private_folders: Vec<String>,
@@ -63,10 +63,10 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let mut faults: Vec<_> = CHECKS.iter().flat_map(|check| check(&model)).collect();
     faults.sort();
     if faults.is_empty() {
-        println!("{} files, {} checks, no fault", model.files.len(), CHECKS.len());
+        println!("{} files, {} checks, no faults", model.files.len(), CHECKS.len());
         return Ok(());
     }
-    // Together, as the error, so that they are the last thing on the screen.
+    // The faults are part of the error, so that they are printed last.
     let list: Vec<_> = faults.iter().map(LocatedError::to_string).collect();
     bail!("faults found: {}\n{}", faults.len(), list.join("\n"));
 }
@@ -122,7 +122,7 @@ impl SourceTree {
     }
 }
 
-/// `path:line`, as editors and compilers write it.
+/// Formats `path:line`, as editors and compilers do.
 fn at_line(path: &Path, line: usize) -> String {
     format!("{}:{line}", path.display())
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask test --only units`: all units under a real systemd, in a container, with the installed programs and a
-//! second user. Those for a user are started by that user's own service manager.
+//! `cargo xtask test --only units`: runs all systemd units in a container with a real systemd, the installed programs and a
+//! second user. User units are started by that user's own service manager.
 //!
-//! What can be said of the units without running them is in the tests of `shepherdd` and `collieclaw`.
+//! The tests of `shepherdd` and `collieclaw` check the unit files without running them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,10 +24,10 @@ use container::ContainerSetup;
 use installation::InstalledShepherd;
 use service_scope::ServiceScope;
 
-/// Runs all of it. Only root can boot a container.
+/// Runs the checks of all units. Only root can boot a container.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     if !setup::is_root() {
-        let reason = "not root: the units were read, but no systemd was booted to run them";
+        let reason = "not root: the unit files were checked, but not run under systemd";
         return Ok(StepOutcome::PassedInPart(reason.to_owned()));
     }
     run_to_end(workspace.cargo_command().args([
@@ -42,9 +42,9 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
         "collieclaw",
     ]))?;
     let stage = ContainerSetup::prepare(workspace)?;
-    println!("  the unit of a user");
+    println!("  Shepherd's user unit");
     run_checks(checks::USER_CHECKS, &InstalledShepherd::start(stage.boot()?, ServiceScope::User)?)?;
-    println!("  the agent of a user");
+    println!("  CollieClaw's user unit");
     let agent = AgentService::start(stage.boot()?)?;
     for (sentence, check) in agent::CHECKS {
         let start = Instant::now();
@@ -53,12 +53,12 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
         result.with_context(|| format!("{sentence}\n{}", agent.journal()))?;
     }
     drop(agent);
-    println!("  the unit of the system");
+    println!("  Shepherd's system unit");
     let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
     run_checks(checks::SYSTEM_CHECKS, &household)?;
     let start = Instant::now();
     let result = power_cut(&stage, household);
-    print_result("a power cut in the middle of a session gives nothing back", start, &result);
+    print_result("a power cut during a session gives no time back", start, &result);
     result.map(|()| StepOutcome::Passed)
 }
 
@@ -77,7 +77,7 @@ fn print_result(sentence: &str, start: Instant, result: &Result<()>) {
     println!("  {mark} {}  {sentence}", terminal::seconds(start.elapsed()));
 }
 
-/// The container is killed and booted again, which gives it another boot id; its data folder stays.
+/// Kills the container and boots it again, with another boot id and the same data folder.
 fn power_cut(stage: &ContainerSetup, household: InstalledShepherd) -> Result<()> {
     let session = household.launch("evening")?;
     household.wait_for_program(&session)?;
@@ -87,15 +87,18 @@ fn power_cut(stage: &ContainerSetup, household: InstalledShepherd) -> Result<()>
     let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
     ensure!(household.current_session()?.is_none(), "a session survived the reboot");
     let after = household.usage_of("evening")?;
-    ensure!(after >= before + Duration::from_secs(2), "{before:?} were used, and {after:?} after the reboot");
+    ensure!(
+        after >= before + Duration::from_secs(2),
+        "the recorded usage was {before:?} before the reboot and {after:?} after it"
+    );
     let Some(reason) = household.launch_refusal("evening")? else {
-        bail!("the pause after a session is forgotten")
+        bail!("the cooldown of the session is lost")
     };
     ensure!(reason.contains("cooldown"), "{reason}");
     Ok(())
 }
 
-/// A file below the root that a container sees.
+/// Converts a path in the container to a path below the container's root folder.
 fn path_in_root(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }

@@ -1,9 +1,8 @@
 //! Runs the tests again as a user without any privilege.
 //!
-//! Root's home and the checkout may be closed to other users, so everything the run needs is laid out in
-//! a folder of its own: the test binaries as a nextest archive, the runner, and a copy of the sources for
-//! the fixtures. The user is a number that nobody uses, which also makes every process it leaves behind
-//! visible.
+//! Other users may have no access to root's home and the checkout, so everything that the run needs is copied to a
+//! separate folder: the test binaries as a nextest archive, the runner, and the sources for the fixtures. The user id
+//! is one that has no account and no process, so every process that the tests leave behind is found.
 
 use std::fs::{self, Permissions};
 use std::ops::Range;
@@ -26,10 +25,10 @@ const UIDS: Range<u32> = 60_578..61_184;
 /// The time that processes may take to vanish after a test has killed them.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Runs the tests as an ordinary user; there is nothing to add when we are one already.
+/// Runs the tests as an ordinary user. Does nothing if this process already runs as one.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     if !setup::is_root() {
-        let reason = "not root: the tests ran as this user only, the run with privileges was not done";
+        let reason = "not root: the tests ran only as this user, not as root";
         return Ok(StepOutcome::PassedInPart(reason.to_owned()));
     }
     let uid = unused_uid()?;
@@ -38,7 +37,7 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     let result = run_to_end(&mut stage.runner(uid));
     let left = processes_left_after_grace(uid)?;
     if !left.is_empty() {
-        // Only processes of a user that had none before are reached by this.
+        // This kills only processes of the test user, who had no processes before.
         let _ = command_as_user(uid, Path::new("kill")).args(["-9", "-1"]).status();
     }
     result?;
@@ -47,14 +46,14 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
         return Err(LocatedError::new(
             format!("uid {uid}"),
             fault,
-            "end what a test starts before the test ends",
+            "stop every process that a test starts before the test ends",
         )
         .into());
     }
     Ok(StepOutcome::Passed)
 }
 
-/// The folder that the ordinary user can read, with three folders inside that it owns.
+/// The folder for the test run, which the ordinary user can read. The user owns some folders inside of it.
 struct UnprivilegedWorkspace {
     folder: TempDir,
 }
@@ -69,17 +68,17 @@ impl UnprivilegedWorkspace {
             fs::set_permissions(stage.path(owned), Permissions::from_mode(0o700))?;
             chown(stage.path(owned), Some(uid), Some(uid))?;
         }
-        let runner = setup::cargo_tool("cargo-nextest").context("cargo-nextest is gone since the setup")?;
-        fs::copy(runner, stage.path("cargo-nextest")).context("copying cargo-nextest")?;
+        let runner = setup::cargo_tool("cargo-nextest").context("could not find cargo-nextest")?;
+        fs::copy(runner, stage.path("cargo-nextest")).context("could not copy cargo-nextest")?;
         fs::set_permissions(stage.path("cargo-nextest"), Permissions::from_mode(0o755))?;
         copy_tree(
             &workspace.root,
             &stage.path("workspace"),
             &[&workspace.target, &workspace.root.join(".git")],
         )
-        .context("copying the sources")?;
+        .context("could not copy the sources")?;
         let mut archive = workspace.cargo_command();
-        // The archive is read once and thrown away: speed counts, size does not.
+        // The archive is read once and deleted, so it is compressed for speed.
         archive.args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7"]);
         archive.args(USER_INDEPENDENT_CRATES.iter().flat_map(|name| ["--exclude", name]));
         run_to_end(archive.arg("--archive-file").arg(stage.path("tests.tar.zst")))?;
@@ -104,14 +103,14 @@ impl UnprivilegedWorkspace {
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
             .env("XDG_RUNTIME_DIR", self.path("run"))
-            // Snapshots are looked up from the workspace, which insta otherwise asks cargo for.
+            // insta would otherwise ask cargo for the workspace.
             .env("INSTA_WORKSPACE_ROOT", self.path("workspace"))
             .env("CI", "true");
         command
     }
 }
 
-/// A command of another user, with nothing of our environment.
+/// Returns a command that runs as another user with an empty environment.
 fn command_as_user(uid: u32, program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command
@@ -125,14 +124,15 @@ fn command_as_user(uid: u32, program: &Path) -> Command {
     command
 }
 
-/// The temporary folder, unless other users can't get there.
+/// Returns the temporary folder, or `/tmp` if other users have no access to it.
 fn world_readable_temp() -> PathBuf {
     let stated = std::env::temp_dir();
     let is_open = |folder: &Path| folder.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
     if stated.is_absolute() && stated.ancestors().all(is_open) { stated } else { PathBuf::from("/tmp") }
 }
 
-/// A user id that no account and no process has; two runs at once begin their search at different places.
+/// Finds a user id without account and processes. The search starts at a different id in each process, so that two runs
+/// at the same time don't collide.
 fn unused_uid() -> Result<u32> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let taken: Vec<u32> = accounts.lines().filter_map(|line| line.split(':').nth(2)?.parse().ok()).collect();
@@ -156,13 +156,13 @@ fn processes_left_after_grace(uid: u32) -> Result<Vec<String>> {
     }
 }
 
-/// The living processes of a user, as `pid (name)`; one that waits to be reaped is not living.
+/// Returns the processes of a user as `pid (name)`, without zombies.
 fn processes_of(uid: u32) -> Result<Vec<String>> {
     let mut living = Vec::new();
     for entry in fs::read_dir("/proc").context("/proc")?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
-        // A process may end between two looks; then it is none of ours any more.
+        // A process may end between listing and reading.
         let Ok(status) = fs::read_to_string(entry.path().join("status")) else { continue };
         if is_process && is_living_process_of(&status, uid) {
             let command =
@@ -180,7 +180,7 @@ fn is_living_process_of(status: &str, uid: u32) -> bool {
     real == Some(uid) && !field("State:").starts_with(['Z', 'X'])
 }
 
-/// Copies a tree readable for everybody, without the folders named.
+/// Copies a tree without the given folders, readable for all users.
 fn copy_tree(from: &Path, to: &Path, without: &[&Path]) -> Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, Permissions::from_mode(0o755))?;

@@ -30,11 +30,11 @@ pub(crate) struct CargoPackage {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct CargoDependency {
     pub(crate) name: String,
-    /// The versions that are accepted; `*` is any.
+    /// The accepted versions; `*` means any.
     pub(crate) req: String,
-    /// The folder, for a member of the workspace.
+    /// The folder of a dependency that is a member of the workspace.
     pub(crate) path: Option<PathBuf>,
-    /// `dev` or `build`; nothing for an ordinary one.
+    /// `dev` or `build`; `None` for a normal dependency.
     pub(crate) kind: Option<String>,
 }
 
@@ -54,28 +54,28 @@ impl CargoTarget {
 }
 
 impl CargoWorkspace {
-    /// Asks cargo; works from any directory, because the workspace is the one this program belongs to.
+    /// Loads the workspace that this program belongs to, from any directory.
     pub(crate) fn load() -> Result<Self> {
         let manifest = manifest_directory().join("Cargo.toml");
         let output = bare_cargo()
             .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
             .arg(&manifest)
             .output()
-            .context("cargo metadata could not be started")?;
+            .context("could not start cargo metadata")?;
         if !output.status.success() {
             bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr).trim_end());
         }
-        serde_json::from_slice(&output.stdout).context("cargo metadata gave something unexpected")
+        serde_json::from_slice(&output.stdout).context("could not parse the output of cargo metadata")
     }
 
-    /// A cargo command that runs at the root of the workspace.
+    /// Returns a cargo command that runs at the root of the workspace.
     pub(crate) fn cargo_command(&self) -> Command {
         let mut command = bare_cargo();
         command.current_dir(&self.root);
         command
     }
 
-    /// `path` as seen from the root, which is how people read it.
+    /// Returns a path relative to the root, for messages.
     pub(crate) fn relative<'path>(&self, path: &'path Path) -> &'path Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
@@ -86,7 +86,8 @@ fn manifest_directory() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// The cargo that started us, without the variables that describe *this* package to a build.
+/// Returns a command for the cargo that started this program, without the environment variables that describe *this*
+/// package to a build.
 fn bare_cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -98,8 +99,8 @@ fn bare_cargo() -> Command {
     command
 }
 
-/// Runs a command to its end with everything it says on our standard output, so that the order on the
-/// screen is the order of events even in a pipe.
+/// Runs a command and waits for it. All of its output goes to our standard output, so that the order is kept even in a
+/// pipe.
 pub(crate) fn run_to_end(command: &mut Command) -> Result<()> {
     let shown = describe(command);
     let status = command
@@ -107,14 +108,14 @@ pub(crate) fn run_to_end(command: &mut Command) -> Result<()> {
         .stdout(Stdio::from(io::stdout()))
         .stderr(Stdio::from(io::stdout()))
         .status()
-        .with_context(|| format!("`{shown}` could not be started"))?;
+        .with_context(|| format!("could not start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed ({status})");
     }
     Ok(())
 }
 
-/// A command as a person would type it.
+/// Formats a command as a person would type it.
 pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut words = vec![program.to_string_lossy().into_owned()];

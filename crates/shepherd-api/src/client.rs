@@ -8,7 +8,7 @@ use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionView};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientState {
     snapshot: DaemonStateSnapshot,
-    /// The time of the last message that told the session's remaining time.
+    /// The time of the last message with the session's remaining time.
     remaining_updated_at: Timestamp,
 }
 
@@ -32,7 +32,7 @@ impl ClientState {
         Self { snapshot, remaining_updated_at: remaining_told_at }
     }
 
-    /// Returns the session with the remaining time that the daemon told last.
+    /// Returns the session with the remaining time of the daemon's last message.
     #[must_use]
     pub fn session(&self) -> Option<&SessionView> {
         self.snapshot.session.as_ref()
@@ -41,7 +41,7 @@ impl ClientState {
     /// Returns the state at a later time, with the remaining time counted down.
     ///
     /// A time before the last message counts as the time of that message, so that a clock that was set back never
-    /// shows more time than the daemon told.
+    /// shows more time than the daemon sent.
     #[must_use]
     pub fn snapshot_at(&self, at: Timestamp) -> DaemonStateSnapshot {
         let at = at.max(self.snapshot.at);

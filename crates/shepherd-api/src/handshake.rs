@@ -40,7 +40,7 @@ impl ClientHello {
         }
         let cure = if self.api_version < OLDEST_API_VERSION { "client" } else { "daemon" };
         let sentence = format!(
-            "This daemon speaks version {} of the protocol, the client {}. Update the {cure}.",
+            "The daemon supports protocol version {}, the client {}. Update the {cure}.",
             format_version_range(OLDEST_API_VERSION, API_VERSION),
             format_version_range(oldest, self.api_version),
         );

@@ -109,7 +109,7 @@ pub enum MessageParseError {
         /// The error to answer with.
         error: ApiError,
     },
-    /// The line is no message at all; the connection ends with [`ServerMessage::Closing`].
+    /// The line is not a message; the connection ends with [`ServerMessage::Closing`].
     InvalidLine(ApiError),
 }
 

@@ -22,6 +22,15 @@ pub enum QuotaKind {
     BudgetWeekly(#[schemars(with = "String")] BudgetId),
 }
 
+/// An item of the policy that a reason names and for which the policy has a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelledItem<'a> {
+    /// An entry.
+    Entry(&'a EntryId),
+    /// A shared budget.
+    Budget(&'a BudgetId),
+}
+
 /// A reason for which an entry can't be launched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
@@ -150,27 +159,32 @@ impl ReasonCode {
         }
     }
 
-    /// Returns the sentence for people, with times of day in their zone. Other entries appear by their id; a caller
-    /// that knows their labels uses [`Self::sentence_with`].
+    /// Returns the sentence for people, with times of day in their zone. Entries and budgets appear by their id; a
+    /// caller that has their labels uses [`Self::sentence_with`].
     #[must_use]
     pub fn sentence(&self, zone: &TimeZone) -> String {
         let clock = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%a %H:%M").to_string();
         self.sentence_with(clock, |_| None)
     }
 
-    /// Returns the sentence for people, with times written by `format_time` and other entries named by their label
-    /// where `label_of` knows it.
+    /// Returns the sentence for people, with times written by `format_time`, and entries and budgets named by the label
+    /// that `label_of` returns. Without a label, the id is used.
     #[must_use]
     pub fn sentence_with(
         &self,
         format_time: impl Fn(Timestamp) -> String,
-        label_of: impl Fn(&EntryId) -> Option<String>,
+        label_of: impl Fn(LabelledItem<'_>) -> Option<String>,
     ) -> String {
         let length = |millis: &Millis| HumanDuration((*millis).into());
-        let name = |entry_id: &EntryId| label_of(entry_id).unwrap_or_else(|| format!("`{entry_id}`"));
+        let name = |entry_id: &EntryId| {
+            label_of(LabelledItem::Entry(entry_id)).unwrap_or_else(|| format!("`{entry_id}`"))
+        };
+        let budget_name = |budget_id: &BudgetId| {
+            label_of(LabelledItem::Budget(budget_id)).unwrap_or_else(|| budget_id.to_string())
+        };
         match self {
             Self::UnknownEntry { entry_id } => format!("There is no entry `{entry_id}`."),
-            Self::NotForProfile => "Not available for this profile, or no profile was chosen.".to_owned(),
+            Self::NotForProfile => "Not available for this profile.".to_owned(),
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
@@ -194,8 +208,8 @@ impl ReasonCode {
                 let subject = match quota {
                     QuotaKind::EntryDaily => "Today's time for this".to_owned(),
                     QuotaKind::EntryWeekly => "This week's time for this".to_owned(),
-                    QuotaKind::BudgetDaily(budget) => format!("Today's time for {budget}"),
-                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for {budget}"),
+                    QuotaKind::BudgetDaily(budget) => format!("Today's time for {}", budget_name(budget)),
+                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for {}", budget_name(budget)),
                 };
                 format!("{subject} is used up: {} of {}.", length(used), length(limit))
             }

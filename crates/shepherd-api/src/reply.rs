@@ -1,6 +1,7 @@
 //! Replies to commands that the daemon carried out.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{ProfileId, SessionId};
@@ -29,12 +30,12 @@ pub enum CommandReply {
         /// The entries, in the order of the policy.
         entries: Vec<EntryView>,
     },
-    /// The reply to `launch`: approved and recorded, and the program is being started. Events tell the outcome.
+    /// The reply to `launch`: approved and recorded, and the program is being started. Events report the outcome.
     Launched {
         /// The session that is being launched.
         session: SessionView,
     },
-    /// The reply to `stop_current`: the program is being stopped. An event tells when it is gone.
+    /// The reply to `stop_current`: the program is being stopped. An event reports when it is gone.
     Stopping {
         /// The session that is being stopped.
         #[schemars(with = "String")]
@@ -79,6 +80,10 @@ pub enum CommandReply {
     },
     /// The reply to `usage`.
     Usage {
+        /// The day to which the daemon charges usage now. It differs from the client's day if the policy sets another
+        /// time zone.
+        #[serde(default)]
+        today: Option<Date>,
         /// The usage by day, then by profile.
         usage: Vec<UsageView>,
     },

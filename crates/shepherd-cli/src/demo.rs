@@ -45,7 +45,7 @@ fn live_view_options(daemon: &DemoDaemon, context: &CommandContext) -> LiveViewO
     let greeting = [
         "Welcome. This daemon is temporary: it stops when you quit.",
         "Press Enter to launch an entry: it warns you, then it is stopped.",
-        "Try the one that refuses to stop. Press w on one with ✗ to see why.",
+        "Try the entry that refuses to stop. Press w on an entry with ✗ to see why.",
     ];
     LiveViewOptions {
         options: daemon.client_options(),

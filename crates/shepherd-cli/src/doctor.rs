@@ -95,7 +95,7 @@ fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
         output.print_marked(
             TextTone::Warn,
             "!",
-            "it runs as you, so anybody with this login can stop it or change its files. On a child's computer, run it \
+            "it runs as you, so anybody who uses this login can stop it or change its files. On a child's computer, run it \
              as a service; if parent and child share a login, also set a PIN with `shepherd pin set`",
         );
     }

@@ -91,7 +91,7 @@ pub(crate) fn create(
 fn describe_new_grant(grant: &GrantView, display: &DisplaySettings) -> String {
     let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
     format!(
-        "{} {} for {profile}: {}, until {}. To take it back: `shepherd revoke {}`",
+        "{} {} for {profile}: {}, until {}. To revoke the grant: `shepherd revoke {}`",
         paint(TextTone::Good, "✓"),
         humanize::scope(&grant.scope, display),
         humanize::gift(&grant.gift, display),
@@ -233,6 +233,6 @@ mod tests {
         grant-1a2b3c4d  everybody  everything  open until Sat 20:00  Sat 09:00 to Sat 20:00
         grant-1a2b3c4d  anna       tuxmath     30 minutes more       revoked 10:00:00        tidied up
         ");
-        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &display)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. To take it back: `shepherd revoke grant-1a2b3c4d`");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &display)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. To revoke the grant: `shepherd revoke grant-1a2b3c4d`");
     }
 }

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use shepherd_api::{
-    EndReason, EntryScope, GrantKind, HealthView, Millis, ReasonCode, SessionPhase, StopRequester,
-    TimeRequestState,
+    EndReason, EntryScope, GrantKind, HealthView, LabelledItem, Millis, ReasonCode, SessionPhase,
+    StopRequester, TimeRequestState,
 };
 use shepherd_util::{EntryId, HumanDuration};
 use ward_process::Containment;
@@ -80,7 +80,11 @@ pub(crate) fn requester(by: StopRequester) -> &'static str {
 }
 
 pub(crate) fn reason(reason: &ReasonCode, display: &DisplaySettings) -> String {
-    let label_of = |entry_id: &EntryId| display.labels.get(entry_id).map(str::to_owned);
+    let label_of = |item: LabelledItem<'_>| match item {
+        LabelledItem::Entry(entry_id) => display.labels.get(entry_id).map(str::to_owned),
+        // The daemon doesn't send the labels of budgets.
+        LabelledItem::Budget(_) => None,
+    };
     escape_unsafe(&reason.sentence_with(|at| time(at, display), label_of))
 }
 

@@ -129,6 +129,6 @@ impl Drop for TerminalEchoGuard {
 }
 
 fn restore_terminal(original: &Termios) {
-    // The terminal may be gone, and the error could not be shown.
+    // An error is ignored, because the terminal may be gone.
     let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, original);
 }

@@ -15,6 +15,10 @@ use crate::output::{ConsoleOutput, TextTone, paint};
 use crate::status::{draw_bar, fraction};
 use crate::text::{pad_or_truncate, truncate, width};
 
+/// The most days between the reader's date and the daemon's, which counts days in the policy's time zone: zones are up
+/// to 26 hours apart.
+const MAX_DATE_DIFFERENCE: i64 = 2;
+
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd usage\n  shepherd usage --week --profile anna")]
 pub(crate) struct UsageArgs {
@@ -28,11 +32,21 @@ pub(crate) fn run(
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let to = context.display.now.to_zoned(context.display.zone.clone()).date();
-    let from = if usage.week { to.checked_sub(6.days()).unwrap_or(to) } else { to };
+    let here = context.display.now.to_zoned(context.display.zone.clone()).date();
+    let (from, to) = (
+        here.saturating_sub((6 + MAX_DATE_DIFFERENCE).days()),
+        here.saturating_add(MAX_DATE_DIFFERENCE.days()),
+    );
     let mut daemon = DaemonConnection::connect(context)?;
     let reply = daemon.send_command(Command::Usage { from, to, profile: context.profile.clone() })?;
-    let CommandReply::Usage { usage: used } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    let CommandReply::Usage { today, usage: mut used } = reply else {
+        return Err(ShepherdCliError::UnexpectedReply);
+    };
+    // An older daemon doesn't say which day it has.
+    let last = today.unwrap_or(here);
+    let first = if usage.week { last.saturating_sub(6.days()) } else { last };
+    used.retain(|usage| (first..=last).contains(&usage.day));
+    let reply = CommandReply::Usage { today, usage: used.clone() };
     output.print_result(&reply, |output| {
         if used.is_empty() {
             output.print_line(if usage.week {
@@ -43,7 +57,7 @@ pub(crate) fn run(
             return;
         }
         let display = daemon.display_with_labels();
-        let lines = if usage.week { week_lines(used, &display) } else { day_lines(used, &display) };
+        let lines = if usage.week { week_lines(&used, &display) } else { day_lines(&used, &display) };
         for line in lines {
             output.print_line(&line);
         }

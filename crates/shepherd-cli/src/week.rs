@@ -54,7 +54,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Returns the midnights that start the seven days and the one that ends the last day.
+/// Returns the midnights at the start of the seven days, and the midnight at the end of the last day.
 fn week_midnights(display: &DisplaySettings) -> Vec<Zoned> {
     let today = display.now.to_zoned(display.zone.clone()).date();
     let dates = (0..=DAYS).filter_map(|days| today.checked_add(days.days()).ok());

@@ -134,7 +134,7 @@ fn describe_entry(entry: &PolicyEntry, policy: &Policy) -> Vec<String> {
         let label = rules.budgets.get(&earning.budget).map_or("", |budget| &budget.label);
         let (each, earned) = (HumanDuration(earning.for_each), HumanDuration(earning.earned));
         let ceiling = HumanDuration(earning.ceiling);
-        lines.push(format!("Every {each} of use earn {earned} for {label}, at most {ceiling} a day."));
+        lines.push(format!("Every {each} of use earns {earned} for {label}, at most {ceiling} a day."));
     }
     let warnings = entry.warnings.warnings().iter();
     let times: Vec<String> =

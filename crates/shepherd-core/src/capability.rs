@@ -17,20 +17,20 @@ pub struct HostCapabilities {
     pub can_graceful_stop: bool,
     /// The host ends a program with all its descendants.
     pub can_group_process_tree: bool,
-    /// The stable name of the containment, if the host tells it (S6.2).
+    /// The stable name of the containment, if the host reports it (S6.2).
     pub containment: Option<String>,
     pub can_observe_exit: bool,
     pub can_observe_window_ready: bool,
     pub can_force_foreground: bool,
     pub can_force_fullscreen: bool,
     pub can_lock_to_single_app: bool,
-    /// The host would run a program as root if the policy names no user; no limit could be enforced then.
+    /// The host would run a program as root if the policy names no user. No limit can be enforced on such a program.
     pub needs_account: bool,
     pub can_switch_user: bool,
 }
 
 impl HostCapabilities {
-    /// Returns a host with all capabilities, for questions that aren't about a host.
+    /// Returns all capabilities, for questions about a policy that don't depend on a host.
     #[must_use]
     pub fn all_supported() -> Self {
         Self {

@@ -19,8 +19,8 @@
 //! `Warned` is a `Running` session that has given a warning, at the level of its most severe warning. A restarted
 //! daemon continues from the stage that was stored ([`CoreEngine::recover`]).
 //!
-//! Queries take `&self`. Changes take `&mut self` and the moment, and return their [`Effects`] in order, if need be
-//! together with an answer ([`WithEffects`]). The outcome of an effect comes back as another change:
+//! Queries take `&self`. Changes take `&mut self` and the moment, and return their [`Effects`] in order, some of
+//! them together with an answer ([`AnswerWithEffects`]). The outcome of an effect comes back as another change:
 //!
 //! | effect | outcome |
 //! | --- | --- |
@@ -63,7 +63,7 @@ mod schedule;
 
 pub use clock::CLOCK_JITTER;
 use effect::EffectBuffer;
-pub use effect::{Effect, Effects, ProvisionalGrant, WithEffects};
+pub use effect::{AnswerWithEffects, Effect, Effects, ProvisionalGrant};
 pub use errors::{GrantError, QueryError, UnknownModeError};
 pub use event::CoreEvent;
 pub use extension::ExtendedSession;
@@ -129,7 +129,7 @@ struct ClockChanges {
 }
 
 impl CoreEngine {
-    /// Builds an engine from what a store holds (S3.1). [`CoreEngine::recover`] has to follow if there was a session.
+    /// Builds an engine from the stored state (S3.1). [`CoreEngine::recover`] has to follow if there was a session.
     #[must_use]
     pub fn new(
         policy: Policy,
@@ -213,13 +213,13 @@ impl CoreEngine {
         }
     }
 
-    /// Returns why the store doesn't work, while it doesn't.
+    /// Returns the fault of the store; `None` while the store works.
     #[must_use]
     pub fn store_trouble(&self) -> Option<&str> {
         self.store_trouble.as_deref()
     }
 
-    /// Returns everything that a client needs to draw itself.
+    /// Returns everything that a client needs to draw its first screen.
     #[must_use]
     pub fn get_state(&self, now: ClockReading) -> DaemonStateSnapshot {
         let day = LocalTime::at(self.zone(), self.effective_time(now)).day();

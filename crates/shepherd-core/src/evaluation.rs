@@ -121,8 +121,8 @@ impl<'a> EvaluationContext<'a> {
         at: EvaluationTime,
         witness: &mut impl RuleObserver,
     ) -> EntryFinding {
-        let mut hearing = EntryEvaluation::new(*self, profile, at);
-        hearing.evaluate(entry, hearing.entry_history(entry), witness)
+        let mut evaluation = EntryEvaluation::new(*self, profile, at);
+        evaluation.evaluate(entry, evaluation.entry_history(entry), witness)
     }
 
     /// Returns the least time that quotas and budgets leave; `None` is no limit.
@@ -132,8 +132,8 @@ impl<'a> EvaluationContext<'a> {
         entry: &PolicyEntry,
         at: EvaluationTime,
     ) -> Option<Duration> {
-        let mut hearing = EntryEvaluation::new(*self, profile, at);
-        let finding = hearing.evaluate_quotas(entry, hearing.entry_history(entry));
+        let mut evaluation = EntryEvaluation::new(*self, profile, at);
+        let finding = evaluation.evaluate_quotas(entry, evaluation.entry_history(entry));
         let exhausted = |reason: &ReasonCode| matches!(reason, ReasonCode::QuotaExhausted { .. });
         if finding.reasons.iter().any(exhausted) { Some(Duration::ZERO) } else { finding.run_limit }
     }
@@ -170,7 +170,7 @@ impl<W: RuleObserver> FindingBuilder<'_, W> {
         self.witness.observe_rule(rule, looked_at, &saying);
         match saying {
             RuleVerdict::Refuses(reason) => {
-                // Most entries have one reason; a growing vector would begin with room for four.
+                // Most entries have one reason, and a vector that grows by itself would start with a capacity of four.
                 self.finding.reasons.reserve_exact(1);
                 self.finding.reasons.push(reason);
             }

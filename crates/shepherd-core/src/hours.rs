@@ -18,7 +18,7 @@ pub(crate) struct OpeningHours<'a> {
     pub(crate) wall: ZoneClock<'a>,
 }
 
-/// The state of an entry at a moment, and when it changes, as far as that can be seen.
+/// The state of an entry at a moment, and the time of its next change within the searched distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenState {
     Open { closes: Option<Timestamp> },

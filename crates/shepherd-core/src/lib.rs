@@ -2,8 +2,8 @@
 //!
 //! [`CoreEngine`] is told what happens and when, and returns what must be done as [`Effects`]. It reads no clock, no
 //! file, no environment and no randomness: the same policy, stored state and moments give the same effects, byte for
-//! byte. Start with `engine.rs`, which shows the whole state machine, and `engine/effect.rs`; then read `evaluation.rs`,
-//! the one place that decides whether an entry may run, and `evaluation/rules.rs`.
+//! byte. Start with `engine.rs`, which shows the whole state machine, and `engine/effect.rs`; then read
+//! `evaluation.rs`, the one place that decides whether an entry may run, and `evaluation/rules.rs`.
 //!
 //! The engine never acts, waits, logs, or asks the store.
 
@@ -22,10 +22,10 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo, ExtendedSession,
-    GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest,
-    ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision, StopRequest,
-    UnknownModeError, WithEffects,
+    AnswerWithEffects, CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo,
+    ExtendedSession, GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant,
+    NewTimeRequest, ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision,
+    StopRequest, UnknownModeError,
 };
 pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,

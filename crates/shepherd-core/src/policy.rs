@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use shepherd_api::LabelledItem;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 mod access;
@@ -223,6 +224,16 @@ impl Policy {
     #[must_use]
     pub fn entry(&self, entry_id: &EntryId) -> Option<&PolicyEntry> {
         self.rules.entries.get(*self.index.get(entry_id)?)
+    }
+
+    #[must_use]
+    pub fn label_of(&self, item: LabelledItem<'_>) -> Option<&str> {
+        match item {
+            LabelledItem::Entry(entry_id) => self.entry(entry_id).map(|entry| entry.label.as_str()),
+            LabelledItem::Budget(budget_id) => {
+                self.rules.budgets.get(budget_id).map(|budget| budget.label.as_str())
+            }
+        }
     }
 
     /// Returns the position of each entry, in the order of the ids.

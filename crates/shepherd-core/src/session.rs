@@ -68,8 +68,8 @@ impl SessionDeadlines {
     }
 
     /// Returns the most time that can have counted since `then` before a deadline came; `None` if the session is
-    /// unlimited. Where suspended time counts but doesn't bring the deadline nearer, all of it is included, because it may
-    /// have come before the deadline.
+    /// unlimited. Where suspended time counts but doesn't bring the deadline nearer, all of it is included, because it
+    /// may have come before the deadline.
     pub(crate) fn max_counted_since(
         &self,
         then: MonotonicInstant,
@@ -159,17 +159,17 @@ pub enum SessionStage {
         #[serde(default)]
         warned: Option<WarningSeverity>,
     },
-    /// The program was told to end.
+    /// The program was asked to end.
     Expiring {
         host_session_handle: String,
         reason: EndReason,
-        /// The moment at which the program was first told to end.
+        /// The moment at which the program was first asked to end.
         #[serde(default = "long_ago")]
         called: MonotonicInstant,
     },
 }
 
-/// Leaves no grace period if a record doesn't say when the program was told to end.
+/// Leaves no grace period if a record doesn't say when the program was asked to end.
 fn long_ago() -> MonotonicInstant {
     MonotonicInstant::BOOT
 }
@@ -210,7 +210,7 @@ impl SessionStage {
         }
     }
 
-    /// Returns the reason for which the session is being ended, if it is.
+    /// Returns the reason why the session is being ended; `None` if it isn't.
     #[must_use]
     pub fn end_reason(&self) -> Option<&EndReason> {
         match self {
@@ -224,7 +224,7 @@ impl SessionStage {
         self.host_session_handle().is_some()
     }
 
-    /// Begins to end the session. If that has begun already, the first reason and the first call stay.
+    /// Begins to end the session. If the session is already being ended, the first reason and time are kept.
     pub(crate) fn expire(&mut self, reason: EndReason, called: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
@@ -243,14 +243,14 @@ impl SessionStage {
         }
     }
 
-    /// Starts the grace period anew, because the clock of the earlier boot is gone.
+    /// Starts the grace period again, because the clock of the earlier boot is gone.
     pub(crate) fn restart_grace(&mut self, now: MonotonicInstant) {
         if let Self::Expiring { called, .. } = self {
             *called = now;
         }
     }
 
-    /// Takes note that the program has come up.
+    /// Records that the program has started.
     pub(crate) fn program_started(&mut self, host_session_handle: String, now: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {

@@ -47,8 +47,8 @@ pub struct StoredState {
     pub heartbeat: Option<DaemonHeartbeat>,
 }
 
-/// The interval at which a [`DaemonHeartbeat`] is made durable while there is a session, from launch to end. A power cut
-/// costs the child at most this interval and the time of a disk write, and never wins it anything.
+/// The interval at which a [`DaemonHeartbeat`] is made durable while there is a session, from launch to end. A power
+/// cut costs the child at most this interval and the time of a disk write, and never gains the child time.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A heartbeat: the daemon and its session were alive at this moment. Usage up to then is computed from it after a
@@ -65,7 +65,7 @@ pub struct DaemonHeartbeat {
 pub struct EngineSnapshot {
     pub session: Option<SessionRecord>,
     pub clock: ClockRecord,
-    /// The mode that somebody chose; `None` lets the calendar decide.
+    /// The mode that a person chose; `None` lets the calendar decide.
     pub mode: Option<ModeName>,
     /// Grants, including those that lapsed or were revoked recently.
     pub grants: Vec<GrantView>,

@@ -87,7 +87,7 @@ impl DailyUsage {
     }
 
     fn days_since(&self, day: Day) -> &[(Day, Duration)] {
-        // There can't be more days than between it and the last one, so the search stops there.
+        // There is at most one element a day, so the days since `day` are among this many last elements.
         let last = self.0.last().map_or(day, |(last, _)| *last);
         let most = usize::try_from(last.0.saturating_sub(day.0).saturating_add(1)).unwrap_or(0);
         let near = self.0.get(self.0.len().saturating_sub(most)..).unwrap_or_default();
@@ -101,7 +101,7 @@ pub(crate) fn used_on_day(days: Option<&DailyUsage>, day: Day) -> Duration {
     first.filter(|(other, _)| *other == day).map_or(Duration::ZERO, |(_, used)| *used)
 }
 
-/// Returns the usage of the whole week, including days after this one: borrowed time is gone too.
+/// Returns the usage of the whole week, including days after `day`, which a clock that was set back may have left.
 pub(crate) fn used_in_week(days: Option<&DailyUsage>, day: Day) -> Duration {
     let monday = day.week_start();
     let since = days.into_iter().flat_map(|days| days.days_since(monday));

@@ -1,7 +1,7 @@
 //! Finds programs outside of any session that would take over a program that a session starts.
 //!
-//! The search goes by the process name, which any program can change. It helps users who forgot to quit a program; it
-//! doesn't stop anybody who hides one.
+//! The search goes by the process name, which any program can change. It helps users who forgot to quit a program. A
+//! user who hides a program isn't stopped.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -22,7 +22,7 @@ mod session;
 use ended_sessions::EndedSessions;
 pub(crate) use message::{ReattachFailure, StartedSession, WorkerChannels, WorkerMessage};
 pub(crate) use session::RunningSession;
-use session::{AfterStart, StopDeadline, WorkerSession};
+use session::{OrderAfterStart, StopDeadline, WorkerSession};
 
 /// The time between two attempts to reattach a program that may still run. The cause is a person or another program,
 /// and nothing announces that it is gone.
@@ -128,7 +128,7 @@ impl SessionWorker {
     }
 
     fn add_starting(&mut self, session_id: SessionId) {
-        self.sessions.entry(session_id).or_insert(WorkerSession::Starting(AfterStart::KeepRunning));
+        self.sessions.entry(session_id).or_insert(WorkerSession::Starting(OrderAfterStart::KeepRunning));
     }
 
     /// Returns whether the outcome of a start or a reattachment counts. If the session is already running, the outcome
@@ -143,14 +143,14 @@ impl SessionWorker {
     }
 
     fn handle_reattach_failure(&mut self, session_id: SessionId, failure: ReattachFailure) {
-        let after_start = self.take_after_start(&session_id);
+        let order = self.take_order_after_start(&session_id);
         match failure {
             ReattachFailure::Uncertain { detail, retry } => {
                 if self.unresolved.add(&session_id, &detail) {
                     self.emit(HostEvent::ReattachPending { session_id: session_id.clone(), detail });
                 }
                 let retry_at = Instant::now() + REATTACH_INTERVAL;
-                let later = WorkerSession::ReattachLater { retry_at, job: retry, after_start };
+                let later = WorkerSession::ReattachLater { retry_at, job: retry, order };
                 self.sessions.insert(session_id, later);
             }
             ReattachFailure::Gone { sockets } => {
@@ -163,14 +163,14 @@ impl SessionWorker {
         }
     }
 
-    /// Removes a session that was being started, and returns what is to happen once it runs.
-    fn take_after_start(&mut self, session_id: &SessionId) -> AfterStart {
-        self.sessions.remove(session_id).map_or(AfterStart::KeepRunning, |session| session.after_start())
+    /// Removes a session that was being started, and returns the order for it.
+    fn take_order_after_start(&mut self, session_id: &SessionId) -> OrderAfterStart {
+        self.sessions.remove(session_id).map_or(OrderAfterStart::KeepRunning, |session| session.order())
     }
 
     fn add_running(&mut self, session_id: &SessionId, started: StartedSession) {
         let StartedSession { mut running, event } = started;
-        let after_start = self.take_after_start(session_id);
+        let order = self.take_order_after_start(session_id);
         self.unresolved.resolve(session_id);
         // Before the event is sent: its receiver may ask at once to show the session's window.
         self.channels.window_notifier.session_running(session_id, &running.tree);
@@ -182,9 +182,9 @@ impl SessionWorker {
             self.report_problem(session_id, unwatchable(&error));
             running.stop(StopDeadline::immediate(Instant::now()));
         }
-        match after_start {
-            AfterStart::KeepRunning => {}
-            AfterStart::Stop(deadline) => running.stop(deadline),
+        match order {
+            OrderAfterStart::KeepRunning => {}
+            OrderAfterStart::Stop(deadline) => running.stop(deadline),
         }
         self.sessions.insert(session_id.clone(), WorkerSession::Running(Box::new(running)));
         self.update_session(session_id);
@@ -194,8 +194,8 @@ impl SessionWorker {
         let session_id = &request.session_id;
         let deadline = StopDeadline { since, grace: request.grace };
         match self.sessions.get_mut(session_id) {
-            Some(WorkerSession::Starting(after_start) | WorkerSession::ReattachLater { after_start, .. }) => {
-                after_start.add_stop(deadline);
+            Some(WorkerSession::Starting(order) | WorkerSession::ReattachLater { order, .. }) => {
+                order.add_stop(deadline);
             }
             Some(WorkerSession::Running(running)) => {
                 running.stop(deadline);
@@ -277,7 +277,7 @@ impl SessionWorker {
     }
 
     fn emit(&self, event: HostEvent) {
-        // It doesn't matter if nobody has subscribed.
+        // Sending fails only if there is no subscriber.
         let _ = self.channels.events.send(event);
     }
 }

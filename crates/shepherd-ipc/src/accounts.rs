@@ -107,12 +107,12 @@ enum UnixId {
 pub enum AccountResolveError {
     /// The policy names a user that doesn't exist.
     #[error(
-        "there is no user `{0}` on this machine; create it, or give its number if a directory service knows it"
+        "no such user `{0}` on this machine; create it, or give its number if a directory service provides it"
     )]
     UnknownUser(String),
     /// The policy names a group that doesn't exist.
     #[error(
-        "there is no group `{0}` on this machine; create it, or give its number if a directory service knows it"
+        "no such group `{0}` on this machine; create it, or give its number if a directory service provides it"
     )]
     UnknownGroup(String),
     /// A user belongs to two profiles; the first one counts.

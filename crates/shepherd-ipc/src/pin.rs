@@ -70,9 +70,7 @@ pub enum PinStoreError {
     #[error("no PIN is set")]
     NotSet,
     /// The stored PIN can't be read, so no PIN is correct.
-    #[error(
-        "the PIN's file can't be read; root can put it right, or set another PIN with `shepherd pin set`"
-    )]
+    #[error("the PIN file can't be read; root can repair it, or set another PIN with `shepherd pin set`")]
     Locked,
     /// There were too many failures; the PIN was not checked.
     #[error("too many incorrect PINs")]
@@ -177,7 +175,7 @@ impl PinStore {
         &self,
         work: impl FnOnce(&PinStoreInner) -> Result<(), PinStoreError> + Send + 'static,
     ) -> Result<(), PinStoreError> {
-        let interrupted = |_| PinStoreError::Hash("it was interrupted".to_owned());
+        let interrupted = |_| PinStoreError::Hash("the calculation was interrupted".to_owned());
         let shared = Arc::clone(&self.shared);
         // The task owns the permit, so a client that hangs up doesn't let the next attempt in early.
         tokio::spawn(async move {

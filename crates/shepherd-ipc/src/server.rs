@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each client has a task and an outbox. A task reads a line only when the client has room for one more reply, so a
-//! client that sends too fast waits in its own socket. The loop never waits for a client: it writes into outboxes, and a
-//! client that doesn't empty its outbox misses events and is told so.
+//! client that sends too fast waits in its own socket. The loop never waits for a client: it writes into outboxes, and
+//! a client that doesn't empty its outbox misses events and gets a message about it.
 
 mod command_lanes;
 mod connected_client;
@@ -84,8 +84,7 @@ impl ClientInfo {
         self.role == ClientRole::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
     }
 
-    /// Returns the error for a missing role; it tells the client if the PIN would help.
-    /// the client is told.
+    /// Returns the error code for a missing role, which tells the client whether the PIN would help.
     #[must_use]
     pub fn refusal_code(&self, role: ClientRole) -> ErrorCode {
         if self.role_with_pin >= role { ErrorCode::PinRequired } else { ErrorCode::NotPermitted }
@@ -195,7 +194,7 @@ impl Drop for IpcServer {
 }
 
 fn shutting_down_error() -> ApiError {
-    ApiError::new(ErrorCode::ShuttingDown, "The daemon is going down.")
+    ApiError::new(ErrorCode::ShuttingDown, "The daemon is shutting down.")
 }
 
 async fn accept(listener: UnixListener, hub: ClientHub) {

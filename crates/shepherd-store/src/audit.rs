@@ -61,7 +61,7 @@ pub enum AuditLogError {
     Verify(#[from] LedgerVerifyError),
     /// Events are missing from the log.
     #[error(
-        "it ends with number {found}, and the database knows of {known}: its end was cut off, or it is an older copy"
+        "it ends with record {found}, but the database expects record {known}: its end was cut off, or it is an older copy"
     )]
     Truncated {
         /// The number of records that the database knows.
@@ -70,7 +70,7 @@ pub enum AuditLogError {
         found: u64,
     },
     /// The operating system refused.
-    #[error("can't read {}", path.display())]
+    #[error("could not read {}", path.display())]
     Read {
         /// The path of the file.
         path: PathBuf,
@@ -83,8 +83,8 @@ pub enum AuditLogError {
         /// The first broken link, or another fault.
         fault: String,
     },
-    /// A line of the log is no record of its chain.
-    #[error("{} has after number {after} what nobody wrote there: a line was changed, removed or added", path.display())]
+    /// A line of the log is not a record of its chain.
+    #[error("{} is damaged after record {after}: a line was changed, removed or added", path.display())]
     InvalidLine {
         /// The path of the file.
         path: PathBuf,
@@ -92,17 +92,13 @@ pub enum AuditLogError {
         after: u64,
     },
     /// The database is older than the log.
-    #[error(
-        "it has events after number {known} that the database doesn't know of: the database is an older copy"
-    )]
+    #[error("it has events after record {known} that the database lacks: the database is an older copy")]
     AheadOfDatabase {
         /// The last record that the database knows.
         known: u64,
     },
     /// The log has the right length, but different records.
-    #[error(
-        "what stands there up to number {sequence} is not what the database knows: somebody else wrote it"
-    )]
+    #[error("its records up to {sequence} differ from those in the database: another program wrote them")]
     ContentMismatch {
         /// The sequence number of the event.
         sequence: u64,

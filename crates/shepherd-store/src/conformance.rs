@@ -48,7 +48,7 @@ pub const ALL_CHECKS: &[ConformanceCheck] = &[
 ];
 
 fn expect_ok<T>(result: Result<T, StoreError>) -> T {
-    result.expect("the store did what it was asked")
+    result.expect("the store carries out the operation")
 }
 
 fn a_new_store_knows_of_nothing(workbench: &mut dyn StoreFixture) {
@@ -213,7 +213,7 @@ fn a_store_counts_its_batches(workbench: &mut dyn StoreFixture) {
     let refused = store.apply(&[StoreWrite::AppendAudit(Box::new(sample::unloggable_event()))]);
     assert!(refused.is_err());
     expect_ok(store.apply(&[]));
-    assert_eq!(store.generation(), before + 2, "what is not there is not counted");
+    assert_eq!(store.generation(), before + 2, "a failed batch is not counted");
     drop(store);
     assert_eq!(workbench.open().generation(), before + 2);
 }
@@ -225,7 +225,7 @@ fn a_store_goes_on_in_another_thread(workbench: &mut dyn StoreFixture) {
         expect_ok(store.apply(&batch(2)));
         store
     });
-    let store = elsewhere.join().expect("the thread did its work");
+    let store = elsewhere.join().expect("the thread does not panic");
     assert_eq!(expect_ok(store.load_snapshot()), snapshot(2));
 }
 

@@ -20,7 +20,7 @@ pub(crate) type BackendError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The database refused, for its own reason or because of the disk.
-    #[error("can't {step} {}; see to its disk and its permissions, then restart the daemon", path.display())]
+    #[error("could not {step} {}; check its disk and its permissions, then restart the daemon", path.display())]
     Database {
         /// The step that failed.
         step: &'static str,
@@ -30,19 +30,19 @@ pub enum StoreError {
         source: BackendError,
     },
     /// Another process writes to the database.
-    #[error("{} is locked by another program; end whatever has it open, such as `sqlite3`", path.display())]
+    #[error("{} is locked by another program; close the program that has it open, such as `sqlite3`", path.display())]
     Busy {
         /// The path of the database.
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("no room to write to {}; free some space on its disk", path.display())]
+    #[error("could not write to {}: the disk is full; free some space", path.display())]
     DiskFull {
         /// The path of the database.
         path: PathBuf,
     },
     /// The database is damaged.
-    #[error("{} is damaged: {fault}; restart the daemon, which will put it aside", path.display())]
+    #[error("{} is damaged: {fault}; restart the daemon, which will move it aside", path.display())]
     Damaged {
         /// The path of the database.
         path: PathBuf,
@@ -50,21 +50,21 @@ pub enum StoreError {
         fault: String,
     },
     /// The disk failed during a write, so it is unknown whether the write happened.
-    #[error("a write to {} failed before; restart the daemon once the disk is in order", path.display())]
+    #[error("an earlier write to {} failed; repair the disk, then restart the daemon", path.display())]
     UncertainCommit {
         /// The path of the database.
         path: PathBuf,
     },
     /// The usage exceeds the largest number.
     #[error("the usage of {} by `{}` on {} is too large to be counted; \
-        no day is so long, so report this as a fault of Shepherd", Named(&key.counter), key.profile, key.day)]
+        this is a bug in Shepherd, so please report it", Named(&key.counter), key.profile, key.day)]
     Overflow {
         /// The counter that would overflow.
         key: Box<UsageKey>,
     },
     /// An event doesn't fit the audit log.
     #[error(
-        "event {index} of the batch can't be written to the audit log; report this as a fault of Shepherd"
+        "could not write event {index} of the batch to the audit log; this is a bug in Shepherd, so please report it"
     )]
     Event {
         /// The index of the event in the batch.
@@ -73,14 +73,14 @@ pub enum StoreError {
         source: AuditEventError,
     },
     /// A value can't be written as JSON.
-    #[error("a value can't be written as JSON; report this as a fault of Shepherd")]
+    #[error("could not write a value as JSON; this is a bug in Shepherd, so please report it")]
     Encode {
         /// The reason.
         source: serde_json::Error,
     },
     /// The previous batch is in the database but not yet in the audit log; until then no other batch is accepted.
     #[error(
-        "the audit log {} can't be continued; see to its disk and run `shepherd audit verify`, then restart the daemon",
+        "could not continue the audit log {}; check its disk and run `shepherd audit verify`, then restart the daemon",
         path.display()
     )]
     Audit {
@@ -90,7 +90,7 @@ pub enum StoreError {
         source: AuditLogError,
     },
     /// The audit log can't be read.
-    #[error("can't read the audit log {}; run `shepherd audit verify`", path.display())]
+    #[error("could not read the audit log {}; run `shepherd audit verify`", path.display())]
     ReadAudit {
         /// The path of the log.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum StoreError {
         source: AuditLogError,
     },
     /// The head file of the database can't be written.
-    #[error("can't write {}; see to its disk and its permissions", path.display())]
+    #[error("could not write {}; check its disk and its permissions", path.display())]
     Head {
         /// The path of the file.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The heartbeat can't be written.
-    #[error("can't write the sign of life {}; see to its disk and its permissions", path.display())]
+    #[error("could not write the heartbeat {}; check its disk and its permissions", path.display())]
     Heartbeat {
         /// The path of the file.
         path: PathBuf,
@@ -147,7 +147,7 @@ pub enum AuditEventError {
 #[derive(Debug, Error)]
 pub enum StoreOpenError {
     /// The operating system refused.
-    #[error("can't {step} {}; the daemon's user must be able to, and its disk must be in order", path.display())]
+    #[error("could not {step} {}; check its disk and the permissions of the daemon's user", path.display())]
     File {
         /// The step that failed.
         step: &'static str,
@@ -157,7 +157,7 @@ pub enum StoreOpenError {
         source: io::Error,
     },
     /// Other users can change the folder or one of its files.
-    #[error("{0} has mode {mode:04o}, so that others can change what is in it; run `chmod go-w {0}`", path.display())]
+    #[error("{0} has mode {mode:04o}, so other users can change it; run `chmod go-w {0}`", path.display())]
     Mode {
         /// The path of the folder or file.
         path: PathBuf,
@@ -166,7 +166,7 @@ pub enum StoreOpenError {
     },
     /// Another user owns the folder or one of its files.
     #[error(
-        "{0} belongs to user {owner}, who can change what is in it; if you trust what it holds, run `chown {user} {0}`",
+        "{0} belongs to user {owner}, who can change it; if you trust its content, run `chown {user} {0}`",
         path.display()
     )]
     Owner {
@@ -179,24 +179,24 @@ pub enum StoreOpenError {
     },
     /// The folder is missing, and others can write to its parent: they may have renamed it.
     #[error(
-        "there is no {0}, and nobody can tell whether there ever was: {way}; or, if it is new, run `mkdir -m 700 {0}`",
+        "{0} does not exist, and another user may have moved it away: {exposed}; if there was no store before, run `mkdir -m 700 {0}`",
         path.display()
     )]
     Exposed {
         /// The path of the folder.
         path: PathBuf,
         /// The parent in which others can write.
-        way: ExposedPath,
+        exposed: ExposedPath,
     },
     /// Another daemon uses the folder.
-    #[error("{} is in use by another daemon; end that one first", path.display())]
+    #[error("{} is in use by another daemon; stop that daemon first", path.display())]
     InUse {
         /// The path of the folder.
         path: PathBuf,
     },
     /// The database is of a newer version.
     #[error(
-        "{} has schema version {found}, and this program knows versions up to {known}; install the newer Shepherd again",
+        "{} has schema version {found}, but this program supports only versions up to {known}; install a newer Shepherd",
         path.display()
     )]
     NewerSchema {
@@ -211,7 +211,7 @@ pub enum StoreOpenError {
     #[error(transparent)]
     Damaged(Box<StoreDamage>),
     /// The audit log doesn't belong to the database; the database is sound and stays in place.
-    #[error("the audit log {} can't be continued; look at it with `shepherd audit verify`, then begin anew", path.display())]
+    #[error("could not continue the audit log {}; run `shepherd audit verify`, then reset the store", path.display())]
     Audit {
         /// The path of the log.
         path: PathBuf,
@@ -219,7 +219,7 @@ pub enum StoreOpenError {
         source: AuditLogError,
     },
     /// The store is sound, so there is nothing to reset.
-    #[error("the store in {} is in order; it is not begun anew", path.display())]
+    #[error("the store in {} is sound, so it was not reset", path.display())]
     NotDamaged {
         /// The path of the folder.
         path: PathBuf,
@@ -231,7 +231,7 @@ pub enum StoreOpenError {
 
 /// A damaged database, and the place where it is now.
 #[derive(Debug, Error)]
-#[error("the store in {} is damaged: {fault}; {kept}; nothing is granted until an administrator begins it anew", folder.display())]
+#[error("the store in {} is damaged: {fault}; {kept}; nothing is granted until an administrator resets it", folder.display())]
 pub struct StoreDamage {
     /// The folder of the store.
     pub folder: PathBuf,
@@ -273,22 +273,22 @@ mod tests {
             StoreError::Head { path: PathBuf::from("/data/shepherd.db.head"), source: io() },
             StoreError::Heartbeat { path: PathBuf::from("/data/shepherd.pulse"), source: io() },
         ];
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let expected = [
-            "can't read /data/shepherd.db; see to its disk and its permissions, then restart the daemon",
-            "/data/shepherd.db is locked by another program; end whatever has it open, such as `sqlite3`",
-            "no room to write to /data/shepherd.db; free some space on its disk",
-            "/data/shepherd.db is damaged: its tables have been changed; restart the daemon, which will put it aside",
-            "a write to /data/shepherd.db failed before; restart the daemon once the disk is in order",
-            "the usage of entry `chess` by `ada` on 2024-10-04 is too large to be counted; no day is so long, so report \
-             this as a fault of Shepherd",
-            "event 0 of the batch can't be written to the audit log; report this as a fault of Shepherd",
-            "the audit log /data/audit.log can't be continued; see to its disk and run `shepherd audit verify`, then \
+            "could not read /data/shepherd.db; check its disk and its permissions, then restart the daemon",
+            "/data/shepherd.db is locked by another program; close the program that has it open, such as `sqlite3`",
+            "could not write to /data/shepherd.db: the disk is full; free some space",
+            "/data/shepherd.db is damaged: its tables have been changed; restart the daemon, which will move it aside",
+            "an earlier write to /data/shepherd.db failed; repair the disk, then restart the daemon",
+            "the usage of entry `chess` by `ada` on 2024-10-04 is too large to be counted; this is a bug in \
+             Shepherd, so please report it",
+            "could not write event 0 of the batch to the audit log; this is a bug in Shepherd, so please report it",
+            "could not continue the audit log /data/audit.log; check its disk and run `shepherd audit verify`, then \
              restart the daemon",
-            "can't read the audit log /data/audit.log; run `shepherd audit verify`",
-            "can't write /data/shepherd.db.head; see to its disk and its permissions",
-            "can't write the sign of life /data/shepherd.pulse; see to its disk and its permissions",
+            "could not read the audit log /data/audit.log; run `shepherd audit verify`",
+            "could not write /data/shepherd.db.head; check its disk and its permissions",
+            "could not write the heartbeat /data/shepherd.pulse; check its disk and its permissions",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(messages, expected);
     }
 }

@@ -57,11 +57,11 @@ impl StoreFolder {
         let file_error = |step| move |source| StoreOpenError::File { step, path: folder.to_owned(), source };
         let user = geteuid().as_raw();
         let exposed = find_exposed_ancestors(folder, user).map_err(file_error("find"))?;
-        if let Some(way) = exposed.first().filter(|_| !folder.exists()) {
-            return Err(StoreOpenError::Exposed { path: folder.to_owned(), way: way.clone() });
+        if let Some(exposed) = exposed.first().filter(|_| !folder.exists()) {
+            return Err(StoreOpenError::Exposed { path: folder.to_owned(), exposed: exposed.clone() });
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
-        // SQLite is told to follow no symlink, which also applies to the folders on the way.
+        // SQLite is opened without following symlinks, which also applies to the folders above the file.
         let path = fs::canonicalize(folder).map_err(file_error("find"))?;
         check_private(&path, &fs::metadata(&path).map_err(file_error("look at"))?, user)?;
         let lock_path = path.join(LOCK_FILE);
@@ -169,8 +169,8 @@ impl StoreFolder {
 
 impl Drop for StoreFolder {
     fn drop(&mut self) {
-        // A program that another thread is starting shares our files and thus the lock until its `execve`, so closing ours
-        // would not be enough. If this fails, the lock ends with the process.
+        // A program that another thread is starting shares our files and thus the lock until its `execve`, so closing
+        // ours would not be enough. If this fails, the lock ends with the process.
         self.lock.unlock().ok();
     }
 }

@@ -1,8 +1,8 @@
 //! The last heartbeat: a file of one sector, overwritten and synced every time, on its own thread.
 //!
-//! The heartbeat isn't part of the database because of the cost of a transaction: a daemon with a running session should
-//! hardly wake up. The file holds nothing essential: if it can't be read, or was torn by the power cut that it is for,
-//! there is no heartbeat, and the child is charged for all the time that may have been played.
+//! The heartbeat isn't part of the database because of the cost of a transaction: a daemon with a running session
+//! should hardly wake up. The file isn't essential: without a readable heartbeat, the child is charged for all the time
+//! that may have been played.
 
 use std::fs::File;
 use std::io::{self, Read};

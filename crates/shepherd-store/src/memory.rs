@@ -30,7 +30,7 @@ struct MemoryContents {
     commit_failure: Option<CommitFailure>,
 }
 
-/// The fate of a batch that failed during its write.
+/// The outcome of a batch whose write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
     /// The batch was written, but this is unknown until the store is opened again.

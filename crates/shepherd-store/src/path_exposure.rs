@@ -35,12 +35,12 @@ impl fmt::Display for ExposedPath {
         match self.to {
             ExposedTo::Owner(owner) => write!(
                 formatter,
-                "{path} belongs to user {owner}, who can put another folder in the place of the store; \
+                "{path} belongs to user {owner}, who can replace the folder of the store; \
                  keep the store where only root and the daemon's user can write"
             ),
             ExposedTo::Mode(mode) => write!(
                 formatter,
-                "{path} has mode {mode:04o}, so that others can put another folder in the place of the store; \
+                "{path} has mode {mode:04o}, so other users can replace the folder of the store; \
                  run `chmod go-w {path}`"
             ),
         }
@@ -103,7 +103,7 @@ mod tests {
         let metadata = fs::metadata(folder.path()).unwrap();
         assert_eq!(check_exposure(&metadata, metadata.uid()), None);
         let stranger = metadata.uid() + 1;
-        // A file of root is safe, whoever the daemon is.
+        // A file of root is safe, no matter which user runs the daemon.
         let expected = (metadata.uid() != 0).then_some(ExposedTo::Owner(metadata.uid()));
         assert_eq!(check_exposure(&metadata, stranger), expected);
     }

@@ -19,13 +19,13 @@ pub trait Store: Send {
     /// 20,000 a year in a large household.
     ///
     /// # Errors
-    /// The data can't be read as a whole. That means "not now, and here is why", never "nothing used yet" (S8.4b).
+    /// The data can't be read as a whole. An error never means "nothing used yet" (S8.4b).
     fn load(&self) -> Result<StoredState, StoreError>;
 
     /// Makes a batch durable: all of it when this returns, none of it on an error.
     ///
-    /// After a disk failure during the write, the batch may still be found as a whole when the store is opened again; the
-    /// store refuses every batch until then.
+    /// After a disk failure during the write, the batch may still be found as a whole when the store is opened again;
+    /// the store refuses every batch until then.
     ///
     /// # Errors
     /// A write can't be carried out. Usage that would overflow and events that don't fit the audit log are refused
@@ -59,20 +59,20 @@ pub trait Store: Send {
     /// The data can't be read.
     fn load_snapshot(&self) -> Result<EngineSnapshot, StoreError>;
 
-    /// Returns the number of batches ever written. A caller that doesn't know whether a failed batch was written opens the
-    /// store again and compares this number.
+    /// Returns the number of batches ever written. A caller that doesn't know whether a failed batch was written opens
+    /// the store again and compares this number.
     fn generation(&self) -> u64;
 
     /// Returns the number of the last audit record; 0 if there is none yet.
     ///
-    /// After [`apply`](Self::apply) the events of the batch are the last records, in order. If the end has moved by another
-    /// number, the ledger added a record of its own or could not be written at once;
-    /// [`read_audit`](Self::read_audit) then tells.
+    /// After [`apply`](Self::apply) the events of the batch are the last records, in order. If the end has moved by
+    /// another number, the ledger added a record of its own or could not be written at once;
+    /// [`read_audit`](Self::read_audit) returns it then.
     fn audit_end(&self) -> u64;
 
-    /// Reads audit records, oldest first: those after this number, at most `limit`, and at most [`AUDIT_PAGE_BYTES`]. An
-    /// empty result means that there are no more. The cost depends only on what is returned, wherever it is in the log.
-    /// Each record is checked against its own hash and the record before it.
+    /// Reads audit records, oldest first: those after this number, at most `limit`, and at most [`AUDIT_PAGE_BYTES`].
+    /// An empty result means that there are no more. The cost depends only on what is returned, wherever it is in the
+    /// log. Each record is checked against its own hash and the record before it.
     ///
     /// # Errors
     /// The log can't be read, or a record is damaged.

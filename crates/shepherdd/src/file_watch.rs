@@ -37,7 +37,7 @@ impl FileWatcher {
         let files = [(policy.to_owned(), WatchedFile::Policy), (PathBuf::from(ZONE_FILE), WatchedFile::Zone)];
         let failed = files.iter().filter_map(|(path, change)| {
             let error = watch.add(path, *change).err()?;
-            Some(format!("changes of {} are not noticed: {error}", path.display()))
+            Some(format!("could not watch {} for changes: {error}", path.display()))
         });
         let failed = failed.collect();
         Ok((watch, failed))

@@ -11,8 +11,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A message to the loop.
 #[derive(Debug)]
 pub(crate) enum HeartbeatReport {
-    /// A heartbeat could not be written. The message repeats with each failure, because the usage of the session then has to
-    /// be written to the store.
+    /// A heartbeat could not be written. The message repeats with each failure, because the usage of the session then
+    /// has to be written to the store.
     Failed {
         /// The cause, for people.
         detail: String,
@@ -173,7 +173,7 @@ impl HeartbeatWorker {
     }
 
     fn report(&self, report: HeartbeatReport) {
-        // The loop is gone only if the daemon is.
+        // Sending fails only while the daemon ends.
         self.reports.send(report).ok();
     }
 }

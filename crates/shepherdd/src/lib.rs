@@ -1,11 +1,11 @@
 //! The daemon: one loop that owns the engine, the host, the store and the clients.
 //!
-//! It decides nothing: `shepherd-core` does. It is told what happens (a deadline comes, a program ends, a client asks,
-//! a file changes), tells the engine, makes what the engine says durable, and carries it out. What takes something
-//! away is carried out at once; what grants something, when it is on disk.
+//! The daemon decides nothing; `shepherd-core` does. The loop reports inputs (a deadline, the end of a program, a
+//! command, a changed file) to the engine, writes the engine's changes to the store, and carries out its orders. An
+//! order that takes something away is carried out immediately, an order that grants something once it is on disk.
 //!
-//! Start with `service.rs`, the loop; `service/carry_out.rs` is what it does about an answer of the engine, and
-//! `run.rs` puts everything together.
+//! Start with `service.rs`, the loop; `service/effects.rs` carries out the engine's orders, and `run.rs` puts
+//! everything together.
 
 mod options;
 mod run;

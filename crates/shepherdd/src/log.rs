@@ -71,7 +71,7 @@ fn parse_filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>
         Ok(filter) => (filter, None),
         Err(error) => {
             let fault = format!(
-                "SHEPHERD_LOG is `{asked}`, which is no filter ({error}); logging `{DEFAULT_FILTER}`"
+                "SHEPHERD_LOG is `{asked}`, which is not a valid filter ({error}); using `{DEFAULT_FILTER}`"
             );
             (default(), Some(fault))
         }

@@ -51,29 +51,31 @@ impl DaemonMetrics {
         let launches_approved = counter("launches_approved", "Launches that the policy allowed");
         let launches_denied = counter("launches_denied", "Launches that the policy denied");
         let sessions_started = counter("sessions_started", "Programs that were started");
-        let sessions_ended = counter("sessions_ended", "Sessions that are over");
+        let sessions_ended = counter("sessions_ended", "Sessions that have ended");
         let warnings = counter("warnings", "Warnings that were given");
-        let expiries = counter("expiries", "Programs that had to be ended");
-        let store_failures = counter("store_failures", "Batches that could not be written at once");
-        let connections_accepted = counter("connections_accepted", "Connections that were let in");
-        let connections_turned_away = counter("connections_turned_away", "Connections that were not let in");
-        let connections_failed =
-            counter("connections_failed", "Times that no connection could be taken, for want of descriptors");
-        let connections_ended =
-            counter("connections_ended", "Connections that were ended because of what the client sent");
-        let commands_refused = counter("commands_refused", "Commands that the client may not give");
-        let commands_rate_limited = counter("commands_rate_limited", "Commands that came too fast");
-        let events_left_out = counter("events_left_out", "Events that subscribers were too slow for");
-        let log_lines_lost = counter("log_lines_lost", "Lines of the log that nobody took");
+        let expiries = counter("expiries", "Programs that were stopped because their time was up");
+        let store_failures = counter("store_failures", "Batches whose first write failed");
+        let connections_accepted = counter("connections_accepted", "Accepted connections");
+        let connections_turned_away = counter("connections_turned_away", "Refused connections");
+        let connections_failed = counter("connections_failed", "Failed accepts for lack of file descriptors");
+        let connections_ended = counter(
+            "connections_ended",
+            "Connections that were closed because of the client's input or silence",
+        );
+        let commands_refused = counter("commands_refused", "Commands that the client's role does not permit");
+        let commands_rate_limited = counter("commands_rate_limited", "Commands beyond the rate limit");
+        let events_left_out = counter("events_left_out", "Events that slow subscribers missed");
+        let log_lines_lost =
+            counter("log_lines_lost", "Log lines that were dropped because standard error was not read");
         let mut gauge = |name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         };
-        let clients = gauge("clients", "Clients that are connected");
-        let subscribers = gauge("subscribers", "Clients that get events");
-        let session_running = gauge("session_running", "Whether a session runs");
-        let entries = gauge("entries", "Entries of the policy");
+        let clients = gauge("clients", "Connected clients");
+        let subscribers = gauge("subscribers", "Clients that are subscribed to events");
+        let session_running = gauge("session_running", "1 while a session runs, else 0");
+        let entries = gauge("entries", "Entries in the policy");
         let commands = Family::default();
         registry.register("commands", "Commands by name", commands.clone());
         Self {
@@ -121,7 +123,7 @@ impl DaemonMetrics {
         }
     }
 
-    /// Takes over counters of other parts.
+    /// Sets the metrics that other parts of the daemon count.
     pub(crate) fn update_transport_counts(&self, counts: &ConnectionCounts, log_lines_lost: u64) {
         self.clients.set(i64::try_from(counts.clients).unwrap_or(i64::MAX));
         self.subscribers.set(i64::try_from(counts.subscribers).unwrap_or(i64::MAX));

@@ -22,7 +22,7 @@ pub(crate) fn stopping() {
 
 fn send(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "systemd could not be told");
+        tracing::debug!(%error, "could not notify systemd");
     }
 }
 

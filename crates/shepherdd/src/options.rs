@@ -59,11 +59,11 @@ pub enum DaemonOptionsError {
     #[error(transparent)]
     Paths(#[from] PathError),
     /// The current folder can't be determined.
-    #[error("can't make {} an absolute path", path.display())]
+    #[error("could not make {} an absolute path", path.display())]
     Absolute { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Accounts(#[from] AccountsReadError),
-    #[error("there is no group `{name}` on this machine; make it with `groupadd`, or name another")]
+    #[error("no such group `{name}`; create it with `groupadd`, or name another group")]
     NoSuchGroup { name: String },
 }
 

@@ -65,7 +65,7 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("it is not a file"));
+        return Err(std::io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_POLICY_BYTES + 1).read_to_end(&mut bytes)?;
@@ -77,10 +77,10 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn read_rejection(path: &Path, error: &std::io::Error) -> PolicyRejection {
     let cure = match error.kind() {
-        std::io::ErrorKind::NotFound => "; `shepherd policy init` writes one to begin with",
+        std::io::ErrorKind::NotFound => "; `shepherd policy init` writes a starter policy",
         _ => "",
     };
-    PolicyRejection::from_sentence(format!("can't read {}: {error}{cure}", path.display()))
+    PolicyRejection::from_sentence(format!("could not read {}: {error}{cure}", path.display()))
 }
 
 /// Checks a text.
@@ -107,13 +107,11 @@ pub fn policy_exposure_warnings(path: &Path) -> Vec<String> {
         let path = path.display();
         match to {
             ExposedTo::Owner(owner) => {
-                format!(
-                    "{path} belongs to user {owner}, who can change the policy by it; run `chown root {path}`"
-                )
+                format!("{path} belongs to user {owner}, who can change the policy; run `chown root {path}`")
             }
             ExposedTo::Mode(mode) => {
                 format!(
-                    "{path} has mode {mode:04o}, so that others can change the policy by it; run `chmod go-w {path}`"
+                    "{path} has mode {mode:04o}, so other users can change the policy; run `chmod go-w {path}`"
                 )
             }
         }

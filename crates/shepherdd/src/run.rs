@@ -20,8 +20,8 @@ use crate::{log, policy_source};
 /// The exit code for a failure outside the daemon.
 const EXIT_FAILED: u8 = 3;
 
-/// The time to wait for another daemon's lock. A daemon that was killed while it started a program leaves its locks to the
-/// child until the child executes the program or finds that it is not wanted.
+/// The time to wait for another daemon's lock. A daemon that was killed while it started a program leaves its locks to
+/// the child until the child executes the program or exits.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The error for a daemon that can't start.
@@ -29,17 +29,17 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) enum StartError {
     #[error(transparent)]
     Options(#[from] DaemonOptionsError),
-    #[error("can't make the folder {}", path.display())]
+    #[error("could not create the folder {}", path.display())]
     Folder { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     InUse(StoreOpenError),
-    #[error("can't tell which boot of the machine this is")]
+    #[error("could not read the boot id")]
     Boot(#[from] BootIdError),
-    #[error("can't prepare to start programs")]
+    #[error("could not set up the host")]
     Host(#[from] HostSetupError),
     #[error(transparent)]
     Socket(#[from] BindError),
-    #[error("can't set up the loop")]
+    #[error("could not set up the event loop")]
     Loop(#[from] std::io::Error),
 }
 
@@ -49,7 +49,7 @@ pub fn run(options: &DaemonOptions) -> ExitCode {
     let log = match log::start() {
         Ok(log) => log,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "shepherdd: can't log: {error}");
+            let _ = writeln!(std::io::stderr(), "shepherdd: could not start logging: {error}");
             return ExitCode::from(EXIT_FAILED);
         }
     };
@@ -86,10 +86,10 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
     let host = std::thread::Builder::new().name("host".to_owned()).spawn(move || LinuxHost::new(host))?;
     // This runs on the main thread because it needs the most memory: the heap of another thread grows page by page.
     let store = open_store(claim);
-    let host = host.join().map_err(|_| std::io::Error::other("the host broke down"))??;
-    // This comes after the host, whose programs inherit the limits that we were given.
+    let host = host.join().map_err(|_| std::io::Error::other("the thread of the host panicked"))??;
+    // This comes after the host, so that its programs inherit the original limits.
     raise_descriptor_limit();
-    // One thread is enough: only the loop knows the state.
+    // One thread is enough, because only the loop accesses the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (service, inputs) =
@@ -103,11 +103,12 @@ fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = rustix::process::setrlimit(Resource::Nofile, most) {
-        tracing::warn!(%error, "the number of clients stays small");
+        tracing::warn!(%error, "could not raise the limit of file descriptors, so fewer clients can connect");
     }
 }
 
-/// Claims the store's folder. Another daemon is noticed at once; any other fault of the store is no reason not to run.
+/// Claims the store's folder. Another daemon is noticed at once; the daemon also runs with any other fault of the
+/// store.
 fn claim_store(folder: &Path) -> Result<Result<StoreClaim, StoreOpenError>, StartError> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
@@ -121,8 +122,8 @@ fn claim_store(folder: &Path) -> Result<Result<StoreClaim, StoreOpenError>, Star
     }
 }
 
-/// Opens the store. A store that can't be opened is no reason not to run: sessions of an earlier daemon have to end on
-/// time. But nothing is granted.
+/// Opens the store. If that fails, the daemon still runs, because sessions of an earlier daemon have to end on time,
+/// but it grants nothing.
 fn open_store(claim: Result<StoreClaim, StoreOpenError>) -> StartupStore {
     let (store, opened) = match claim.and_then(|claim| claim.open(SystemClock.now().wall)) {
         Ok(open) => open,

@@ -1,5 +1,5 @@
-//! The daemon's loop (S13.3b): wait for one input, tell the engine, carry out the effects that it returns. Nothing in
-//! the loop waits for a disk, a program or a client.
+//! The daemon's loop (S13.3b): wait for one input, report it to the engine, carry out the effects that it returns.
+//! Nothing in the loop waits for a disk, a program or a client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -154,7 +154,7 @@ pub(crate) struct PolicyState {
     pub(crate) exposed: Vec<String>,
 }
 
-/// The part of the state that clients were told last, and are told again only when it changes.
+/// The part of the state that was last sent to clients, and is sent again only when it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnnouncedState {
     pub(crate) mode: String,

@@ -85,7 +85,7 @@ pub(crate) async fn start_service(
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
     let policy_exposed = policy_source::policy_exposure_warnings(&paths.policy);
     notes.extend(policy_exposed.iter().cloned());
-    let fate = reattach_session(&engine, &mut *host, &mut host_events).await;
+    let liveness = reattach_session(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
     let state = engine.get_state(now);
     let mut service = DaemonService {
@@ -114,7 +114,7 @@ pub(crate) async fn start_service(
         let effects = service.engine.store_failed(trouble);
         service.carry_out(effects, now);
     }
-    service.finish_startup(fate, notes, now);
+    service.finish_startup(liveness, notes, now);
     let inputs = InputSources {
         due: DueTimer::new()?,
         clock: ClockSetWatcher::new()?,
@@ -149,22 +149,23 @@ fn start_store_thread(
     }
 }
 
-/// Loads the PIN. A PIN that can't be read is no reason not to run, and no reason to run without one.
+/// Loads the PIN. If it can't be read, the daemon runs, but accepts no PIN until root sets another.
 fn open_pin(path: PathBuf) -> (PinStore, Option<String>) {
     match PinStore::open(path.clone()) {
         Ok(pin) => (pin, None),
         Err(error) => {
             let text =
-                format!("{}; until root sets another, nobody else is an administrator", ErrorChain(&error));
+                format!("{}; until root sets another PIN, only root is an administrator", ErrorChain(&error));
             (PinStore::new_locked(path), Some(text))
         }
     }
 }
 
 fn store_notes(opened: &StoreOpenReport) -> Vec<String> {
-    let created = "a new store was made; nothing is known of earlier usage";
-    let unchecked = "the audit log is long, so that only its end was checked; run `shepherd audit verify`";
-    let migrated = |version| format!("the store was brought up to date from version {version}");
+    let created = "a new store was created, so there is no earlier usage";
+    let unchecked =
+        "the audit log is long, so only its end was verified; `shepherd audit verify` checks all of it";
+    let migrated = |version| format!("the store was migrated from version {version}");
     let notes = [
         opened.created.then(|| created.to_owned()),
         (opened.audit_check == AuditCheck::EndOnly).then(|| unchecked.to_owned()),
@@ -180,7 +181,7 @@ fn describe_exposed_folders(opened: &StoreOpenReport) -> Vec<String> {
 
 /// The policy of a machine without one: nothing can be launched.
 fn deny_all_policy() -> Policy {
-    Policy::new(PolicyRules::default()).expect("the default rules name nothing that could be missing")
+    Policy::new(PolicyRules::default()).expect("the default rules have no references")
 }
 
 /// Asks the host for the program of the stored session.
@@ -190,7 +191,7 @@ async fn reattach_session(
     events: &mut HostEvents,
 ) -> SessionLiveness {
     let Some(session) = &engine.snapshot().session else { return SessionLiveness::Gone };
-    // The host records a program before it lets it run, and the store learns of it afterwards.
+    // The host records a program before it runs; the store records it afterwards.
     let was_started = host.recorded_sessions().contains(&session.session_id);
     let gone = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
     let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
@@ -202,11 +203,11 @@ async fn reattach_session(
             SessionLiveness::Alive { handle: handle.as_str().to_owned() }
         }
         Ok(Some(HostEvent::Gone { .. })) => gone,
-        // A program that may still run counts as running: its end stands, and nothing else is launched. The host goes on
-        // looking, and reports when the program is gone.
+        // A program that may still run counts as running: it keeps its deadline, and nothing else is launched. The host
+        // keeps trying, and reports when the program is gone.
         doubt => {
             let session_id = &session.session_id;
-            tracing::error!(%session_id, ?doubt, "nobody knows whether its program still runs");
+            tracing::error!(%session_id, ?doubt, "the program may still run, but could not be reattached yet");
             SessionLiveness::Alive {
                 handle: handle.map_or_else(String::new, |handle| handle.as_str().to_owned()),
             }
@@ -225,16 +226,16 @@ async fn wait_for_reattach_event(wanted: &SessionId, events: &mut HostEvents) ->
             {
                 return Some(event);
             }
-            other => tracing::debug!(?other, "while an earlier session was looked for"),
+            other => tracing::debug!(?other, "event during the reattachment of an earlier session"),
         }
     }
 }
 
 impl DaemonService {
     /// Continues where an earlier daemon stopped, and announces it.
-    fn finish_startup(&mut self, fate: SessionLiveness, notes: Vec<String>, now: ClockReading) {
+    fn finish_startup(&mut self, liveness: SessionLiveness, notes: Vec<String>, now: ClockReading) {
         let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
-        let effects = self.engine.recover(fate, now);
+        let effects = self.engine.recover(liveness, now);
         self.carry_out(effects, now);
         self.heartbeat.set_mode(self.heartbeat_mode());
         self.stop_unknown_sessions(remembered.as_ref());
@@ -267,8 +268,8 @@ impl DaemonService {
         }
     }
 
-    /// Switches to a store that could not be opened before. Nothing was granted meanwhile, and the session that it remembers
-    /// was ended when the daemon started.
+    /// Switches to a store that could not be opened before. Nothing was granted meanwhile, and the session that it
+    /// remembers was ended when the daemon started.
     pub(crate) fn adopt_reopened_store(
         &mut self,
         stored: StoredState,
@@ -279,20 +280,20 @@ impl DaemonService {
         self.store.mark_contents_known();
         let remembered = self.engine.snapshot().session.as_ref().map(|session| &session.session_id);
         let was_started = remembered.is_some_and(|session_id| self.stopped_strays.contains(session_id));
-        let fate = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
-        let effects = self.engine.recover(fate, now);
+        let liveness = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
+        let effects = self.engine.recover(liveness, now);
         self.carry_out(effects, now);
         let exposed = describe_exposed_folders(opened);
         self.limitations.extend(exposed.iter().cloned());
         self.record_startup_notes(store_notes(opened).into_iter().chain(exposed).collect(), now);
     }
 
-    /// Stops programs of an earlier daemon that the store doesn't know, for example after damage. Their time isn't counted,
-    /// so they must end.
+    /// Stops programs of an earlier daemon that the store doesn't know, for example after damage. Their time isn't
+    /// counted, so they must end.
     fn stop_unknown_sessions(&mut self, remembered: Option<&SessionId>) {
         for session_id in self.host.recorded_sessions() {
             if Some(&session_id) != remembered {
-                tracing::warn!(%session_id, "a program that nobody remembers is ended");
+                tracing::warn!(%session_id, "stopping a program that the store doesn't know");
                 self.host.reattach(&session_id, None);
                 self.host.stop(HostStopRequest { session_id: session_id.clone(), grace: Duration::ZERO });
                 self.stopped_strays.push(session_id);

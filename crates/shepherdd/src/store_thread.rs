@@ -24,22 +24,22 @@ use mailbox::{
 };
 use pending::{BatchAttempt, PendingBatch};
 
-/// The delay before a retry: long enough to be no burden, short enough that no restart is needed after space is freed on
-/// a disk.
+/// The delay before a retry: long enough to be no burden, short enough that no restart is needed after space is freed
+/// on a disk.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The longest delay after repeated failures. A client's request triggers a retry at once.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// The number of batches that are written together: enough to keep up with a flood, few enough that their audit records,
-/// which arrive at once, don't make subscribers fall behind.
+/// The number of batches that are written together: enough to keep up with a flood, few enough that their audit
+/// records, which arrive at once, don't make subscribers fall behind.
 const MAX_MERGED_BATCHES: usize = 32;
 
 /// A report to the loop.
 #[derive(Debug)]
 pub(crate) enum StoreReport {
-    /// A store that could not be read before is open. Until the loop has adopted its state, nothing is written that would
-    /// change it.
+    /// A store that could not be read before is open. Until the loop has adopted its state, nothing is written that
+    /// would change it.
     Opened { stored: Box<StoredState>, opened: Box<StoreOpenReport> },
     /// Every batch up to this one is on disk.
     Durable { up_to: u64, lines: Vec<AuditRecord> },
@@ -85,7 +85,7 @@ pub(crate) struct StoreThread {
 }
 
 /// The cause if the thread is gone.
-const THREAD_GONE: &str = "the store's thread is gone";
+const THREAD_GONE: &str = "the thread of the store has ended";
 
 /// The cause while too many batches wait.
 pub(crate) const DISK_UNRESPONSIVE: &str = "the disk does not answer";
@@ -229,7 +229,7 @@ impl StoreWorker {
         if let Err(detail) = self.flush() {
             let tried = self.attempt.as_ref().map_or(0, |attempt| attempt.writes.len());
             let count = tried + self.pending.write_count();
-            tracing::error!(count, detail, "what could not be written is lost");
+            tracing::error!(count, detail, "writes are lost, because the store could not be written");
         }
     }
 
@@ -255,8 +255,8 @@ impl StoreWorker {
         if self.is_idle() { todo.recv().map(Some) } else { todo.recv_timeout(self.retry_delay) }
     }
 
-    /// Collects batches that have arrived meanwhile, to write them together: a disk is slower than a client in a loop, and
-    /// other clients would wait behind it. Returns the first job of another kind.
+    /// Collects batches that have arrived meanwhile, to write them together: a disk is slower than a client in a loop,
+    /// and other clients would wait behind it. Returns the first job of another kind.
     fn merge_queued_batches(&mut self, todo: &StoreJobReceiver) -> Option<StoreJob> {
         for _ in 0..MAX_MERGED_BATCHES {
             match todo.try_recv()? {
@@ -334,7 +334,7 @@ impl StoreWorker {
     }
 
     fn report(&self, report: StoreReport) {
-        // The loop is gone only if the daemon is.
+        // Sending fails only while the daemon ends.
         self.reports.send(report).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! Descriptors of our own in the loop, and memory: the one place with `unsafe`.
+//! Registers descriptors with the event loop and releases memory. The only module of this crate with `unsafe`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,21 +6,21 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Watches a descriptor for something to read. It must not block.
-#[expect(unsafe_code, reason = "tokio asks for a promise about the descriptor that only its owner can give")]
+/// Registers a non-blocking descriptor with the event loop.
+#[expect(unsafe_code, reason = "tokio can't check that the descriptor stays valid")]
 pub(crate) fn register_readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is a valid descriptor, the `AsyncFd` owns it from here on, and nobody replaces or closes
-    // it before the registration is dropped.
+    // SAFETY: an `OwnedFd` is a valid descriptor, the `AsyncFd` owns it from here on, and no other code replaces or
+    // closes it before the registration is dropped.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }
         .map_err(|error| error.into_parts().1)
 }
 
-/// Gives the system what is free. Reading a policy takes many times what a policy is, and the allocator would keep it
-/// for the next one, which may be months away.
+/// Returns free memory to the system. Reading a policy takes many times the memory of the policy itself, and the
+/// allocator would keep that memory until the next reload, which may be months away.
 #[cfg_attr(target_env = "gnu", expect(unsafe_code, reason = "a function of the C library"))]
 pub(crate) fn release_free_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes its own locks, and touches only memory that is free.
+    // SAFETY: `malloc_trim` takes its own locks and releases only free memory.
     unsafe {
         libc::malloc_trim(0);
     }

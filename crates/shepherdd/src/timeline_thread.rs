@@ -1,4 +1,5 @@
-//! Calculates timelines on a thread of its own: weeks of a thousand entries take longer than a session may be late (S13.3b).
+//! Calculates timelines on a thread of its own: weeks of a thousand entries take longer than a session may be late
+//! (S13.3b).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -58,7 +59,7 @@ impl TimelineThread {
     /// Too many queries are queued.
     pub(crate) fn submit(&self, question: TimelineQuery, engine: &CoreEngine) -> Result<(), ApiError> {
         let uid = question.uid;
-        let too_many = || ApiError::rate_limited("Other timelines are being drawn.", RETRY_AFTER);
+        let too_many = || ApiError::rate_limited("Too many timelines are being calculated.", RETRY_AFTER);
         if !reserve_slot(&self.pending, uid) {
             return Err(too_many());
         }

@@ -1,5 +1,5 @@
-//! Waking up on time, and only then (S4.7): one timer on the clock that suspend does not stop, and one that tells
-//! when somebody sets the wall clock.
+//! The timers of the loop, which sleeps in between (S4.7): one on the clock that suspend doesn't stop, and one that
+//! fires when the wall clock is set.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use crate::sys;
 
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Comes at a moment after boot, also if the machine slept meanwhile.
+/// A timer that fires at a time since boot, including suspended time.
 pub(crate) struct DueTimer {
     timer: AsyncFd<OwnedFd>,
     armed: Option<Duration>,
@@ -29,11 +29,11 @@ impl DueTimer {
         Ok(Self { timer, armed: None })
     }
 
-    /// Comes at this moment and no other; `None` is never. One that has passed comes at once.
+    /// Sets the time at which the timer fires; `None` is never. A time in the past fires immediately.
     pub(crate) fn arm(&mut self, due: Option<MonotonicInstant>) -> io::Result<()> {
         let due = due.map(MonotonicInstant::total);
         if due != self.armed {
-            // All zeros would be never.
+            // All zeros would disarm the timer.
             let at = due.map_or(ZERO, |due| timespec(due.max(Duration::from_nanos(1))));
             let once = Itimerspec { it_interval: ZERO, it_value: at };
             timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
@@ -42,7 +42,7 @@ impl DueTimer {
         Ok(())
     }
 
-    /// Waits until it comes.
+    /// Waits until the timer fires.
     pub(crate) async fn wait_until_due(&mut self) -> io::Result<()> {
         read_timer(&self.timer).await?;
         self.armed = None;
@@ -50,7 +50,7 @@ impl DueTimer {
     }
 }
 
-/// Tells when the wall clock is set.
+/// Notices when the wall clock is set.
 pub(crate) struct ClockSetWatcher {
     timer: AsyncFd<OwnedFd>,
 }
@@ -65,20 +65,21 @@ impl ClockSetWatcher {
     }
 
     fn arm(&self) -> io::Result<()> {
-        // As far away as a clock of 64 bits can be sure of; it is never meant to come.
+        // Far in the future but without an overflow in the kernel: the timer itself must never fire.
         let never =
             Itimerspec { it_interval: ZERO, it_value: Timespec { tv_sec: i64::MAX >> 8, tv_nsec: 0 } };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
         loop {
             match timerfd_settime(self.timer.get_ref(), flags, &never) {
-                // Set again meanwhile, which nobody has to be told: whoever waits has yet to look.
+                // The clock was set again meanwhile. The caller reads the clock only after this, so one wake-up is
+                // enough.
                 Err(Errno::CANCELED) => {}
                 other => return Ok(other.map(drop)?),
             }
         }
     }
 
-    /// Waits until somebody sets the clock.
+    /// Waits until the clock is set.
     pub(crate) async fn wait_until_set(&self) -> io::Result<()> {
         match read_timer(&self.timer).await {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::CANCELED) => self.arm(),

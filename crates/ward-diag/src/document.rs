@@ -56,7 +56,7 @@ pub fn read<T>(
                     ConfigFault::new(
                         code::UNREADABLE,
                         Span::FILE,
-                        "could not read this file, and the program gave no reason",
+                        "could not read this file, for an unknown reason",
                     )
                     .help("this is a bug in the program: report it, and include the file"),
                 );

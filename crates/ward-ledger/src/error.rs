@@ -25,7 +25,7 @@ pub enum LedgerOpenError {
     },
     /// The last record was changed, or was not written by a ledger of this format.
     #[error("the last record of {} is damaged: {fault}; verify the log, then move it aside", path.display())]
-    Broken {
+    LastRecordDamaged {
         /// The file that contains the record.
         path: PathBuf,
         /// The reason for rejecting the record.
@@ -51,14 +51,14 @@ pub enum LedgerOpenError {
     },
     /// Records at the end of the log are missing.
     #[error(
-        "{} was truncated: its head vouches for {}, but it has {found}; restore it, or move it aside",
+        "{} was truncated: its head covers {}, but it has {found}; restore it, or move it aside",
         path.display(),
         record_count(*vouched)
     )]
     Truncated {
         /// The path of the log.
         path: PathBuf,
-        /// The number of records that the head vouches for.
+        /// The number of records that the head covers.
         vouched: u64,
         /// The number of records that are left.
         found: u64,
@@ -96,7 +96,7 @@ pub enum LedgerOpenError {
     /// A key was given, but the log has unsigned records. To continue such a log, somebody has to decide to
     /// use [`LedgerOptions::adopt_unsigned`](crate::LedgerOptions::adopt_unsigned).
     #[error(
-        "{} has records that are not signed: anybody may have written them, and key {given} would vouch for them; \
+        "{} has records that are not signed: anybody may have written them, and signatures with key {given} would cover them too; \
          verify the log, then adopt it unsigned, or move it aside",
         path.display()
     )]

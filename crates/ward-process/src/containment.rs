@@ -101,7 +101,7 @@ impl ContainmentReport {
 }
 
 /// Tries every containment and reports which of them work for this process. Kernel versions and settings
-/// would not tell about containers and security modules, so each mechanism is really used once.
+/// would not reveal restrictions by containers and security modules, so each mechanism is tried once.
 #[must_use]
 pub fn probe() -> ContainmentReport {
     let offers = Containment::ALL

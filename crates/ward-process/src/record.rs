@@ -96,8 +96,8 @@ pub struct TreeRecord {
     /// Root process of the tree. A tree in a cgroup that lets escapees go can be taken back without it.
     pub root: Option<ProcessIdentity>,
     /// Treatment of escapees. With [`EscapeePolicy::Held`] the root is a keeper that adopts them.
-    #[serde(default)]
-    pub leavers: EscapeePolicy,
+    #[serde(default, rename = "leavers")]
+    pub escapees: EscapeePolicy,
     /// Id of the boot in which the tree runs.
     pub boot: String,
     /// Inode of the tree's cgroup, if it has one.

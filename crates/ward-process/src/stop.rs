@@ -10,12 +10,12 @@ use crate::ladder::{
 use crate::process_spec::{ProcessSpec, TreeLifetime};
 use crate::record::TreeId;
 use crate::supervisor::{SpawnError, Supervisor};
-use crate::tree::{ProcessTree, SignalReach};
+use crate::tree::{ProcessTree, SignalDelivery};
 
 /// The reasons why a tree can't be reported as gone.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// Members survived their kill, as a process does that hangs in the kernel.
+    /// Members survived the kill, for example because they hang in the kernel.
     #[error("could not kill {} of the tree in {elapsed:?}", count_processes(survivors.len()))]
     Survivors {
         /// The process ids of the members that are left.
@@ -23,7 +23,7 @@ pub enum StopError {
         /// The time since the first rung.
         elapsed: Duration,
     },
-    /// The kernel didn't say whether the tree has ended.
+    /// The kernel did not report whether the tree has ended.
     #[error("could not watch the tree end")]
     Watch(#[from] io::Error),
 }
@@ -134,10 +134,10 @@ impl Supervisor {
 }
 
 /// Returns when to signal the members that the signal has not reached, as time since the start of the stop.
-fn next_signal_retry(reach: SignalReach, start: Instant) -> Option<Duration> {
-    match reach {
-        SignalReach::AllMembers => None,
-        SignalReach::Incomplete { retry_after } => Some(start.elapsed() + retry_after),
+fn next_signal_retry(delivery: SignalDelivery, start: Instant) -> Option<Duration> {
+    match delivery {
+        SignalDelivery::AllMembers => None,
+        SignalDelivery::Incomplete { retry_after } => Some(start.elapsed() + retry_after),
     }
 }
 

@@ -207,7 +207,7 @@ impl Supervisor {
             id: launch.id.clone(),
             containment: self.containment,
             root: None,
-            leavers: self.escapee_policy(spec),
+            escapees: self.escapee_policy(spec),
             boot: self.boot.clone(),
             cgroup: launch.group.map(Cgroup::inode),
             identity: spec.identity.clone(),

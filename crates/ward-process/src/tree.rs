@@ -30,7 +30,7 @@ pub use member_snapshot::MemberSnapshot;
 pub use membership::TreeMembership;
 pub(crate) use readiness::TreeReadiness;
 pub(crate) use root::{KeeperStatusPipe, RootHandle};
-pub use signal_request::SignalReach;
+pub use signal_request::SignalDelivery;
 use signal_request::SignalRequest;
 
 /// The means by which the supervisor controls a tree.
@@ -127,7 +127,7 @@ impl ProcessTree {
             containment: self.parts.containment,
             root: self.parts.root.identity(&self.proc),
             boot: self.parts.boot.clone(),
-            leavers: self.parts.escapees,
+            escapees: self.parts.escapees,
             cgroup: self.control.group().map(Cgroup::inode),
             identity: self.parts.identity.clone(),
             private_folder: self.parts.folder.as_ref().and_then(SandboxFolder::path),

@@ -6,21 +6,21 @@ use std::process::Command;
 
 use serde::Serialize;
 
-/// The facts that go with a result.
+/// The machine and the commit that a result belongs to.
 #[derive(Debug, Serialize)]
 pub(super) struct BenchMachine {
     date: String,
-    /// The commit that was measured; `-dirty` when there were changes on top of it.
+    /// The commit that was measured, with `-dirty` if there were uncommitted changes.
     revision: Option<String>,
     cores: usize,
     processor: Option<String>,
     kernel: String,
-    /// Other work during the run spoils figures: the load of the last 1, 5 and 15 minutes.
+    /// The load of the last 1, 5 and 15 minutes. Figures from a busy machine are unreliable.
     load: String,
 }
 
 impl BenchMachine {
-    /// Looks at the machine we run on.
+    /// Describes this machine.
     pub(super) fn detect(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {

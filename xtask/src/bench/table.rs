@@ -4,22 +4,22 @@ use ward_bench::{BenchmarkLimit, BenchmarkRow};
 
 use crate::terminal;
 
-/// The width of the table: it fits a terminal beside an editor, and a printed page.
+/// The width of the table, which fits a terminal beside an editor and a printed page.
 const WIDTH: usize = 100;
 
-/// Blanks between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
 const TITLES: [&str; 6] = ["benchmark", "figure", "baseline", "ratio", "bar", "met"];
 
-/// The columns that hold prose: they are wrapped when the table is too wide; the others hold numbers and
-/// are right-aligned, except for the last.
+/// The columns with text, which are wrapped if the table is too wide. The other columns have numbers and are
+/// right-aligned, except for the last.
 const PROSE: [usize; 2] = [0, 2];
 
-/// The least that a wrapped column keeps, so that a word still fits.
+/// The smallest width of a wrapped column, so that a word fits.
 const MIN_PROSE_WIDTH: usize = 16;
 
-/// Draws the rows under their titles.
+/// Draws the table with its titles.
 pub(super) fn draw(rows: &[BenchmarkRow]) -> String {
     let cells: Vec<_> = rows.iter().map(cells).collect();
     let widths = widths(&cells);
@@ -53,7 +53,7 @@ fn cells(row: &BenchmarkRow) -> [String; 6] {
     ]
 }
 
-/// Three digits that matter; thousands apart.
+/// Formats a number with three significant digits and separated thousands.
 fn number(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -84,7 +84,7 @@ fn group_thousands(digits: &str) -> String {
     text
 }
 
-/// As wide as the content; the prose gives way where that is too wide.
+/// Returns the widths of the columns. Text columns are narrowed if the table would be too wide.
 fn widths(rows: &[[String; 6]]) -> [usize; 6] {
     let mut widths = TITLES.map(str::len);
     for row in rows {
@@ -106,7 +106,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A row as lines: prose goes on below itself, everything else stands in the first.
+/// Splits a row into lines. Text is wrapped; all other cells are in the first line.
 fn wrap_row(cells: &[String; 6], widths: &[usize; 6]) -> Vec<[String; 6]> {
     let mut lines: Vec<[String; 6]> = Vec::new();
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {

@@ -9,16 +9,16 @@ use crate::workspace::CargoPackage;
 /// Crates that decide, or that define the vocabulary of decisions. They get everything as arguments and do no I/O.
 const PURE_CRATES: &[&str] = &["shepherd-core", "shepherd-api", "collieclaw-gate"];
 
-/// Crates that do I/O by themselves; a pure crate may not reach them even through another member.
+/// Crates that do I/O. A pure crate must not depend on them, not even through another member.
 const RUNTIMES: &[&str] =
     &["async-io", "axum", "hyper", "mio", "reqwest", "rusqlite", "smol", "tokio", "tokio-postgres", "ureq"];
 
-/// Crates for system calls. A member below may need them for a part that the pure crate doesn't call.
+/// Crates for system calls. A pure crate must not depend on them directly; members that it uses may.
 const SYSTEM_CRATES: &[&str] =
     &["cap-std", "getrandom", "libc", "nix", "rand", "rustix", "tempfile", "tracing"];
 
-/// The crates of CollieClaw, each with those of them that it may use. Every arrow points at the core; only the program
-/// at the end knows them all.
+/// The crates of CollieClaw, each with those of them that it may use. All dependencies point towards the core; only the
+/// program uses all crates.
 const COLLIECLAW_ARROWS: &[(&str, &[&str])] = &[
     ("collieclaw-gate", &[]),
     ("collieclaw-providers", &["collieclaw-gate"]),
@@ -82,13 +82,13 @@ fn may_depend_on(user: CrateOwner, used: CrateOwner) -> bool {
     }
 }
 
-/// Products may use shared crates, never each other; shared crates use neither product.
+/// Reports dependencies between the products, and of shared crates on a product.
 pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
         let place = package.manifest_path.display().to_string();
         let Some(user) = owner_of(&package.name) else {
-            let fault = format!("crate `{}` belongs to nobody", package.name);
+            let fault = format!("crate `{}` belongs to no product", package.name);
             faults.push(LocatedError::new(
                 place,
                 fault,
@@ -99,8 +99,8 @@ pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
         for dependency in &package.dependencies {
             let is_member = model.packages.iter().any(|member| member.name == dependency.name);
             if is_member && owner_of(&dependency.name).is_some_and(|used| !may_depend_on(user, used)) {
-                let fault = format!("`{}` may not know `{}`", package.name, dependency.name);
-                let cure = "move what both need into a `ward-` crate, or turn the dependency round";
+                let fault = format!("`{}` must not depend on `{}`", package.name, dependency.name);
+                let cure = "move the shared code into a `ward-` crate, or invert the dependency";
                 faults.push(LocatedError::new(place.as_str(), fault, cure));
             }
         }
@@ -108,7 +108,7 @@ pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// Each crate of CollieClaw uses only the crates and the libraries that it was split off for.
+/// Reports dependencies of CollieClaw's crates that the tables above don't allow.
 pub(super) fn collieclaw_arrows(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     let ours =
@@ -124,25 +124,26 @@ pub(super) fn collieclaw_arrows(model: &SourceTree) -> Vec<LocatedError> {
             if against_arrow || confined.is_some_and(|(_, users)| !users.contains(&name)) {
                 let place = package.manifest_path.display().to_string();
                 let cure = "move the code to a crate that may, or invert the dependency with a trait";
-                faults.push(LocatedError::new(place, format!("`{name}` may not use `{used}`"), cure));
+                faults.push(LocatedError::new(place, format!("`{name}` must not depend on `{used}`"), cure));
             }
         }
     }
     faults
 }
 
-/// The pure crates use no door to the system, and reach no runtime on any way through the workspace.
+/// Reports pure crates that depend on a crate for system calls directly, or on a crate that does I/O through any path.
 pub(super) fn pure_crates(model: &SourceTree) -> Vec<LocatedError> {
     let members: BTreeMap<_, _> =
         model.packages.iter().map(|member| (member.name.as_str(), member)).collect();
     let mut faults = Vec::new();
     for package in model.packages.iter().filter(|package| PURE_CRATES.contains(&package.name.as_str())) {
-        for way in dependency_paths(package, &members) {
-            let Some(end) = way.last() else { continue };
-            if RUNTIMES.contains(end) || (way.len() == 2 && SYSTEM_CRATES.contains(end)) {
+        for path in dependency_paths(package, &members) {
+            let Some(end) = path.last() else { continue };
+            if RUNTIMES.contains(end) || (path.len() == 2 && SYSTEM_CRATES.contains(end)) {
                 let place = package.manifest_path.display().to_string();
-                let fault = format!("the pure crate `{}` reaches `{end}`: {}", package.name, way.join(" → "));
-                let cure = "hand the value in as an argument, and do the I/O in the crate that calls";
+                let fault =
+                    format!("the pure crate `{}` depends on `{end}`: {}", package.name, path.join(" → "));
+                let cure = "pass the value as an argument, and do the I/O in the calling crate";
                 faults.push(LocatedError::new(place, fault, cure));
             }
         }
@@ -150,24 +151,24 @@ pub(super) fn pure_crates(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// A shortest way to everything that a crate links, through the members of the workspace.
+/// Returns a shortest dependency path from a crate to each of its dependencies, through the members of the workspace.
 fn dependency_paths<'model>(
     package: &'model CargoPackage,
     members: &BTreeMap<&str, &'model CargoPackage>,
 ) -> Vec<Vec<&'model str>> {
-    let mut ways: Vec<Vec<&str>> = vec![vec![package.name.as_str()]];
+    let mut paths: Vec<Vec<&str>> = vec![vec![package.name.as_str()]];
     let mut next = 0;
-    while let Some(way) = ways.get(next).cloned() {
+    while let Some(path) = paths.get(next).cloned() {
         next += 1;
-        let Some(member) = way.last().and_then(|name| members.get(name)) else { continue };
+        let Some(member) = path.last().and_then(|name| members.get(name)) else { continue };
         let linked = member.dependencies.iter().filter(|dependency| dependency.kind.is_none());
         for dependency in linked.map(|dependency| dependency.name.as_str()) {
-            if ways.iter().all(|known| known.last() != Some(&dependency)) {
-                ways.push(way.iter().copied().chain([dependency]).collect());
+            if paths.iter().all(|known| known.last() != Some(&dependency)) {
+                paths.push(path.iter().copied().chain([dependency]).collect());
             }
         }
     }
-    ways
+    paths
 }
 
 #[cfg(test)]
@@ -201,10 +202,10 @@ mod tests {
         assert_eq!(
             messages(product_boundaries, &model),
             [
-                "crates/collieclaw/Cargo.toml: `collieclaw` may not know `shepherd-core`",
-                "crates/ward-ledger/Cargo.toml: `ward-ledger` may not know `shepherd-core`",
-                "crates/shepherd-cli/Cargo.toml: `shepherd-cli` may not know `xtask`",
-                "crates/helper/Cargo.toml: crate `helper` belongs to nobody",
+                "crates/collieclaw/Cargo.toml: `collieclaw` must not depend on `shepherd-core`",
+                "crates/ward-ledger/Cargo.toml: `ward-ledger` must not depend on `shepherd-core`",
+                "crates/shepherd-cli/Cargo.toml: `shepherd-cli` must not depend on `xtask`",
+                "crates/helper/Cargo.toml: crate `helper` belongs to no product",
             ]
         );
     }
@@ -220,15 +221,15 @@ mod tests {
         assert_eq!(
             messages(collieclaw_arrows, &model),
             [
-                "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` may not use `collieclaw-agent`",
-                "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` may not use `collieclaw-mcp`",
-                "crates/collieclaw/Cargo.toml: `collieclaw` may not use `rmcp`",
+                "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` must not depend on `collieclaw-agent`",
+                "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` must not depend on `collieclaw-mcp`",
+                "crates/collieclaw/Cargo.toml: `collieclaw` must not depend on `rmcp`",
             ]
         );
     }
 
     #[test]
-    fn a_pure_crate_that_reaches_a_runtime_is_found_with_the_way() {
+    fn a_pure_crate_that_depends_on_a_runtime_is_reported_with_the_path() {
         // (S1), (C1), S3.9.
         let model = SourceTree::default()
             .with_package("shepherd-core", &["shepherd-util", "libc", "dev tokio"])
@@ -236,9 +237,9 @@ mod tests {
         assert_eq!(
             messages(pure_crates, &model),
             [
-                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `libc`: \
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` depends on `libc`: \
                  shepherd-core → libc",
-                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `tokio`: \
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` depends on `tokio`: \
                  shepherd-core → shepherd-util → tokio",
             ]
         );

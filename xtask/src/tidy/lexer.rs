@@ -1,4 +1,4 @@
-//! Rust source as words, marks and string literals; comments and the insides of literals can't be
+//! Splits Rust source into words, marks and string literals, so that comments and the content of literals aren't
 //! mistaken for code.
 
 /// A token of Rust source code.
@@ -6,20 +6,20 @@
 pub(super) enum TokenKind<'source> {
     /// An identifier, keyword or number.
     Word(&'source str),
-    /// The text between the quotes of a string literal, escapes not resolved.
+    /// The text between the quotes of a string literal, with its escapes.
     Text(&'source str),
     /// Any character that belongs to no other kind.
     Mark(char),
 }
 
-/// A piece and the line it begins on, from 1.
+/// A token with the line it begins on, starting at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SourceToken<'source> {
     pub(super) kind: TokenKind<'source>,
     pub(super) line: usize,
 }
 
-/// Takes a source apart. A source that does not end properly simply ends; the compiler will say so.
+/// Splits a source into tokens. Unterminated literals and comments are not reported; the compiler does that.
 pub(super) fn tokens(source: &str) -> Vec<SourceToken<'_>> {
     let mut lexer = RustLexer { rest: source, line: 1 };
     std::iter::from_fn(|| lexer.next_token()).collect()
@@ -55,7 +55,7 @@ impl<'source> RustLexer<'source> {
         taken
     }
 
-    /// Takes up to and including `end`, and gives what was before it.
+    /// Consumes the text up to and including `end`, and returns the part before `end`.
     fn take_through(&mut self, end: &str) -> &'source str {
         let length = self.rest.find(end).unwrap_or(self.rest.len());
         let taken = self.take(length);
@@ -104,7 +104,7 @@ impl<'source> RustLexer<'source> {
         TokenKind::Text(text)
     }
 
-    /// A character literal, or the quote of a lifetime.
+    /// Reads a character literal, or the quote of a lifetime.
     fn quote(&mut self) -> TokenKind<'source> {
         self.take(1);
         let mut after = self.rest.chars();
@@ -151,7 +151,7 @@ fn is_word(character: char) -> bool {
     character == '_' || character.is_alphanumeric()
 }
 
-/// The length of a literal's inside, up to the first `quote` that no backslash escapes.
+/// Returns the length of a literal's content, up to the first unescaped `quote`.
 fn quoted_length(inside: &str, quote: char) -> usize {
     let mut escaped = false;
     for (index, character) in inside.char_indices() {

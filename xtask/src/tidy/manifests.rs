@@ -1,4 +1,4 @@
-//! Versions and lints are written once, at the root.
+//! Checks that manifests inherit versions and lints from the workspace.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::located_error::LocatedError;
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "publish"];
 const DEPENDENCY_TABLES: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Every member inherits its package keys, its lints and the version of every dependency.
+/// Reports members that don't inherit their package keys, lints and dependency versions.
 pub(super) fn inheritance(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
@@ -56,12 +56,12 @@ fn check_manifest(path: &Path, text: &str, manifest: &Table) -> Vec<LocatedError
     faults
 }
 
-/// `{ workspace = true }`, however it is written.
+/// Returns whether a value is `{ workspace = true }`, in any notation.
 fn is_inherited(value: &Value) -> bool {
     value.get("workspace").and_then(Value::as_bool) == Some(true)
 }
 
-/// The dependencies of every kind, those for one platform only included.
+/// Returns the dependencies of every kind, including those for a single platform.
 fn dependencies(manifest: &Table) -> Vec<(&str, &Value)> {
     let platforms = manifest.get("target").and_then(Value::as_table);
     let platform_tables = platforms.into_iter().flat_map(Table::values).filter_map(Value::as_table);

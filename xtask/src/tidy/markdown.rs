@@ -1,4 +1,4 @@
-//! Documents that must be there, and links that must lead somewhere.
+//! Checks that required documents exist and that links resolve.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,10 +7,10 @@ use crate::located_error::LocatedError;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
-/// A newcomer reads it in ten minutes.
+/// The longest ARCHITECTURE.md, which a newcomer can read in ten minutes.
 const MAX_ARCHITECTURE_LINES: usize = 199;
 
-/// The documents that every visitor looks for.
+/// The documents that visitors expect.
 const EXPECTED: &[&str] = &[
     ARCHITECTURE,
     "CHANGELOG.md",
@@ -23,7 +23,7 @@ const EXPECTED: &[&str] = &[
 
 const CRATE_PREFIXES: &[&str] = &["ward-", "shepherd-", "collieclaw-"];
 
-/// The documents at the root exist and say something.
+/// Reports documents at the root that are missing or empty.
 pub(super) fn expected_documents(model: &SourceTree) -> Vec<LocatedError> {
     EXPECTED
         .iter()
@@ -32,7 +32,7 @@ pub(super) fn expected_documents(model: &SourceTree) -> Vec<LocatedError> {
         .collect()
 }
 
-/// Every link to a file of the repository leads to one.
+/// Reports links to files of the repository that don't exist.
 pub(super) fn links(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("md") {
@@ -42,11 +42,11 @@ pub(super) fn links(model: &SourceTree) -> Vec<LocatedError> {
             let Some(file) = local_file(&target) else { continue };
             let resolved = resolve(path.parent().unwrap_or(Path::new("")), file);
             if resolved.as_ref().is_none_or(|resolved| !exists(model, resolved)) {
-                let fault = format!("the link to `{file}` leads nowhere");
+                let fault = format!("the link to `{file}` is broken");
                 faults.push(LocatedError::new(
                     at_line(path, line),
                     fault,
-                    "correct the path, seen from this file's folder",
+                    "correct the path, which is relative to the folder of this file",
                 ));
             }
         }
@@ -54,14 +54,14 @@ pub(super) fn links(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// The map in ARCHITECTURE.md names every member and no crate that doesn't exist, and the page is short.
+/// Checks that the map in ARCHITECTURE.md names every member and no unknown crate, and that the page is short.
 pub(super) fn architecture(model: &SourceTree) -> Vec<LocatedError> {
     let path = Path::new(ARCHITECTURE);
     let Some(text) = model.text(path) else { return Vec::new() };
     let mut faults = Vec::new();
     let lines = text.lines().count();
     if lines > MAX_ARCHITECTURE_LINES {
-        let fault = format!("{lines} lines, where {MAX_ARCHITECTURE_LINES} are the most");
+        let fault = format!("{lines} lines, but the limit is {MAX_ARCHITECTURE_LINES}");
         faults.push(LocatedError::new(ARCHITECTURE, fault, "move detail into the crates' own documentation"));
     }
     let mut named = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn architecture(model: &SourceTree) -> Vec<LocatedError> {
         for name in crate_names(line) {
             if !is_crate_or_program(model, name) {
                 let fault = format!("there is no crate `{name}`");
-                faults.push(LocatedError::new(at_line(path, index + 1), fault, "name only what exists"));
+                faults.push(LocatedError::new(at_line(path, index + 1), fault, "correct the name"));
             }
             named.push(name);
         }
@@ -78,8 +78,8 @@ pub(super) fn architecture(model: &SourceTree) -> Vec<LocatedError> {
         let is_named =
             named.contains(&package.name.as_str()) || text.contains(&format!("`{}`", package.name));
         if !is_named {
-            let fault = format!("the map leaves out the crate `{}`", package.name);
-            faults.push(LocatedError::new(ARCHITECTURE, fault, "say in one line what it is for"));
+            let fault = format!("the map lacks the crate `{}`", package.name);
+            faults.push(LocatedError::new(ARCHITECTURE, fault, "describe its purpose in one line"));
         }
     }
     faults
@@ -92,7 +92,7 @@ fn is_crate_or_program(model: &SourceTree, name: &str) -> bool {
     })
 }
 
-/// Words of a line that have the form of one of our crates' names and are not part of a path or a pattern.
+/// Returns the words of a line that look like names of our crates and are not part of a path or a pattern.
 fn crate_names(line: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = line;
@@ -117,7 +117,7 @@ fn is_name_character(character: char) -> bool {
     character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
 }
 
-/// The lines outside fenced blocks, with their numbers, and with code spans blanked out.
+/// Returns the lines outside of fenced blocks with their numbers. Code spans are replaced by spaces.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -151,7 +151,7 @@ fn targets(line: &str) -> Vec<String> {
     inline.chain(reference).map(|target| target.trim_matches(['<', '>']).to_owned()).collect()
 }
 
-/// The file part of a link, unless it leads out of the repository or stays on the page.
+/// Returns the file part of a link, unless the link leads out of the repository or stays on the page.
 fn local_file(target: &str) -> Option<&str> {
     let is_outside = target.contains("://") || target.starts_with("mailto:");
     let file = target.split('#').next().unwrap_or_default();
@@ -212,10 +212,10 @@ mod tests {
         assert_eq!(
             messages(links, &model),
             [
-                "docs/a.md:6: the link to `missing.md` leads nowhere",
-                "docs/a.md:6: the link to `../x.png` leads nowhere",
-                "docs/a.md:7: the link to `nowhere.md` leads nowhere",
-                "docs/a.md:8: the link to `../../x` leads nowhere",
+                "docs/a.md:6: the link to `missing.md` is broken",
+                "docs/a.md:6: the link to `../x.png` is broken",
+                "docs/a.md:7: the link to `nowhere.md` is broken",
+                "docs/a.md:8: the link to `../../x` is broken",
             ]
         );
     }
@@ -232,7 +232,7 @@ mod tests {
             messages(architecture, &model),
             [
                 "ARCHITECTURE.md:1: there is no crate `ward-gone`",
-                "ARCHITECTURE.md: the map leaves out the crate `ward-process`",
+                "ARCHITECTURE.md: the map lacks the crate `ward-process`",
             ]
         );
     }
@@ -240,6 +240,6 @@ mod tests {
     #[test]
     fn a_long_map_is_found() {
         let model = SourceTree::of_texts(&[("ARCHITECTURE.md", &"line\n".repeat(200))]);
-        assert_eq!(messages(architecture, &model), ["ARCHITECTURE.md: 200 lines, where 199 are the most"]);
+        assert_eq!(messages(architecture, &model), ["ARCHITECTURE.md: 200 lines, but the limit is 199"]);
     }
 }

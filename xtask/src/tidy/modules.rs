@@ -1,4 +1,4 @@
-//! Every source file is compiled, and every module has one place.
+//! Checks that every source file belongs to a crate, and that modules and tests are in their usual places.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::located_error::LocatedError;
 /// Folders of a member in which every Rust file must be part of a crate.
 const SOURCE_FOLDERS: &[&str] = &["src", "tests", "benches", "examples"];
 
-/// The only integration test of a member, so that it links once.
+/// The only integration test binary of a member, so that it is linked once.
 const INTEGRATION_TEST: &str = "tests/it/main.rs";
 
-/// No Rust file is left that no `mod` declaration and no target leads to; none is called `mod.rs`.
+/// Reports Rust files that no `mod` declaration or target includes, and files called `mod.rs`.
 pub(super) fn orphans(model: &SourceTree) -> Vec<LocatedError> {
     let roots =
         model.packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.clone());
@@ -25,18 +25,18 @@ pub(super) fn orphans(model: &SourceTree) -> Vec<LocatedError> {
             let cure = format!("move it to `{}.rs`", folder.display());
             faults.push(LocatedError::new(
                 path.display().to_string(),
-                "a module file is called `mod.rs`",
+                "module files must not be called `mod.rs`",
                 cure,
             ));
         } else if !reached.contains(path) {
             let cure = "declare it with `mod` where it belongs, or remove it";
-            faults.push(LocatedError::new(path.display().to_string(), "no crate contains this file", cure));
+            faults.push(LocatedError::new(path.display().to_string(), "no crate includes this file", cure));
         }
     }
     faults
 }
 
-/// A member has at most one integration test binary, in the place where everybody looks for it.
+/// Reports integration tests outside of the one test binary of a member.
 pub(super) fn integration_binaries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
@@ -59,21 +59,21 @@ fn is_source(model: &SourceTree, path: &Path) -> bool {
         .any(|folder| SOURCE_FOLDERS.iter().any(|name| path.starts_with(folder.join(name))))
 }
 
-/// A file to follow, and the folder in which its child modules lie.
+/// A file to read, and the folder of its child modules.
 struct ModuleVisit {
     file: PathBuf,
     children: PathBuf,
 }
 
 impl ModuleVisit {
-    /// A crate root, or a file named by `#[path]`: its children lie beside it.
+    /// Creates the visit of a crate root or a file named by `#[path]`, whose child modules are in the same folder.
     fn owner(file: PathBuf) -> Self {
         let children = file.parent().unwrap_or(Path::new("")).to_owned();
         Self { file, children }
     }
 }
 
-/// The files that the compiler reads, starting at the crate roots.
+/// Returns the files that the compiler reads, starting at the crate roots.
 fn reachable_files(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<PathBuf> {
     let mut reached = BTreeSet::new();
     let mut open: Vec<_> = roots.into_iter().map(ModuleVisit::owner).collect();
@@ -160,7 +160,7 @@ fn links<'source>(tokens: &[SourceToken<'source>]) -> Vec<ModuleLink<'source>> {
     links
 }
 
-/// The path without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from a path, without accessing the file system.
 fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -214,10 +214,10 @@ mod tests {
         assert_eq!(
             messages(orphans, &model),
             [
-                "crates/ward-a/src/gone.rs: no crate contains this file",
-                "crates/ward-a/src/kept/inner.rs: no crate contains this file",
-                "crates/ward-a/src/lost.rs: no crate contains this file",
-                "crates/ward-a/tests/it/helper.rs: no crate contains this file",
+                "crates/ward-a/src/gone.rs: no crate includes this file",
+                "crates/ward-a/src/kept/inner.rs: no crate includes this file",
+                "crates/ward-a/src/lost.rs: no crate includes this file",
+                "crates/ward-a/tests/it/helper.rs: no crate includes this file",
             ]
         );
     }
@@ -238,7 +238,7 @@ mod tests {
             member(&[("crates/ward-a/src/lib.rs", "mod engine;"), ("crates/ward-a/src/engine/mod.rs", "")]);
         assert_eq!(
             messages(orphans, &model),
-            ["crates/ward-a/src/engine/mod.rs: a module file is called `mod.rs`"]
+            ["crates/ward-a/src/engine/mod.rs: module files must not be called `mod.rs`"]
         );
     }
 

@@ -18,7 +18,7 @@ struct NumberedRequirement {
     text: String,
 }
 
-/// Every number that the code, the tests or the documents cite stands in the requirements.
+/// Reports citations of requirements that don't exist, in code, tests and documents.
 pub(super) fn citations(model: &SourceTree) -> Vec<LocatedError> {
     let (requirements, sections, mut faults) = read_requirements(model);
     for (path, text) in cited_texts(model) {
@@ -36,7 +36,7 @@ pub(super) fn citations(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// Every requirement that says "must" is cited by a test, and names where it is shown.
+/// Reports requirements with "must" that no test cites or that don't name their tests.
 pub(super) fn shown_by_tests(model: &SourceTree) -> Vec<LocatedError> {
     let (requirements, _, _) = read_requirements(model);
     let mut tested = BTreeSet::new();

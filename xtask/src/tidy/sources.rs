@@ -4,7 +4,7 @@ use super::lexer::{SourceToken, TokenKind, tokens};
 use super::{SourceTree, at_line};
 use crate::located_error::LocatedError;
 
-/// Every library and program says what it is before its first line of code.
+/// Reports libraries and programs without a `//!` comment at the start.
 pub(super) fn headers(model: &SourceTree) -> Vec<LocatedError> {
     let targets = model.packages.iter().flat_map(|package| &package.targets);
     targets
@@ -14,16 +14,12 @@ pub(super) fn headers(model: &SourceTree) -> Vec<LocatedError> {
         })
         .map(|target| {
             let place = at_line(&target.src_path, 1);
-            LocatedError::new(
-                place,
-                "the crate does not say what it is",
-                "begin the file with a `//!` comment",
-            )
+            LocatedError::new(place, "the crate has no documentation", "begin the file with a `//!` comment")
         })
         .collect()
 }
 
-/// Nothing unfinished, no test switched off, no lint switched off for good.
+/// Reports unfinished code, disabled tests, and lints that are switched off with `allow`.
 pub(super) fn banned_words(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("rs") {
@@ -34,14 +30,14 @@ pub(super) fn banned_words(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// Libraries that one program is there for, and the only place that may use them. Linked into another program they would
-/// make it as large, and read the messages of strangers there.
+/// Libraries that only one program may use, with its path. In another program they would add megabytes and parse
+/// untrusted messages in a privileged process.
 const CONFINED: &[(&str, &str)] = &[
     ("rmcp", "crates/collieclaw-mcp-adapter"),
     ("collieclaw_mcp_adapter", "crates/collieclaw/src/bin/collieclaw-mcp.rs"),
 ];
 
-/// A library that is confined to a program of its own isn't used elsewhere.
+/// Reports uses of a confined library outside of its program.
 pub(super) fn confined_libraries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("rs") {
@@ -83,7 +79,8 @@ fn find_banned_uses(tokens: &[SourceToken<'_>]) -> Vec<BannedUse> {
     found
 }
 
-/// Returns what is wrong with an attribute, given from its first word on; `cfg_attr` may contain another.
+/// Returns the fault of an attribute, given its tokens from the first word on. A `cfg_attr` may contain another
+/// attribute.
 fn attribute(tokens: &[SourceToken<'_>]) -> Option<BannedUse> {
     let first = tokens.first()?;
     let conditional = first.kind == TokenKind::Word("cfg_attr");
@@ -91,15 +88,11 @@ fn attribute(tokens: &[SourceToken<'_>]) -> Option<BannedUse> {
     for token in inside.take(if conditional { usize::MAX } else { 1 }) {
         match token.kind {
             TokenKind::Word("ignore") => {
-                return Some((token.line, "a test is switched off", "repair it, or remove it"));
+                return Some((token.line, "the test is disabled", "fix it, or remove it"));
             }
             TokenKind::Word("allow") => {
                 let cure = "write `#[expect(lint, reason = \"…\")]` on the smallest item";
-                return Some((
-                    token.line,
-                    "a lint is switched off without notice when it no longer fires",
-                    cure,
-                ));
+                return Some((token.line, "`allow` stays silent when its lint no longer fires", cure));
             }
             _ => {}
         }
@@ -121,10 +114,7 @@ mod tests {
         .with_package("ward-a", &[])
         .with_target("lib", "crates/ward-a/src/lib.rs")
         .with_target("bin", "crates/ward-a/src/main.rs");
-        assert_eq!(
-            messages(headers, &model),
-            ["crates/ward-a/src/lib.rs:1: the crate does not say what it is"]
-        );
+        assert_eq!(messages(headers, &model), ["crates/ward-a/src/lib.rs:1: the crate has no documentation"]);
     }
 
     #[test]
@@ -134,11 +124,11 @@ mod tests {
         assert_eq!(
             messages(banned_words, &SourceTree::of_texts(&[("a.rs", source)])),
             [
-                "a.rs:1: a lint is switched off without notice when it no longer fires",
+                "a.rs:1: `allow` stays silent when its lint no longer fires",
                 "a.rs:2: the code is unfinished here",
-                "a.rs:4: a test is switched off",
+                "a.rs:4: the test is disabled",
                 "a.rs:6: the code is unfinished here",
-                "a.rs:7: a lint is switched off without notice when it no longer fires",
+                "a.rs:7: `allow` stays silent when its lint no longer fires",
             ]
         );
     }

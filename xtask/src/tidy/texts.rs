@@ -3,59 +3,55 @@
 use super::{SourceTree, at_line};
 use crate::located_error::LocatedError;
 
-/// Beyond this a file has more than one subject.
+/// The maximum number of lines in a file. A longer file has more than one subject.
 const MAX_LINES: usize = 800;
 
-/// Files that people write and read; data, logs and lock files may be as long as they need.
+/// The extensions of files that people write. Data, logs and lock files may be longer.
 const CHECKED_EXTENSIONS: &[&str] = &["css", "html", "js", "md", "py", "rs", "sh", "toml"];
 
-/// A changelog grows with every release.
+/// The changelog may be longer, because it grows with every release.
 const UNBOUNDED_FILE: &str = "CHANGELOG.md";
 
-/// Home folders that stand for somebody's in examples.
+/// Names of home folders that are allowed in examples.
 const EXAMPLE_HOMES: &[&str] =
     &["alex", "alice", "ann", "anna", "ben", "bob", "child", "kid", "me", "mia", "parent", "user", "you"];
 
-/// No file has grown absurd.
+/// Reports files that are too long.
 pub(super) fn sizes(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in CHECKED_EXTENSIONS.iter().flat_map(|extension| model.texts_ending_with(extension)) {
         let lines = text.lines().count();
         if lines > MAX_LINES && !path.ends_with(UNBOUNDED_FILE) {
-            let fault = format!("{lines} lines, where {MAX_LINES} are the most");
+            let fault = format!("{lines} lines, but the limit is {MAX_LINES}");
             faults.push(LocatedError::new(path.display().to_string(), fault, "split it by subject"));
         }
     }
     faults
 }
 
-/// No merge was left half done.
+/// Reports conflict markers of a merge.
 pub(super) fn merge_markers(model: &SourceTree) -> Vec<LocatedError> {
-    // Written so that this file is not one of them.
+    // The markers are composed, so that this file has none itself.
     let marks = ["<", ">"].map(|mark| format!("{} ", mark.repeat(7)));
     let mut faults = Vec::new();
     for (path, text) in &model.texts {
         for (index, line) in text.lines().enumerate() {
             if marks.iter().any(|mark| line.starts_with(mark)) {
-                let fault = "a mark of a merge that was left half done";
-                faults.push(LocatedError::new(
-                    at_line(path, index + 1),
-                    fault,
-                    "decide what stays, and remove the marks",
-                ));
+                let fault = "conflict marker of an unfinished merge";
+                faults.push(LocatedError::new(at_line(path, index + 1), fault, "resolve the conflict"));
             }
         }
     }
     faults
 }
 
-/// No path of a developer's own machine is in the sources.
+/// Reports paths of a developer's machine.
 pub(super) fn private_paths(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in &model.texts {
         for (index, line) in text.lines().enumerate() {
             if let Some(found) = private_path(line, &model.private_folders) {
-                let fault = format!("`{found}` is a place on one developer's machine");
+                let fault = format!("`{found}` is a path on a developer's machine");
                 let cure = "make the path relative, take it from the environment, or use an example name such as `kid`";
                 faults.push(LocatedError::new(at_line(path, index + 1), fault, cure));
             }
@@ -64,7 +60,7 @@ pub(super) fn private_paths(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// The first path in the line that belongs to one machine only.
+/// Returns the first path in a line that exists only on one machine.
 fn private_path<'line>(line: &'line str, private_folders: &[String]) -> Option<&'line str> {
     let starts = line.match_indices('/').map(|(start, _)| start);
     for start in starts.filter(|start| begins_path(line, *start)) {
@@ -75,7 +71,8 @@ fn private_path<'line>(line: &'line str, private_folders: &[String]) -> Option<&
             (Some("home"), Some(name)) => {
                 parts.next().is_some() && !name.is_empty() && !EXAMPLE_HOMES.contains(&name)
             }
-            // A file in root's home is a good example of what nobody may touch; a checkout there is not.
+            // Files in root's home are used as examples of protected files, but a checkout or a toolchain there is a
+            // local path.
             (Some("root"), Some(name)) => {
                 let tools = [".cargo", ".rustup"].contains(&name);
                 tools || (parts.next().is_some() && !name.is_empty() && !name.starts_with('.'))
@@ -116,14 +113,14 @@ mod tests {
             ("CHANGELOG.md", &long),
             ("Cargo.lock", &long),
         ]);
-        assert_eq!(messages(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, where 800 are the most"]);
+        assert_eq!(messages(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, but the limit is 800"]);
     }
 
     #[test]
     fn a_merge_that_was_left_half_done_is_found() {
         let half = format!("a\n{} HEAD\nb\n=======\nc\n{} other\n", "<".repeat(7), ">".repeat(7));
         let model = SourceTree::of_texts(&[("docs/a.md", &half), ("docs/b.md", "Title\n=======\n")]);
-        let mark = "a mark of a merge that was left half done";
+        let mark = "conflict marker of an unfinished merge";
         assert_eq!(
             messages(merge_markers, &model),
             [format!("docs/a.md:2: {mark}"), format!("docs/a.md:6: {mark}")]

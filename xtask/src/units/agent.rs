@@ -1,4 +1,5 @@
-//! The agent's gateway as a service of a user, installed by its own command and started by that user's manager (C13).
+//! Checks CollieClaw's gateway as a user service, installed by its own command and started by the user's service
+//! manager (C13).
 
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -12,17 +13,17 @@ use super::service_scope::ServiceScope;
 /// A check on an installed agent.
 pub(super) type AgentCheck = (&'static str, fn(&AgentService) -> Result<()>);
 
-/// In this order: each begins where the one before has left it.
+/// The checks, in order: each continues from the state that the previous one left.
 pub(super) const CHECKS: &[AgentCheck] = &[
     ("`service install` and `start` return when the gateway answers", starts_when_ready),
     ("a command of the agent has the same sandbox in the service as without it", same_sandbox),
-    ("a gateway that is killed is started again", restarts_after_kill),
-    ("`service stop` cancels the turn that goes on, and leaves no process", stop_cancels_turn),
+    ("a gateway that is killed is restarted", restarts_after_kill),
+    ("`service stop` cancels the running turn and leaves no process", stop_cancels_turn),
     ("`service uninstall` leaves no unit", uninstall_removes_unit),
-    ("the commands of its page work in their order", documented),
+    ("the commands of the documentation work in order", documented),
 ];
 
-/// The page, of which the commands under its `console systemd` are typed.
+/// The documentation, whose `console systemd` block is run.
 const PAGE: &str = include_str!("../../../docs/collieclaw-service.md");
 
 /// The scripted turns of the model, and the rules for them.
@@ -36,10 +37,10 @@ fixture = "fixture.toml"
 "#;
 const FIXTURE: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"COMMAND\" }\n[[round]]\ntext = \"so\"\n";
 
-/// Long enough to be found, and found by nothing else.
+/// A command that runs long enough to be found, with a unique argument.
 const SLEEP_COMMAND: &str = "sleep 28.4711";
 
-/// The child's agent in a container.
+/// The agent of the user `kid` in a container.
 pub(super) struct AgentService {
     container: TestContainer,
 }
@@ -60,7 +61,7 @@ impl AgentService {
         self.container.run(&["chown", "kid:kid", &path]).map(drop)
     }
 
-    /// From now on the model runs this command in each turn.
+    /// Makes the model run this command in each turn.
     fn set_command(&self, command: &str) -> Result<()> {
         self.write(".collieclaw/fixture.toml", &FIXTURE.replace("COMMAND", command))
     }
@@ -81,11 +82,15 @@ impl AgentService {
         done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    /// Asks the gateway from a shell, without an HTTP client.
+    /// Sends a request to the gateway from a shell, without an HTTP client.
     fn send_http(&self, request: &str) -> Result<String> {
         let script = "exec 3<>/dev/tcp/127.0.0.1/8477 && printf '%b' \"$1\" >&3 && cat <&3";
         let done = self.run(&["bash", "-c", script, "bash", request])?;
-        ensure!(done.status.success(), "nobody listens: {}", String::from_utf8_lossy(&done.stderr));
+        ensure!(
+            done.status.success(),
+            "the gateway does not listen: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
@@ -112,7 +117,7 @@ impl AgentService {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !is_so() {
             if Instant::now() > deadline {
-                bail!("never: {what}\n{}", self.journal());
+                bail!("timed out waiting until {what}\n{}", self.journal());
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -123,9 +128,9 @@ impl AgentService {
 fn starts_when_ready(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["service", "install"])?;
     let status = agent.run(&["collieclaw", "service", "status"])?;
-    ensure!(status.status.code() == Some(1), "it runs before it was started");
+    ensure!(status.status.code() == Some(1), "the service runs before it was started");
     agent.collieclaw(&["service", "start"])?;
-    ensure!(agent.is_healthy(), "it does not answer");
+    ensure!(agent.is_healthy(), "the gateway does not answer");
     let status = agent.collieclaw(&["service", "status"])?;
     for word in ["installed", "enabled", "running"] {
         ensure!(status.get(word) == Some(&Value::Bool(true)), "{status}");
@@ -138,10 +143,17 @@ fn same_sandbox(agent: &AgentService) -> Result<()> {
     let answer = agent.chat()?;
     ensure!(answer.contains("\"fate\":\"done\""), "{answer}");
     let receipts = agent.collieclaw(&["receipt", "list"])?;
-    let levels: Vec<&Value> =
-        receipts.as_array().context("no list")?.iter().filter_map(|one| one.get("sandbox")).collect();
+    let levels: Vec<&Value> = receipts
+        .as_array()
+        .context("the reply is not a list")?
+        .iter()
+        .filter_map(|one| one.get("sandbox"))
+        .collect();
     let [without, within] = levels[..] else { bail!("{receipts}") };
-    ensure!(without == within && within != "none", "{without} without the service, {within} within it");
+    ensure!(
+        without == within && within != "none",
+        "the sandbox is {without} without the service and {within} in it"
+    );
     Ok(())
 }
 
@@ -161,10 +173,10 @@ fn stop_cancels_turn(agent: &AgentService) -> Result<()> {
         let turn = scope.spawn(|| agent.chat());
         agent.wait_until("the command runs", sleeps)?;
         agent.collieclaw(&["service", "stop"])?;
-        let answer = turn.join().map_err(|_| anyhow::anyhow!("the turn broke off"))??;
+        let answer = turn.join().map_err(|_| anyhow::anyhow!("the thread of the turn panicked"))??;
         ensure!(answer.contains("\"code\":\"cancelled\""), "{answer}");
-        ensure!(!sleeps(), "its command is left");
-        ensure!(!agent.is_healthy(), "it still answers");
+        ensure!(!sleeps(), "the command still runs");
+        ensure!(!agent.is_healthy(), "the gateway still answers");
         Ok(())
     })?;
     let receipts = agent.collieclaw(&["receipt", "list"])?;
@@ -176,20 +188,23 @@ fn stop_cancels_turn(agent: &AgentService) -> Result<()> {
 fn uninstall_removes_unit(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["service", "start"])?;
     agent.collieclaw(&["service", "uninstall"])?;
-    ensure!(!agent.is_healthy(), "it still answers");
+    ensure!(!agent.is_healthy(), "the gateway still answers");
     let unit = "/home/kid/.config/systemd/user/collieclaw-gateway.service";
-    ensure!(!agent.container.exists(unit), "{unit} is left");
+    ensure!(!agent.container.exists(unit), "{unit} still exists");
     let status = agent.run(&["collieclaw", "service", "status"])?;
-    ensure!(String::from_utf8_lossy(&status.stdout).contains("not installed"), "it is still known");
+    ensure!(
+        String::from_utf8_lossy(&status.stdout).contains("not installed"),
+        "the service still counts as installed"
+    );
     Ok(())
 }
 
 fn documented(agent: &AgentService) -> Result<()> {
     let block = PAGE.split_once("```console systemd\n").and_then(|(_, rest)| rest.split_once("```"));
-    let lines: Vec<&str> = block.context("the page has no such block")?.0.lines().collect();
-    ensure!(lines.len() >= 5, "it has only {} commands", lines.len());
+    let lines: Vec<&str> = block.context("the page has no `console systemd` block")?.0.lines().collect();
+    ensure!(lines.len() >= 5, "the block has only {} commands", lines.len());
     for line in lines {
-        let command = line.strip_prefix("$ ").with_context(|| format!("`{line}` is no command"))?;
+        let command = line.strip_prefix("$ ").with_context(|| format!("`{line}` is not a command"))?;
         let done = agent.run(&["bash", "-c", command])?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "`{command}`: {said}\n{}", agent.journal());

@@ -11,43 +11,49 @@ use super::installation::{self, InstalledShepherd, ShutdownPolicy};
 pub(super) type InstallationCheck = (&'static str, fn(&InstalledShepherd) -> Result<()>);
 
 pub(super) const SYSTEM_CHECKS: &[InstallationCheck] = &[
-    ("a session is a group below the unit's own, and its program has no rights", session_is_confined),
-    ("a session can make what browsers and Flatpak make their sandboxes of", session_can_sandbox),
-    ("a session sees the programs of its own user only", sees_only_own_processes),
-    ("a player is told to quit, though the daemon can give no folder away", player_is_told_to_quit),
-    ("the socket belongs to the group that is named, though the daemon can give no file away", socket_group),
-    ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
+    ("a session has a cgroup below the unit's, and its program has no privileges", session_is_confined),
+    ("a session can create the namespaces that browsers and Flatpak need", session_can_sandbox),
+    ("a session sees only processes of its own user", sees_only_own_processes),
     (
-        "a program that has the child's service manager move it elsewhere ends on time, whatever the daemon",
+        "a player is asked to quit, although the daemon can't change the owner of a folder",
+        player_is_told_to_quit,
+    ),
+    (
+        "the socket gets the requested group, although the daemon can't change the owner of a file",
+        socket_group,
+    ),
+    ("a program that left its parent, session and terminal ends on time", ends_on_time),
+    (
+        "a program that the child's service manager moved to another cgroup ends on time, even after a crash",
         moved_program_ends,
     ),
-    ("the child can neither stop, kill nor read what is the daemon's", child_cannot_touch_daemon),
+    ("the child can't stop or kill the daemon, or access its files", child_cannot_touch_daemon),
     ("`systemctl reload` applies a changed policy", reload_applies_policy),
     ("`shepherd policy set` replaces the policy in its protected folder", policy_set_replaces_file),
     (
-        "a daemon that hangs is started again, and takes its session back with its end",
+        "a daemon that hangs is restarted, and reattaches its session with the same end",
         hung_daemon_is_restarted,
     ),
-    ("a daemon that is killed is started again, and takes its session back", killed_daemon_is_restarted),
+    ("a daemon that is killed is restarted, and reattaches its session", killed_daemon_is_restarted),
     (
-        "`systemctl stop` leaves a session if the policy says so, and the next daemon takes it back",
+        "`systemctl stop` leaves a session running if the policy says so, and the next daemon reattaches it",
         stop_leaves_session,
     ),
-    ("`systemctl stop` ends a session if the policy says so, with all that it started", stop_ends_session),
+    ("`systemctl stop` ends a session with all its processes if the policy says so", stop_ends_session),
 ];
 
 /// The checks on the user unit, beyond those that both units share.
 pub(super) const USER_CHECKS: &[InstallationCheck] = &[
-    ("a session is a process namespace of its own, and its program has no rights", in_a_namespace),
-    ("a session can make what browsers and Flatpak make their sandboxes of", session_can_sandbox),
-    ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
+    ("a session has its own PID namespace, and its program has no privileges", in_a_namespace),
+    ("a session can create the namespaces that browsers and Flatpak need", session_can_sandbox),
+    ("a program that left its parent, session and terminal ends on time", ends_on_time),
     ("`systemctl reload` applies a changed policy", reload_applies_policy),
     (
-        "a daemon that hangs is started again, and takes its session back with its end",
+        "a daemon that hangs is restarted, and reattaches its session with the same end",
         hung_daemon_is_restarted,
     ),
-    ("`systemctl stop` ends a session if the policy says so, with all that it started", stop_ends_session),
-    ("`systemctl stop` leaves nothing: no process, no group, no socket", stop_leaves_nothing),
+    ("`systemctl stop` ends a session with all its processes if the policy says so", stop_ends_session),
+    ("`systemctl stop` leaves no process, cgroup or socket", stop_leaves_nothing),
 ];
 
 fn session_is_confined(household: &InstalledShepherd) -> Result<()> {
@@ -55,20 +61,23 @@ fn session_is_confined(household: &InstalledShepherd) -> Result<()> {
     let program = household.wait_for_program(&session)?;
     let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
     let below = format!("0::{}/", household.unit_property("ControlGroup")?);
-    ensure!(group.lines().any(|line| line.starts_with(&below)), "its group is {group}, not below {below}");
+    ensure!(
+        group.lines().any(|line| line.starts_with(&below)),
+        "the cgroup of the session is {group}, not below {below}"
+    );
     assert_no_privileges(household, &program)?;
     let status = household.container.read(&format!("/proc/{program}/status"))?;
-    ensure!(status.lines().any(|line| line == "Seccomp:\t2"), "its calls are not filtered:\n{status}");
+    ensure!(status.lines().any(|line| line == "Seccomp:\t2"), "the program has no seccomp filter:\n{status}");
     household.stop()
 }
 
-/// A group that an ordinary user makes an ordinary user can leave.
+/// Without root the daemon uses a PID namespace, because programs of an ordinary user could leave a cgroup.
 fn in_a_namespace(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("long")?;
     let program = household.wait_for_program(&session)?;
     let number = |process: &str| household.container.run(&["readlink", &format!("/proc/{process}/ns/pid")]);
     let (own, first) = (number(&program)?.stdout, number("1")?.stdout);
-    ensure!(own != first, "it is in the namespace of all others");
+    ensure!(own != first, "the session has no PID namespace of its own");
     assert_no_privileges(household, &program)?;
     household.stop()
 }
@@ -83,17 +92,21 @@ fn assert_no_privileges(household: &InstalledShepherd, program: &str) -> Result<
 
 fn session_can_sandbox(household: &InstalledShepherd) -> Result<()> {
     household.launch("sandbox")?;
-    household.wait_until("a sandbox was made, with a /proc of its own", Duration::from_secs(20), || {
-        household.container.exists("/tmp/sandbox-was-made")
-    })?;
+    household.wait_until(
+        "the program has created a sandbox with its own /proc",
+        Duration::from_secs(20),
+        || household.container.exists("/tmp/sandbox-was-made"),
+    )?;
     household.wait_for_session_end(Duration::from_secs(20))
 }
 
 fn sees_only_own_processes(household: &InstalledShepherd) -> Result<()> {
     household.launch("look")?;
-    household.wait_until("it looked at /proc and saw no first process", Duration::from_secs(20), || {
-        household.container.exists("/tmp/saw-nobody")
-    })?;
+    household.wait_until(
+        "the program has read /proc without seeing process 1",
+        Duration::from_secs(20),
+        || household.container.exists("/tmp/saw-nobody"),
+    )?;
     household.wait_for_session_end(Duration::from_secs(20))
 }
 
@@ -105,7 +118,7 @@ fn player_is_told_to_quit(household: &InstalledShepherd) -> Result<()> {
     })?;
     household.shepherd_reply(&["stop"])?;
     household.wait_for_session_end(Duration::from_secs(40))?;
-    ensure!(household.container.exists("/tmp/player-was-told-to-quit"), "it was not told to quit");
+    ensure!(household.container.exists("/tmp/player-was-told-to-quit"), "the player was not asked to quit");
     Ok(())
 }
 
@@ -124,17 +137,21 @@ fn ends_on_time(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("short")?;
     let program = household.wait_for_program(&session)?;
     household.wait_for_session_end(Duration::from_secs(30))?;
-    ensure!(launched.elapsed() >= Duration::from_secs(4), "it ended early, after {:?}", launched.elapsed());
-    ensure!(!household.container.exists(&format!("/proc/{program}")), "a program outlives its session");
+    ensure!(
+        launched.elapsed() >= Duration::from_secs(4),
+        "the session ended early, after {:?}",
+        launched.elapsed()
+    );
+    ensure!(!household.container.exists(&format!("/proc/{program}")), "a process survived its session");
     household.assert_no_program_left()
 }
 
-/// A scope of the child's own, outside of all that is the daemon's.
+/// Checks a program that runs in a scope of the child's service manager, outside of the daemon's cgroup.
 fn moved_program_ends(household: &InstalledShepherd) -> Result<()> {
     household.container.start_child_user_manager()?;
     let elsewhere = |program: &str| {
         let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
-        ensure!(group.contains("/user.slice/"), "it was not moved: {group}");
+        ensure!(group.contains("/user.slice/"), "the program was not moved: {group}");
         Ok(())
     };
     let launched = Instant::now();
@@ -143,7 +160,7 @@ fn moved_program_ends(household: &InstalledShepherd) -> Result<()> {
     household.wait_for_session_end(Duration::from_secs(40))?;
     ensure!(
         launched.elapsed() >= installation::MIDDLE_MAX_RUN,
-        "it ended early, after {:?}",
+        "the session ended early, after {:?}",
         launched.elapsed()
     );
     household.assert_no_program_left()?;
@@ -174,7 +191,7 @@ fn child_cannot_touch_daemon(household: &InstalledShepherd) -> Result<()> {
         ])?;
         ensure!(!done.status.success(), "the child succeeded with `{attempt}`");
     }
-    ensure!(household.unit_property("MainPID")? == daemon, "it is another daemon now");
+    ensure!(household.unit_property("MainPID")? == daemon, "the daemon was restarted");
     Ok(())
 }
 
@@ -197,8 +214,11 @@ fn policy_set_replaces_file(household: &InstalledShepherd) -> Result<()> {
     let text = format!("{}{new}", household.container.read(policy)?);
     household.container.write("/tmp/sent.toml", &text)?;
     household.shepherd_reply(&["policy", "set", "/tmp/sent.toml"])?;
-    ensure!(household.shepherd_reply(&["list"])?.to_string().contains("\"sent\""), "it does not apply");
-    ensure!(household.container.read(policy)? == text, "it was not written");
+    ensure!(
+        household.shepherd_reply(&["list"])?.to_string().contains("\"sent\""),
+        "the new policy does not apply"
+    );
+    ensure!(household.container.read(policy)? == text, "the new policy was not written");
     household.write_policy(ShutdownPolicy::LeaveSessions, "")?;
     household.systemctl(&["reload", "shepherdd"])
 }
@@ -207,7 +227,7 @@ fn hung_daemon_is_restarted(household: &InstalledShepherd) -> Result<()> {
     household.with_setting("WatchdogSec=2s", || {
         assert_session_reattached(household, "middle", "SIGSTOP", |_| Ok(()))?;
         let restarts = household.unit_property("NRestarts")?;
-        ensure!(restarts == "1", "systemd has started it again {restarts} times");
+        ensure!(restarts == "1", "systemd has restarted the daemon {restarts} times");
         Ok(())
     })
 }
@@ -216,7 +236,7 @@ fn killed_daemon_is_restarted(household: &InstalledShepherd) -> Result<()> {
     assert_session_reattached(household, "middle", "SIGKILL", |_| Ok(()))
 }
 
-/// The daemon gets a signal in the middle of a session; systemd starts another one, which knows the session.
+/// Sends a signal to the daemon during a session, and checks that systemd restarts it and the session is reattached.
 fn assert_session_reattached(
     household: &InstalledShepherd,
     entry: &str,
@@ -234,11 +254,11 @@ fn assert_session_reattached(
             && household.current_session().is_ok()
     })?;
     ensure!(household.current_session()?.as_deref() == Some(&*session), "the session is gone");
-    ensure!(household.container.exists(&format!("/proc/{program}")), "its program is gone");
+    ensure!(household.container.exists(&format!("/proc/{program}")), "the program of the session is gone");
     household.wait_for_session_end(Duration::from_secs(40))?;
     ensure!(
         launched.elapsed() >= installation::MIDDLE_MAX_RUN,
-        "it ended early, after {:?}",
+        "the session ended early, after {:?}",
         launched.elapsed()
     );
     household.assert_no_program_left()
@@ -248,9 +268,9 @@ fn stop_leaves_session(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("middle")?;
     let program = household.wait_for_program(&session)?;
     household.systemctl(&["stop", "shepherdd"])?;
-    ensure!(household.container.exists(&format!("/proc/{program}")), "it was ended");
+    ensure!(household.container.exists(&format!("/proc/{program}")), "the program was stopped");
     household.systemctl(&["start", "shepherdd"])?;
-    ensure!(household.current_session()?.as_deref() == Some(&*session), "it was not taken back");
+    ensure!(household.current_session()?.as_deref() == Some(&*session), "the session was not reattached");
     household.wait_for_session_end(Duration::from_secs(40))?;
     household.assert_no_program_left()
 }
@@ -269,13 +289,16 @@ fn stop_ends_session(household: &InstalledShepherd) -> Result<()> {
 fn stop_leaves_nothing(household: &InstalledShepherd) -> Result<()> {
     let group = format!("/sys/fs/cgroup{}", household.unit_property("ControlGroup")?);
     let socket = household.service.socket_path();
-    ensure!(household.container.exists(&group) && household.container.exists(socket), "it does not run");
+    ensure!(
+        household.container.exists(&group) && household.container.exists(socket),
+        "the daemon does not run"
+    );
     household.systemctl(&["stop", "shepherdd"])?;
     let state = household.unit_property("ActiveState")?;
     ensure!(state == "inactive", "the unit is {state}");
-    ensure!(!household.container.exists(&group), "its group is left");
-    ensure!(!household.container.exists(socket), "its socket is left");
+    ensure!(!household.container.exists(&group), "the cgroup still exists");
+    ensure!(!household.container.exists(socket), "the socket still exists");
     let left = household.container.run(&["pgrep", "--list-full", "shepherd"])?;
-    ensure!(!left.status.success(), "left behind: {}", String::from_utf8_lossy(&left.stdout));
+    ensure!(!left.status.success(), "processes left behind: {}", String::from_utf8_lossy(&left.stdout));
     household.systemctl(&["start", "shepherdd"])
 }

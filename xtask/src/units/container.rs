@@ -1,5 +1,5 @@
-//! A small Debian with systemd as its first process: built once, booted in about a second, and never changed, for
-//! what a boot writes goes to memory.
+//! A container with a small Debian and systemd. It is built once and boots in about a second. It never changes, because
+//! everything that a boot writes goes to memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::workspace::{CargoWorkspace, run_to_end};
 /// Packages that the checks need inside the container.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,procps,util-linux,passwd";
 
-/// The service manager of `kid`, by the number that the account is made with.
+/// The service manager of the user `kid`, whose user id is 1000.
 pub(super) const CHILD_USER_MANAGER: &str = "user@1000.service";
 
-/// A container on a busy machine.
+/// The longest time for a container to boot on a busy machine.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Folders that are mounted into each container.
@@ -27,7 +27,7 @@ pub(super) struct ContainerSetup {
     root: PathBuf,
     programs: PathBuf,
     units: PathBuf,
-    /// Data and policy, which outlive a boot.
+    /// The folder of data and policy, which survives a reboot of the container.
     folder: TempDir,
 }
 
@@ -45,7 +45,7 @@ impl ContainerSetup {
         })
     }
 
-    /// Boots, and returns when systemd says that the system is up.
+    /// Boots a container, and returns when systemd reports that the system is up.
     pub(super) fn boot(&self) -> Result<TestContainer> {
         let bind = |kind: &str, from: PathBuf, to: &str| format!("--{kind}={}:{to}", from.display());
         let groups = ContainerCgroups::make()?;
@@ -59,7 +59,7 @@ impl ContainerSetup {
             "--boot",
             "--volatile=overlay",
         ]);
-        // What every kernel lets everybody do, and this container's maker has not heard of.
+        // systemd-nspawn of this version doesn't allow these harmless calls by default.
         nspawn.arg("--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self");
         nspawn
             .args(["--private-network", "--console=pipe", "--machine=shepherd-units", "--directory"])
@@ -73,7 +73,7 @@ impl ContainerSetup {
         }
         nspawn.arg(bind("bind", self.folder.path().join("data"), "/var/lib/shepherd"));
         nspawn.arg(bind("bind", self.folder.path().join("policy"), "/etc/shepherd"));
-        // The kernel's one hierarchy, as on a machine of today, also where this machine still has the old ones.
+        // The container uses cgroup v2, even if this machine still has v1 hierarchies.
         nspawn.env("SYSTEMD_NSPAWN_UNIFIED_HIERARCHY", "1");
         let nspawn = nspawn.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let mut container = TestContainer { nspawn, leader: 0, _groups: groups };
@@ -82,12 +82,12 @@ impl ContainerSetup {
     }
 }
 
-/// The root file system of the container, of the same release as this machine, whose programs run in it.
+/// Builds the root file system of the container, with the same release as this machine, so that our programs run in it.
 fn build_root(workspace: &CargoWorkspace) -> Result<PathBuf> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite =
-        suite.context("this release has no code name; the container is only known for Debian and Ubuntu")?;
+    let suite = suite
+        .context("this release has no code name; the container can be built only on Debian and Ubuntu")?;
     let root = workspace.target.join(format!("container-{suite}"));
     if !root.exists() {
         let unfinished = workspace.target.join(format!("container-{suite}.{}", std::process::id()));
@@ -98,18 +98,18 @@ fn build_root(workspace: &CargoWorkspace) -> Result<PathBuf> {
                 .arg("--customize-hook=chroot \"$1\" useradd --uid 1000 --create-home kid")
                 .args([suite.as_ref(), unfinished.as_os_str()]),
         )?;
-        fs::rename(&unfinished, &root).context("putting the new root in its place")?;
+        fs::rename(&unfinished, &root).context("could not rename the new root file system")?;
     }
     Ok(root)
 }
 
-/// The cgroups that the container gets, one in each hierarchy that knows process trees.
+/// The cgroups of the container, one in each hierarchy that tracks processes.
 struct ContainerCgroups(Vec<PathBuf>);
 
 impl ContainerCgroups {
     fn make() -> Result<Self> {
-        /// A group in which everybody was killed once is not used again: a kernel may kill whoever is cloned into
-        /// it from another.
+        /// Makes the name of each group unique, because some kernels also kill processes that are cloned into a group
+        /// after the group was killed.
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("shepherd-units-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mounts = fs::read_to_string("/proc/self/mounts")?;
@@ -126,7 +126,8 @@ impl ContainerCgroups {
         Ok(groups)
     }
 
-    /// Goes into the groups, hides this machine's `/run` from the container's tools, and becomes what it is told.
+    /// Returns a script that joins the groups, hides this machine's `/run` from the container's tools, and executes its
+    /// arguments.
     fn script(&self) -> String {
         let join = |group: &PathBuf| format!("echo $$ > '{}/cgroup.procs' && ", group.display());
         let joins: String = self.0.iter().map(join).collect();
@@ -135,7 +136,7 @@ impl ContainerCgroups {
 }
 
 impl Drop for ContainerCgroups {
-    /// Kills whoever is left, waits until nobody is, and removes them.
+    /// Kills the remaining processes, waits for their end, and removes the groups.
     fn drop(&mut self) {
         for group in &self.0 {
             let _ = fs::write(group.join("cgroup.kill"), "1");
@@ -156,11 +157,11 @@ impl Drop for ContainerCgroups {
     }
 }
 
-/// A booted container. Dropping it is pulling its plug.
+/// A booted container. Dropping it kills all its processes, like a power cut.
 pub(super) struct TestContainer {
     nspawn: Child,
     leader: u32,
-    /// Removed when everybody is gone.
+    /// The cgroups, which are removed after the last process has ended.
     _groups: ContainerCgroups,
 }
 
@@ -169,7 +170,7 @@ impl TestContainer {
         let deadline = Instant::now() + BOOT_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.nspawn.try_wait()? {
-                bail!("the container ended at once ({status})");
+                bail!("the container exited during the boot ({status})");
             }
             self.leader = first_child(self.nspawn.id()).unwrap_or(0);
             if self.leader != 0
@@ -182,7 +183,7 @@ impl TestContainer {
         bail!("the container was not up within {BOOT_TIMEOUT:?}")
     }
 
-    /// Runs a command inside, as root.
+    /// Runs a command in the container, as root.
     pub(super) fn run(&self, command: &[&str]) -> Result<Output> {
         let mut enter = Command::new("nsenter");
         enter.args([
@@ -204,7 +205,7 @@ impl TestContainer {
 
     /// Starts the child's own service manager, as a login would.
     pub(super) fn start_child_user_manager(&self) -> Result<()> {
-        // A container has no login of which it could be a part.
+        // In a container there is no login session that the service manager could belong to.
         self.write(
             "/run/systemd/system/user@.service.d/no-login.conf",
             "[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n",
@@ -246,7 +247,7 @@ impl TestContainer {
 
 impl Drop for TestContainer {
     fn drop(&mut self) {
-        // The first process takes all others of the container with it.
+        // When the first process of the container ends, the kernel kills all others.
         if self.leader != 0 {
             let _ = Command::new("kill").args(["-9", &self.leader.to_string()]).status();
         }
@@ -255,12 +256,12 @@ impl Drop for TestContainer {
     }
 }
 
-/// `degraded` is up as well: a container has no hardware for some of the services.
+/// Returns whether the system is up. `degraded` counts, because some services fail without hardware.
 fn is_up(done: &Output) -> bool {
     matches!(String::from_utf8_lossy(&done.stdout).trim(), "running" | "degraded")
 }
 
-/// The container's first process, which is the only child of the one that made it.
+/// Returns the container's first process, which is the only child of systemd-nspawn.
 fn first_child(parent: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     let child: u32 = children.split_whitespace().next()?.parse().ok()?;

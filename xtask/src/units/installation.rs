@@ -1,4 +1,4 @@
-//! An installed Shepherd in a container, and what the checks ask of it, through the tools that a parent has.
+//! An installed Shepherd in a container. The checks use it through the same tools as a parent.
 
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::service_scope::ServiceScope;
 /// The longest run of the entry `middle`.
 pub(super) const MIDDLE_MAX_RUN: Duration = Duration::from_secs(10);
 
-/// The sleep of every program that is to be found again.
+/// The argument of `sleep` by which the programs of sessions are found.
 const TOKEN: &str = "987654";
 
-/// A player in the child's name, which listens in a folder that the daemon made.
+/// An entry with a player that runs as the child and listens in a folder that the daemon created.
 const FILM_POLICY: &str = r#"
 [libraries.films]
 paths = ["/usr/share/films"]
@@ -28,7 +28,7 @@ user = "kid"
 always = true
 "#;
 
-/// As much of it as the daemon speaks to.
+/// A minimal player with a control socket.
 const PLAYER: &str = r#"#!/usr/bin/perl
 use IO::Socket::UNIX;
 my ($path) = map { /^--input-ipc-server=(.*)/ } @ARGV;
@@ -40,7 +40,7 @@ open($mark, ">", "/tmp/player-was-told-to-quit") if $word =~ /quit/;
 print $asker "{\"error\":\"success\"}\n";
 "#;
 
-/// The policy's choice for sessions when the daemon stops.
+/// The policy's setting for sessions when the daemon stops.
 #[derive(Clone, Copy)]
 pub(super) enum ShutdownPolicy {
     LeaveSessions,
@@ -54,7 +54,7 @@ pub(super) struct InstalledShepherd {
 }
 
 impl InstalledShepherd {
-    /// Writes the policy and starts the unit, which returns when the daemon says that it is ready.
+    /// Writes the policy and starts the unit, and returns when the daemon is ready.
     pub(super) fn start(container: TestContainer, service: ServiceScope) -> Result<Self> {
         let household = Self { container, service };
         if service == ServiceScope::User {
@@ -79,7 +79,7 @@ impl InstalledShepherd {
             )
         };
         let moved = format!("exec systemd-run --user --scope --quiet sh -c '{away}'");
-        // Every kind of namespace that they ask for.
+        // All kinds of namespaces that browsers and Flatpak use.
         let sandbox = "unshare -U -r -m -p -i -n -u -C -f --mount-proc touch /tmp/sandbox-was-made";
         let look = "test -e /proc/self && test ! -e /proc/1 && touch /tmp/saw-nobody";
         let policy = [
@@ -99,12 +99,12 @@ impl InstalledShepherd {
         self.container.write(self.service.policy_path(), &policy.concat())
     }
 
-    /// Runs a command as whoever the daemon belongs to.
+    /// Runs a command as the user of the daemon.
     fn run(&self, command: &[&str]) -> Result<Output> {
         self.container.run(&[self.service.prefix(), command].concat())
     }
 
-    /// Lets the unit have more settings for as long as something takes.
+    /// Runs a check while the unit has additional settings.
     pub(super) fn with_setting(&self, setting: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
         self.container.write(self.service.drop_in_path(), &format!("[Service]\n{setting}\n"))?;
         self.systemctl(&["daemon-reload"])?;
@@ -131,7 +131,7 @@ impl InstalledShepherd {
         Ok(())
     }
 
-    /// A property of the unit.
+    /// Returns a property of the unit.
     pub(super) fn unit_property(&self, property: &str) -> Result<String> {
         let show = ["show", "--value", "--property", property, "shepherdd"];
         let done = self.run(&[self.service.systemctl(), &show].concat())?;
@@ -145,7 +145,7 @@ impl InstalledShepherd {
         done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    /// The reply to a command, refusals included.
+    /// Returns the reply to a command, also if it is a refusal.
     fn run_shepherd(&self, arguments: &[&str]) -> Result<(bool, Value)> {
         let done = self.run(&[&["shepherd", "--output", "json"], arguments].concat())?;
         let reply = serde_json::from_slice(&done.stdout);
@@ -160,20 +160,20 @@ impl InstalledShepherd {
         Ok(reply)
     }
 
-    /// Starts an entry, as an administrator who plays on the child's time; the session's id.
+    /// Launches an entry as an administrator, on the child's time, and returns the id of the session.
     pub(super) fn launch(&self, entry: &str) -> Result<String> {
         let reply = self.shepherd_reply(&["launch", entry])?;
         let id = reply.pointer("/session/session_id").and_then(Value::as_str);
         id.map(str::to_owned).with_context(|| reply.to_string())
     }
 
-    /// Why an entry can't be started, if it can't.
+    /// Returns the reason why an entry can't be launched, if there is one.
     pub(super) fn launch_refusal(&self, entry: &str) -> Result<Option<String>> {
         let (succeeded, reply) = self.run_shepherd(&["launch", entry])?;
         Ok((!succeeded).then(|| reply.to_string()))
     }
 
-    /// The session that runs.
+    /// Returns the id of the running session.
     pub(super) fn current_session(&self) -> Result<Option<String>> {
         let reply = self.shepherd_reply(&["status"])?;
         let snapshot = reply.get("snapshot").with_context(|| reply.to_string())?;
@@ -195,7 +195,7 @@ impl InstalledShepherd {
         Ok(Duration::from_millis(milliseconds))
     }
 
-    /// Waits until the program of a session runs; its number.
+    /// Waits until the program of a session runs, and returns its process id.
     pub(super) fn wait_for_program(&self, session: &str) -> Result<String> {
         let mut found = Vec::new();
         self.wait_until("its programs run", Duration::from_secs(20), || {
@@ -203,7 +203,7 @@ impl InstalledShepherd {
             found.len() == 2
         })
         .with_context(|| format!("session {session}"))?;
-        found.into_iter().next().context("it has ended")
+        found.into_iter().next().context("the program has ended")
     }
 
     fn programs(&self) -> Vec<String> {
@@ -222,7 +222,7 @@ impl InstalledShepherd {
     }
 
     pub(super) fn assert_idle(&self) -> Result<()> {
-        ensure!(self.current_session()?.is_none(), "a session is left");
+        ensure!(self.current_session()?.is_none(), "a session is still running");
         self.assert_no_program_left()
     }
 
@@ -235,7 +235,7 @@ impl InstalledShepherd {
         let deadline = Instant::now() + patience;
         while !is_so() {
             if Instant::now() > deadline {
-                bail!("not within {patience:?}: {what}");
+                bail!("timed out after {patience:?} waiting until {what}");
             }
             std::thread::sleep(Duration::from_millis(50));
         }

@@ -46,7 +46,7 @@ impl ServiceScope {
         }
     }
 
-    /// A file of settings that are added to the unit until the next boot.
+    /// Returns the path of a file with additional settings of the unit, which lasts until the next boot.
     pub(super) fn drop_in_path(self) -> &'static str {
         match self {
             Self::System => "/run/systemd/system/shepherdd.service.d/check.conf",

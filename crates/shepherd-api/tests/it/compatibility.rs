@@ -182,12 +182,12 @@ fn a_client_of_another_version_is_told_both_versions_and_the_cure() {
     let hello = ClientHello { api_version: 9, oldest_api_version: Some(8), client: "x".to_owned() };
     assert_eq!(
         hello.negotiate_version().unwrap_err().sentence,
-        "This daemon speaks version 1 of the protocol, the client 8 to 9. Update the daemon."
+        "The daemon supports protocol version 1, the client 8 to 9. Update the daemon."
     );
     let hello = ClientHello { api_version: 0, oldest_api_version: None, client: "x".to_owned() };
     assert_eq!(
         hello.negotiate_version().unwrap_err().sentence,
-        "This daemon speaks version 1 of the protocol, the client 0. Update the client."
+        "The daemon supports protocol version 1, the client 0. Update the client."
     );
     assert_eq!(ClientHello::for_client("x").negotiate_version(), Ok(API_VERSION));
 }

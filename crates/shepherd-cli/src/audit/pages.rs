@@ -47,7 +47,7 @@ fn find_last_sequence<E>(first: u64, mut more_after: impl FnMut(u64) -> Result<b
         has = has.saturating_add(step);
         step = step.saturating_mul(2);
     }
-    // There is a record at `has` and none at `beyond`.
+    // The log has a record with the number `has`, but no record with the number `beyond`.
     let mut beyond = has.saturating_add(step);
     while beyond - has > 1 {
         let middle = has + (beyond - has) / 2;

@@ -182,6 +182,25 @@ fn health_metrics_usage_and_doctor() {
 }
 
 #[test]
+fn usage_of_today_is_that_of_the_policys_day() {
+    // The two zones are 26 hours apart, so their dates always differ.
+    let policy =
+        POLICY.replacen("config_version = 1", "config_version = 1\ntimezone = \"Pacific/Kiritimati\"", 1);
+    let daemon = CliTestDaemon::start(Some(&policy));
+    daemon.run_text(&["launch", "blink", "--wait"]);
+    let usage = |arguments: &[&str]| {
+        let mut command = command(&[&["usage"], arguments].concat());
+        let output = command.env("TZ", "Etc/GMT+12").arg("--socket").arg(daemon.socket()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(usage(&[]).contains("Blink"), "{}", usage(&[]));
+    assert!(usage(&["--week"]).contains("anna: Blink"), "{}", usage(&["--week"]));
+    let shown: Value = serde_json::from_str(&usage(&["--output", "json"])).unwrap();
+    assert_eq!(shown["usage"][0]["day"], shown["today"]);
+}
+
+#[test]
 fn the_log_is_listed_followed_exported_and_verified() {
     // S8.3.
     let daemon = CliTestDaemon::start(Some(POLICY));
@@ -205,10 +224,10 @@ fn the_log_is_listed_followed_exported_and_verified() {
     assert_eq!(daemon.run_text(&["audit", "export"]).lines().count(), numbers.len());
     assert_eq!(daemon.run_text(&["audit", "export", "--format", "csv"]).lines().count(), numbers.len() + 1);
     let log = daemon.path("data/audit.log");
-    assert!(daemon.run_text(&["audit", "verify", log.to_str().unwrap()]).contains("every link holds"));
+    assert!(daemon.run_text(&["audit", "verify", log.to_str().unwrap()]).contains("every link is intact"));
     // Without a path, the log of the running daemon is verified.
     let verified = daemon.run(&["audit", "verify"]);
-    assert!(text(&verified.stdout).contains("every link holds"), "{}", text(&verified.stderr));
+    assert!(text(&verified.stdout).contains("every link is intact"), "{}", text(&verified.stderr));
     assert!(text(&verified.stderr).contains(log.to_str().unwrap()));
 }
 

@@ -206,8 +206,8 @@ always = true
     assert!(text(&output.stdout).contains("is valid: 6 entries"), "{}", text(&output.stdout));
     let remarks = text(&output.stderr);
     let expected = [
-        "there is no group `no-such-group` on this machine; ",
-        "there is no user `no-such-kid` on this machine; ",
+        "no such group `no-such-group` on this machine; ",
+        "no such user `no-such-kid` on this machine; ",
         "entry `game`: no such user `no-such-user`; ",
         "entries `game`, `same-game`: program `no-such-game` not found in ",
         "entry `own-game`: program `/opt/no-such-game/start` not found; ",

@@ -95,7 +95,7 @@ fn a_refusal_that_a_pin_can_not_change_does_not_ask_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pin");
     std::fs::write(&file, "4711\n").unwrap();
-    let refused = Err(ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's."));
+    let refused = Err(ApiError::new(ErrorCode::NotPermitted, "This session belongs to another profile."));
     let daemon = FakeDaemon::with_replies(vec![refused]);
     let output = run_at(&daemon.socket(), &["extend", "10m", "--pin-file", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));

@@ -79,7 +79,7 @@ impl<'r> DefinedNames<'r> {
         if self.incomplete || is_default || known.contains(name.value.as_str()) {
             return;
         }
-        // A suggestion searches all names, and nobody reads hundreds of suggestions.
+        // Each suggestion searches all names, so their number is limited.
         if known.is_empty() || self.faults.len() > MAX_FAULTS {
             let help = if known.is_empty() { what.definition_help() } else { "check the spelling" };
             let message = format!("there is no {} `{}`", what.noun(), escape_name(&name.value));
@@ -99,7 +99,7 @@ impl<'r> DefinedNames<'r> {
         let shown = escape_name(&name.value);
         let help = match closest(&name.value, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`flatpak`, `snap` and `steam` are built in; for all else add `[drivers.NAME]` with the \
+            None => "`flatpak`, `snap` and `steam` are built in; for any other type add `[drivers.NAME]` with the \
                      program that runs it: `argv = [\"/usr/bin/my-driver\"]`"
                 .to_owned(),
         };

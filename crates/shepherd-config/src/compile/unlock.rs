@@ -106,7 +106,7 @@ fn check_profiles(
 fn check_disabled(entry: &RawEntry, first: &RawEntry, used: &SpannedName, faults: &FaultCollector) {
     let (None, Some(disabled)) = (&entry.disabled, &first.disabled) else { return };
     let message =
-        format!("`{}` is disabled, so nobody could ever unlock this entry", escape_name(&used.value));
+        format!("`{}` is disabled, so this entry could never be unlocked", escape_name(&used.value));
     faults.push(
         ConfigFault::new(code::INVALID, used.span, message)
             .related(disabled.span, "switched off here")

@@ -25,9 +25,8 @@ pub(super) struct ExampleResult {
     reasons: Vec<ReasonCode>,
     /// The longest run; `None` means no time limit.
     longest: Option<Duration>,
-    zone: TimeZone,
-    /// Labels of the entries that the reasons name.
-    labels: BTreeMap<EntryId, String>,
+    /// The reasons in words, one sentence or more for each.
+    sentences: Vec<String>,
 }
 
 impl ExampleResult {
@@ -61,11 +60,7 @@ impl ExampleResult {
                 None => "it may run with no time limit".to_owned(),
             };
         }
-        let time = |at: Timestamp| at.to_zoned(self.zone.clone()).strftime("%a %H:%M").to_string();
-        let label = |entry_id: &EntryId| self.labels.get(entry_id).cloned();
-        let sentences: Vec<String> =
-            self.reasons.iter().map(|reason| reason.sentence_with(time, label)).collect();
-        sentences.join(" ").trim_end_matches('.').to_owned()
+        self.sentences.join(" ").trim_end_matches('.').to_owned()
     }
 }
 
@@ -104,7 +99,8 @@ impl<'p> ExampleRunner<'p> {
         Self { policy, zone, named_entries, engines: BTreeMap::new() }
     }
 
-    /// Runs an example. Returns the result and a description of its time and profile, or `None` if there is no such time.
+    /// Runs an example. Returns the result and a description of its time and profile, or `None` if there is no such
+    /// time.
     pub(super) fn run_example(&mut self, example: &PolicyExample) -> Option<(ExampleResult, String)> {
         let (calendar, day) = match example.day {
             ExampleDay::Date(day) => (ExampleCalendar::Dates, day),
@@ -118,10 +114,9 @@ impl<'p> ExampleRunner<'p> {
             None => self.allowed_profile(&entry_id),
         };
         let at = self.timestamp_of(day, example.time.minutes())?;
-        let zone = self.zone.clone();
         let mode = example.mode.as_ref().map(|mode| mode.value.clone());
         let why = self.engine(calendar, mode)?.why_at(&profile, &entry_id, at).ok()?;
-        let mut result = ExampleResult { reasons: Vec::new(), longest: None, zone, labels: BTreeMap::new() };
+        let mut result = ExampleResult { reasons: Vec::new(), longest: None, sentences: Vec::new() };
         for rule in why.rules {
             match rule.outcome {
                 RuleOutcomeView::Passes => {}
@@ -129,10 +124,12 @@ impl<'p> ExampleRunner<'p> {
                 RuleOutcomeView::LimitsUntil { until } => {
                     result.limit_run(Duration::try_from(until.duration_since(at)).unwrap_or_default());
                 }
-                RuleOutcomeView::Refuses { reason } => result.reasons.push(reason),
+                RuleOutcomeView::Refuses { reason } => {
+                    result.sentences.push(self.sentence(&reason));
+                    result.reasons.push(reason);
+                }
             }
         }
-        result.labels = self.labels_in(&result.reasons);
         let day = match example.day {
             ExampleDay::Date(day) => format!("on {day}"),
             ExampleDay::Weekday(weekday) => format!("on an ordinary {}", day_name(weekday)),
@@ -198,13 +195,10 @@ impl<'p> ExampleRunner<'p> {
         named.cloned().unwrap_or_else(|| self.policy.default_profile())
     }
 
-    /// Returns the labels of the entries that the reasons name.
-    fn labels_in(&self, reasons: &[ReasonCode]) -> BTreeMap<EntryId, String> {
-        let entries = reasons.iter().filter_map(|reason| match reason {
-            ReasonCode::NotUnlocked { entry_id, .. } => self.policy.entry(entry_id),
-            _ => None,
-        });
-        entries.map(|entry| (entry.entry_id.clone(), entry.label.clone())).collect()
+    /// Returns a reason in words, with labels and with times in the zone of the policy.
+    fn sentence(&self, reason: &ReasonCode) -> String {
+        let format_time = |at: Timestamp| at.to_zoned(self.zone.clone()).strftime("%a %H:%M").to_string();
+        reason.sentence_with(format_time, |item| self.policy.label_of(item).map(str::to_owned))
     }
 
     fn timestamp_of(&self, day: Day, minute: u16) -> Option<Timestamp> {

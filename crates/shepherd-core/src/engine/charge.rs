@@ -14,8 +14,8 @@ use crate::policy::{Day, PolicyEntry, SuspendedTime, TimeCost};
 use crate::session::SessionRecord;
 use crate::state::{PauseEnd, PlayStreak, StoreWrite, UsageCounter, UsageKey};
 
-/// The source of charged time: observed by the daemon or not. Time without a daemon, or while the machine was suspended,
-/// costs what it costs but earns and unlocks nothing, because nobody can have played.
+/// The source of charged time: observed by the daemon or not. Time without a daemon, or while the machine was
+/// suspended, is charged as usual but earns and unlocks nothing, because nobody can have played.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlayObserved {
     Yes,
@@ -103,7 +103,7 @@ impl CoreEngine {
         // This holds for an untrusted clock, too: a crash must not bring back a day that was charged.
         self.snapshot.clock.accounting_day = Some(to_day);
         if elapsed.is_zero() {
-            // Later time must not be charged to a day that is over, whatever the wall clock shows by then.
+            // Later time must not be charged to a day that is over, even if the wall clock is set back.
             if let Some(session) = &mut self.snapshot.session
                 && std::mem::replace(&mut session.charged_day, to_day) != to_day
             {
@@ -142,8 +142,8 @@ impl CoreEngine {
         }
     }
 
-    /// Returns whether usage of the session's entry is worth something to the child: it earns time, unlocks another
-    /// entry, or is free.
+    /// Returns whether usage of the session's entry benefits the child: it earns time, unlocks another entry, or is
+    /// free.
     fn use_is_rewarded(&self) -> bool {
         let Some(session) = &self.snapshot.session else { return false };
         let unlocks = |entry: &PolicyEntry| {
@@ -154,8 +154,8 @@ impl CoreEngine {
             || self.policy.entries().iter().any(unlocks)
     }
 
-    /// Brings the end of the session forward to what the quotas of its day leave, so that no change of the clock gives it
-    /// more (S4.2, S4.5).
+    /// Brings the end of the session forward to what the quotas of its day leave, so that no change of the clock gives
+    /// it more (S4.2, S4.5).
     pub(super) fn shorten_to_quota(&mut self, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
@@ -216,7 +216,7 @@ fn split_by_day(
     let (mut left, mut parts) = (elapsed, Vec::new());
     while !left.is_zero() {
         let day = wall.local(cursor).day().clamp(first, last);
-        // The last day takes the rest, whatever the wall clock shows by then.
+        // The rest goes to the last day, even if the wall clock was set back.
         let midnight = wall.end_of_day(cursor, day).filter(|midnight| day < last && *midnight > cursor);
         let part = midnight.map_or(left, |midnight| duration_between(midnight, cursor).min(left));
         parts.push((day, part));

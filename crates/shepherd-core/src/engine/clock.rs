@@ -9,7 +9,7 @@ use shepherd_api::AuditKind;
 use shepherd_util::{BootInstant, ClockReading};
 
 use super::errors::UnknownModeError;
-use super::{CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR, ProvisionalGrant, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR, ProvisionalGrant};
 use crate::civil::LocalTime;
 use crate::evaluation::EvaluationTime;
 use crate::policy::ModeName;
@@ -19,7 +19,7 @@ use crate::policy::ModeName;
 pub const CLOCK_JITTER: Duration = Duration::from_secs(1);
 
 impl CoreEngine {
-    /// Takes note of the moment. Every change begins with this.
+    /// Observes the moment. Every change begins with this.
     pub(super) fn observe(&mut self, now: ClockReading) {
         let before = self.last_seen.replace(now);
         let set = before.is_some_and(|before| wall_clock_was_set(before, now));
@@ -54,8 +54,8 @@ impl CoreEngine {
         }
     }
 
-    /// Holds openings back if a change of zone put the local time back. The change to winter time doesn't count, because
-    /// the zone stays the same.
+    /// Holds openings back if a change of zone put the local time back. The change to winter time doesn't count,
+    /// because the zone stays the same.
     fn hold_after_zone_change(&mut self, offset: i64, effective: Timestamp) {
         let name = zone_name(self.zone());
         let before = self.snapshot.clock.zone.as_ref();
@@ -101,14 +101,15 @@ impl CoreEngine {
         seen.map_or(now.wall, |seen| seen.max(now.wall))
     }
 
-    /// Returns the time that scheduled changes are compared with. That is the effective time, but an untrusted clock is
-    /// compared itself: the change that is awaited is that it catches up, and requests lapse meanwhile.
+    /// Returns the time that scheduled changes are compared with. This is the effective time if the clock is
+    /// trusted. For an untrusted clock it is the clock's own reading, because the next change is that the clock catches
+    /// up, and requests still lapse.
     pub(super) fn notification_time(&self, now: ClockReading) -> Timestamp {
         if self.clock_behind(now.wall).is_some() { now.wall } else { self.effective_time(now) }
     }
 
-    /// Returns the present as rules see it. Usage is charged to the day of the effective time, but never to a day before
-    /// the latest one that was charged.
+    /// Returns the present as rules see it. Usage is charged to the day of the effective time, but never to a day
+    /// before the latest one that was charged.
     pub(super) fn evaluation_time(&self, now: ClockReading) -> EvaluationTime {
         let wall = self.effective_time(now);
         let today = LocalTime::at(self.zone(), wall).day();
@@ -162,14 +163,14 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    /// Switches the household's mode; `None` lets the calendar decide again. The answer is the mode that applies now, or
-    /// an error if the policy has no such mode.
+    /// Switches the household's mode; `None` lets the calendar decide again. The answer is the mode that applies now,
+    /// or an error if the policy has no such mode.
     pub fn switch_mode(
         &mut self,
         mode: Option<ModeName>,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<ModeName, UnknownModeError>> {
+    ) -> AnswerWithEffects<Result<ModeName, UnknownModeError>> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
             let unknown = UnknownModeError(name.clone());
             return self.answer(Err(unknown));

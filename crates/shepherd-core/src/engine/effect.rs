@@ -17,7 +17,7 @@ pub enum Effect {
     /// Ask the program of this session to end, and kill it after the grace period. The outcome is an exit
     /// ([`CoreEngine::notify_session_exited`]).
     Stop { session_id: SessionId, grace: Duration },
-    /// Show the window of this session as its entry asks for.
+    /// Show the window of this session as its entry specifies.
     ShowWindow { session_id: SessionId, display: WindowDisplay },
     /// Make these writes durable, all or none.
     ///
@@ -71,7 +71,7 @@ impl Effects {
         self.0.iter()
     }
 
-    /// Removes audit lines of some kinds from the writes. Writes that are left without a line still stand.
+    /// Removes audit lines of some kinds from the writes. The other writes are kept.
     pub fn discard_audit_lines(&mut self, is_unwanted: impl Fn(&AuditKind) -> bool) {
         let is_kept = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(line) => !is_unwanted(&line.what),
@@ -105,10 +105,10 @@ impl<'a> IntoIterator for &'a Effects {
     }
 }
 
-/// The answer to a requested change, together with the effects that carry it out.
+/// The engine's answer to a requested change, and the effects that the daemon has to carry out.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "the daemon has to carry out effects, also those of a refusal"]
-pub struct WithEffects<T> {
+pub struct AnswerWithEffects<T> {
     pub answer: T,
     pub effects: Effects,
 }
@@ -142,7 +142,7 @@ impl EffectBuffer {
         self.events.push(event);
     }
 
-    /// Marks the writes of this change as those that something depends on.
+    /// Makes a provisional grant depend on the writes of this change.
     pub(super) fn grant_provisionally(&mut self, granted: ProvisionalGrant) {
         self.grants = Some(granted);
     }
@@ -167,11 +167,11 @@ impl CoreEngine {
         self.effects.take()
     }
 
-    pub(super) fn answer<T>(&mut self, answer: T) -> WithEffects<T> {
-        WithEffects { answer, effects: self.take_effects() }
+    pub(super) fn answer<T>(&mut self, answer: T) -> AnswerWithEffects<T> {
+        AnswerWithEffects { answer, effects: self.take_effects() }
     }
 
-    /// Announces an event that nothing has to be written for.
+    /// Returns the effects of an event that needs no write.
     pub(super) fn announcement(event: CoreEvent) -> Effects {
         Effects(vec![Effect::Announce(event)])
     }

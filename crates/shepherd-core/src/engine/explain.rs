@@ -122,7 +122,7 @@ impl CoreEngine {
         while at < to {
             let moment = self.evaluation_time_at(at);
             let finding = facts.evaluate(profile, entry, moment, &mut NoObserver);
-            // The answer changes only where a window, a day, a pause or a grant begins or ends.
+            // Availability changes only where a window, a day, a pause or a grant begins or ends.
             let hours = match facts.opening_hours(entry).open_state_at(at) {
                 OpenState::Open { closes } => closes,
                 OpenState::Closed { opens } => opens,

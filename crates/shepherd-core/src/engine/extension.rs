@@ -9,7 +9,7 @@ use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId};
 use super::errors::GrantError;
 use super::grants::{GrantReach, NewGrant};
 use super::reload::{earlier_deadline, is_outside_hours};
-use super::{CoreEngine, CoreEvent, POLICY_ACTOR, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, POLICY_ACTOR};
 use crate::session::{SessionExtension, SessionRecord};
 
 /// A session with a later end, and the grant that extended it.
@@ -20,16 +20,16 @@ pub struct ExtendedSession {
 }
 
 impl CoreEngine {
-    /// Extends the running session past everything but the ceilings, also while its program comes up. The extension is
-    /// a grant like any other. The answer is an error if there is no session, it is being ended, or the ceilings forbid
-    /// the grant.
+    /// Extends the running session, or one whose program is being started, beyond all limits except the ceilings. The
+    /// extension is recorded as a grant. The answer is an error if there is no session, it is being ended, or the
+    /// ceilings forbid the grant.
     pub fn extend_current(
         &mut self,
         by: Duration,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<ExtendedSession, GrantError>> {
+    ) -> AnswerWithEffects<Result<ExtendedSession, GrantError>> {
         let extended = self.try_extend(by, grant_id, actor, now);
         let extended = extended.inspect(|extended| self.announce_given(&extended.grant));
         self.answer(extended)
@@ -69,9 +69,9 @@ impl CoreEngine {
         let Some(window) = session.ends.window else { return Duration::ZERO };
         let left = window.remaining(now.mono);
         let end = session.ends.remaining(now.mono).unwrap_or(left);
-        // Not beyond the new end, so that time given later doesn't pass the window as well.
+        // The window moves no further than the new end, so that later extra time doesn't pass the window as well.
         let needed = end.saturating_add(by).saturating_sub(left);
-        // The ceiling is that of the day on which the session began: midnight brings no new one.
+        // The ceiling of the day on which the session began applies, even after midnight.
         let began = session.started_at;
         let day = self.window_day(began, |entry| entry.entry_id == session.entry_id);
         self.latest_open_until(began, day).map_or(needed, |latest| {
@@ -98,8 +98,8 @@ impl CoreEngine {
                 && grant.is_valid_at(at)
                 && !session.extensions.iter().any(|known| known.grant_id == grant.grant_id)
         };
-        let begun: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
-        for grant in &begun {
+        let starting: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
+        for grant in &starting {
             self.extend_session(grant, GrantReach::RunOnly, now);
         }
     }
@@ -109,7 +109,7 @@ impl CoreEngine {
             return;
         }
         let (run, window) = match grant.gift {
-            // A larger budget is no longer run: only the budget's limit gives way, the other limits stay.
+            // A larger budget doesn't mean a longer run: only the limit of the budget moves, the other limits stay.
             GrantKind::Extra { amount } if matches!(grant.scope, EntryScope::Budget { .. }) => {
                 (self.run_headroom(now).min(amount.into()), Duration::ZERO)
             }
@@ -181,8 +181,8 @@ impl CoreEngine {
         }
     }
 
-    /// Takes from the running session what a grant gave it, at its launch or later. The grant may have lapsed since, or
-    /// may not have begun.
+    /// Takes back the time that a grant gave to the running session, at its launch or later. The grant may have lapsed
+    /// since, or may not have begun.
     pub(super) fn retract_from_session(&mut self, grant: &GrantView, now: ClockReading) {
         let (at, closes) = (self.effective_time(now), self.ungranted_window_end(now));
         let concerned = self.session_for_grant(grant).is_some();
@@ -210,7 +210,7 @@ impl CoreEngine {
         }
     }
 
-    /// Moves the window again by the other grants of the session, which may keep open what the revoked one did.
+    /// Moves the window again by the other grants of the session, which may open the same hours as the revoked grant.
     fn reapply_window_grants(&mut self, at: Timestamp, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let had = |grant: &&GrantView| {
@@ -226,8 +226,8 @@ impl CoreEngine {
         }
     }
 
-    /// Returns when the window of the running session closes by the rules and grants that apply now; at once if it is
-    /// closed.
+    /// Returns when the window of the running session closes by the rules and grants that apply now. A window that is
+    /// already closed closes now.
     fn ungranted_window_end(&self, now: ClockReading) -> Option<Deadline> {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
@@ -239,7 +239,8 @@ impl CoreEngine {
         }
     }
 
-    /// Plans the warnings anew after the end was moved (S3.5b): those that fit before the new end come, none twice.
+    /// Schedules the warnings again after the end was moved (S3.5b): each warning that fits before the new end and was
+    /// not given yet.
     pub(super) fn rearm_warnings(&mut self, now: ClockReading) {
         let Some(session) = &mut self.snapshot.session else { return };
         let remaining = session.ends.remaining(now.mono);

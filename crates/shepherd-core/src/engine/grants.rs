@@ -7,7 +7,7 @@ use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView};
 use shepherd_util::{ClockReading, GrantId, ProfileId};
 
 use super::errors::GrantError;
-use super::{CoreEngine, CoreEvent, NextChange, ProvisionalGrant, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, NextChange, ProvisionalGrant};
 use crate::civil::{LocalTime, ZoneClock, start_of_day};
 use crate::policy::{Day, PolicyEntry};
 
@@ -29,7 +29,7 @@ pub struct NewGrant {
     pub actor: String,
 }
 
-/// The most extra time in one grant. Nobody means more than a year, and every record can hold that number.
+/// The most extra time in one grant. More than a year is a mistake, and every record can hold this number.
 const MAX_GRANT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The deadlines of the running session that a grant of extra time moves.
@@ -44,7 +44,11 @@ pub(super) enum GrantReach {
 impl CoreEngine {
     /// Gives a grant, possibly in advance. A running session that it applies to is extended at once. The answer is the
     /// grant, or an error if the policy's ceilings forbid it or the grant makes no sense.
-    pub fn grant(&mut self, new: NewGrant, now: ClockReading) -> WithEffects<Result<GrantView, GrantError>> {
+    pub fn grant(
+        &mut self,
+        new: NewGrant,
+        now: ClockReading,
+    ) -> AnswerWithEffects<Result<GrantView, GrantError>> {
         let given = self.apply_grant(new, GrantReach::RunOnly, now);
         let given = given.inspect(|grant| self.announce_given(grant));
         self.answer(given)
@@ -84,7 +88,7 @@ impl CoreEngine {
         if matches!(new.gift, GrantKind::Extra { amount } if Duration::from(amount) > MAX_GRANT) {
             return Err(GrantError::TooMuch);
         }
-        // By the effective time, or the grant could be over before it takes effect.
+        // The effective time is used, because the grant could otherwise be over before it takes effect.
         let at = self.effective_time(now);
         let valid_from = new.valid_from.map_or(at, |from| from.max(at));
         if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
@@ -131,14 +135,14 @@ impl CoreEngine {
         Ok(grant)
     }
 
-    /// Revokes a grant. Time that was already used of it stays used; a running session is shortened to what is left. The
-    /// answer is the grant, or an error if there is no such grant or it was already revoked.
+    /// Revokes a grant. Time that was already used of it stays used; a running session is shortened to what is left.
+    /// The answer is the grant, or an error if there is no such grant or it was already revoked.
     pub fn revoke(
         &mut self,
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<GrantView, GrantError>> {
+    ) -> AnswerWithEffects<Result<GrantView, GrantError>> {
         let revoked = self.take_grant_back(grant_id, actor, now);
         if let Ok(grant) = &revoked {
             self.announce(CoreEvent::GrantChanged { grant: Box::new(grant.clone()) });

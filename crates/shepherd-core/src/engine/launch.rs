@@ -6,7 +6,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, EntryId, ProfileId, SessionId};
 
-use super::{CoreEngine, CoreEvent, Effects, POLICY_ACTOR, ProvisionalGrant, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, POLICY_ACTOR, ProvisionalGrant};
 use crate::evaluation::{EntryFinding, NoObserver};
 use crate::policy::{PolicyEntry, TimeCost, WindowDisplay};
 use crate::session::{ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage};
@@ -39,13 +39,13 @@ pub enum LaunchDecision {
 }
 
 impl CoreEngine {
-    /// Evaluates a launch request and, if nothing speaks against it, plans the session. The program is ordered to start
+    /// Evaluates a launch request and, if no rule denies it, plans the session. The program is ordered to start
     /// once the approval is durable ([`CoreEngine::persist_succeeded`]).
     pub fn request_launch(
         &mut self,
         request: &LaunchRequest,
         now: ClockReading,
-    ) -> WithEffects<LaunchDecision> {
+    ) -> AnswerWithEffects<LaunchDecision> {
         self.observe(now);
         let profile = request.profile.clone().unwrap_or_else(|| self.policy.default_profile());
         let finding = self.evaluate_launch(request, &profile, now);
@@ -71,7 +71,7 @@ impl CoreEngine {
     ) -> EntryFinding {
         let at = self.evaluation_time(now);
         match self.policy.entry(&request.entry_id) {
-            // With several profiles, none may be assumed.
+            // With several profiles, the engine must not choose one.
             Some(_) if request.profile.is_none() && self.policy.rules().profiles.len() > 1 => {
                 EntryFinding { reasons: vec![ReasonCode::NotForProfile], ..EntryFinding::default() }
             }
@@ -163,7 +163,7 @@ impl CoreEngine {
         }
     }
 
-    /// Returns the deadlines that a finding means: run time on the clock that the policy counts on, the window on the
+    /// Returns the deadlines of a finding: run time on the clock that the policy counts on, the window on the
     /// clock that never stops (S4.4).
     pub(super) fn session_deadlines(&self, finding: &EntryFinding, now: ClockReading) -> SessionDeadlines {
         let window = finding.closes.map(|closes| {
@@ -175,8 +175,8 @@ impl CoreEngine {
         SessionDeadlines { run, window }
     }
 
-    /// Takes note that the program of a session runs (S3.5). The time that the launch took is free. If somebody stopped
-    /// the session meanwhile, the program is stopped.
+    /// Handles the report that the program of a session runs (S3.5). The time that the launch took is free. If somebody
+    /// stopped the session meanwhile, the program is stopped.
     ///
     /// The answer is an error if no session waits for the program, which is then stopped without a grace period.
     pub fn start_session(
@@ -184,7 +184,7 @@ impl CoreEngine {
         session_id: &SessionId,
         host_session_handle: String,
         now: ClockReading,
-    ) -> WithEffects<Result<(), LaunchNotAwaited>> {
+    ) -> AnswerWithEffects<Result<(), LaunchNotAwaited>> {
         self.observe(now);
         let day = self.evaluation_time(now).day;
         let session = self.snapshot.session.as_mut().filter(|session| session.awaits_program(session_id));
@@ -215,8 +215,8 @@ impl CoreEngine {
         self.answer(Ok(()))
     }
 
-    /// Takes note that the program of a session did not start, also if the session was stopped meanwhile. A failed
-    /// launch costs no quota and no cooldown (S3.5b).
+    /// Handles the report that the program of a session did not start, also if the session was stopped meanwhile. A
+    /// failed launch costs no quota and no cooldown (S3.5b).
     pub fn launch_failed(&mut self, session_id: &SessionId, detail: String, now: ClockReading) -> Effects {
         self.end_failed_launch(session_id, detail, now);
         self.take_effects()

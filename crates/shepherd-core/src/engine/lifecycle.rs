@@ -5,7 +5,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{ClockReading, HumanDuration, ProfileId, SessionId};
 
-use super::{CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR};
 use crate::policy::Policy;
 use crate::session::{ScheduledWarning, SessionRecord, SessionStage};
 
@@ -41,7 +41,7 @@ pub enum StopDecision {
 }
 
 impl CoreEngine {
-    /// Takes note that time has passed, and orders what is due (S3.5).
+    /// Handles the passage of time, and orders what is due (S3.5).
     pub fn tick(&mut self, now: ClockReading) -> Effects {
         self.advance_to(now);
         self.take_effects()
@@ -53,7 +53,7 @@ impl CoreEngine {
         let slept = std::mem::take(&mut self.clock_changes.slept);
         if self.is_running() {
             let planned = self.snapshot.session.as_ref().map(|session| session.ends);
-            // A session that sleeps past midnight wakes up to the quota of another day.
+            // After a suspend past midnight, the quota of another day applies to the session.
             if std::mem::take(&mut self.clock_changes.needs_recheck) || slept {
                 self.shorten_to_quota(now);
             }
@@ -87,7 +87,7 @@ impl CoreEngine {
             .is_some_and(|session| matches!(session.stage, SessionStage::Running { .. }))
     }
 
-    /// Ends a session whose program takes too long to come up. Nothing else would end one that was stopped meanwhile.
+    /// Ends a session whose program takes too long to start, also if the session was stopped meanwhile.
     fn time_out_launch(&mut self, now: ClockReading) {
         let timeout = self.policy.rules().launch_timeout;
         let late = |session: &SessionRecord| {
@@ -136,7 +136,11 @@ impl CoreEngine {
     }
 
     /// Ends the session on request. A second request can only make the session end sooner.
-    pub fn stop_current(&mut self, request: &StopRequest, now: ClockReading) -> WithEffects<StopDecision> {
+    pub fn stop_current(
+        &mut self,
+        request: &StopRequest,
+        now: ClockReading,
+    ) -> AnswerWithEffects<StopDecision> {
         self.observe(now);
         self.charge(now);
         let Some(session) = &mut self.snapshot.session else {
@@ -157,8 +161,8 @@ impl CoreEngine {
         self.answer(StopDecision::Stop { session_id, grace })
     }
 
-    /// Takes note that the program of a session and all its descendants are gone. An exit of another session changes
-    /// nothing (S6.2b).
+    /// Handles the report that the program of a session and all its descendants are gone. An exit of another session
+    /// changes nothing (S6.2b).
     pub fn notify_session_exited(&mut self, exit: &ExitInfo, now: ClockReading) -> Effects {
         self.observe(now);
         let session = self.snapshot.session.as_ref();

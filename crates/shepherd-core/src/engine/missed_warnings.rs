@@ -24,8 +24,8 @@ impl CoreEngine {
         session.warnings.iter().filter(missed).min_by_key(|warning| warning.before).cloned()
     }
 
-    /// Returns the missed warning for the first client that listens, once, unless it is too late for it. Nothing has to
-    /// be carried out, because the warning is already recorded as given.
+    /// Returns the missed warning for the first client that listens, once, unless the session is being ended or a
+    /// later warning was given since. Nothing has to be carried out, because the warning is already recorded as given.
     pub fn take_missed_warning(&mut self, now: ClockReading) -> Option<CoreEvent> {
         let warning = self.missed_warning.take()?;
         let session = self.snapshot.session.as_ref()?;

@@ -9,8 +9,8 @@ use crate::session::{SessionRecord, SessionStage};
 use crate::state::ClockRecord;
 
 impl CoreEngine {
-    /// Takes note that the record of a provisional grant is durable. An approved launch starts its program now,
-    /// unless somebody stopped the session meanwhile.
+    /// Handles the report that the record of a provisional grant is durable. An approved launch starts its program now,
+    /// unless the session was stopped meanwhile.
     pub fn persist_succeeded(&mut self, granted: ProvisionalGrant, now: ClockReading) -> Effects {
         match granted {
             ProvisionalGrant::Launch(plan) if self.is_launching(&plan.session_id) => {
@@ -73,7 +73,7 @@ impl CoreEngine {
     }
 
     fn revoke_unrecorded(&mut self, grant_id: &GrantId, now: ClockReading) {
-        // Somebody may have revoked the grant already.
+        // The grant may have been revoked already.
         self.take_grant_back(grant_id, POLICY_ACTOR, now).ok();
     }
 

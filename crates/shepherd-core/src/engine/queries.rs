@@ -19,8 +19,8 @@ impl CoreEngine {
     /// Returns the grants that are valid or will be, oldest first.
     #[must_use]
     pub fn active_grants(&self, now: ClockReading) -> Vec<GrantView> {
-        let stands = |grant: &&GrantView| grant.revoked_at.is_none() && now.wall < grant.lapses_at;
-        self.snapshot.grants.iter().filter(stands).cloned().collect()
+        let is_active = |grant: &&GrantView| grant.revoked_at.is_none() && now.wall < grant.lapses_at;
+        self.snapshot.grants.iter().filter(is_active).cloned().collect()
     }
 
     /// Returns a grant, also one that lapsed or was revoked recently.
@@ -63,6 +63,12 @@ impl CoreEngine {
         let mut used: Vec<(UsageKey, Duration)> = self.usage.iter().filter(|(key, _)| matches(key)).collect();
         used.sort_by(|(a, _), (b, _)| (a.day, &a.profile, &a.counter).cmp(&(b.day, &b.profile, &b.counter)));
         Ok(used.into_iter().map(|(key, used)| self.usage_view(key, used)).collect())
+    }
+
+    /// Returns the day to which usage is charged now, in the policy's time zone.
+    #[must_use]
+    pub fn today(&self, now: ClockReading) -> Date {
+        self.evaluation_time(now).day.date()
     }
 
     fn usage_view(&self, key: UsageKey, used: Duration) -> UsageView {

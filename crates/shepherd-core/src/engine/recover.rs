@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{ClockReading, Deadline};
 
-use super::{CoreEngine, Effects, POLICY_ACTOR, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, Effects, POLICY_ACTOR};
 use crate::policy::OnShutdown;
 use crate::session::SessionDeadlines;
 use crate::state::{DaemonHeartbeat, HEARTBEAT_INTERVAL};
@@ -51,8 +51,8 @@ pub enum ShutdownDecision {
 }
 
 impl CoreEngine {
-    /// Continues from what the store remembers. Within one boot the clock went on without us, so nothing is lost and
-    /// nothing won; after a reboot the time since the last heartbeat is charged as if it had all been used.
+    /// Continues from the stored state. Within one boot the monotonic clock kept running, so the session is charged
+    /// exactly; after a reboot the time since the last heartbeat is charged as if it had all been used.
     pub fn recover(&mut self, liveness: SessionLiveness, now: ClockReading) -> Effects {
         let same_boot =
             self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.environment.boot);
@@ -74,7 +74,7 @@ impl CoreEngine {
                 self.missed_warning = self.find_missed_warning(last_heartbeat, now);
                 self.resume_session(now);
             }
-            // No program survives a reboot, so whatever the host found there is ended.
+            // No program survives a reboot. If the host reports one all the same, it is stopped.
             (SessionLiveness::Alive { .. }, false) => {
                 self.charge_time_lost_to_reboot(unobserved, now);
                 self.move_to_this_boot(now);
@@ -96,7 +96,7 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    /// Takes note of a program that came up before the crash, although the store doesn't know.
+    /// Records the start of a program that the store missed because of the crash.
     fn record_unlogged_start(&mut self, liveness: &SessionLiveness, now: ClockReading) {
         let handle = match liveness {
             SessionLiveness::Gone => return,
@@ -128,8 +128,8 @@ impl CoreEngine {
         UnobservedTime::Since(last)
     }
 
-    /// Returns the last heartbeat of the session. A heartbeat of another session or boot doesn't count, nor does one from
-    /// the future.
+    /// Returns the last heartbeat of the session. A heartbeat of another session or boot doesn't count, nor does one
+    /// from the future.
     fn session_heartbeat(&self, now: ClockReading) -> Option<DaemonHeartbeat> {
         let session = self.snapshot.session.as_ref()?;
         let began = session.started.total();
@@ -139,8 +139,8 @@ impl CoreEngine {
         })
     }
 
-    /// Returns the effective time at which the session was last charged. It is computed from the monotonic clock, because
-    /// the wall clock may have been set since.
+    /// Returns the effective time at which the session was last charged. It is computed from the monotonic clock,
+    /// because the wall clock may have been set since.
     fn charged_to_wall(&self) -> Timestamp {
         let Some(session) = &self.snapshot.session else { return Timestamp::MIN };
         let charged_to = self.snapshot.clock.latest_in_boot(session.boot).and_then(|seen| {
@@ -150,8 +150,8 @@ impl CoreEngine {
         charged_to.unwrap_or(session.judged_at)
     }
 
-    /// Charges the time between the last heartbeat and the reboot. Its length is unknown, so the session is charged with
-    /// the most that it can be.
+    /// Charges the time between the last heartbeat and the reboot. Its length is unknown, so the session is charged
+    /// with the most that it can be.
     fn charge_time_lost_to_reboot(&mut self, unobserved: UnobservedTime, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let left = session.ends.remaining(session.charged_to);
@@ -159,12 +159,14 @@ impl CoreEngine {
         let (last, lost) = match unobserved {
             UnobservedTime::Since(last) => {
                 let most = HEARTBEAT_TIMEOUT;
-                // A program that was being ended may have resisted; any other one ended with its time.
+                // A program that was being ended may have run on through its grace period; any other program ended with
+                // its time.
                 let left = left.filter(|_| !being_ended);
                 (last, left.map_or(most, |left| left.min(most)))
             }
             UnobservedTime::Unknown(last) => {
-                // The lost heartbeat may have come as late as the end of the grace period. Losing it must not be cheaper.
+                // The lost heartbeat may have come as late as the end of the grace period, and losing it must not
+                // reduce the charge.
                 let resisted = session.stop_grace.saturating_add(HEARTBEAT_TIMEOUT);
                 let left = left.map(|left| if being_ended { left.max(resisted) } else { left });
                 // A trusted clock may be behind by the tolerance.
@@ -173,7 +175,7 @@ impl CoreEngine {
                     Duration::try_from(self.effective_time(now).duration_since(last)).unwrap_or_default();
                 let passed = passed.saturating_add(tolerance);
                 let lost = match left {
-                    // An untrusted clock doesn't tell how much time has passed.
+                    // An untrusted clock doesn't show how much time has passed.
                     Some(left) if self.clock_behind(now.wall).is_some() => left,
                     Some(left) => left.min(passed),
                     None => passed,
@@ -195,7 +197,7 @@ impl CoreEngine {
         session.ends = SessionDeadlines { run: Some(end), window: None };
     }
 
-    /// Orders again what the new host process doesn't know of: a session that was being ended is stopped once more.
+    /// Repeats orders that the new host process hasn't received: a session that was being ended is stopped again.
     fn resume_session(&mut self, now: ClockReading) {
         if self.snapshot.session.as_ref().is_some_and(|session| session.stage.end_reason().is_some()) {
             self.order_expiry(now);
@@ -205,7 +207,7 @@ impl CoreEngine {
     }
 
     /// Ends a session whose program ended unobserved. The session is charged up to now, but not beyond its deadline:
-    /// killing the daemon wins nothing, and days without a daemon cost nothing.
+    /// killing the daemon gains no time, and days without a daemon cost none.
     fn end_lost_session(&mut self, now: ClockReading) {
         let counting = self.counting_mode();
         let most = self.snapshot.session.as_ref().and_then(|session| {
@@ -221,13 +223,13 @@ impl CoreEngine {
 
     /// Prepares an orderly shutdown of the daemon: usage is written (S9.2b), and the policy decides whether the session
     /// is ended first or left to be reattached (S9.3).
-    pub fn shut_down(&mut self, now: ClockReading) -> WithEffects<ShutdownDecision> {
+    pub fn shut_down(&mut self, now: ClockReading) -> AnswerWithEffects<ShutdownDecision> {
         self.observe(now);
         self.charge(now);
         let decision = match &mut self.snapshot.session {
             Some(session) if self.policy.rules().on_shutdown == OnShutdown::EndSessions => {
                 let grace = session.stop_grace;
-                // A session that is being ended already is not told again.
+                // A session that is already being ended gets no second order.
                 if session.stage.end_reason().is_none() {
                     let (session_id, by) = (session.session_id.clone(), StopRequester::Policy);
                     session.stage.expire(EndReason::Stopped { by }, now.mono);

@@ -30,7 +30,7 @@ impl CoreEngine {
         self.settle_due_grants(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
-        // A zone that the policy changes is the parents' own wish, so it holds nothing back.
+        // The parents themselves changed the zone, so openings are not held back.
         self.snapshot.clock.zone = None;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
@@ -61,8 +61,8 @@ impl CoreEngine {
         }
     }
 
-    /// Applies the grants that are valid by now under the rules under which they began, so that the new rules don't apply
-    /// them again.
+    /// Applies the grants that are valid by now under the rules under which they began, so that the new rules don't
+    /// apply them again.
     fn settle_due_grants(&mut self, now: ClockReading) {
         self.apply_due_grants(now);
         let at = self.effective_time(now);
@@ -71,7 +71,7 @@ impl CoreEngine {
         }
     }
 
-    /// Sets both deadlines to now. One alone would not do: a grant could move it.
+    /// Sets both deadlines to now, because a grant could move a single one.
     fn end_now(&mut self, now: ClockReading) {
         let end = Some(Deadline::after(now.mono, Duration::ZERO, DeadlineClock::Total));
         if let Some(session) = &mut self.snapshot.session {
@@ -91,7 +91,7 @@ impl CoreEngine {
         let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
             return self.end_now(now);
         };
-        // The time that it has run counts, and what it was granted counts once.
+        // The run time so far counts, and each grant counts once.
         let run =
             self.run_left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting_mode()));
         let window = self.session_deadlines(&finding, now).window;
@@ -163,8 +163,8 @@ fn ends_a_session(reason: &ReasonCode) -> bool {
     )
 }
 
-/// Returns the earlier of two deadlines. If either one counts suspended time, so does the result, so that it comes later
-/// than neither.
+/// Returns the earlier of two deadlines. If either deadline counts suspended time, so does the result, so that it is
+/// never later than either.
 pub(super) fn earlier_deadline(
     old: Option<Deadline>,
     new: Option<Deadline>,

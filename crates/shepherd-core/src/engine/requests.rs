@@ -8,12 +8,12 @@ use shepherd_util::{ClockReading, EntryId, GrantId, ProfileId, RequestId};
 
 use super::errors::GrantError;
 use super::grants::{GrantReach, NewGrant};
-use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR, ProvisionalGrant, WithEffects};
+use super::{AnswerWithEffects, CoreEngine, CoreEvent, NextChange, POLICY_ACTOR, ProvisionalGrant};
 
 /// The time for which an answered request or a lapsed grant is kept, so that a parent can look back at the week.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
-/// Open requests of one profile. A parent reads a few, not a flood.
+/// The number of open requests of one profile, so that a parent isn't flooded.
 const MAX_OPEN_REQUESTS: usize = 5;
 
 /// The most time that a child can ask for. More than a day is a mistake.
@@ -48,7 +48,7 @@ impl CoreEngine {
         &mut self,
         new: NewTimeRequest,
         now: ClockReading,
-    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         if let Err(error) = self.check_request(&new) {
             return self.answer(Err(error));
@@ -103,7 +103,7 @@ impl CoreEngine {
         request_id: &RequestId,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
         let open = self.open_request(request_id).cloned();
@@ -118,8 +118,8 @@ impl CoreEngine {
         self.answer(seen)
     }
 
-    /// Answers a request with a grant of the requested time, or of another amount. The answer is an error if there is no
-    /// such open request or the ceilings forbid the grant.
+    /// Answers a request with a grant of the requested time, or of another amount. The answer is an error if there is
+    /// no such open request or the ceilings forbid the grant.
     pub fn grant_request(
         &mut self,
         request_id: &RequestId,
@@ -127,7 +127,7 @@ impl CoreEngine {
         grant_id: GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<GrantedRequest, GrantError>> {
+    ) -> AnswerWithEffects<Result<GrantedRequest, GrantError>> {
         let granted = self.try_grant_request(request_id, amount, grant_id, actor, now);
         let granted = granted.inspect(|GrantedRequest { request, grant }| {
             self.announce_request(request);
@@ -176,7 +176,7 @@ impl CoreEngine {
         why: Option<String>,
         actor: &str,
         now: ClockReading,
-    ) -> WithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
         let open = self.open_request(request_id).cloned();

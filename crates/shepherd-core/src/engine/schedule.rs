@@ -9,7 +9,8 @@ use crate::hours::OpenState;
 use crate::session::SessionStage;
 
 impl CoreEngine {
-    /// Returns the moment at which the next tick is due if the machine stays awake. The daemon sleeps until then (S4.7).
+    /// Returns the moment at which the next tick is due if the machine stays awake. The daemon sleeps until then
+    /// (S4.7).
     #[must_use]
     pub fn next_due(&self) -> Option<MonotonicInstant> {
         let now = self.last_seen?;
@@ -24,7 +25,7 @@ impl CoreEngine {
             SessionStage::Launching | SessionStage::Withdrawn { .. } => {
                 Some(since(session.started, self.policy.rules().launch_timeout))
             }
-            // The program was told to end, and the host reports when it has.
+            // The program was asked to end, and the host reports its exit.
             SessionStage::Expiring { .. } => None,
             SessionStage::Running { .. } => {
                 let remaining = session.ends.remaining(now.mono);
@@ -45,8 +46,8 @@ impl CoreEngine {
         }
     }
 
-    /// Announces that other entries can be launched because a window, a pause, a day, a grant or a request ended or began.
-    /// The snapshot is saved with it, so that a clock that is set back later is noticed.
+    /// Announces that other entries can be launched because a window, a pause, a day, a grant or a request ended or
+    /// began. The snapshot is saved with it, so that a clock that is set back later is noticed.
     pub(super) fn announce_changes(&mut self, now: ClockReading) {
         match self.next_change {
             NextChange::Known(None) => return,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_api::{GrantKind, GrantView, ReasonCode, RuleView};
+use shepherd_api::{GrantKind, GrantView, LabelledItem, ReasonCode, RuleView};
 use shepherd_util::{BudgetId, EntryId, HumanDuration, ProfileId};
 
 use super::entry_history::EntryHistory;
@@ -29,7 +29,7 @@ pub(crate) struct EntryEvaluation<'a> {
     pub(super) week_ends: Option<Timestamp>,
     /// The extra time that this profile was granted.
     pub(super) extras: Vec<ExtraTimeGrant<'a>>,
-    /// The status of the budgets that came up so far.
+    /// The status of the budgets that were evaluated so far.
     pub(super) budgets: BTreeMap<BudgetId, Vec<LimitStatus>>,
     /// The same profile at other moments that were evaluated.
     later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
@@ -41,7 +41,7 @@ pub(crate) struct EntryEvaluation<'a> {
 enum EvaluationScope {
     /// The permission to run an entry, with its length.
     Full,
-    /// Only the reasons against it. Finding the closing time is half the work of a listing at night.
+    /// Only the reasons against it. The closing time is left out, because finding it is half the work of a listing.
     ReasonsOnly,
 }
 
@@ -70,24 +70,24 @@ impl<'a> EntryEvaluation<'a> {
         record: EntryHistory<'_>,
         witness: &mut impl RuleObserver,
     ) -> EntryFinding {
-        let mut bench = FindingBuilder { finding: EntryFinding::default(), witness };
-        self.check_entry(entry, &mut bench);
-        self.check_hours(entry, &mut bench);
-        self.check_pauses(record, &mut bench);
-        self.check_quotas(entry, record, &mut bench);
+        let mut findings = FindingBuilder { finding: EntryFinding::default(), witness };
+        self.check_entry(entry, &mut findings);
+        self.check_hours(entry, &mut findings);
+        self.check_pauses(record, &mut findings);
+        self.check_quotas(entry, record, &mut findings);
         let max_run = entry.limits.max_run.map_or(RuleVerdict::Passes, RuleVerdict::Limits);
         let has_max_run = entry.limits.max_run.is_some();
         let detail =
             || if has_max_run { "longest single run" } else { "no limit for a single run" }.to_owned();
-        bench.record_verdict("max-run", detail, max_run);
-        bench.finding
+        findings.record_verdict("max-run", detail, max_run);
+        findings.finding
     }
 
     /// Evaluates the rules about usage over days.
     pub(super) fn evaluate_quotas(&mut self, entry: &PolicyEntry, record: EntryHistory<'_>) -> EntryFinding {
-        let mut bench = FindingBuilder { finding: EntryFinding::default(), witness: &mut NoObserver };
-        self.check_quotas(entry, record, &mut bench);
-        bench.finding
+        let mut findings = FindingBuilder { finding: EntryFinding::default(), witness: &mut NoObserver };
+        self.check_quotas(entry, record, &mut findings);
+        findings.finding
     }
 
     /// Returns the evaluation of the same profile at another moment, as far as that can be known now.
@@ -123,35 +123,35 @@ impl<'a> EntryEvaluation<'a> {
         None
     }
 
-    fn check_entry<W: RuleObserver>(&self, entry: &PolicyEntry, bench: &mut FindingBuilder<'_, W>) {
+    fn check_entry<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
         let (facts, profile) = (&self.facts, self.profile);
         let stranger = self.profile_unknown || !entry.is_for(profile);
-        let saying =
+        let verdict =
             if stranger { RuleVerdict::Refuses(ReasonCode::NotForProfile) } else { RuleVerdict::Passes };
         let detail = || match (self.profile_unknown, stranger) {
             (true, _) => format!("the policy has no profile `{profile}`"),
             (false, true) => format!("not available to {profile}"),
             (false, false) => format!("available to {profile}"),
         };
-        bench.record_verdict("profile", detail, saying);
+        findings.record_verdict("profile", detail, verdict);
         let disabled = entry.disabled.as_ref().map_or(RuleVerdict::Passes, |disabled| {
             RuleVerdict::Refuses(ReasonCode::Disabled { reason: disabled.reason.clone() })
         });
         let is_disabled = entry.disabled.is_some();
         let detail = || if is_disabled { "disabled in the policy" } else { "not disabled" }.to_owned();
-        bench.record_verdict("disabled", detail, disabled);
+        findings.record_verdict("disabled", detail, disabled);
         let kind = entry.kind.name();
         let possible = facts.capabilities.spawn_kinds_supported.contains(kind);
         let impossible = || RuleVerdict::Refuses(ReasonCode::HostCannotRun { kind: kind.to_owned() });
-        let saying = if possible { RuleVerdict::Passes } else { impossible() };
+        let verdict = if possible { RuleVerdict::Passes } else { impossible() };
         let detail = || {
             let can = if possible { "can" } else { "can't" };
             format!("this machine {can} run entries of kind `{kind}`")
         };
-        bench.record_verdict("host", detail, saying);
+        findings.record_verdict("host", detail, verdict);
         if facts.capabilities.needs_account {
             let account = facts.policy.system_account(entry, profile);
-            let saying =
+            let verdict =
                 account.map_or(RuleVerdict::Refuses(ReasonCode::AccountMissing), |_| RuleVerdict::Passes);
             let detail = || {
                 account.map_or_else(
@@ -159,7 +159,7 @@ impl<'a> EntryEvaluation<'a> {
                     |user| format!("runs as user `{user}`"),
                 )
             };
-            bench.record_verdict("account", detail, saying);
+            findings.record_verdict("account", detail, verdict);
         }
         if self.at.mono.is_none() {
             return;
@@ -169,24 +169,24 @@ impl<'a> EntryEvaluation<'a> {
         });
         let is_behind = facts.clock_behind.is_some();
         let detail = || if is_behind { "clock was set back" } else { "clock is trusted" }.to_owned();
-        bench.record_verdict("clock", detail, untrusted);
+        findings.record_verdict("clock", detail, untrusted);
         let trouble = facts.store_trouble.map_or(RuleVerdict::Passes, |detail| {
             RuleVerdict::Refuses(ReasonCode::StoreUnavailable { detail: detail.to_owned() })
         });
         let can_record = facts.store_trouble.is_none();
         let detail =
             || if can_record { "usage can be recorded" } else { "usage can't be recorded" }.to_owned();
-        bench.record_verdict("store", detail, trouble);
+        findings.record_verdict("store", detail, trouble);
         let active = facts.active.map_or(RuleVerdict::Passes, |(session_id, entry_id)| {
             let (session_id, entry_id) = (session_id.clone(), entry_id.clone());
             RuleVerdict::Refuses(ReasonCode::SessionActive { session_id, entry_id })
         });
         let is_running = facts.active.is_some();
         let detail = || if is_running { "an entry is running" } else { "nothing else is running" }.to_owned();
-        bench.record_verdict("seat", detail, active);
+        findings.record_verdict("seat", detail, active);
     }
 
-    fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, bench: &mut FindingBuilder<'_, W>) {
+    fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
         let (facts, at) = (&self.facts, self.at.wall);
         let hours = facts.opening_hours(entry);
         if self.scope == EvaluationScope::ReasonsOnly && hours.is_open(at) {
@@ -195,7 +195,7 @@ impl<'a> EntryEvaluation<'a> {
         let open_state = hours.open_state_at(at);
         let (is_open, granted) =
             (matches!(open_state, OpenState::Open { .. }), self.granted_open_until(entry));
-        let saying = match (open_state, granted) {
+        let verdict = match (open_state, granted) {
             (OpenState::Open { closes: None }, _) => RuleVerdict::Passes,
             (OpenState::Open { closes: Some(closes) }, granted) => RuleVerdict::LimitsUntil(
                 granted.map_or(closes, |granted| hours.extend_through_open_hours(closes.max(granted))),
@@ -229,22 +229,22 @@ impl<'a> EntryEvaluation<'a> {
             let remark = zone.map(RuleView::policy_zone_remark).unwrap_or_default();
             format!("{state}{mode}{remark}")
         };
-        bench.record_verdict("hours", detail, saying);
+        findings.record_verdict("hours", detail, verdict);
     }
 
-    fn check_pauses<W: RuleObserver>(&self, record: EntryHistory<'_>, bench: &mut FindingBuilder<'_, W>) {
+    fn check_pauses<W: RuleObserver>(&self, record: EntryHistory<'_>, findings: &mut FindingBuilder<'_, W>) {
         let (facts, at) = (&self.facts, self.at);
         let waits = record.cooldown.and_then(|until| facts.pending_until(*until, at));
-        let saying =
+        let verdict =
             waits.map_or(RuleVerdict::Passes, |until| RuleVerdict::Refuses(ReasonCode::Cooldown { until }));
         let detail =
             || if waits.is_some() { "pause after the last run" } else { "no pause needed" }.to_owned();
-        bench.record_verdict("cooldown", detail, saying);
+        findings.record_verdict("cooldown", detail, verdict);
         let Some(rule) = facts.policy.rules().breaks else { return };
         let streak = facts.streaks.get(self.profile);
         let unrested =
             streak.and_then(|streak| Some((streak.played, facts.pending_until(streak.rested, at)?)));
-        let saying = match unrested {
+        let verdict = match unrested {
             Some((played, until)) if played >= rule.after => {
                 RuleVerdict::Refuses(ReasonCode::BreakNeeded { until })
             }
@@ -255,14 +255,14 @@ impl<'a> EntryEvaluation<'a> {
             Some((played, _)) => format!("{} used since the last break", HumanDuration(played)),
             None => "no time used since the last break".to_owned(),
         };
-        bench.record_verdict("break", detail, saying);
+        findings.record_verdict("break", detail, verdict);
     }
 
     fn check_quotas<W: RuleObserver>(
         &mut self,
         entry: &PolicyEntry,
         record: EntryHistory<'_>,
-        bench: &mut FindingBuilder<'_, W>,
+        findings: &mut FindingBuilder<'_, W>,
     ) {
         let (day, is_now) = (self.at.day, self.at.mono.is_some());
         if let Some(unlock) = &entry.unlock {
@@ -272,24 +272,29 @@ impl<'a> EntryEvaluation<'a> {
                 done: done.into(),
                 needed: unlock.at_least.into(),
             };
-            let saying =
+            let verdict =
                 if done < unlock.at_least { RuleVerdict::Refuses(missing()) } else { RuleVerdict::Passes };
             let detail = || {
                 let (label, day) = (self.label_of(&unlock.entry_id), day_text(day, is_now));
                 format!("{} used for {label} {day}", HumanDuration(done))
             };
-            bench.record_verdict("unlock", detail, saying);
+            findings.record_verdict("unlock", detail, verdict);
         }
         if entry.cost == TimeCost::Free {
             return;
         }
-        self.for_each_limit(entry, record, |budget, standing| {
+        let policy = self.facts.policy;
+        self.for_each_limit(entry, record, |budget, status| {
             let detail = || {
-                let period = if standing.is_weekly { week_text(day, is_now) } else { day_text(day, is_now) };
-                let budget = budget.map(|id| format!(" of the {id} budget")).unwrap_or_default();
-                format!("{} used{budget} {period}", HumanDuration(standing.used))
+                let period = if status.is_weekly { week_text(day, is_now) } else { day_text(day, is_now) };
+                let budget = budget.map(|id| {
+                    let label = policy.label_of(LabelledItem::Budget(id)).unwrap_or(id.as_str());
+                    format!(" from the budget {label}")
+                });
+                let budget = budget.unwrap_or_default();
+                format!("{} used {period}{budget}", HumanDuration(status.used))
             };
-            bench.record_verdict(standing.rule, detail, standing.verdict.clone());
+            findings.record_verdict(status.rule, detail, status.verdict.clone());
         });
     }
 

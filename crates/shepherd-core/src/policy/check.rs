@@ -5,7 +5,7 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use super::{AvailabilityPolicy, ModeName, Policy, PolicyEntry};
 
-/// The reason for which rules are no valid policy. `shepherd-config` finds these faults first, with their place.
+/// The reason why rules are not a valid policy. `shepherd-config` finds these faults first, with their place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     #[error("entry `{0}` is defined twice")]

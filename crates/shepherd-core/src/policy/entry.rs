@@ -112,7 +112,8 @@ pub struct EarningRule {
 }
 
 impl EarningRule {
-    /// Returns the time earned by the use of one day. Only whole portions count: 20 minutes unlock 10, 19 unlock none.
+    /// Returns the time earned by the use of one day. Only whole portions count: if 20 minutes earn 10, then 19 minutes
+    /// earn nothing.
     pub(crate) fn earned_for(&self, used: Duration) -> Duration {
         let portions = used.as_millis() / self.for_each.as_millis().max(1);
         self.earned.saturating_mul(u32::try_from(portions).unwrap_or(u32::MAX)).min(self.ceiling)

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::Policy;
 use shepherd_core::{
-    CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo, GrantError, HostCapabilities,
-    LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest, ProvisionalGrant,
-    SessionLiveness, StopDecision, StopRequest, StoreWrite, StoredState, UnknownModeError, WithEffects,
+    AnswerWithEffects, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo, GrantError,
+    HostCapabilities, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest,
+    ProvisionalGrant, SessionLiveness, StopDecision, StopRequest, StoreWrite, StoredState, UnknownModeError,
 };
 use shepherd_util::{ClockReading, GrantId, RequestId, SessionId};
 
@@ -91,12 +91,12 @@ impl EngineDriver {
         events
     }
 
-    fn split<T>(&mut self, outcome: WithEffects<T>) -> (T, Vec<CoreEvent>) {
+    fn split<T>(&mut self, outcome: AnswerWithEffects<T>) -> (T, Vec<CoreEvent>) {
         (outcome.answer, self.collect(outcome.effects))
     }
 
     /// The events of a change that was made, or the reason why it was not.
-    fn events_or<T, E>(&mut self, outcome: WithEffects<Result<T, E>>) -> Result<Vec<CoreEvent>, E> {
+    fn events_or<T, E>(&mut self, outcome: AnswerWithEffects<Result<T, E>>) -> Result<Vec<CoreEvent>, E> {
         let (answer, events) = self.split(outcome);
         answer.map(|_| events)
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use shepherd_api::{
-    ApiError, EndReason, EntryScope, ErrorCode, EventKind, Millis, ReasonCode, SessionPhase, StopMode,
-    StopRequester, TimeRequestState, UsageView,
+    ApiError, EndReason, EntryScope, ErrorCode, EventKind, Millis, QuotaKind, ReasonCode, SessionPhase,
+    StopMode, StopRequester, TimeRequestState, UsageView,
 };
-use shepherd_core::policy::{DailyQuota, EarningRule, WarningPolicy};
+use shepherd_core::policy::{DailyQuota, EarningRule, TimeBudget, WarningPolicy};
 use shepherd_core::{
     CoreEvent, GrantError, LaunchDecision, NewGrant, NewTimeRequest, QueryError, StopRequest,
     UnknownModeError,
@@ -15,7 +15,7 @@ use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 use crate::harness::{
     BERLIN, EngineHarness, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
-    warning,
+    warning, zone,
 };
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
@@ -247,4 +247,34 @@ fn a_refusal_has_a_code_for_programs_and_a_sentence_for_people() {
     assert_eq!((denial.code, &denial.reasons), (ErrorCode::Denied, &reasons));
     assert_eq!(denial.sentence, "There is no entry `chess`.");
     assert!(matches!(reasons[..], [ReasonCode::UnknownEntry { .. }]));
+}
+
+#[test]
+fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
+    let check = |system_zone: &str, reason: ReasonCode, sentence: &str| {
+        let mut maths = entry("maths");
+        maths.label = "Mental Maths".to_owned();
+        let rules = policy_with(vec![maths], |rules| {
+            let games = TimeBudget { label: "all games".to_owned(), ..budget(minutes(60)) };
+            rules.budgets.insert("games".parse().unwrap(), games);
+        });
+        let mut world = EngineHarness::new(rules, MONDAY_NOON);
+        let now = world.now();
+        world.engine.zone_changed(zone(system_zone), now);
+        assert_eq!(world.engine.denial_error(vec![reason]).sentence, sentence);
+    };
+    let entry_id: EntryId = "maths".parse().unwrap();
+    let (done, needed) = (Millis(0), Millis(60_000));
+    let locked = ReasonCode::NotUnlocked { entry_id, done, needed };
+    check(BERLIN, locked, "Do 1 minute of Mental Maths first (0 so far).");
+    let quota = QuotaKind::BudgetDaily("games".parse().unwrap());
+    let (used, limit) = (Millis(60_000), Millis(60_000));
+    let used_up = ReasonCode::QuotaExhausted { quota, used, limit, until: None };
+    check(BERLIN, used_up, "Today's time for all games is used up: 1 minute of 1 minute.");
+    // The policy's zone is Berlin's.
+    let next_opening = Some(wall_time(BERLIN, "2026-11-16T15:00"));
+    let closed = ReasonCode::OutsideHours { next_opening };
+    check(BERLIN, closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
+    check("Europe/Paris", closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
+    check("Asia/Tokyo", closed, "Not allowed at this time. Opens Mon 23:00 (Asia/Tokyo).");
 }

@@ -49,7 +49,7 @@ impl FakePlatform {
         self.lock_state().scripts.insert(entry_id.clone(), program);
     }
 
-    /// Lets time pass. All steps that are due in that time happen, in request.
+    /// Lets time pass. All steps that are due in that time happen, in order.
     pub fn advance_time(&self, duration: Duration) {
         self.lock_state().advance_time(duration);
     }
@@ -72,7 +72,7 @@ impl FakePlatform {
         running.map(|(session_id, _)| session_id.clone()).collect()
     }
 
-    /// Returns all requests so far, in request.
+    /// Returns all requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<FakeHostRequest> {
         self.lock_state().requests.clone()
@@ -183,7 +183,7 @@ impl FakePlatformState {
 
     fn emit(&mut self, event: HostEvent) {
         match &self.events {
-            // It doesn't matter if the subscriber is gone.
+            // Sending fails only if the subscriber is gone.
             Some(events) => _ = events.send(event),
             None => self.undelivered.push(event),
         }

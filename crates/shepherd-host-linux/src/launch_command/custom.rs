@@ -5,7 +5,7 @@
 //! | `flatpak` | `{ app, args }`, or the app alone | `flatpak run APP ARGS…` |
 //! | `snap` | `{ app, args }`, or the app alone | `snap run APP ARGS…` |
 //! | `steam` | `{ app, args }`, or the number alone | `steam -applaunch NUMBER ARGS…` |
-//! | other | whatever its driver wants | the driver's `argv`, with the payload as JSON on its standard input |
+//! | other | any value that the driver accepts | the driver's `argv`, with the payload as JSON on its standard input |
 //!
 //! A helper with root rights sets up snaps, which `no_new_privs` (S6.5) forbids. A snap may therefore fail to start
 //! unless its entry runs as root, and the start reports that. Steam hands a game to a client that is already running,

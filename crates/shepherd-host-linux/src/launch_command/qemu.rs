@@ -1,6 +1,6 @@
 //! Virtual machines of driver `qemu`, which has these arguments:
 //!
-//! | key | is | default |
+//! | key | meaning | default |
 //! | --- | --- | --- |
 //! | `memory` | MiB, or a text such as `2G` | 1024 |
 //! | `cpus` | processors | 1 |

@@ -1,5 +1,5 @@
-//! A Sway that the daemon starts itself. It ends with the daemon, unless a session runs: the session goes on without the
-//! daemon, and so does the Sway that shows its windows (S9.1).
+//! A Sway that the daemon starts itself. It ends with the daemon, unless a session runs: the session goes on without
+//! the daemon, and so does the Sway that shows its windows (S9.1).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -60,7 +60,7 @@ struct SwayDetails {
 
 /// The origin of a Sway, which determines how the daemon knows whether Sway itself still runs.
 enum SwayOrigin {
-    /// This daemon started Sway, and is told when it exits.
+    /// This daemon started Sway, and the supervisor reports its exit.
     Started,
     /// An earlier daemon started Sway. The pidfd is that of the process that answers at the socket.
     Reattached(Option<OwnedFd>),
@@ -176,8 +176,8 @@ impl OwnSway {
     /// Connects to Sway, if it listens by now.
     pub(super) fn connect(&mut self) -> io::Result<SwayConnection> {
         let connection = SwayConnection::open(&self.details.socket)?;
-        // Other users can create sockets in that folder. The pidfd is opened first, so that the process id can't be reused
-        // before the check.
+        // Other users can create sockets in that folder. The pidfd is opened first, so that the process id can't be
+        // reused before the check.
         let peer = rustix::process::Pid::from_raw(connection.peer_pid()).ok_or(io::ErrorKind::NotFound)?;
         let peer = rustix::process::pidfd_open(peer, PidfdFlags::empty())?;
         if !self.members.contains(connection.peer_pid()) {
@@ -227,8 +227,8 @@ impl OwnSway {
     }
 }
 
-/// Writes the record. The file is not synced: it names a tree of this boot, and a power failure that loses the file also
-/// ends the tree.
+/// Writes the record. The file is not synced: it names a tree of this boot, and a power failure that loses the file
+/// also ends the tree.
 fn write_record(path: &Path, record: &SwayRecord) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&serde_json::to_vec(record)?)

@@ -10,7 +10,7 @@ use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use shepherd_util::SessionId;
 use ward_process::{
-    LadderProgress, LadderStep, ProcessTree, SignalReach, StopLadder, StopSignal, Supervisor,
+    LadderProgress, LadderStep, ProcessTree, SignalDelivery, StopLadder, StopSignal, Supervisor,
 };
 
 use super::WorkerMessage;
@@ -20,19 +20,19 @@ use crate::stop_method::{SlowStopRequest, StopMethod};
 
 pub(super) enum WorkerSession {
     /// Another thread is starting or reattaching the program.
-    Starting(AfterStart),
+    Starting(OrderAfterStart),
     /// The program may still run, but could not be reattached. Another attempt is made at `retry_at`.
     ReattachLater {
         retry_at: Instant,
         job: Box<ReattachJob>,
-        after_start: AfterStart,
+        order: OrderAfterStart,
     },
     Running(Box<RunningSession>),
 }
 
-/// The worker's next action, as soon as the program is known to run.
+/// The order that the worker carries out as soon as the program is known to run.
 #[derive(Clone, Copy)]
-pub(super) enum AfterStart {
+pub(super) enum OrderAfterStart {
     KeepRunning,
     /// The stop was ordered while the program was being started or reattached.
     Stop(StopDeadline),
@@ -48,19 +48,19 @@ impl WorkerSession {
         }
     }
 
-    pub(super) fn after_start(&self) -> AfterStart {
+    pub(super) fn order(&self) -> OrderAfterStart {
         match self {
-            Self::Starting(after_start) | Self::ReattachLater { after_start, .. } => *after_start,
-            Self::Running(_) => AfterStart::KeepRunning,
+            Self::Starting(order) | Self::ReattachLater { order, .. } => *order,
+            Self::Running(_) => OrderAfterStart::KeepRunning,
         }
     }
 
     /// Returns the reattachment that is due by `now`. The session then counts as starting.
     pub(super) fn take_due_reattach(&mut self, now: Instant) -> Option<Box<ReattachJob>> {
         match self {
-            Self::ReattachLater { retry_at, job, after_start } if *retry_at <= now => {
+            Self::ReattachLater { retry_at, job, order } if *retry_at <= now => {
                 let job = job.clone();
-                *self = Self::Starting(*after_start);
+                *self = Self::Starting(*order);
                 Some(job)
             }
             Self::Starting(_) | Self::ReattachLater { .. } | Self::Running(_) => None,
@@ -68,7 +68,7 @@ impl WorkerSession {
     }
 }
 
-impl AfterStart {
+impl OrderAfterStart {
     /// Adds an order to stop. If the session is already to be stopped, the stricter deadline counts.
     pub(super) fn add_stop(&mut self, deadline: StopDeadline) {
         *self = Self::Stop(match self {
@@ -258,9 +258,9 @@ impl RunningSession {
     }
 }
 
-fn next_signal_retry(reach: SignalReach) -> Option<Instant> {
-    match reach {
-        SignalReach::AllMembers => None,
-        SignalReach::Incomplete { retry_after } => Instant::now().checked_add(retry_after),
+fn next_signal_retry(delivery: SignalDelivery) -> Option<Instant> {
+    match delivery {
+        SignalDelivery::AllMembers => None,
+        SignalDelivery::Incomplete { retry_after } => Instant::now().checked_add(retry_after),
     }
 }

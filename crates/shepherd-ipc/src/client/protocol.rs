@@ -1,4 +1,4 @@
-//! The client's half of the protocol, without a socket: which bytes to send, and what received bytes mean.
+//! The client's half of the protocol, without a socket: the bytes to send, and the meaning of received bytes.
 
 use std::collections::VecDeque;
 use std::io;

@@ -17,7 +17,7 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 pub enum WatchUpdate {
     /// A new snapshot: after connecting, and after events were dropped.
     Resynced {
-        /// The number of dropped events, if the daemon told it.
+        /// The number of dropped events, if the daemon reported it.
         missed: u64,
     },
     /// An event, which the state already includes.

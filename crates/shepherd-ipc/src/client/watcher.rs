@@ -8,7 +8,7 @@ use shepherd_api::{ClientState, DaemonStateSnapshot};
 use crate::client::watch_state::{MAX_RETRY_DELAY, WatchConnection, WatchState};
 use crate::client::{BlockingClient, CallError, ClientOptions, WatchError, WatchUpdate};
 
-/// The shortest wait for an event: a socket can't be told to wait for no time.
+/// The shortest wait for an event, because a socket timeout of zero means no timeout.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// Follows the daemon's state over its own connection.

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shepherd_util::MonotonicInstant;
 
-/// The failures of one user that cost nothing, because fingers slip.
+/// The number of failures of one user without a waiting time, for typing errors.
 const FREE_FAILURES_PER_USER: u32 = 3;
 
-/// The failures of all users together that cost nothing. The number is larger than for one user, so that a user who
-/// keeps failing is slowed down long before the others.
+/// The number of failures of all users together without a waiting time. The number is larger than for one user, so that
+/// a user who keeps failing is slowed down long before the others.
 const FREE_FAILURES_TOTAL: u32 = 30;
 
-/// The failures of one user that count towards the total. That user already has to wait, and if more failures counted,
-/// one user could lock out all others for good.
+/// The number of failures of one user that count towards the total. That user already has to wait, and without this
+/// limit one user could lock out all others.
 const MAX_COUNTED_PER_USER: u32 = 5;
 
 /// The first waiting time; each further failure doubles it.
@@ -24,7 +24,8 @@ const MIN_WAIT: Duration = Duration::from_secs(2);
 /// on which a child has been guessing waits no longer than this.
 const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 
-/// The number of users that are counted separately. Further users, which only an account manager can create, share one count.
+/// The number of users that are counted separately. Further users, which only an account manager can create, share one
+/// count.
 const MAX_TRACKED_USERS: usize = 256;
 
 /// The counts that survive a restart.

@@ -66,7 +66,7 @@ impl CommandCost {
     }
 }
 
-/// Accepts a connection, or tells the client why not.
+/// Accepts a connection, or sends the client the reason for the refusal.
 pub(super) fn accept_connection(stream: UnixStream, hub: &ClientHub) {
     let shared = &hub.shared;
     // A peer that the kernel can't identify gets no access.
@@ -88,7 +88,7 @@ pub(super) fn accept_connection(stream: UnixStream, hub: &ClientHub) {
             if error.code == ErrorCode::NotPermitted
                 && let Some(refusal) = shared.record_refusal(peer, "", "connect", &error.sentence)
             {
-                // If the loop is too busy to record it, the counter has to be enough.
+                // If the loop is too busy to record the refusal, it is only counted.
                 let _ = shared.lanes.quick.try_send(refusal);
             }
             reject_connection(stream, error);
@@ -102,7 +102,10 @@ fn register_client(
 ) -> Result<Arc<ConnectedClient>, ApiError> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|_| {
-        ApiError::new(ErrorCode::Internal, "There is no randomness to name a connection with.")
+        ApiError::new(
+            ErrorCode::Internal,
+            "The system provides no random numbers for the id of the connection.",
+        )
     })?;
     let claim = shared.slot_priority(&peer).ok_or_else(not_permitted_error)?;
     let mut registry = shared.registry();
@@ -161,7 +164,7 @@ async fn serve(mut stream: UnixStream, RegisteredClient { shared, client }: &Reg
         }
         ReadEnd::ConnectionClosed => CLOSE_TIMEOUT,
     };
-    // A client that doesn't read to the end doesn't get the rest.
+    // A client that stops reading loses the rest.
     let _ = timeout(patience, writing).await;
 }
 

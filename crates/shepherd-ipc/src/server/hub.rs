@@ -87,7 +87,7 @@ impl ClientHub {
         }
     }
 
-    /// Applies new rules, also to connected clients. A client that may no longer be connected is told so.
+    /// Applies new rules, also to connected clients. A client that may no longer connect gets a last message.
     pub fn set_authorizer(&self, gatekeeper: Arc<dyn PeerAuthorizer>) {
         self.shared.set_authorizer(gatekeeper);
         for client in self.shared.registry().clients.values() {
@@ -112,9 +112,9 @@ impl ClientHub {
                 }
             }
             let client_id = client.client_id.clone();
-            let told = IncomingEvent::PinChange { client, outcome: outcome.clone() };
+            let event = IncomingEvent::PinChange { client, outcome: outcome.clone() };
             // During shutdown no audit record is written any more.
-            let _ = shared.lanes.quick.send(told).await;
+            let _ = shared.lanes.quick.send(event).await;
             let Some(client) = shared.find_client(&client_id) else { return };
             let result = outcome.map(|set| CommandReply::PinChanged { set }).map_err(|why| {
                 let sentence = format!("The PIN could not be changed: {why}.");

@@ -57,7 +57,7 @@ pub(super) struct BoundSocket {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// A lock that is held while the daemon listens, so that one of two daemons that start at once sees the other.
+    /// A lock that is held while the daemon listens, so that of two daemons that start at the same time one fails.
     _lock: File,
 }
 

@@ -110,7 +110,7 @@ impl ClientOutbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until one more request may be read, and counts it. Returns `false` once the connection is closing.
+    /// Waits until another request may be read, and counts the request. Returns `false` once the connection is closing.
     pub(super) async fn reserve_request(&self, most: usize) -> bool {
         loop {
             {
@@ -127,8 +127,8 @@ impl ClientOutbox {
         }
     }
 
-    /// Queues the reply to a counted request. If too many bytes are queued for this user, the connection closes, because
-    /// the client asks without reading.
+    /// Queues the reply to a counted request. If too many bytes are queued for this user, the connection closes,
+    /// because the client asks without reading.
     pub(super) fn push_reply(&self, line: EncodedLine, most_bytes: usize) {
         let before = self.user_bytes.fetch_add(line.len(), Ordering::Relaxed);
         let mut inner = self.lock_state();

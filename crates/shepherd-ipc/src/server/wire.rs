@@ -33,7 +33,7 @@ pub(super) fn closing_line(error: ApiError) -> Option<EncodedLine> {
 }
 
 pub(super) fn not_permitted_error() -> ApiError {
-    let sentence = "The policy gives this user no access. An administrator can name it under `access`.";
+    let sentence = "The policy gives this user no access. An administrator can add it under `access`.";
     ApiError::new(ErrorCode::NotPermitted, sentence)
 }
 

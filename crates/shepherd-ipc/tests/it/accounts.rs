@@ -93,7 +93,7 @@ fn who_does_not_exist_is_reported_once_and_gets_nothing() {
     );
     assert_eq!(
         faults[0].to_string(),
-        "there is no user `carl` on this machine; create it, or give its number if a directory service knows it"
+        "no such user `carl` on this machine; create it, or give its number if a directory service provides it"
     );
 }
 

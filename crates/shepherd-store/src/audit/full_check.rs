@@ -49,7 +49,7 @@ pub(crate) fn verify_if_small(log: &Path, most: u64) -> Result<AuditCheck, Audit
     let fault = match (&report.broken, report.strays.as_slice()) {
         (Some(broken), _) => broken.to_string(),
         (None, []) => report.completeness.to_string(),
-        (None, strays) => format!("{} looks like a part of it and is none", strays.join(", ")),
+        (None, strays) => format!("{} looks like a part of it, but is not", strays.join(", ")),
     };
     Err(AuditLogError::Broken { fault })
 }

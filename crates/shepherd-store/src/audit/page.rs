@@ -121,12 +121,12 @@ impl AuditPage {
 /// Reads the event of a line. The ledger's recovery records and events of a newer version become notes, so that every
 /// number has its record. The ledger has no clock, so its record gets the time of the previous line.
 fn displayed_event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
-    let note = |at, actor: &str, told: &str, value: &Value| {
-        let what = AuditKind::Note { text: format!("{told}: {value}") };
+    let note = |at, actor: &str, title: &str, value: &Value| {
+        let what = AuditKind::Note { text: format!("{title}: {value}") };
         AuditEvent { at, actor: actor.to_owned(), what }
     };
-    if let Some(told) = record.get(RECOVERY_FIELD) {
-        return note(before, "policy", "the audit log was put right", told);
+    if let Some(recovery) = record.get(RECOVERY_FIELD) {
+        return note(before, "policy", "the audit log was repaired", recovery);
     }
     match record_to_event(record.clone()) {
         Ok(event) => event,
@@ -134,7 +134,7 @@ fn displayed_event(record: Map<String, Value>, before: Timestamp) -> AuditEvent 
             let text = |name: &str| record.get(name).and_then(Value::as_str);
             let at = text("at").and_then(|at| at.parse().ok()).unwrap_or(before);
             let actor = text("actor").unwrap_or("unknown").to_owned();
-            note(at, &actor, "an event that this version does not know", &Value::Object(record))
+            note(at, &actor, "unknown event of a newer version", &Value::Object(record))
         }
     }
 }

@@ -33,7 +33,7 @@ const RECENT_AUDIT_LINES: u32 = 64;
 /// Two entries on one budget: `game` has every limit on a run, `chess` only the budget.
 #[must_use]
 pub fn household_policy() -> Policy {
-    let play = "play".parse().expect("a good name");
+    let play = "play".parse().expect("a valid name");
     let game = LimitsPolicy {
         max_run: Some(MAX_RUN),
         daily_quota: DailyQuota::every_day(Duration::from_secs(300)),
@@ -52,7 +52,7 @@ pub fn household_policy() -> Policy {
         budgets: BTreeMap::from([(play, budget)]),
         ..PolicyRules::default()
     };
-    Policy::new(rules).expect("a policy in which every reference leads somewhere")
+    Policy::new(rules).expect("every reference of the policy resolves")
 }
 
 fn household_entry(name: &str, limits: LimitsPolicy) -> PolicyEntry {
@@ -71,7 +71,7 @@ fn household_entry(name: &str, limits: LimitsPolicy) -> PolicyEntry {
         limits,
         warnings: WarningPolicy::new([60, 20, 5].map(warning).into()),
         disabled: None,
-        budgets: vec!["play".parse().expect("a good name")],
+        budgets: vec!["play".parse().expect("a valid name")],
         cost: TimeCost::Counts,
         earns: None,
         unlock: None,
@@ -116,7 +116,7 @@ pub enum HouseholdAction {
     FailLaunch,
     /// Time has passed.
     Tick,
-    /// A heartbeat was written. The engine isn't told.
+    /// A heartbeat was written. The engine doesn't take part.
     Pulse,
     /// A stop was requested.
     Stop,
@@ -150,7 +150,7 @@ impl From<Effects> for StepOutcome {
     }
 }
 
-/// Tells an engine what happened, and returns what it asks for.
+/// Reports a step to an engine, and returns its writes and events.
 pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome {
     let now = step.now;
     let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());

@@ -19,7 +19,7 @@ use shepherd_util::{
     RequestId, SessionId,
 };
 
-const GOOD_NAME: &str = "a name of the samples is a good one";
+const GOOD_NAME: &str = "the names of samples are valid";
 
 #[must_use]
 pub fn profile(name: &str) -> ProfileId {
@@ -46,10 +46,10 @@ pub fn usage_key(whose: &str, counter: UsageCounter, day: i32) -> UsageKey {
     UsageKey { profile: profile(whose), counter, day: Day(day) }
 }
 
-/// Returns the time so many seconds after 1970.
+/// Returns the time this many seconds after the start of 1970.
 #[must_use]
 pub fn timestamp(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("a second of our age")
+    Timestamp::from_second(second).expect("a second in the range of timestamps")
 }
 
 fn boot_id() -> BootId {

@@ -37,7 +37,7 @@ pub(super) fn check_database(
     }
     let state = state::read_state(connection)?;
     if digest_all_rows(connection)? != state.digest {
-        return damage_error("what it holds is not what was written");
+        return damage_error("its content differs from what was written");
     }
     compare_with_head(&state, head)?;
     Ok(state)
@@ -48,14 +48,14 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
     match head {
         // A new database has no head until the first write, and a crash may leave half of the first head.
         StoreHeadState::Missing | StoreHeadState::Unreadable if found.generation == 0 => Ok(()),
-        StoreHeadState::Missing => damage_error("the head that vouches for it is gone"),
-        StoreHeadState::Unreadable => damage_error("the head that vouches for it is damaged"),
+        StoreHeadState::Missing => damage_error("its head is missing"),
+        StoreHeadState::Unreadable => damage_error("its head is damaged"),
         StoreHeadState::Valid(vouched) if vouched.generation > found.generation => damage_error(&format!(
-            "its last {} batches are gone, with its write-ahead log or because it is an older copy",
+            "its last {} batches are missing: its write-ahead log is gone, or it is an older copy",
             vouched.generation - found.generation
         )),
         StoreHeadState::Valid(vouched) if vouched.generation == found.generation && vouched != found => {
-            damage_error("its head belongs to another one")
+            damage_error("its head belongs to another database")
         }
         StoreHeadState::Valid(_) => Ok(()),
     }

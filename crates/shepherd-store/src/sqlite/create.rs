@@ -39,8 +39,8 @@ fn initialize_database(folder: &StoreFolder, audit: AuditAnchor) -> Result<(), S
     let mut connection = schema::connect(&folder.unfinished_database_path())?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     schema::migrate(&mut connection, MIGRATIONS)?;
-    let begun = DatabaseState { audit, ..state::read_state(&connection)? };
-    state::write_state(&connection, &begun)?;
+    let state_row = DatabaseState { audit, ..state::read_state(&connection)? };
+    state::write_state(&connection, &state_row)?;
     // This comes last, so that everything is in the one file.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     schema::set_keep_wal_on_close(&connection, false)?;

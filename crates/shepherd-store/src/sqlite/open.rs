@@ -1,7 +1,8 @@
-//! Opens a store: every doubt is an error, and only a folder without any trace of a store gets a new one.
+//! Opens a store. Any doubt about its state is an error, and a new store is created only in a folder without traces of
+//! an earlier one.
 //!
 //! A damaged database is set aside (S8.4). The files that remain in the folder, above all the `damaged-…` folder, keep
-//! later starts from taking it for a new one, until an administrator [resets](SqliteStore::begin_anew) the store.
+//! later starts from taking it for a new one, until an administrator [resets](SqliteStore::reset_damaged) the store.
 
 use std::path::Path;
 use std::thread;
@@ -26,7 +27,7 @@ use crate::quarantine::{QuarantineLocation, quarantine_files};
 
 /// A report about the opening of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a store that was made just now knows of no usage, and somebody should be told"]
+#[must_use = "a new store has no usage records, which the administrator has to know"]
 pub struct StoreOpenReport {
     /// True if the store was created.
     pub created: bool,
@@ -36,17 +37,17 @@ pub struct StoreOpenReport {
     pub audit_recovery: LedgerRecovery,
     /// The part of the audit log that was verified.
     pub audit_check: AuditCheck,
-    /// Folders in which others could replace this one. Shepherd can't fix that, so people have to be told.
+    /// Folders in which others could replace this one. Shepherd can't fix that, so it has to be reported.
     pub exposed: Vec<ExposedPath>,
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`, and creates one if there has never been one. `now` is only used for the name of a folder
-    /// with damaged files.
+    /// Opens the store in `folder`, and creates one if there has never been one. `now` is only used for the name of a
+    /// folder with damaged files.
     ///
-    /// It verifies every page and row of the database, that the database is as new as its head says, that the end of the
-    /// audit log matches, and every link of the log unless it is [very long](crate::WHOLE_CHECK_BYTES). It can't detect a
-    /// folder that was replaced as a whole by an older copy.
+    /// It verifies every page and row of the database, that the database is as new as its head says, that the end of
+    /// the audit log matches, and every link of the log unless it is [very long](crate::WHOLE_CHECK_BYTES). It can't
+    /// detect a folder that was replaced as a whole by an older copy.
     ///
     /// # Errors
     /// Anything is wrong with the store. Nothing may be granted then.
@@ -54,7 +55,8 @@ impl SqliteStore {
         Self::claim(folder)?.open(now)
     }
 
-    /// The first step of [`SqliteStore::open`]: the holder of the claim knows that no other process has this store open.
+    /// The first step of [`SqliteStore::open`]: the holder of the claim knows that no other process has this store
+    /// open.
     ///
     /// # Errors
     /// Another process holds the store, or the folder isn't private.

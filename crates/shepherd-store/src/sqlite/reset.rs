@@ -1,6 +1,7 @@
 //! Resets a store after damage: an act of an administrator, which the audit log records.
 //!
-//! Sound parts stay: after damage of the database the audit log continues, and after damage of the log the usage counts.
+//! Sound parts stay: after damage of the database the audit log continues, and after damage of the log the usage
+//! counts.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub struct ResetRequest {
     pub reason: String,
 }
 
-/// The fate of a part of the store.
+/// The outcome of a reset for a part of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetPartOutcome {
     /// The part was sound and stays.
@@ -37,7 +38,7 @@ pub enum ResetPartOutcome {
 
 /// The result of a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "somebody should be told what is new and where the old is"]
+#[must_use = "the administrator has to know what was replaced and where the old files are"]
 pub struct ResetReport {
     /// Usage, cooldowns and the rest of the database. After a replacement, no usage is known.
     pub database: ResetPartOutcome,
@@ -61,7 +62,7 @@ impl SqliteStore {
         if folder.list_contents()?.is_never_used() {
             return Err(StoreOpenError::NotDamaged { path: folder.path().to_owned() });
         }
-        let (database, begun) = match SqliteDatabase::open(&folder, now) {
+        let (database, report) = match SqliteDatabase::open(&folder, now) {
             Ok(database) => renew_audit(&folder, database, now)?,
             Err(StoreOpenError::Damaged(damage)) => {
                 let kept_in = damage.kept.folder().map(Path::to_owned);
@@ -74,9 +75,9 @@ impl SqliteStore {
         store.append_audit(AuditEvent {
             at: now,
             actor: administrator.name.clone(),
-            what: AuditKind::Note { text: describe_reset(&begun, &administrator.reason) },
+            what: AuditKind::Note { text: describe_reset(&report, &administrator.reason) },
         })?;
-        Ok((store, begun))
+        Ok((store, report))
     }
 }
 
@@ -156,22 +157,20 @@ fn quarantine_audit_log(folder: &StoreFolder, now: Timestamp) -> Result<Option<P
     quarantine_files(folder.path(), &names, now).map(Some).map_err(file_error)
 }
 
-fn describe_reset(begun: &ResetReport, reason: &str) -> String {
-    let what = match (begun.database, begun.audit) {
+fn describe_reset(report: &ResetReport, reason: &str) -> String {
+    let what = match (report.database, report.audit) {
         (ResetPartOutcome::Recreated, ResetPartOutcome::Kept) => {
-            "the database was begun anew, so that nothing is known of earlier usage"
+            "the database was replaced, so earlier usage is lost"
         }
         (ResetPartOutcome::Recreated, ResetPartOutcome::Recreated) => {
-            "the database and the audit log were begun anew, so that nothing is known of what was before"
+            "the database and the audit log were replaced, so earlier usage and events are lost"
         }
-        (ResetPartOutcome::Kept, ResetPartOutcome::Recreated) => {
-            "the audit log was begun anew; usage is known"
-        }
+        (ResetPartOutcome::Kept, ResetPartOutcome::Recreated) => "the audit log was replaced; usage is kept",
         (ResetPartOutcome::Kept, ResetPartOutcome::Kept) => {
-            "an older copy of the database goes on; later usage is not known"
+            "an older copy of the database is used, so later usage is lost"
         }
     };
-    let kept = begun.kept_in.as_ref().and_then(|folder| folder.file_name());
+    let kept = report.kept_in.as_ref().and_then(|folder| folder.file_name());
     let kept = kept.map(|name| format!("; the damaged files are in {}", name.display())).unwrap_or_default();
     format!("{what}{kept}: {reason}")
 }

@@ -30,7 +30,7 @@ fn parse_counter(kind: &str, name: &str) -> Result<UsageCounter, SqliteFault> {
     match kind {
         ENTRY => Ok(UsageCounter::Entry(name.parse()?)),
         BUDGET => Ok(UsageCounter::Budget(name.parse()?)),
-        _ => Err(SqliteFault::Damage(format!("`{kind}` is no kind of counter"))),
+        _ => Err(SqliteFault::Damage(format!("it has a counter of the unknown kind `{kind}`"))),
     }
 }
 
@@ -87,7 +87,7 @@ fn read_all_counters(
 
 fn parse_usage(used_us: i64) -> Result<Duration, SqliteFault> {
     if used_us < 0 {
-        return Err(SqliteFault::Damage("its usage is less than nothing".to_owned()));
+        return Err(SqliteFault::Damage("it has a negative usage".to_owned()));
     }
     Ok(duration_from_micros(used_us))
 }

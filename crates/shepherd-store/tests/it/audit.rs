@@ -48,7 +48,7 @@ fn every_event_is_in_the_chain_when_the_batch_is_acknowledged() {
 fn a_removed_log_is_noticed() {
     let place = store_with_batches(3);
     remove_log(&place);
-    assert_open_fails(&place, "it ends with number 0, and the database knows of ");
+    assert_open_fails(&place, "it ends with record 0, but the database expects record ");
 }
 
 #[test]
@@ -60,7 +60,10 @@ fn a_log_cut_together_with_its_head_is_noticed() {
     for (name, bytes) in copy {
         fs::write(place.file_path(name), bytes).unwrap();
     }
-    assert_open_fails(&place, "it ends with number 3, and the database knows of 4: its end was cut off");
+    assert_open_fails(
+        &place,
+        "it ends with record 3, but the database expects record 4: its end was cut off",
+    );
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn another_log_of_the_same_length_is_noticed() {
     for _ in 0..4 {
         ledger.append(shepherd_store::event_to_record(&note_event(1)).unwrap()).unwrap();
     }
-    assert_open_fails(&place, "somebody else wrote it");
+    assert_open_fails(&place, "another program wrote them");
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn an_event_that_somebody_else_appended_is_noticed() {
     let (mut ledger, _) =
         Ledger::open(&place.file_path("audit.log"), LedgerOptions::new(audit_format())).unwrap();
     ledger.append(shepherd_store::event_to_record(&note_event(4)).unwrap()).unwrap();
-    assert_open_fails(&place, "it has events after number 2 that the database doesn't know of");
+    assert_open_fails(&place, "it has events after record 2 that the database lacks");
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn an_event_that_somebody_else_appends_meanwhile_stops_the_store() {
     ledger.append(shepherd_store::event_to_record(&note_event(7)).unwrap()).unwrap();
     store.apply(&batch(2)).unwrap();
     let refused = store.apply(&batch(3)).unwrap_err().to_string();
-    assert!(refused.contains("audit.log can't be continued; "), "{refused}");
+    assert!(refused.contains("could not continue the audit log "), "{refused}");
     drop(store);
     assert!(place.try_open().is_err());
 }

@@ -79,7 +79,7 @@ fn the_ledger_s_own_account_has_its_number_and_its_line() {
     assert_eq!(sequences(&lines), [1, 2, 3]);
     assert_eq!((before, store.audit_end()), (2, 3));
     let AuditKind::Note { text } = &lines[1].line.what else { panic!("{lines:?}") };
-    assert!(text.starts_with("the audit log was put right: ") && text.contains("torn"), "{text}");
+    assert!(text.starts_with("the audit log was repaired: ") && text.contains("torn"), "{text}");
     assert_eq!(lines[1].line.at, lines[0].line.at);
     assert_eq!(lines[2].line, note_event(2));
 }
@@ -96,7 +96,7 @@ fn a_line_that_was_changed_is_not_shown() {
         fs::write(place.file_path("audit.log"), forged).unwrap();
         let refused = error_chain(&store.read_audit(Some(2), 9).unwrap_err());
         assert!(refused.contains("run `shepherd audit verify`: "), "{refused}");
-        assert!(refused.contains("has after number 4 what nobody wrote there"), "{refused}");
+        assert!(refused.contains("is damaged after record 4"), "{refused}");
         // What stands before it can still be read.
         assert_eq!(sequences(&store.read_audit(Some(2), 2).unwrap()), [3, 4]);
     }

@@ -78,7 +78,7 @@ fn assert_quarantined(place: &TestStore, fault: &str) {
     let kept_in = damage.kept.folder().unwrap().to_owned();
     assert!(kept_in.file_name().unwrap().to_str().unwrap().starts_with("damaged-20270115T080000Z-"));
     let text = damage.to_string();
-    assert!(text.contains("nothing is granted until an administrator begins it anew"), "{text}");
+    assert!(text.contains("nothing is granted until an administrator resets it"), "{text}");
     // Nothing is thrown away, but for SQLite's index of its write-ahead log, which it makes anew each time.
     let mut after = file_names(&place.folder);
     after.retain(|name| !name.starts_with("damaged-"));
@@ -129,7 +129,7 @@ fn edited_usage_is_noticed() {
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     assert!(connection.execute("UPDATE usage SET used_us = 0", []).unwrap() > 0);
     drop(connection);
-    assert_quarantined(&place, "what it holds is not what was written");
+    assert_quarantined(&place, "its content differs from what was written");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
 fn a_lost_write_ahead_log_is_noticed() {
     let place = TestStore::killed_after(5);
     fs::remove_file(place.file_path("shepherd.db-wal")).unwrap();
-    assert_quarantined(&place, "its last 5 batches are gone");
+    assert_quarantined(&place, "its last 5 batches are missing");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_truncated_write_ahead_log_is_noticed() {
         let place = TestStore::killed_after(5);
         let wal = OpenOptions::new().write(true).open(place.file_path("shepherd.db-wal")).unwrap();
         wal.set_len(length * part / 100).unwrap();
-        assert_quarantined(&place, "batches are gone");
+        assert_quarantined(&place, "batches are missing");
     }
 }
 
@@ -177,7 +177,7 @@ fn an_older_copy_of_the_database_is_noticed() {
     let older = fs::read(place.file_path("shepherd.db")).unwrap();
     place.open().apply(&batch(31)).unwrap();
     fs::write(place.file_path("shepherd.db"), older).unwrap();
-    assert_quarantined(&place, "its last 1 batches are gone");
+    assert_quarantined(&place, "its last 1 batches are missing");
 }
 
 /// It is made before the first batch is written, and so there is nothing yet that it could vouch for.
@@ -196,7 +196,7 @@ fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
 fn a_lost_head_is_noticed() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db.head")).unwrap();
-    assert_quarantined(&place, "the head that vouches for it is gone");
+    assert_quarantined(&place, "its head is missing");
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn a_newer_database_is_refused_and_stays() {
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
     let refusal = place.open_error_text();
-    let expected = "shepherd.db has schema version 7, and this program knows versions up to 1; \
-                    install the newer Shepherd again";
+    let expected = "shepherd.db has schema version 7, but this program supports only versions up to 1; \
+                    install a newer Shepherd";
     assert!(refusal.ends_with(expected), "{refusal}");
     assert!(place.file_names().contains(&"shepherd.db".to_owned()));
     assert!(!place.file_names().iter().any(|name| name.starts_with("damaged-")));

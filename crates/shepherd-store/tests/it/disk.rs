@@ -123,7 +123,7 @@ fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
     assert!(
         refused
             .to_string()
-            .ends_with("is locked by another program; end whatever has it open, such as `sqlite3`")
+            .ends_with("is locked by another program; close the program that has it open, such as `sqlite3`")
     );
     // Reading goes on meanwhile.
     assert_eq!(store.load().unwrap().usage[&key()].as_secs(), 1);
@@ -145,7 +145,7 @@ fn a_second_daemon_is_refused_while_one_runs() {
     assert_eq!(line, "opened 0\n");
     let refused = place.try_open().unwrap_err();
     assert!(matches!(refused, StoreOpenError::InUse { .. }), "{refused:?}");
-    assert!(refused.to_string().ends_with("is in use by another daemon; end that one first"));
+    assert!(refused.to_string().ends_with("is in use by another daemon; stop that daemon first"));
     // A second process is told the same, changes nothing, and tells by its exit code that it never had the store.
     let before = place.file_names();
     let second = fake_daemon_command(&place.folder, "1").output().unwrap();
@@ -172,7 +172,7 @@ fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
     let refused = place.try_open().unwrap_err();
     assert!(matches!(refused, StoreOpenError::Exposed { .. }), "{refused:?}");
     let text = refused.to_string();
-    assert!(text.contains("nobody can tell whether there ever was: "), "{text}");
+    assert!(text.contains("another user may have moved it away: "), "{text}");
     assert!(!place.folder.exists(), "nothing was made in its place");
     fs::rename(&elsewhere, &place.folder).unwrap();
     assert_eq!(place.load().usage[&key()].as_secs(), 1);
@@ -216,10 +216,7 @@ fn a_folder_that_others_can_write_is_refused() {
     drop(place.open());
     fs::set_permissions(&place.folder, Permissions::from_mode(0o770)).unwrap();
     let refusal = place.open_error_text();
-    assert!(
-        refusal.contains("has mode 0770, so that others can change what is in it; run `chmod go-w "),
-        "{refusal}"
-    );
+    assert!(refusal.contains("has mode 0770, so other users can change it; run `chmod go-w "), "{refusal}");
 }
 
 #[test]
@@ -232,7 +229,7 @@ fn a_file_that_others_can_write_is_refused() {
         let refused = place.try_open().unwrap_err();
         assert!(matches!(&refused, StoreOpenError::Mode { path, .. } if path.ends_with(name)), "{refused:?}");
         let text = refused.to_string();
-        assert!(text.contains(&format!("has mode {mode:04o}, so that others can change")), "{text}");
+        assert!(text.contains(&format!("has mode {mode:04o}, so other users can change")), "{text}");
         assert_eq!(place.file_names(), original.file_names(), "nothing is put aside");
         // What it tells people to do helps.
         let cure = text.split('`').nth(1).unwrap();

@@ -46,7 +46,7 @@ fn a_damaged_database_is_begun_anew_and_the_log_goes_on() {
     assert_eq!(actor, "uid 1000");
     assert_eq!(
         text,
-        "the database was begun anew, so that nothing is known of earlier usage; \
+        "the database was replaced, so earlier usage is lost; \
          the damaged files are in damaged-20270115T080000Z-1: the disk was exchanged"
     );
     store.apply(&batch(4)).unwrap();
@@ -66,7 +66,7 @@ fn a_damaged_log_is_begun_anew_and_usage_goes_on() {
     assert!(fs::read_to_string(begun.kept_in.unwrap().join("audit.log")).unwrap().contains("number 4"));
     assert_eq!(store.load().unwrap().usage[&key()], Duration::from_secs(3));
     drop(store);
-    assert!(last_note(&place).1.starts_with("the audit log was begun anew; usage is known; "));
+    assert!(last_note(&place).1.starts_with("the audit log was replaced; usage is kept; "));
     assert!(place.verify().is_sound());
     assert_eq!(place.load().usage[&key()], Duration::from_secs(3));
 }
@@ -78,7 +78,7 @@ fn a_log_edited_in_the_middle_can_be_begun_anew() {
     fs::write(place.file_path("audit.log"), text.replace("number 1,", "number 5,")).unwrap();
     let refusal = place.open_error_text();
     assert!(
-        refusal.contains("then begin anew: broken at record 1 (audit.log, line 1), edited: "),
+        refusal.contains("then reset the store: broken at record 1 (audit.log, line 1), edited: "),
         "{refusal}"
     );
     let (_, begun) = reset_store(&place);
@@ -139,7 +139,7 @@ fn an_older_copy_of_the_database_keeps_what_it_knows() {
     assert_eq!(store.load().unwrap().usage[&key()], Duration::from_secs(3));
     drop(store);
     assert_eq!(place.events()[..5], (1..=5).map(note_event).collect::<Vec<_>>());
-    assert!(last_note(&place).1.starts_with("an older copy of the database goes on"));
+    assert!(last_note(&place).1.starts_with("an older copy of the database is used"));
 }
 
 #[test]

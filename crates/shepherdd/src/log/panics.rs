@@ -1,13 +1,13 @@
-//! A thread that panics takes the daemon with it. One that ended programs and is gone would leave them running for
-//! ever, and the loop would go on as if nothing had happened; a daemon that is gone is started again and takes the
-//! session back with its original end (S9.1).
+//! Ends the daemon if any of its threads panics. Without the thread that stops programs, the loop would go on and
+//! programs would never end. A daemon that has ended is restarted and reattaches the session with its original end
+//! (S9.1).
 
 use std::any::Any;
 use std::panic::PanicHookInfo;
 
 use super::{FLUSH_TIMEOUT, LogQueue};
 
-/// From now on a panic of any thread is logged and ends the process.
+/// Installs a panic hook that logs the panic and ends the process.
 pub(crate) fn abort_on_panic(log: LogQueue) {
     std::panic::set_hook(Box::new(move |panic| {
         log.enqueue(describe_panic(panic).as_bytes());
@@ -16,13 +16,13 @@ pub(crate) fn abort_on_panic(log: LogQueue) {
     }));
 }
 
-/// Not through the subscriber: it may be what panicked.
+/// Formats a panic without the `tracing` subscriber, which may be the code that panicked.
 fn describe_panic(panic: &PanicHookInfo<'_>) -> String {
     let thread = std::thread::current();
-    let name = thread.name().unwrap_or("without a name");
+    let name = thread.name().unwrap_or("(unnamed)");
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let message = panic_message(panic.payload());
-    format!("the thread {name} panicked at {place}: {message}; the daemon ends, to be started again\n")
+    format!("the thread {name} panicked at {place}: {message}; the daemon exits and has to be restarted\n")
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> &str {
@@ -64,6 +64,6 @@ mod tests {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), Some(6), "{said}");
         assert!(said.contains("the thread host-worker panicked at "), "{said}");
-        assert!(said.contains(": a fault of ours; the daemon ends"), "{said}");
+        assert!(said.contains(": a fault of ours; the daemon exits"), "{said}");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn lost_line_count() -> u64 {
 
 enum LogJob {
     Line(Vec<u8>),
-    /// A request to tell when all earlier lines have been tried.
+    /// A request for a message when all earlier lines have been tried.
     Flush(Sender<()>),
 }
 
@@ -46,7 +46,7 @@ impl LogQueue {
     pub(crate) fn flush(&self, patience: Duration) {
         let (done, is_done) = channel();
         if self.jobs.send(LogJob::Flush(done)).is_ok() {
-            // A late answer is as good as none: the time is over.
+            // A late answer is ignored.
             is_done.recv_timeout(patience).ok();
         }
     }
@@ -68,12 +68,12 @@ pub(super) struct LogThread {
     file: File,
     jobs: Receiver<LogJob>,
     queued_bytes: Arc<AtomicUsize>,
-    /// The number of dropped lines that the reader has been told.
+    /// The number of dropped lines that were reported to the reader.
     reported_lost: u64,
 }
 
 impl LogThread {
-    /// Starts the thread. It ends with the process, because a thread that waits for its reader can't be told to stop.
+    /// Starts the thread. It ends with the process, because a thread that waits for its reader can't be stopped.
     pub(super) fn start(file: File) -> io::Result<LogQueue> {
         let (sender, jobs) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -105,7 +105,7 @@ impl LogThread {
         if lost > self.reported_lost && self.queued_bytes.load(Ordering::Relaxed) == 0 {
             let count = lost - self.reported_lost;
             self.reported_lost = lost;
-            tracing::warn!(count, "lines of the log were lost, because nobody took them");
+            tracing::warn!(count, "log lines were dropped, because standard error was not read");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{DAEMON_ACTOR, DaemonService};
 pub(crate) struct AccessFaults(Vec<String>);
 
 impl DaemonService {
-    /// Computes the role of every account anew, for existing and new connections.
+    /// Computes the role of every account again, for existing and new connections.
     pub(crate) fn refresh_authority(&self, accounts: &SystemAccounts) -> AccessFaults {
         let rules = self.engine.policy().rules();
         let owner = rustix::process::geteuid().as_raw();

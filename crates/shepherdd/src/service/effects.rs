@@ -185,7 +185,7 @@ impl DaemonService {
     fn mark_store_failed(&mut self, detail: &str, now: ClockReading) {
         self.metrics.store_failures.inc();
         if self.engine.store_trouble().is_none() {
-            tracing::warn!(detail, "the store does not work; nothing is granted until it does");
+            tracing::warn!(detail, "the store does not work; nothing is granted until it works again");
         }
         let effects = self.engine.store_failed(detail.to_owned());
         self.carry_out(effects, now);

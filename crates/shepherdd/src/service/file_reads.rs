@@ -79,7 +79,7 @@ impl DaemonService {
         if let FileReadRequest::Policy { requester: PolicyRequester::Client { to, .. }, .. } = &request
             && self.file_reads.pending.len() >= MAX_PENDING_READS
         {
-            let sentence = "Too many clients wait for a policy to be read.";
+            let sentence = "Too many clients are waiting for the policy to be read.";
             return self.respond(to, Err(ApiError::rate_limited(sentence, RETRY_AFTER.into())));
         }
         self.file_reads.pending.push_back(request);

@@ -1,4 +1,4 @@
-//! Tells the engine what the host reports.
+//! Passes the events of the host on to the engine.
 
 use shepherd_api::AuditKind;
 use shepherd_core::ExitInfo;
@@ -24,7 +24,7 @@ impl DaemonService {
             }
             // The daemon was unsure whether the program runs, and counted its time as if it did.
             HostEvent::Reattached { session_id, .. } if self.is_running_session(&session_id) => {
-                tracing::info!(%session_id, "its program was found and is watched again");
+                tracing::info!(%session_id, "the program was reattached");
             }
             HostEvent::Reattached { session_id, handle } => {
                 self.confirm_session_start(&session_id, handle.as_str().to_owned(), now);
@@ -43,10 +43,12 @@ impl DaemonService {
             }
             HostEvent::ReattachPending { session_id, detail } => {
                 tracing::error!(%session_id, "{detail}");
-                let text = format!("{session_id}: {detail}; until it is found, nothing else is started");
+                let text = format!("{session_id}: {detail}; no program is started until it is found");
                 self.append_audit(HOST_ACTOR, AuditKind::Note { text }, now);
             }
-            HostEvent::WindowReady { session_id } => tracing::debug!(%session_id, "shows its window"),
+            HostEvent::WindowReady { session_id } => {
+                tracing::debug!(%session_id, "the first window is shown")
+            }
             HostEvent::Problem { session_id, detail } => {
                 tracing::warn!(session_id = session_id.map(|id| id.to_string()), "{detail}");
                 self.append_audit(HOST_ACTOR, AuditKind::Note { text: detail }, now);

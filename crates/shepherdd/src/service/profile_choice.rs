@@ -33,10 +33,10 @@ pub(crate) fn resolve_profile(
         return Ok(named.clone());
     }
     let code = client.refusal_code(ClientRole::Admin);
-    Err(ApiError::new(code, format!("The profile `{named}` is somebody else's.")))
+    Err(ApiError::new(code, format!("The profile `{named}` belongs to another user.")))
 }
 
 fn list_profiles(policy: &Policy) -> String {
     let names: Vec<String> = policy.rules().profiles.keys().map(|profile| format!("`{profile}`")).collect();
-    format!("Name one of the profiles: {}.", names.join(", "))
+    format!("Choose one of the profiles: {}.", names.join(", "))
 }

@@ -1,5 +1,5 @@
-//! Handles what clients send (S10.3). The transport has checked that a client may give its command; whether a session
-//! or a profile is the client's own is checked here.
+//! Handles the commands of clients (S10.3). The transport has checked that a client may give its command; whether a
+//! session or a profile is the client's own is checked here.
 
 mod command_kind;
 mod grants;
@@ -8,7 +8,7 @@ mod session;
 
 use command_kind::{ClientAct, CommandKind};
 use shepherd_api::{ApiError, AuditKind, ClientRole, CommandReply, ErrorCode};
-use shepherd_core::WithEffects;
+use shepherd_core::AnswerWithEffects;
 use shepherd_ipc::{ClientInfo, IncomingEvent, PeerCredentials};
 use shepherd_util::ClockReading;
 
@@ -127,11 +127,11 @@ impl DaemonService {
     fn conclude<T, E: Into<ApiError>>(
         &mut self,
         request: &RequestContext,
-        outcome: WithEffects<Result<T, E>>,
+        outcome: AnswerWithEffects<Result<T, E>>,
         recorder: RefusalRecorder,
         reply: impl FnOnce(T) -> CommandReply,
     ) {
-        let WithEffects { answer, effects } = outcome;
+        let AnswerWithEffects { answer, effects } = outcome;
         match answer {
             Ok(done) => self.carry_out_and_reply(effects, &request.reply_to, reply(done), request.now),
             Err(error) => {

@@ -29,7 +29,7 @@ impl DaemonService {
         }
         inputs.clients.shutdown().await;
         self.store.finish();
-        tracing::info!("ended in order");
+        tracing::info!("the daemon has stopped");
     }
 
     /// Handles only the host, the store and the heartbeat until the session is over.

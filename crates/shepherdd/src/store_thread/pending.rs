@@ -11,8 +11,8 @@ use shepherd_util::{EntryId, ProfileId};
 
 use super::BatchWaiter;
 
-/// The number of audit events that wait for a broken disk: more than a day's worth. Further events are dropped, refusals
-/// first, and counted.
+/// The number of audit events that wait for a broken disk: more than a day's worth. Further events are dropped,
+/// refusals first, and counted.
 const MAX_PENDING_LINES: usize = 100_000;
 
 const DAEMON_ACTOR: &str = "shepherdd";
@@ -116,7 +116,7 @@ impl PendingBatch {
             let at = lines.last().map_or_else(Timestamp::now, |line| line.at);
             lines.push(audit_note(
                 at,
-                format!("{left_out} lines are missing here: there were too many to keep"),
+                format!("{left_out} events were dropped here, because too many waited for the disk"),
             ));
         }
         let usage = usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount });
@@ -132,8 +132,8 @@ impl PendingBatch {
 }
 
 impl BatchAttempt {
-    /// Gives the batch to a store. An event that no log can take is refused before anything is written; a note replaces it,
-    /// or it would be retried for ever, and everything behind it would wait.
+    /// Gives the batch to a store. An event that no log can take is refused before anything is written; a note replaces
+    /// it, or it would be retried for ever, and everything behind it would wait.
     pub(super) fn apply_to(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
         for _ in 0..self.writes.len() {
             match store.apply(&self.writes) {
@@ -145,7 +145,7 @@ impl BatchAttempt {
     }
 
     fn replace_line(&mut self, index: usize, why: &AuditEventError) {
-        tracing::error!(%why, "a line can't be written to the audit log");
+        tracing::error!(%why, "could not write an event to the audit log");
         let mut lines = self.writes.iter_mut().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(line),
             StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
@@ -153,7 +153,7 @@ impl BatchAttempt {
             }
         });
         if let Some(line) = lines.nth(index) {
-            **line = audit_note(line.at, format!("a line about this moment could not be written: {why}"));
+            **line = audit_note(line.at, format!("an event of this time could not be written: {why}"));
         }
     }
 }
@@ -204,8 +204,10 @@ mod tests {
         assert_eq!(add(vec![note_write("kept too")]), 2);
         assert_eq!(add(vec![note_write("much"); MAX_PENDING_LINES]), MAX_PENDING_LINES + 2);
         assert_eq!(add(vec![note_write("last")]), 1);
-        let told =
-            format!("{} lines are missing here: there were too many to keep", 2 * MAX_PENDING_LINES + 2);
+        let told = format!(
+            "{} events were dropped here, because too many waited for the disk",
+            2 * MAX_PENDING_LINES + 2
+        );
         let told = StoreWrite::AppendAudit(Box::new(audit_note(Timestamp::UNIX_EPOCH, told)));
         assert_eq!(waiting.take_attempt(0).unwrap().writes, [note_write("last"), told]);
     }

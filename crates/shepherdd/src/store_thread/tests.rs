@@ -241,5 +241,5 @@ fn a_line_that_no_log_can_take_is_replaced_by_a_note_and_holds_nothing_up() {
     });
     let [first, second, third] = texts.collect::<Vec<_>>().try_into().unwrap();
     assert_eq!((second.as_str(), &first), ("2", &third));
-    assert!(first.starts_with("a line about this moment could not be written: "), "{first}");
+    assert!(first.starts_with("an event of this time could not be written: "), "{first}");
 }

@@ -468,5 +468,9 @@ fn what_a_full_disk_swallows_at_the_end_is_told() {
         household.failed_check("store").is_some()
     });
     assert!(household.end().success());
-    assert!(household.log().contains("what could not be written is lost"), "{}", household.log());
+    assert!(
+        household.log().contains("writes are lost, because the store could not be written"),
+        "{}",
+        household.log()
+    );
 }

@@ -87,7 +87,7 @@ fn what_was_not_logged_is_counted() {
     wait_until("the loss is told", || {
         let count = reader.read(&mut piece).unwrap();
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
-        text.contains("lines of the log were lost")
+        text.contains("log lines were dropped")
     });
 }
 

@@ -243,7 +243,7 @@ fn a_pipe_is_no_policy_and_nobody_waits_for_it() {
     put_pipe();
     household.start();
     let complaint = household.failed_check("policy").unwrap();
-    assert!(complaint.contains("it is not a file"), "{complaint}");
+    assert!(complaint.contains("not a regular file"), "{complaint}");
     std::fs::remove_file(household.policy_path()).unwrap();
     household.write_policy(POLICY);
     assert_eq!(reload(&household).unwrap(), 1);
@@ -269,7 +269,7 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
         return;
     }
     let path = household.policy_path();
-    let expected = format!("{} has mode 0666, so that others", path.display());
+    let expected = format!("{} has mode 0666, so other users", path.display());
     assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
     wait_until("it is logged", || household.log().contains(&expected));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();

@@ -321,7 +321,7 @@ fn a_group_that_is_not_there_is_told() {
     let output = command.args(["--socket-group", "no-such-group"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("there is no group `no-such-group`"), "{said}");
+    assert!(said.contains("no such group `no-such-group`"), "{said}");
     let mut command = household.command();
     assert_eq!(command.args(["--socket-mode", "rw"]).output().unwrap().status.code(), Some(2));
 }

@@ -101,6 +101,6 @@ fn a_signal_right_after_the_start_is_taken_as_it_is_meant() {
             kill_process(household.daemon_pid(), *signal).unwrap();
         }
         assert_eq!(household.wait().code(), Some(0), "{}", household.log());
-        assert!(household.log().contains("ended in order"), "{}", household.log());
+        assert!(household.log().contains("the daemon has stopped"), "{}", household.log());
     }
 }

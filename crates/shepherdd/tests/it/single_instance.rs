@@ -32,7 +32,7 @@ fn a_second_daemon_on_the_same_data_or_socket_refuses() {
         (
             household.data(),
             household.folder().join("other"),
-            "is in use by another daemon; end that one first",
+            "is in use by another daemon; stop that daemon first",
         ),
         (elsewhere, household.socket(), "another daemon listens at"),
     ] {

@@ -33,7 +33,7 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
     let empty = screen.screenshot();
     let mut listener = household.subscriber();
     let session = household.launch("terminal");
-    wait_until("its window is noticed", || household.log().contains("shows its window"));
+    wait_until("its window is noticed", || household.log().contains("the first window is shown"));
     let lacks_windows = |sentence: &String| sentence.starts_with("Windows are");
     assert!(!household.health().limitations.iter().any(lacks_windows));
     let socket = ipc_socket(&household);
@@ -62,7 +62,7 @@ fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
     wait_until("the daemon starts Sway", || !screen.screenshot().is_empty());
     let launched = Instant::now();
     let session = household.launch("terminal");
-    wait_until("its window is noticed", || household.log().contains("shows its window"));
+    wait_until("its window is noticed", || household.log().contains("the first window is shown"));
     let socket = ipc_socket(&household);
     wait_until("it fills the screen", || fullscreen_window(&socket).is_some());
     let window = fullscreen_window(&socket);
@@ -74,7 +74,9 @@ fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
     let mut listener = household.subscriber();
     assert_eq!(household.state().session.map(|session| session.session_id), Some(session.session_id.clone()));
     let lacks_windows = |sentence: &String| sentence.starts_with("Windows are");
-    wait_until("the window is seen again", || household.log().matches("shows its window").count() == 2);
+    wait_until("the window is seen again", || {
+        household.log().matches("the first window is shown").count() == 2
+    });
     assert!(!household.health().limitations.iter().any(lacks_windows));
     assert_eq!((fullscreen_window(&socket), processes_with(home.to_str().unwrap())), (window, players));
     assert_eq!(end_of(&mut listener, &session), EndReason::Expired);
@@ -88,7 +90,7 @@ fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
     household.kill();
     household.start();
     household.launch("terminal");
-    wait_until("its window is noticed", || household.log().matches("shows its window").count() == 3);
+    wait_until("its window is noticed", || household.log().matches("the first window is shown").count() == 3);
     assert_eq!(sways(), before);
     household.stop(StopMode::Force).unwrap();
     wait_until("it is over", || household.state().session.is_none());

@@ -277,7 +277,7 @@ impl TipSearch<'_> {
                 });
             }
             Ordering::Equal if hash != head.hash => {
-                return Err(self.head_mismatch_error("it vouches for a different last record"));
+                return Err(self.head_mismatch_error("it has the hash of a different last record"));
             }
             Ordering::Equal => {}
             Ordering::Greater => self.verify_back_to_head(&head, file, end)?,
@@ -322,7 +322,7 @@ impl TipSearch<'_> {
             }
             expected = Some((record.sequence.saturating_sub(1), record.previous_hash));
         }
-        Err(self.head_mismatch_error("the newer records don't continue those that it vouches for"))
+        Err(self.head_mismatch_error("the newer records don't continue those that it covers"))
     }
 
     fn head_mismatch_error(&self, fault: &str) -> LedgerOpenError {
@@ -331,5 +331,5 @@ impl TipSearch<'_> {
 }
 
 fn broken_record_error(path: &Path, fault: String) -> LedgerOpenError {
-    LedgerOpenError::Broken { path: path.to_owned(), fault }
+    LedgerOpenError::LastRecordDamaged { path: path.to_owned(), fault }
 }

@@ -247,7 +247,7 @@ impl<'a> ChainVerifier<'a> {
             SuspectReason::OtherKey(_, key_id) => at(BreakKind::WrongKey, self.explain_key(key_id)),
             SuspectReason::HeadMismatch => at(
                 BreakKind::Edited,
-                "the chain was rewritten: the head vouches for a different record with this number"
+                "the chain was rewritten: the head has the hash of a different record with this number"
                     .to_owned(),
             ),
             SuspectReason::BrokenLink(record) => self.classify_link_break(&record, &position, rest),
@@ -357,12 +357,12 @@ impl<'a> ChainVerifier<'a> {
             (0, Some(number)) => (
                 BreakKind::Removed,
                 format!(
-                    "segment {number:06} is missing, but the links hold: segments were renamed or joined"
+                    "segment {number:06} is missing, but every link is intact: segments were renamed or joined"
                 ),
             ),
             _ => (
                 BreakKind::Truncated,
-                format!("the head vouches for {}, but the log has {}", record_count(vouched), self.sequence),
+                format!("the head covers {}, but the log has {}", record_count(vouched), self.sequence),
             ),
         };
         Some(ChainBreak::after(kind, last, self.sequence + 1, detail))

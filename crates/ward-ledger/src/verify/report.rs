@@ -218,22 +218,18 @@ impl fmt::Display for LogCompleteness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Complete { vouched, unvouched: 0 } => {
-                write!(formatter, "the head vouches for all records ({vouched})")
+                write!(formatter, "the head covers the whole log, {}", record_count(*vouched))
             }
             Self::Complete { vouched, unvouched } => write!(
                 formatter,
-                "the head vouches for the first {}, but not for the last {unvouched}",
+                "the head covers the first {}, but not the last {unvouched}",
                 record_count(*vouched)
             ),
             Self::Cut { vouched, found } => {
-                write!(formatter, "the head vouches for {}, but the log has {found}", record_count(*vouched))
+                write!(formatter, "the head covers {}, but the log has {found}", record_count(*vouched))
             }
             Self::NotReached { vouched } => {
-                write!(
-                    formatter,
-                    "not checked after the break; the head vouches for {}",
-                    record_count(*vouched)
-                )
+                write!(formatter, "not checked after the break; the head covers {}", record_count(*vouched))
             }
             Self::NoHead => {
                 formatter.write_str("unknown: there is no head, so missing records would go unnoticed")
@@ -287,7 +283,7 @@ impl fmt::Display for VerificationReport {
         )?;
         match &self.broken {
             Some(broken) => writeln!(formatter, "integrity:    {broken}")?,
-            None => writeln!(formatter, "integrity:    every link holds")?,
+            None => writeln!(formatter, "integrity:    every link is intact")?,
         }
         if let Some(TornLine { segment, line, bytes }) = &self.torn {
             writeln!(

@@ -171,7 +171,10 @@ fn a_last_record_edited_in_place_between_two_appends_is_not_continued() {
         let at = lines[..2].concat().len() as u64;
         file.write_all_at(edited.as_bytes(), at).unwrap();
         let error = ledger.append(receipt(4)).unwrap_err();
-        assert!(matches!(error, LedgerAppendError::Log(LedgerOpenError::Broken { .. })), "{error}");
+        assert!(
+            matches!(error, LedgerAppendError::Log(LedgerOpenError::LastRecordDamaged { .. })),
+            "{error}"
+        );
         assert_eq!(log.verify().broken.unwrap().kind, BreakKind::Edited);
 
         let previous = parse_object(lines[1].trim_ascii()).unwrap();

@@ -125,7 +125,10 @@ fn a_log_with_a_changed_last_record_or_another_head_is_not_continued() {
     let log = TestLog::with_records(3);
     let good = fs::read_to_string(&log.path).unwrap();
     fs::write(&log.path, good.replace("receipt-3", "receipt-4")).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::Broken { .. }));
+    assert!(matches!(
+        Ledger::open(&log.path, options()).unwrap_err(),
+        LedgerOpenError::LastRecordDamaged { .. }
+    ));
     fs::write(&log.path, &good).unwrap();
     let other = TestLog::new(options());
     other.open().append_all(vec![receipt(7), receipt(8), receipt(9)]).unwrap();

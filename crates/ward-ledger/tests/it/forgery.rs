@@ -151,7 +151,7 @@ fn a_line_that_is_not_canonical_is_edited() {
                 assert_eq!(found.detail, "it is not in canonical form");
                 if number == 3 {
                     let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-                    assert!(matches!(error, LedgerOpenError::Broken { .. }), "{error}");
+                    assert!(matches!(error, LedgerOpenError::LastRecordDamaged { .. }), "{error}");
                     assert!(ledger.append(receipt(4)).is_err());
                 }
             }

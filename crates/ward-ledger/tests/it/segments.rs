@@ -116,7 +116,7 @@ fn renumbered_segments_are_detected() {
     assert_eq!((report.records, report.completeness), (18, LogCompleteness::NoHead), "{report}");
     let found = report.broken.unwrap();
     assert_eq!(found.kind, BreakKind::Removed);
-    assert!(found.detail.contains("segment 000002 is missing, but the links hold"), "{found}");
+    assert!(found.detail.contains("segment 000002 is missing, but every link is intact"), "{found}");
     let error = Ledger::open(&log.path, log.options.clone().adopt_without_head()).unwrap_err();
     assert!(matches!(error, LedgerOpenError::SegmentMissing { .. }), "{error}");
 }

@@ -308,7 +308,7 @@ fn report_is_readable_as_text_and_json() {
         format!(
             "LOG: 1 sound record in 1 segment\n\
              integrity:    broken at record 2 (receipts.jsonl, line 2), edited: its hash doesn't match its content\n\
-             completeness: not checked after the break; the head vouches for 3 records\n\
+             completeness: not checked after the break; the head covers 3 records\n\
              authenticity: not signed: anybody who can write the files can rewrite the log\n\
              last hash:    {hash}"
         )

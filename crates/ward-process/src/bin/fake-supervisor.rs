@@ -2,13 +2,13 @@
 //!
 //! `fake-supervisor CONTAINMENT HOW ID PROGRAM SCRIPT` prints the tree's record, field by field. `HOW`:
 //!
-//! | word | what it does |
+//! | word | effect |
 //! | --- | --- |
 //! | `independent`, `dies` | spawns a tree of that lifetime |
-//! | `held` | spawns an independent tree that holds its leavers |
-//! | `hesitate` | prints the record when it is to be written down, and never comes to the program |
-//! | `exhaust_descriptors` | spawns with ever more free descriptors, from none; prints how often that failed |
-#![expect(clippy::panic, clippy::print_stdout, reason = "a test double speaks to its test")]
+//! | `held` | spawns an independent tree that holds its escapees |
+//! | `hesitate` | prints the record while it is being stored, and never runs the program |
+//! | `exhaust-descriptors` | spawns with 0, 1, 2, … free descriptors until it succeeds; prints the last number |
+#![expect(clippy::panic, clippy::print_stdout, reason = "a test double reports to its test")]
 
 use std::fs::File;
 
@@ -37,8 +37,8 @@ fn main() {
             print(record);
             wait_to_be_killed()
         }),
-        "starve" => return exhaust_descriptors(&supervisor, &id, order),
-        _ => panic!("how is {how}?"),
+        "exhaust-descriptors" => return exhaust_descriptors(&supervisor, &id, order),
+        _ => panic!("unknown word `{how}`"),
     };
     let tree = tree.unwrap_or_else(|error| panic!("{error:?}"));
     print(&tree.record());
@@ -48,7 +48,7 @@ fn main() {
 fn print(record: &TreeRecord) {
     let ProcessIdentity { pid, start_time } =
         record.root.unwrap_or(ProcessIdentity { pid: 0, start_time: 0 });
-    let keeper = if record.leavers == EscapeePolicy::Held { "keeper" } else { "program" };
+    let keeper = if record.escapees == EscapeePolicy::Held { "keeper" } else { "program" };
     println!("{pid} {start_time} {} {} {keeper}", record.boot, record.cgroup.unwrap_or(0));
 }
 
@@ -69,7 +69,7 @@ fn exhaust_descriptors(supervisor: &Supervisor, id: &TreeId, order: impl Fn() ->
         if let Ok(mut tree) = supervisor.spawn(id.clone(), order()) {
             supervisor.stop(&mut tree, StopLadder::force()).unwrap_or_else(|error| panic!("{error}"));
             println!("{free}");
-            // Whatever a failed attempt has left would live on without us.
+            // The test looks for processes that failed attempts have left behind, so this process stays alive.
             wait_to_be_killed();
         }
     }

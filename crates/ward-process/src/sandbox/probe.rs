@@ -138,7 +138,7 @@ impl KernelSupport {
             Ok(abi @ 6..) => SandboxPartStatus::InForce { by: format!("Landlock ABI {abi}") },
             // Seccomp can't help: a filter sees a pid but can't tell which process it belongs to.
             Ok(_) | Err(_) => SandboxPartStatus::Partial {
-                by: "processes of other users can't be signalled".into(),
+                by: "no signals to processes of other users".into(),
                 gap: "other processes of the same user can be signalled, including the supervisor".into(),
                 cure: "needs Linux 6.12 or newer, a PID namespace as containment, or a user of its own"
                     .into(),
@@ -202,7 +202,7 @@ mod tests {
         assert!(report.filesystem.is_enforced());
         assert_eq!(
             report.signals.to_string(),
-            "partly enforced (processes of other users can't be signalled): other processes of the same user \
+            "partly enforced (no signals to processes of other users): other processes of the same user \
              can be signalled, including the supervisor; needs Linux 6.12 or newer, a PID namespace as \
              containment, or a user of its own"
         );

@@ -1,4 +1,4 @@
-//! Taking back what an earlier process spawned.
+//! Reattaches trees that an earlier supervisor process spawned.
 
 use std::io;
 use std::sync::Arc;
@@ -13,37 +13,38 @@ use crate::record::{TreeId, TreeRecord};
 use crate::sandbox;
 use crate::tree::{ProcessTree, RootHandle, TreeControl, TreeParts, TreeReadiness};
 
-/// Why a tree can't be taken back.
+/// The reasons why a tree can't be reattached.
 #[derive(Debug, thiserror::Error)]
 pub enum ReattachError {
-    /// No member is left, or it ran before this boot.
+    /// No member is left, or the tree ran before this boot.
     #[error("tree {0} is gone")]
     Gone(TreeId),
-    /// It is there but can't be held.
-    #[error("could not take hold of tree {id}")]
+    /// The tree may exist, but the kernel refused a handle on it.
+    #[error("could not open tree {id}")]
     CannotOpen {
-        /// Which.
+        /// Name of the tree.
         id: TreeId,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
-    /// This supervisor holds trees together in another way.
-    #[error("the tree is held by a {recorded}, this supervisor uses a {ours}")]
+    /// This supervisor uses another containment than the tree.
+    #[error("the tree is contained by a {recorded}, but this supervisor uses a {ours}")]
     ContainmentMismatch {
-        /// The tree's.
+        /// Containment of the tree, from its record.
         recorded: Containment,
-        /// Ours.
+        /// Containment of this supervisor.
         ours: Containment,
     },
 }
 
 impl Supervisor {
-    /// Takes back a tree that an earlier process of ours started.
+    /// Reattaches a tree that an earlier supervisor process spawned, and returns a handle on it.
     ///
     /// # Errors
-    /// When it is gone, which is said only if that is beyond doubt, or can't be held.
+    /// Fails with [`ReattachError::Gone`] if the tree has certainly ended, and with another error if it may still run
+    /// but can't be reattached.
     pub fn reattach(&self, record: &TreeRecord) -> Result<ProcessTree, ReattachError> {
-        // Nothing outlives its boot, whatever held it.
+        // No process survives a reboot.
         if record.boot != self.boot {
             return Err(ReattachError::Gone(record.id.clone()));
         }
@@ -66,22 +67,24 @@ impl Supervisor {
             None => RootHandle::unknown(),
         };
         let group = match self.containment {
-            // The group is not the whole tree where leavers are held.
+            // If escapees are held, the tree can outlive its group.
             Containment::Cgroup => match self.reopen_group(record) {
-                Err(ReattachError::Gone(_)) if record.leavers == EscapeePolicy::Held && !root.has_ended() => {
+                Err(ReattachError::Gone(_))
+                    if record.escapees == EscapeePolicy::Held && !root.has_ended() =>
+                {
                     None
                 }
                 group => Some(group?),
             },
             Containment::PidNamespace | Containment::Subreaper | Containment::ProcessGroup => None,
         };
-        let reins = self.tree_control(group, record.leavers);
-        // A cgroup knows its members without the root; a subreaper finds them by their marker.
-        let root_needed = matches!(reins, TreeControl::PidNamespace | TreeControl::ProcessGroup);
+        let control = self.tree_control(group, record.escapees);
+        // Members of a cgroup are known without the root, and those of a subreaper are found by their marker.
+        let root_needed = matches!(control, TreeControl::PidNamespace | TreeControl::ProcessGroup);
         if root_needed && root.has_ended() {
             return Err(gone());
         }
-        let readiness = TreeReadiness::new(&reins).map_err(|error| handle(error.into()))?;
+        let readiness = TreeReadiness::new(&control).map_err(|error| handle(error.into()))?;
         if let Some(pidfd) = root.pidfd() {
             readiness.watch_root(pidfd).map_err(|error| handle(error.into()))?;
         }
@@ -89,7 +92,7 @@ impl Supervisor {
             id: record.id.clone(),
             containment: self.containment,
             boot: self.boot.clone(),
-            escapees: record.leavers,
+            escapees: record.escapees,
             identity: record.identity.clone(),
             root,
             keeper: None,
@@ -102,9 +105,9 @@ impl Supervisor {
             sandbox: None,
             limits: Vec::new(),
         };
-        let mut tree = ProcessTree::new(parts, reins, Arc::clone(&self.proc));
+        let mut tree = ProcessTree::new(parts, control, Arc::clone(&self.proc));
         if tree.has_lost_keeper() {
-            // Nothing would tell us of its end, so it is ended here and now.
+            // Without a keeper, nothing reports the end of the tree, so the tree is killed now.
             self.stop(&mut tree, StopLadder::force()).map_err(|error| handle(io::Error::other(error)))?;
         }
         match tree.poll_ended() {
@@ -125,16 +128,22 @@ impl Supervisor {
         }
     }
 
-    /// Looks for a tree of which only the name was written down. Only a cgroup has a name that no
-    /// program can take; elsewhere a tree is found by what [`Supervisor::spawn_recorded`] wrote down.
-    /// The record knows neither whom the tree runs as nor its temporary folder: stop it without a
-    /// command, which would run as us. Nor does it know who has left the group.
+    /// Finds a tree by its id alone and returns a record of it, or `None` if there is no such tree. This works only
+    /// with cgroups, because no program can take the name of a group. With other containments a tree is found only by
+    /// the record that [`Supervisor::spawn_recorded`] stored.
+    ///
+    /// The returned record lacks the user and the temporary folder of the tree, and does not include escapees. Don't
+    /// use a stop command for such a tree, because the command would run as the supervisor's user.
     ///
     /// # Errors
-    /// With `Unsupported` where there is no cgroup, or when the cgroup can't be opened.
+    /// Fails with `Unsupported` if this supervisor doesn't use cgroups, and with the kernel's error if the group can't
+    /// be opened.
     pub fn find_record(&self, id: &TreeId) -> io::Result<Option<TreeRecord>> {
         let Some(groups) = &self.groups else {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be found by its name"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a tree can be found by its id only if it is in a cgroup",
+            ));
         };
         let cgroup = match groups.open(&id.group_name()) {
             Ok(group) => group.inode(),
@@ -145,7 +154,7 @@ impl Supervisor {
             id: id.clone(),
             containment: self.containment,
             root: None,
-            leavers: EscapeePolicy::LetGo,
+            escapees: EscapeePolicy::LetGo,
             boot: self.boot.clone(),
             cgroup: Some(cgroup),
             identity: None,

@@ -72,7 +72,7 @@ impl ProcRoot {
 
     /// Calls `visit` with every pid in `/proc`.
     pub(crate) fn each_process(&self, mut visit: impl FnMut(i32)) -> Result<(), Errno> {
-        // The directory is opened anew, because duplicates of a descriptor share the read position.
+        // The directory is opened again, because duplicates of a descriptor share the read position.
         let directory = rustix::fs::openat(
             &self.0,
             c".",

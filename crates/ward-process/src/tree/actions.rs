@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::Signal;
 
 use super::root::RootHandle;
-use super::signal_request::{SignalPass, SignalReach, SignalRequest};
+use super::signal_request::{SignalDelivery, SignalPass, SignalRequest};
 use super::{ProcessTree, TreeControl, process_group};
 use crate::cgroup::{Cgroup, FreezerState};
 use crate::ladder::StopSignal;
@@ -14,22 +14,22 @@ use crate::sys::procfs::ProcRoot;
 
 impl ProcessTree {
     /// Sends a signal to every member. Stopped members are continued, so that they can act on the signal.
-    pub fn signal(&mut self, signal: StopSignal) -> SignalReach {
+    pub fn signal(&mut self, signal: StopSignal) -> SignalDelivery {
         self.signal_request = Some(SignalRequest::new(signal));
         self.signal_remaining()
     }
 
     /// Sends the signal of the last [`signal`](Self::signal) to members that it has not reached.
-    pub fn signal_remaining(&mut self) -> SignalReach {
-        let Some(mut request) = self.signal_request.take() else { return SignalReach::AllMembers };
-        let reach = self.deliver_signal(&mut request);
-        if reach != SignalReach::AllMembers {
+    pub fn signal_remaining(&mut self) -> SignalDelivery {
+        let Some(mut request) = self.signal_request.take() else { return SignalDelivery::AllMembers };
+        let delivery = self.deliver_signal(&mut request);
+        if delivery != SignalDelivery::AllMembers {
             self.signal_request = Some(request);
         }
-        reach
+        delivery
     }
 
-    fn deliver_signal(&mut self, request: &mut SignalRequest) -> SignalReach {
+    fn deliver_signal(&mut self, request: &mut SignalRequest) -> SignalDelivery {
         let (root, proc, marker) = (&self.parts.root, &*self.proc, &self.marker);
         match &mut self.control {
             TreeControl::Cgroup(group) => {
@@ -41,7 +41,7 @@ impl ProcessTree {
             // The keeper forwards only SIGTERM. Other signals are sent to the members one by one.
             TreeControl::PidNamespace if request.signal() == StopSignal::Terminate => {
                 root.signal(Signal::TERM);
-                SignalReach::AllMembers
+                SignalDelivery::AllMembers
             }
             TreeControl::PidNamespace => {
                 let mut scan = DescendantScan::new();
@@ -55,7 +55,7 @@ impl ProcessTree {
                 for signal in [request.signal().to_kernel(), Signal::CONT] {
                     process_group::signal_group(root, proc, marker, signal);
                 }
-                SignalReach::AllMembers
+                SignalDelivery::AllMembers
             }
         }
     }

@@ -10,9 +10,9 @@ use crate::ladder::StopSignal;
 use crate::record::ProcessIdentity;
 use crate::sys::procfs::{ProcRoot, ProcessStat, open_pidfd};
 
-/// The members that a signal has reached.
+/// The result of sending a signal to the members of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignalReach {
+pub enum SignalDelivery {
     /// The signal has reached every process that was a member when it was sent. Later children of these, such
     /// as the helper of a program that cleans up, are not signalled.
     AllMembers,
@@ -68,7 +68,7 @@ impl SignalRequest {
     pub(super) fn signal_members(
         &mut self,
         mut visit_members: impl FnMut(&mut SignalPass<'_>),
-    ) -> SignalReach {
+    ) -> SignalDelivery {
         // A stopped member acts on a signal only after it is continued.
         let signals = [self.signal.to_kernel(), Signal::CONT];
         for _ in 0..MAX_PASSES {
@@ -76,12 +76,12 @@ impl SignalRequest {
             visit_members(&mut pass);
             // If no member was ever found, reading /proc fails or the tree has ended.
             if pass.settled && !self.signalled.is_empty() {
-                return SignalReach::AllMembers;
+                return SignalDelivery::AllMembers;
             }
         }
         let retry_after = self.pause;
         self.pause = self.pause.saturating_mul(2).min(MAX_RETRY);
-        SignalReach::Incomplete { retry_after }
+        SignalDelivery::Incomplete { retry_after }
     }
 }
 
@@ -137,15 +137,15 @@ mod tests {
 
     /// Runs a request in which each pass meets the given pids and states. The members are simulated, and no
     /// process is signalled.
-    fn signal_in_passes(request: &mut SignalRequest, passes: &[&[(i32, u8)]]) -> SignalReach {
+    fn signal_in_passes(request: &mut SignalRequest, passes: &[&[(i32, u8)]]) -> SignalDelivery {
         let mut passes = passes.iter();
-        let reach = request.signal_members(|pass| {
+        let delivery = request.signal_members(|pass| {
             for (pid, letter) in *passes.next().expect("more passes than expected") {
                 pass.record_state(*pid, state(*letter));
             }
         });
         assert_eq!(passes.len(), 0, "fewer passes than expected");
-        reach
+        delivery
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let mut request = SignalRequest::new(StopSignal::Terminate);
         let passes: [&[(i32, u8)]; 3] =
             [&[(1, b'S'), (2, b'S')], &[(1, b'S'), (2, b'S'), (3, b'R')], &[(2, b'S'), (3, b'S')]];
-        assert_eq!(signal_in_passes(&mut request, &passes), SignalReach::AllMembers);
+        assert_eq!(signal_in_passes(&mut request, &passes), SignalDelivery::AllMembers);
     }
 
     /// The dead member may have forked before it received the signal, and the pass may already have visited
@@ -163,14 +163,14 @@ mod tests {
         let mut request = SignalRequest::new(StopSignal::Terminate);
         let passes: [&[(i32, u8)]; 4] =
             [&[(1, b'R')], &[(1, b'Z')], &[(1, b'Z'), (2, b'R')], &[(1, b'Z'), (2, b'R')]];
-        assert_eq!(signal_in_passes(&mut request, &passes), SignalReach::AllMembers);
+        assert_eq!(signal_in_passes(&mut request, &passes), SignalDelivery::AllMembers);
     }
 
     #[test]
     fn retries_become_rarer_while_new_members_keep_appearing() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
         let mut next = 0;
-        let reaches: Vec<SignalReach> = (0..9)
+        let reaches: Vec<SignalDelivery> = (0..9)
             .map(|_| {
                 request.signal_members(|pass| {
                     next += 1;
@@ -180,14 +180,14 @@ mod tests {
             .collect();
         let expected = [10, 20, 40, 80, 160, 320, 640, 1_000, 1_000];
         let expected =
-            expected.map(|pause| SignalReach::Incomplete { retry_after: Duration::from_millis(pause) });
+            expected.map(|pause| SignalDelivery::Incomplete { retry_after: Duration::from_millis(pause) });
         assert_eq!(reaches, expected);
     }
 
     #[test]
     fn a_signal_without_any_recipient_is_incomplete() {
         let mut request = SignalRequest::new(StopSignal::Terminate);
-        assert_eq!(request.signal_members(|_| {}), SignalReach::Incomplete { retry_after: FIRST_RETRY });
-        assert_eq!(signal_in_passes(&mut request, &[&[(1, b'S')], &[(1, b'S')]]), SignalReach::AllMembers);
+        assert_eq!(request.signal_members(|_| {}), SignalDelivery::Incomplete { retry_after: FIRST_RETRY });
+        assert_eq!(signal_in_passes(&mut request, &[&[(1, b'S')], &[(1, b'S')]]), SignalDelivery::AllMembers);
     }
 }

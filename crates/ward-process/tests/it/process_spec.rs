@@ -266,7 +266,7 @@ fn probes_can_run_on_many_threads_at_once() {
 fn a_lack_of_descriptors_never_leaves_an_unsupervised_program() {
     for containment in containments() {
         let run = TestRun::new();
-        let (process, line) = start_supervisor_process(&run, containment, "starve", "FOREVER");
+        let (process, line) = start_supervisor_process(&run, containment, "exhaust-descriptors", "FOREVER");
         let needed: u32 = line.trim().parse().unwrap();
         assert!(needed > 3, "{containment}: {needed}");
         // Only the supervisor process is found, because the script is on its own command line too.

@@ -224,7 +224,7 @@ fn commands_for_administrators_ask_for_the_pin() {
     let request = LiveViewRequest::Stop(StopMode::Graceful);
     let refused = || LiveViewReply::PinRequired {
         request: request.clone(),
-        message: "This session is somebody else's.".to_owned(),
+        message: "This session belongs to another profile.".to_owned(),
     };
     model.handle_input(LiveViewInput::ReplyReceived(refused()));
     for letter in "471xq".chars() {

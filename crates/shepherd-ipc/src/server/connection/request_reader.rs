@@ -91,7 +91,7 @@ impl<'a> RequestReader<'a> {
             None => reader.readable().await,
             Some((since, patience, what)) => match timeout_at(since + patience, reader.readable()).await {
                 Ok(readable) => readable,
-                // A client that has subscribed meanwhile may be silent for ever.
+                // A client that has subscribed meanwhile need not send anything.
                 Err(_) if self.read_deadline().is_none() => return Ok(()),
                 Err(_) => return Err(ReadEnd::ProtocolError(timeout_error(what, patience))),
             },
@@ -103,15 +103,15 @@ impl<'a> RequestReader<'a> {
     fn read_deadline(&self) -> Option<(Instant, Duration, &'static str)> {
         let limits = &self.shared.limits;
         if !self.hello_received {
-            return Some((self.idle_since, limits.hello_timeout, "No hello came"));
+            return Some((self.idle_since, limits.hello_timeout, "No hello was received"));
         }
         if let Some(since) = self.partial_line_since {
-            return Some((since, limits.line_timeout, "A line was begun and not ended"));
+            return Some((since, limits.line_timeout, "A line was not completed"));
         }
         if self.client.outbox.is_subscribed() {
             return None;
         }
-        Some((self.idle_since, limits.idle_timeout, "Nothing was said"))
+        Some((self.idle_since, limits.idle_timeout, "Nothing was received"))
     }
 
     async fn handle_lines(&mut self) -> Result<(), ReadEnd> {
@@ -121,8 +121,7 @@ impl<'a> RequestReader<'a> {
                 Ok(Some(frame)) => ClientMessage::parse(frame),
                 Ok(None) => break,
                 Err(error) => {
-                    let sentence =
-                        format!("A line has more than the {} bytes that it may have.", error.limit);
+                    let sentence = format!("A line is longer than {} bytes.", error.limit);
                     return Err(ReadEnd::ProtocolError(ApiError::new(ErrorCode::MessageTooLarge, sentence)));
                 }
             };
@@ -146,12 +145,14 @@ impl<'a> RequestReader<'a> {
         let fault = |code, sentence: &str| Err(ReadEnd::ProtocolError(ApiError::new(code, sentence)));
         match message {
             Ok(ClientMessage::Hello(hello)) if !self.hello_received => self.handle_hello(&hello),
-            Ok(ClientMessage::Hello(_)) => fault(ErrorCode::HandshakeExpected, "Hello was said before."),
+            Ok(ClientMessage::Hello(_)) => {
+                fault(ErrorCode::HandshakeExpected, "The handshake is already complete.")
+            }
             Err(MessageParseError::InvalidLine(error)) => Err(ReadEnd::ProtocolError(error)),
             Ok(ClientMessage::Request(_)) | Err(MessageParseError::InvalidRequest { .. })
                 if !self.hello_received =>
             {
-                fault(ErrorCode::HandshakeExpected, "Say hello first.")
+                fault(ErrorCode::HandshakeExpected, "The first message must be a hello.")
             }
             Err(MessageParseError::InvalidRequest { id, error }) => {
                 self.reserve_request().await?;
@@ -216,7 +217,7 @@ impl<'a> RequestReader<'a> {
         rights: ClientPermissions,
     ) -> Result<(), ReadEnd> {
         if rights.role_with_pin < ClientRole::Admin {
-            let sentence = "This user is no administrator, with or without the PIN.";
+            let sentence = "This user can't be an administrator, even with the PIN.";
             self.record_refusal("authenticate", sentence).await;
             self.send_reply(id, Err(ApiError::new(ErrorCode::NotPermitted, sentence))).await;
             return Ok(());
@@ -226,16 +227,16 @@ impl<'a> RequestReader<'a> {
         let error = match self.shared.pin.verify(peer.uid, pin).await {
             Ok(()) => {
                 let role = rights.role_with_pin;
-                let told = IncomingEvent::Authenticated {
+                let event = IncomingEvent::Authenticated {
                     client: client_info(self.client, ClientPermissions { role, ..rights }),
                 };
-                self.shared.lanes.quick.send(told).await.map_err(|_| ReadEnd::ConnectionClosed)?;
+                self.shared.lanes.quick.send(event).await.map_err(|_| ReadEnd::ConnectionClosed)?;
                 self.shared.elevate(self.client, generation);
                 self.send_reply(id, Ok(CommandReply::Authenticated { role })).await;
                 return Ok(());
             }
             Err(PinStoreError::Throttled(wait)) => {
-                ApiError::rate_limited("There were too many wrong PINs. Wait a while.", millis(wait))
+                ApiError::rate_limited("Too many incorrect PINs. Wait and try again.", millis(wait))
             }
             Err(PinStoreError::Incorrect) => ApiError::new(ErrorCode::WrongPin, "Incorrect PIN."),
             Err(PinStoreError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
@@ -271,7 +272,8 @@ impl<'a> RequestReader<'a> {
         }
     }
 
-    /// Returns whether the client may give one more command. If not, the client is told, and its next line is read later.
+    /// Returns whether the client may give one more command. Otherwise answers with an error and reads the next line
+    /// later.
     async fn take_rate_token(&mut self, id: u64, kind: CommandCost) -> bool {
         let own = match kind {
             CommandCost::Cheap => &mut self.cheap_tokens,
@@ -290,7 +292,7 @@ impl<'a> RequestReader<'a> {
     /// Sends an answer that doesn't need the loop.
     async fn send_reply(&self, id: u64, result: Result<CommandReply, ApiError>) {
         self.shared.send_reply(self.client, id, result);
-        // No other operation may have awaited, and other clients need their turn.
+        // This path may not have awaited anything yet, and other clients need their turn.
         tokio::task::yield_now().await;
     }
 

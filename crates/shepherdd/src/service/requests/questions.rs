@@ -92,7 +92,8 @@ impl DaemonService {
             None if request.client.role == ClientRole::Admin => None,
             named => Some(resolve_profile(&request.client, named, self.engine.policy())?),
         };
-        Ok(CommandReply::Usage { usage: self.engine.usage(from, to, profile.as_ref())? })
+        let usage = self.engine.usage(from, to, profile.as_ref())?;
+        Ok(CommandReply::Usage { today: Some(self.engine.today(request.now)), usage })
     }
 
     /// Returns the requests of the client's own profile; an administrator gets all of them.

@@ -1,7 +1,7 @@
 //! Acts about the session: launch and stop.
 
 use shepherd_api::{ApiError, ClientRole, CommandReply, ErrorCode, StopMode, StopRequester};
-use shepherd_core::{LaunchDecision, LaunchRequest, StopDecision, StopRequest, WithEffects};
+use shepherd_core::{AnswerWithEffects, LaunchDecision, LaunchRequest, StopDecision, StopRequest};
 use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use super::{ReplyResult, RequestContext, random_id_bits};
@@ -21,7 +21,7 @@ impl DaemonService {
             session_id: SessionId::from_random(random_id_bits()),
             actor: request.actor(),
         };
-        let WithEffects { answer, effects } = self.engine.request_launch(&launch, now);
+        let AnswerWithEffects { answer, effects } = self.engine.request_launch(&launch, now);
         match answer {
             LaunchDecision::Approved(plan) => {
                 self.metrics.launches_approved.inc();
@@ -36,7 +36,7 @@ impl DaemonService {
         }
     }
 
-    /// Stops the session at once, whether or not that can be recorded.
+    /// Stops the session immediately, even if that can't be recorded.
     pub(super) fn stop_current(&mut self, request: &RequestContext, mode: StopMode) -> ReplyResult {
         let now = request.now;
         let session = self.engine.session_view(now).ok_or_else(no_session_error)?;
@@ -46,12 +46,12 @@ impl DaemonService {
         };
         if by == StopRequester::User && !self.may_use_profile(request, &session.profile) {
             let code = request.client.refusal_code(ClientRole::Admin);
-            let error = ApiError::new(code, "This session is somebody else's.");
+            let error = ApiError::new(code, "This session belongs to another profile.");
             self.record_refusal(request, "stop_current", &error);
             return Err(error);
         }
         let stop = StopRequest { by, mode, actor: request.actor() };
-        let WithEffects { answer, effects } = self.engine.stop_current(&stop, now);
+        let AnswerWithEffects { answer, effects } = self.engine.stop_current(&stop, now);
         self.carry_out(effects, now);
         match answer {
             StopDecision::Stop { session_id, .. } => Ok(CommandReply::Stopping { session_id }),
@@ -59,8 +59,8 @@ impl DaemonService {
         }
     }
 
-    /// Returns whether the client may act for a profile. A profile that the policy doesn't have any more belongs to
-    /// nobody, so every client may.
+    /// Returns whether the client may act for a profile. Every client may act for a profile that the policy no longer
+    /// has.
     fn may_use_profile(&self, request: &RequestContext, profile: &ProfileId) -> bool {
         let resolved = resolve_profile(&request.client, Some(profile), self.engine.policy());
         !resolved.is_err_and(|error| matches!(error.code, ErrorCode::NotPermitted | ErrorCode::PinRequired))

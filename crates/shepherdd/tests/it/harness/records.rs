@@ -61,7 +61,8 @@ impl ShepherddFixture {
     pub(crate) fn recorded_usage(&self, entry: &str) -> Duration {
         let today = jiff::Zoned::now().date();
         let (from, to) = (today.saturating_sub(40.days()), today.saturating_add(40.days()));
-        let Ok(CommandReply::Usage { usage }) = self.call(Command::Usage { from, to, profile: None }) else {
+        let Ok(CommandReply::Usage { usage, .. }) = self.call(Command::Usage { from, to, profile: None })
+        else {
             panic!("no usage");
         };
         let of_entry = usage.iter().filter(
