@@ -5,13 +5,13 @@ use std::path::Path;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::estop;
 use collieclaw_agent::tools::SandboxProbe;
-use collieclaw_mcp::serve::ServeError;
+use collieclaw_mcp::McpFailure;
 use serde::Serialize;
 use ward_diag::ErrorChain;
 use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, mcp_help};
 use super::output::OutputPrinter;
 use super::wiring;
 
@@ -128,22 +128,25 @@ fn check_mcp_helper() -> DoctorFinding {
         match collieclaw_mcp::speaker().and_then(|program| check_helper_version(&program)) {
             Ok(program) => (true, format!("spoken by {program}"), None),
             Err(why) => {
-                let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
-                (false, why, cure)
+                let cure = mcp_help(&why).map(str::to_owned);
+                (false, why.to_string(), cure)
             }
         };
     DoctorFinding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
 /// Checks that the adapter starts and has our version.
-fn check_helper_version(program: &Path) -> Result<String, String> {
+fn check_helper_version(program: &Path) -> Result<String, McpFailure> {
     let path = program.display();
     let said = std::process::Command::new(program).arg("--version").output();
     let said = said.map_err(|error| format!("{path} can't be started: {error}"))?;
     let ours = format!("collieclaw-mcp {}\n", collieclaw_mcp_ipc::VERSION);
     match String::from_utf8_lossy(&said.stdout) {
         said if said == ours => Ok(path.to_string()),
-        said => Err(format!("{path} has the version `{}`, not ours", escape_line(said.trim()))),
+        said => Err(McpFailure::AdapterUnusable(format!(
+            "{path} has the version `{}`, not ours",
+            escape_line(said.trim())
+        ))),
     }
 }
 

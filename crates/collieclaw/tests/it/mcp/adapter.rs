@@ -146,7 +146,7 @@ fn one_of_another_version_says_so_to_every_question() {
     for _ in 0..2 {
         writeln!(line, "{}", json!("list")).unwrap();
         let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
-        let why = answer["ended"].as_str().unwrap();
+        let why = answer["wrong_version"].as_str().unwrap();
         assert!(why.starts_with("`collieclaw` has the version 0.0.0, and `collieclaw-mcp` "), "{why}");
     }
     drop((line, heard));
@@ -155,7 +155,7 @@ fn one_of_another_version_says_so_to_every_question() {
     let (mut child, mut line) = start_adapter();
     writeln!(line, "{}", json!({ "version": "0.0.0", "task": { "offer_to_one": { "tools": [] } } })).unwrap();
     let over: Value = serde_json::from_str(&BufReader::new(line).lines().next().unwrap().unwrap()).unwrap();
-    assert!(over["over"]["fault"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
+    assert!(over["over"]["wrong_version"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
     assert_eq!(wait_for_exit(&mut child.0), 0);
 }
 

@@ -62,16 +62,21 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);
     assert!(done.code == 1 && done.err.contains("the server ended before it answered"), "{done:?}");
 
-    // The usual mistake: the files of the server are outside of the sandbox.
+    // The usual mistakes: the program of the server, or its files, are outside of the sandbox.
+    let hidden_file = "help: the server sees only the folders of your home that `programs`";
+    let house = TestAgent::new();
+    let server = house.path().join("server");
+    std::fs::write(&server, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let house = house.with_server_settings("fake", &format!("command = \"{}\"", server.display()));
+    let done = house.run(&["mcp", "approve", "--yes", "fake"]);
+    assert!(done.code == 1 && done.err.contains(hidden_file), "{done:?}");
+
     let house = TestAgent::new().with_fake_server("plain", "");
     let folder = house.path().join("server");
     let house = house.with_config_change(&format!("programs = [\"{}\"]", folder.display()), "");
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);
-    assert!(
-        done.code == 1
-            && done.err.contains("help: the server sees only the folders of your home that `programs`"),
-        "{done:?}"
-    );
+    assert!(done.code == 1 && done.err.contains(hidden_file), "{done:?}");
 
     // The server was approved once, and no longer answers.
     let house = TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
