@@ -8,14 +8,7 @@ use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for
 
 /// Starts a gateway whose model runs a command of this length.
 fn start_sleeping_gateway(seconds: &str) -> TestGateway {
-    let fixture = format!(
-        "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = {{ command = \"sleep {seconds}\" }}\n[[round]]\ntext = \"so\"\n"
-    );
-    TestGateway::start_in(
-        TestAgent::new()
-            .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
-            .with_mock_fixture(&fixture),
-    )
+    TestGateway::start_in(TestAgent::new().with_sleeping_model(seconds))
 }
 
 /// Requests a turn, sends extra bytes, and returns once the command runs.
@@ -35,9 +28,9 @@ fn start_turn(gateway: &TestGateway, accept: &str, more: &str, seconds: &str) ->
 }
 
 fn assert_cancelled(gateway: &TestGateway, seconds: &str) {
-    gateway.wait_until("the turn is over", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    gateway.wait_for_end_of_turns();
     assert!(!is_sleep_running(seconds));
-    assert_eq!(gateway.house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["shell", "failed", "cancelled"]]);
 }
 
 #[test]
