@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -123,6 +123,7 @@ impl TestAgent {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", "/usr/bin:/bin");
+        command.env("TZ", noon_time_zone());
         let fixture = self.path().join("fixture.toml");
         if fixture.exists() {
             command.env("COLLIECLAW_MOCK_FIXTURE", fixture);
@@ -207,6 +208,15 @@ impl TestAgent {
         let words = |receipt: &Value| ["tool", "status", "reason_code"].map(|name| word(receipt, name));
         self.receipts().iter().map(words).collect()
     }
+}
+
+/// Returns a value of `TZ` for a time zone where it is about noon. Usage is counted by local days, so a test that runs
+/// across midnight would see two of them.
+pub(crate) fn noon_time_zone() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let hour = i64::try_from(since_epoch.as_secs() / 3600 % 24).unwrap();
+    // POSIX counts hours west of Greenwich.
+    format!("NOON{}", hour - 12)
 }
 
 /// Returns a length for `sleep`, in seconds, that no other test on this machine uses.

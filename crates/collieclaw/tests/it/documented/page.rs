@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::block::{DocBlock, DocCommand, blocks, parse_commands};
 use super::match_lines::PlaceholderNames;
-use crate::support::{AgentTerminal, ChildGuard, TestAgent, program, wait_for_exit};
+use crate::support::{AgentTerminal, ChildGuard, TestAgent, noon_time_zone, program, wait_for_exit};
 
 /// The prompt in front of typed text.
 const PROMPTS: [&str; 8] = [
@@ -132,6 +132,7 @@ impl DocPage {
             // A terminal without colours and cursor movements, so that the output is compared as it is.
             .env("TERM", "dumb")
             .env("LANG", "C.UTF-8")
+            .env("TZ", noon_time_zone())
             .current_dir(self.test_agent.path())
             .stdin(terminal.slave())
             .stdout(terminal.slave())
