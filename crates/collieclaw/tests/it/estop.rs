@@ -8,7 +8,7 @@ use crate::support::{
 
 #[test]
 fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
-    let seconds = unique_sleep_seconds(1);
+    let seconds = unique_sleep_seconds();
     let test_agent = TestAgent::new().with_sleeping_model(&seconds);
     let mut agents: Vec<_> =
         (0..3).map(|_| test_agent.command(&["agent", "-m", "wait"]).spawn().unwrap()).collect();
@@ -92,7 +92,7 @@ fn every_stop_is_told_and_kept() {
 /// A stop that is cleared at once has still ended the running tools.
 #[test]
 fn a_stop_that_is_cleared_at_once_was_a_stop() {
-    let seconds = unique_sleep_seconds(2);
+    let seconds = unique_sleep_seconds();
     let test_agent = TestAgent::new().with_sleeping_model(&seconds);
     let mut agent = test_agent.command(&["agent", "-m", "wait"]).spawn().unwrap();
     // The stop is watched before the command is started.

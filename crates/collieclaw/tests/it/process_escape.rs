@@ -5,8 +5,8 @@ use std::process::Child;
 
 use serde_json::json;
 
-use crate::sandbox::{living_processes, token};
-use crate::support::{TestAgent, wait_until};
+use crate::sandbox::living_processes;
+use crate::support::{TestAgent, unique_sleep_seconds, wait_until};
 
 fn test_agent() -> TestAgent {
     TestAgent::new().with_full_autonomy()
@@ -32,7 +32,7 @@ fn count_sleeps(token: &str) -> usize {
 #[test]
 fn nothing_outlives_the_program_even_if_it_is_killed() {
     let test_agent = test_agent();
-    let token = token();
+    let token = unique_sleep_seconds();
     let line = format!("sleep {token} | bash -c 'setsid sleep {token} & setsid nohup sleep {token} & wait'");
     let mut program = start_line(&test_agent, &line, &token, 3);
     program.kill().unwrap();
@@ -43,7 +43,7 @@ fn nothing_outlives_the_program_even_if_it_is_killed() {
 #[test]
 fn an_emergency_stop_ends_a_running_line_of_another_process() {
     let test_agent = test_agent();
-    let token = token();
+    let token = unique_sleep_seconds();
     let line = format!("bash -c 'trap \"\" TERM INT; setsid sleep {token} & sleep {token}'; echo never");
     let program = start_line(&test_agent, &line, &token, 2);
     // C11 demands an immediate stop; the benchmark `estop` measures the time.

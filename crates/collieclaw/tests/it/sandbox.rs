@@ -6,12 +6,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 
+use crate::support::unique_sleep_seconds;
 use crate::test_workspace::{SECRET, TestCallResult, TestToolGateway, TestWorkspace};
 
 fn intruder() -> PathBuf {
@@ -32,12 +32,6 @@ fn run_intruder(test_workspace: &TestWorkspace, gateway: &TestToolGateway, scrip
     let script = script.replace("HOME", test_workspace.home.to_str().unwrap());
     test_workspace.write("attack.sh", &script);
     gateway.shell("bash attack.sh")
-}
-
-/// Returns a number of seconds that no other sleep on the machine uses.
-pub(crate) fn token() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns running processes whose command line contains a text.
@@ -150,7 +144,7 @@ fn no_process_outside_is_reached() {
 #[test]
 fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
     let test_workspace = open_workspace();
-    let token = token();
+    let token = unique_sleep_seconds();
     let script = format!(
         "sleep {token} & (sleep {token} & ) ; setsid sleep {token} & nohup setsid bash -c 'setsid sleep {token} & disown' \
          >/dev/null 2>&1 & sleep 0.3; echo finished"
@@ -165,7 +159,7 @@ fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
 fn no_signal_is_ignored_when_the_time_is_up() {
     let test_workspace = open_workspace();
     let gateway = test_workspace.gateway_with_shell_limits(Duration::from_millis(600), 1 << 16);
-    let token = token();
+    let token = unique_sleep_seconds();
     let script = format!(
         "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {token}) & kill -STOP $$; sleep {token}; echo never"
     );
@@ -189,7 +183,7 @@ fn a_line_whose_time_is_up_does_nothing_more() {
 fn a_fork_bomb_is_bounded_and_ended() {
     let test_workspace = open_workspace();
     let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(6), 1 << 16);
-    let token = token();
+    let token = unique_sleep_seconds();
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
     let outcome = run_intruder(&test_workspace, &gateway, &script);
     assert!(outcome.status == "failed" && outcome.metadata("exit_code") == Value::Null, "{outcome:?}");

@@ -114,7 +114,7 @@ fn cancelling_ends_everything() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.autonomy = AutonomyLevel::Full;
     let gateway = test_workspace.gateway();
-    let (cancel, seconds) = (gateway.cancel.clone(), unique_sleep_seconds(1));
+    let (cancel, seconds) = (gateway.cancel.clone(), unique_sleep_seconds());
     let line = format!("sleep {seconds} | sleep {seconds}; echo never");
     let raise = std::thread::spawn(move || {
         wait_until("both sleeps run", || count_sleeps(&seconds) == 2);

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -219,9 +220,10 @@ pub(crate) fn noon_time_zone() -> String {
     format!("NOON{}", hour - 12)
 }
 
-/// Returns a length for `sleep`, in seconds, that no other test on this machine uses.
-pub(crate) fn unique_sleep_seconds(number: u32) -> String {
-    format!("{}", 100_000_000 + u64::from(std::process::id()) * 10 + u64::from(number))
+/// Returns a length for `sleep`, in seconds, that nothing else on this machine uses.
+pub(crate) fn unique_sleep_seconds() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns whether a `sleep` of this length runs anywhere on the machine.

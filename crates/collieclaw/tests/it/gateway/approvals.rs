@@ -168,7 +168,7 @@ fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
     assert_eq!(gateway.test_agent.run(&["tool", "run", "time"]).code, 0);
 
     // Only the stop ends the command before the test fails; the benchmark `estop` measures the time.
-    let seconds = unique_sleep_seconds(1);
+    let seconds = unique_sleep_seconds();
     let gateway = TestGateway::start_in(TestAgent::new().with_sleeping_model(&seconds));
     let mut events = gateway.stream_chat(&json!({ "message": "wait" }));
     assert_eq!(events.wait_for("tool")["phase"], "begins");

@@ -120,7 +120,7 @@ fn a_list_that_nobody_could_read_is_refused() {
 #[test]
 fn calls_under_one_number_are_not_served() {
     let test_agent = TestAgent::new().with_full_autonomy();
-    let long = unique_sleep_seconds(4);
+    let long = unique_sleep_seconds();
     let arguments = json!({ "command": format!("sleep {long}") }).to_string();
     let call = json!({ "call": { "number": 1, "tool": "shell", "arguments": arguments } });
     let script = format!("read greeting <&2; echo '{call}' >&2; echo '{call}' >&2; sleep 100");
@@ -214,7 +214,7 @@ fn kill(process: &std::path::Path) {
 #[test]
 fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(1);
+    let long = unique_sleep_seconds();
     let child =
         test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
     wait_for_sleep(&long);
@@ -228,7 +228,7 @@ fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
 #[test]
 fn killed_while_it_serves_it_ends_the_call_and_us() {
     let test_agent = TestAgent::new().with_full_autonomy();
-    let long = unique_sleep_seconds(2);
+    let long = unique_sleep_seconds();
     let mut child = test_agent.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
@@ -252,7 +252,7 @@ fn killed_while_it_serves_it_ends_the_call_and_us() {
 #[test]
 fn it_is_told_nothing_and_confined() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(3);
+    let long = unique_sleep_seconds();
     let mut command = test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]);
     let child = ChildGuard(command.env("CANARY_KEY", "canary-1234").spawn().unwrap());
     wait_for_sleep(&long);

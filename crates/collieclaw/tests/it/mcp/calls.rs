@@ -72,7 +72,7 @@ fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
 /// A server is started once for all turns of a gateway, and ends with it; a server that died is started again.
 #[test]
 fn a_server_stays_from_turn_to_turn_of_a_gateway() {
-    let sleep = unique_sleep_seconds(7);
+    let sleep = unique_sleep_seconds();
     let gateway = |mode: &str| {
         let test_agent = TestAgent::new()
             .with_fake_server(mode, "")

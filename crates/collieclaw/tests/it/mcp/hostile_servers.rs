@@ -5,11 +5,13 @@ use crate::support::{
     TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_end_of_sleep, wait_for_sleep,
 };
 
+/// Checks that a call fails with this text, and that the server leaves no `sleep` behind.
 fn assert_failure(mode: &str, more: &str, expected: &str) {
     let test_agent = TestAgent::new().with_fake_server(mode, more).with_approved_server("fake");
-    let done =
-        test_agent.assert_call_fails("fake__echo", &words_argument(&unique_sleep_seconds(1)), expected);
+    let seconds = unique_sleep_seconds();
+    let done = test_agent.assert_call_fails("fake__echo", &words_argument(&seconds), expected);
     assert!(!done.err.contains("\u{1b}[2J"), "{}", done.err);
+    assert!(!is_sleep_running(&seconds));
 }
 
 #[test]
@@ -20,7 +22,6 @@ fn one_that_crashes_has_failed_and_is_quoted() {
 #[test]
 fn one_that_hangs_is_ended_with_all_it_started() {
     assert_failure("hang", "timeout = \"2s\"", "took longer than 2 s");
-    assert!(!is_sleep_running(&unique_sleep_seconds(1)));
 }
 
 fn words_argument(words: &str) -> String {
@@ -84,14 +85,12 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
         TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
     let script = test_agent.path().join("server/fake.py");
     let text = std::fs::read_to_string(&script).unwrap();
-    std::fs::write(
-        &script,
-        text.replace("mode == \"mute\"", "mode == \"plain\"").replace("MUTE", &unique_sleep_seconds(2)),
-    )
-    .unwrap();
+    let seconds = unique_sleep_seconds();
+    let text = text.replace("mode == \"mute\"", "mode == \"plain\"").replace("MUTE", &seconds);
+    std::fs::write(&script, text).unwrap();
     let done = test_agent.call_tool("fake__echo", "{}");
     assert!(done.code == 1 && done.err.contains("took longer than 2 s"), "{done:?}");
-    assert!(!is_sleep_running(&unique_sleep_seconds(2)));
+    assert!(!is_sleep_running(&seconds));
 }
 
 #[test]
@@ -118,7 +117,7 @@ fn one_that_turns_in_the_middle_of_a_turn_is_refused() {
 #[test]
 fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(3);
+    let long = unique_sleep_seconds();
     let child =
         test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
     wait_for_sleep(&long);
@@ -134,7 +133,7 @@ fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
 
 #[test]
 fn the_emergency_stop_also_ends_a_server_that_waits_for_the_next_call() {
-    let long = unique_sleep_seconds(4);
+    let long = unique_sleep_seconds();
     let test_agent = TestAgent::new()
         .with_fake_server("company", "")
         .with_approved_server("fake")
@@ -157,7 +156,7 @@ fn the_emergency_stop_also_ends_a_server_that_waits_for_the_next_call() {
 #[test]
 fn a_server_does_not_outlive_us_however_we_end() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(5);
+    let long = unique_sleep_seconds();
     let mut child =
         test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
     wait_for_sleep(&long);

@@ -43,8 +43,8 @@ fn a_server_ends_with_its_approval_and_with_its_rules() {
         }),
         ("not to be read", &|test_agent| rewrite_config(test_agent, |text| text + "\n[[\n")),
     ];
-    for (number, (what, change)) in (1..).zip(cases) {
-        let sleep = unique_sleep_seconds(number);
+    for (what, change) in cases {
+        let sleep = unique_sleep_seconds();
         let gateway = gateway_after_turn("risk = \"low\"", &sleep);
         assert!(is_sleep_running(&sleep), "{what}: it runs between two turns");
         change(&gateway.test_agent);
@@ -55,7 +55,7 @@ fn a_server_ends_with_its_approval_and_with_its_rules() {
 /// A server with write access to the workspace runs only during calls with a receipt, never between turns.
 #[test]
 fn a_server_that_may_write_is_not_kept() {
-    let sleep = unique_sleep_seconds(6);
+    let sleep = unique_sleep_seconds();
     let _gateway = gateway_after_turn("workspace = \"write\"", &sleep);
     wait_for_end_of_sleep(&sleep);
 }

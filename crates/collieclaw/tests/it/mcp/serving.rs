@@ -126,7 +126,7 @@ fn the_emergency_stop_holds_for_other_agents_too() {
 fn a_call_ends_with_the_request_and_with_the_client() {
     let test_agent = TestAgent::new().with_full_autonomy();
     let mut client = StdioMcpClient::new(&test_agent);
-    let long = unique_sleep_seconds(1);
+    let long = unique_sleep_seconds();
     let number = client.send_request(
         "tools/call",
         &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
@@ -139,7 +139,7 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     assert!(!result_text(&client.call_tool("time", &json!({}))).0);
     assert!(!is_sleep_running(&long));
 
-    let long = unique_sleep_seconds(2);
+    let long = unique_sleep_seconds();
     client.send_request(
         "tools/call",
         &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
@@ -229,14 +229,14 @@ fn a_call_over_http_ends_when_its_client_leaves() {
     let test_agent = TestAgent::new().with_full_autonomy();
     let listening = HttpServeProcess::new(&test_agent);
     let session = listening.begin_session();
-    for (number, more) in [(3, ""), (4, "x")] {
-        let long = unique_sleep_seconds(number);
+    for (number, more) in [(3_usize, ""), (4, "x")] {
+        let long = unique_sleep_seconds();
         let call = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
             "params": { "name": "shell", "arguments": { "command": format!("sleep {long}") } } });
         let stream = listening.send(&session, &call, more);
         wait_for_sleep(&long);
         drop(stream);
-        wait_until("the call has its receipt", || test_agent.receipts().len() == number as usize - 2);
+        wait_until("the call has its receipt", || test_agent.receipts().len() == number - 2);
         assert!(!is_sleep_running(&long));
         assert_eq!(test_agent.receipt_summaries().last().unwrap(), &["shell", "failed", "cancelled"]);
     }

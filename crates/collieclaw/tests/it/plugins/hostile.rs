@@ -34,7 +34,7 @@ fn what_answers_too_much_is_not_passed_on() {
 #[test]
 fn what_hangs_is_ended_with_all_it_started() {
     let tool = format!("{PLAIN}\ntimeout = \"500ms\"");
-    let long = unique_sleep_seconds(1);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\nsleep {long} &\nsetsid sleep {long} &\nsleep {long}\n");
     assert_tool_failure(&tool, &run, "took longer than 0.5 s");
     assert!(!is_sleep_running(&long));
@@ -42,7 +42,7 @@ fn what_hangs_is_ended_with_all_it_started() {
 
 #[test]
 fn what_forks_away_does_not_outlive_the_call() {
-    let long = unique_sleep_seconds(2);
+    let long = unique_sleep_seconds();
     let run =
         format!("#!/bin/sh\nsetsid nohup sleep {long} >/dev/null 2>&1 &\necho '{{\"output\": \"bye\"}}'\n");
     let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
@@ -54,7 +54,7 @@ fn what_forks_away_does_not_outlive_the_call() {
 fn more_processes_than_it_may_have_do_not_get_out_of_hand() {
     // A limited fork bomb: at most 900 sleepers, against a limit of 512.
     let tool = format!("{PLAIN}\ntimeout = \"20s\"");
-    let long = unique_sleep_seconds(3);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\ni=0\nwhile [ $i -lt 900 ]; do sleep {long} & i=$((i+1)); done\nwait\n");
     let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, &run);
     let done = test_agent.call_tool("weather_now", "{}");
@@ -146,7 +146,7 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
 
 #[test]
 fn the_emergency_stop_ends_a_plugin_at_once() {
-    let long = unique_sleep_seconds(4);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\nsleep {long}\n");
     let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
     let child = test_agent.command(&["tool", "run", "weather_now"]).spawn().unwrap();
