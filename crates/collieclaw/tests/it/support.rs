@@ -239,7 +239,8 @@ pub(crate) fn count_sleeps(seconds: &str) -> usize {
     lines.filter(|read| read == line.as_bytes()).count()
 }
 
-/// Waits until a `sleep` of this length has started.
+/// Waits until a `sleep` of this length has started. A program that starts one goes on a moment before `/proc` shows its
+/// command line.
 pub(crate) fn wait_for_sleep(seconds: &str) {
     wait_until(&format!("`sleep {seconds}` runs"), || is_sleep_running(seconds));
 }

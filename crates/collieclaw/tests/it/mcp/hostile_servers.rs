@@ -146,7 +146,8 @@ fn the_emergency_stop_also_ends_a_server_that_waits_for_the_next_call() {
     std::io::Write::write_all(&mut input, b"say it\n").unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     assert!(lines.any(|line| line.unwrap().contains("said")), "the turn is over");
-    assert!(is_sleep_running(&long), "the server and what it started stay for the next call");
+    // The server and what it started stay for the next call.
+    wait_for_sleep(&long);
     assert_eq!(test_agent.run(&["estop"]).code, 0);
     wait_for_end_of_sleep(&long);
     drop(input);

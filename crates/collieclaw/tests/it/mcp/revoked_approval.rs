@@ -2,7 +2,9 @@
 
 use super::server_fixture::FAKE_CALL;
 use crate::gateway::support::TestGateway;
-use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_end_of_sleep, wait_until};
+use crate::support::{
+    TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_end_of_sleep, wait_for_sleep, wait_until,
+};
 
 /// Runs a turn in which a server starts a `sleep` of this length.
 fn gateway_after_turn(more: &str, sleep: &str) -> TestGateway {
@@ -46,7 +48,8 @@ fn a_server_ends_with_its_approval_and_with_its_rules() {
     for (what, change) in cases {
         let sleep = unique_sleep_seconds();
         let gateway = gateway_after_turn("risk = \"low\"", &sleep);
-        assert!(is_sleep_running(&sleep), "{what}: it runs between two turns");
+        // The server runs between two turns.
+        wait_for_sleep(&sleep);
         change(&gateway.test_agent);
         wait_until(&format!("the server has ended ({what})"), || !is_sleep_running(&sleep));
     }
