@@ -55,38 +55,37 @@ mod tests {
     use super::super::server;
     use super::*;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::time::Duration;
+    use tokio::sync::mpsc::unbounded_channel;
     use tokio::task::JoinSet;
-    use tokio::time::{sleep, timeout};
+    use tokio::time::timeout;
 
     #[test]
     fn readers_that_hang_delay_neither_the_stop_nor_anybody_else() {
         let readers = Arc::new(ReadPool::new());
-        let begun = Arc::new(AtomicUsize::new(0));
+        let (begin, mut begun) = unbounded_channel();
         let (release, hanging) = channel::<()>();
         let hanging = Arc::new(Mutex::new(hanging));
         let served = server::build_async_runtime().unwrap().block_on(async {
             let mut reads = JoinSet::new();
             for _ in 0..3 * MAX_BLOCKING_THREADS {
-                let (readers, begun, hanging) = (readers.clone(), begun.clone(), hanging.clone());
+                let (readers, begin, hanging) = (readers.clone(), begin.clone(), hanging.clone());
                 let hang = move || {
-                    begun.fetch_add(1, Ordering::SeqCst);
+                    let _ = begin.send(());
                     let _ = hanging.lock().unwrap().recv();
                 };
                 reads.spawn(async move { readers.read(hang).await });
             }
-            while begun.load(Ordering::SeqCst) < MAX_READERS {
-                sleep(Duration::from_millis(1)).await;
+            for _ in 0..MAX_READERS {
+                begun.recv().await.unwrap();
             }
             // Leaves time for another read to start, which must not happen.
-            sleep(Duration::from_millis(100)).await;
+            let more = timeout(Duration::from_millis(100), begun.recv()).await;
             let stop = timeout(Duration::from_secs(30), run_blocking(|| "stopped")).await;
-            let hung = begun.load(Ordering::SeqCst);
             drop(release);
-            (stop.ok(), hung, reads.join_all().await.len())
+            (more.is_ok(), stop.ok(), reads.join_all().await.len())
         });
-        assert_eq!(served, (Some(Ok("stopped")), MAX_READERS, 3 * MAX_BLOCKING_THREADS));
+        assert_eq!(served, (false, Some(Ok("stopped")), 3 * MAX_BLOCKING_THREADS));
     }
 }

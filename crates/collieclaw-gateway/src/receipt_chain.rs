@@ -248,9 +248,10 @@ mod tests {
         assert_eq!((chain.status().records, chain.status().records), (1, 1));
         assert_eq!(Arc::strong_count(&chain), 2, "one thread looks for all who ask");
         drop(busy);
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while chain.status().records == 1 {
-            assert!(Instant::now() < patience, "it is never checked");
+            assert!(Instant::now() < deadline, "waited 60 s until the log is checked again");
+            // The interval between two looks: the checking thread wakes nobody.
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(chain.status().checked > answered.checked);

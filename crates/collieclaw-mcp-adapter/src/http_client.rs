@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use collieclaw_mcp_ipc::McpServerReply;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
@@ -44,6 +45,12 @@ pub(crate) enum LoopbackHttpError {
     TooMuch,
 }
 
+impl LoopbackHttpError {
+    fn is_refused(&self) -> bool {
+        matches!(self, Self::Connect { error, .. } if error.kind() == std::io::ErrorKind::ConnectionRefused)
+    }
+}
+
 type LoopbackResult<T> = Result<T, StreamableHttpError<LoopbackHttpError>>;
 
 /// An HTTP client for loopback addresses that counts every received byte.
@@ -51,7 +58,24 @@ type LoopbackResult<T> = Result<T, StreamableHttpError<LoopbackHttpError>>;
 pub(crate) struct LoopbackClient {
     pub(crate) budget: Arc<ReceiveBudget>,
     /// The latest failure in our own words, because the MCP library's messages are meant for its authors.
-    pub(crate) fault: Arc<Mutex<Option<String>>>,
+    pub(crate) fault: Arc<Mutex<Option<ServerFault>>>,
+}
+
+/// The failure of a server at an address, as a message.
+pub(crate) enum ServerFault {
+    NothingListens(String),
+    Other(String),
+}
+
+impl ServerFault {
+    /// Returns the reply for a request that failed like this. `other` is the kind of reply for faults without
+    /// their own kind.
+    pub(crate) fn into_reply(self, other: impl FnOnce(String) -> McpServerReply) -> McpServerReply {
+        match self {
+            Self::NothingListens(message) => McpServerReply::NothingListens(message),
+            Self::Other(message) => other(message),
+        }
+    }
 }
 
 /// The headers of a request.
@@ -64,6 +88,9 @@ struct LoopbackRequestHeaders {
 impl LoopbackClient {
     fn record_fault(&self, error: &StreamableHttpError<LoopbackHttpError>) {
         let message = match error {
+            StreamableHttpError::Client(error) if error.is_refused() => {
+                return self.set_fault(ServerFault::NothingListens(error.to_string()));
+            }
             StreamableHttpError::Client(error) => error.to_string(),
             StreamableHttpError::UnexpectedServerResponse(message) => message.clone().into_owned(),
             StreamableHttpError::UnexpectedContentType(kind) => {
@@ -81,7 +108,11 @@ impl LoopbackClient {
             // Other errors are a normal part of a session.
             _ => return,
         };
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        self.set_fault(ServerFault::Other(message));
+    }
+
+    fn set_fault(&self, fault: ServerFault) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
     }
 
     /// Sends a request on a new connection. Requests are rare, so no connection is kept.

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::client_handler::RefusingHandler;
 use crate::content::format_result;
-use crate::http_client::LoopbackClient;
+use crate::http_client::{LoopbackClient, ServerFault};
 use crate::parent_line::{ParentLineReader, ParentLineSender};
 use crate::receive_budget::{BoundedReader, ReceiveBudget};
 
@@ -32,8 +32,8 @@ pub(crate) enum ServerTransport {
     Address { url: String, token: Option<AdapterToken> },
 }
 
-/// Forwards requests and replies until either side ends. If `transport` is an error, every request gets that
-/// error.
+/// Forwards requests and replies until either side ends. If `transport` is an error, the versions differ, and
+/// every request gets that error.
 pub(crate) async fn relay_requests(
     transport: Result<ServerTransport, String>,
     mut reader: ParentLineReader,
@@ -59,7 +59,7 @@ struct ServerConversation<'v> {
     sender: &'v ParentLineSender,
     budget: Arc<ReceiveBudget>,
     /// The latest failure of a server at an address.
-    fault: Arc<Mutex<Option<String>>>,
+    fault: Arc<Mutex<Option<ServerFault>>>,
 }
 
 type ServerConnection = RunningService<RoleClient, RefusingHandler>;
@@ -72,18 +72,21 @@ impl ServerConversation<'_> {
     ) {
         match self.connect(transport).await {
             Ok(connection) => self.relay(connection, requests).await,
-            Err(why) => {
-                let why = self.take_fault().unwrap_or(why);
+            Err(reply) => {
+                let reply = self.take_fault().map_or(reply, |fault| fault.into_reply(McpServerReply::Ended));
                 while requests.recv().await.is_some() {
-                    self.send_reply(&McpServerReply::Ended(why.clone()));
+                    self.send_reply(&reply);
                 }
             }
         }
     }
 
-    async fn connect(&self, transport: Result<ServerTransport, String>) -> Result<ServerConnection, String> {
+    async fn connect(
+        &self,
+        transport: Result<ServerTransport, String>,
+    ) -> Result<ServerConnection, McpServerReply> {
         let handler = RefusingHandler { sender: self.sender.clone() };
-        let connected = match transport? {
+        let connected = match transport.map_err(McpServerReply::WrongVersion)? {
             ServerTransport::Address { url, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url);
                 // A new session may reach another server whose tools were not compared, and a call must be
@@ -95,12 +98,12 @@ impl ServerConversation<'_> {
                 serve_client(handler, StreamableHttpClientTransport::with_client(client, config)).await
             }
             ServerTransport::Pipes => {
-                let (output, input) =
-                    pipes().map_err(|error| format!("could not open the pipes: {error}"))?;
+                let failed = |error| McpServerReply::Ended(format!("could not open the pipes: {error}"));
+                let (output, input) = pipes().map_err(failed)?;
                 serve_client(handler, (BoundedReader::new(output, Arc::clone(&self.budget)), input)).await
             }
         };
-        connected.map_err(|error| describe_connect_error(&error))
+        connected.map_err(|error| McpServerReply::Ended(describe_connect_error(&error)))
     }
 
     async fn relay(&self, connection: ServerConnection, requests: &mut UnboundedReceiver<McpServerRequest>) {
@@ -117,9 +120,9 @@ impl ServerConversation<'_> {
                     call_tool(&connection, call).await
                 }
             };
-            self.send_reply(
-                &answer.unwrap_or_else(|failure| self.take_fault().map_or(failure, McpServerReply::Failed)),
-            );
+            self.send_reply(&answer.unwrap_or_else(|failure| {
+                self.take_fault().map_or(failure, |fault| fault.into_reply(McpServerReply::Failed))
+            }));
         }
         // A request that arrives now is answered with `Gone` as well, and `collieclaw` sends it to a new
         // server.
@@ -128,7 +131,9 @@ impl ServerConversation<'_> {
 
     fn send_reply(&self, answer: &McpServerReply) {
         let fits = match answer {
-            McpServerReply::Failed(_) | McpServerReply::Ended(_) => !self.budget.is_exceeded(),
+            McpServerReply::Failed(_) | McpServerReply::Ended(_) | McpServerReply::NothingListens(_) => {
+                !self.budget.is_exceeded()
+            }
             _ => true,
         };
         if !(fits && self.sender.send(answer)) {
@@ -137,7 +142,7 @@ impl ServerConversation<'_> {
     }
 
     /// Returns the latest failure and clears it.
-    fn take_fault(&self) -> Option<String> {
+    fn take_fault(&self) -> Option<ServerFault> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

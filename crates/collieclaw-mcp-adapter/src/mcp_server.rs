@@ -48,7 +48,7 @@ pub(crate) enum OfferTarget {
     Http { token: AdapterToken },
 }
 
-/// Forwards calls and their outcomes until either side ends.
+/// Forwards calls and their outcomes until either side ends. If `to` is an error, the versions differ.
 pub(crate) async fn offer_tools(
     tools: Vec<PinnedTool>,
     to: Result<OfferTarget, String>,
@@ -79,7 +79,7 @@ pub(crate) async fn offer_tools(
                     |()| ServingEnd::Left,
                 )
             }
-            Err(why) => ServingEnd::Fault(why),
+            Err(why) => ServingEnd::WrongVersion(why),
         }
     };
     tokio::select! {

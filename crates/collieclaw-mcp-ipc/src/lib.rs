@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The version that both programs must share. Raise the last number with every change to these types.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-2");
 
 /// A server without requests for this long is ended. The limit is generous because a person may think for
 /// minutes between two messages, and a server may hold state.
@@ -118,6 +118,10 @@ pub enum McpServerReply {
     Failed(String),
     /// The server ended before it answered, or never started.
     Ended(String),
+    /// Nothing listens at the server's address.
+    NothingListens(String),
+    /// The two programs have different versions.
+    WrongVersion(String),
     /// The server sent more than its budget.
     TooMuch,
     /// The server had ended before the request.
@@ -175,6 +179,8 @@ pub enum ServingEnd {
     NoProtocol(String),
     /// The adapter failed, for this reason.
     Fault(String),
+    /// The two programs have different versions.
+    WrongVersion(String),
 }
 
 /// The reply to a client's call.
@@ -322,6 +328,7 @@ mod tests {
         // A slow reader is not waited for either: reading everything would take an hour.
         std::thread::spawn(move || {
             while (&theirs).read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                // The pace of a slow reader.
                 std::thread::sleep(Duration::from_millis(400));
             }
         });

@@ -12,6 +12,7 @@ use ward_diag::ErrorChain;
 use ward_process::sandbox::SandboxNetwork;
 use ward_process::{OutputTarget, StdinSource};
 
+use super::failure::McpFailure;
 use super::server_process::McpProcessControl;
 
 /// Messages for an adapter that ended unexpectedly.
@@ -41,7 +42,7 @@ impl McpAdapter {
         policy: &GatePolicy,
         stdin: StdinSource,
         stdout: OutputTarget,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, McpFailure> {
         let program = locate_adapter()?;
         let network = if matches!(task, AdapterTask::AskAddress { .. }) {
             SandboxNetwork::On
@@ -71,7 +72,7 @@ impl McpAdapter {
         if collieclaw_mcp_ipc::send_line(&socket, &handshake, Instant::now() + HANDSHAKE_TIMEOUT).is_err() {
             let output = AdapterLineReader::new(socket).read_trailing_output(Vec::new());
             processes.kill_all();
-            return Err(format!("{ADAPTER_FAILED}: {output}"));
+            return Err(McpFailure::Other(format!("{ADAPTER_FAILED}: {output}")));
         }
         Ok(Self { socket, processes })
     }
@@ -81,12 +82,13 @@ impl McpAdapter {
 ///
 /// # Errors
 /// Fails if the program is missing.
-pub fn locate_adapter() -> Result<PathBuf, String> {
+pub fn locate_adapter() -> Result<PathBuf, McpFailure> {
     let ours = std::env::current_exe().map_err(|error| format!("could not find our own program: {error}"))?;
     let program = ours.with_file_name(PROGRAM);
-    match program.metadata() {
-        Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(program),
-        Ok(_) => Err(format!("{} is missing: the file at this path is not a program", program.display())),
-        Err(_) => Err(format!("{} is missing (the adapter program for MCP)", program.display())),
-    }
+    let missing = match program.metadata() {
+        Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => return Ok(program),
+        Ok(_) => format!("{} is missing: the file at this path is not a program", program.display()),
+        Err(_) => format!("{} is missing (the adapter program for MCP)", program.display()),
+    };
+    Err(McpFailure::AdapterUnusable(missing))
 }

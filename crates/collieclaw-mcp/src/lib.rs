@@ -11,6 +11,7 @@
 //! program starts with the first call of a server's tool, or with [`serve`].
 
 mod adapter;
+mod failure;
 mod pins;
 mod reply_mailbox;
 pub mod serve;
@@ -22,6 +23,7 @@ mod tool;
 
 pub use adapter::locate_adapter;
 pub use collieclaw_mcp_ipc::PinnedTool;
+pub use failure::McpFailure;
 pub use pins::{PinnedServer, PinnedToolChange, ToolPinError};
 pub use server_process::McpStartContext;
 pub use session::{McpCallError, McpSession};

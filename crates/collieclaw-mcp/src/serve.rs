@@ -25,6 +25,7 @@ use thiserror::Error;
 use ward_process::{OutputTarget, StdinSource};
 
 use super::adapter::{ADAPTER_ENDED, ADAPTER_FAILED, McpAdapter};
+use super::failure::McpFailure;
 use super::server_process::McpProcessControl;
 
 /// The most calls that wait for an earlier call.
@@ -46,7 +47,7 @@ pub enum ServeError {
     Io { what: &'static str, source: io::Error },
     /// The adapter could not be started, or failed.
     #[error("could not offer tools: {0}")]
-    Adapter(String),
+    Adapter(McpFailure),
     #[error("the client does not speak MCP: {0}")]
     Protocol(String),
 }
@@ -55,6 +56,10 @@ impl ServeError {
     fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { what, source }
     }
+}
+
+fn adapter_failure(why: impl Into<String>) -> ServeError {
+    ServeError::Adapter(McpFailure::Other(why.into()))
 }
 
 /// The transport that clients connect with.
@@ -151,7 +156,7 @@ fn relay_calls(
     processes.kill_all();
     let end = thread.join();
     ran?;
-    end.unwrap_or_else(|_| Err(ServeError::Adapter("the reading thread panicked".to_owned())))
+    end.unwrap_or_else(|_| Err(adapter_failure("the reading thread panicked")))
 }
 
 /// Runs one call after the other, on the thread that owns the gateway.
@@ -207,9 +212,7 @@ impl ServedCalls {
                 Ok(Some(McpClientRequest::Call { number, .. }))
                     if self.in_progress().contains_key(&number) =>
                 {
-                    break Err(ServeError::Adapter(format!(
-                        "{ADAPTER_FAILED}: two calls have the same number"
-                    )));
+                    break Err(adapter_failure(format!("{ADAPTER_FAILED}: two calls have the same number")));
                 }
                 Ok(Some(McpClientRequest::Call { number, tool, arguments })) => {
                     self.queue_call(number, tool, arguments, to);
@@ -223,10 +226,13 @@ impl ServedCalls {
                     break Err(ServeError::Protocol(why));
                 }
                 Ok(Some(McpClientRequest::Over(ServingEnd::Fault(why)))) => {
-                    break Err(ServeError::Adapter(why));
+                    break Err(adapter_failure(why));
                 }
-                Ok(None) => break Err(ServeError::Adapter(ADAPTER_ENDED.to_owned())),
-                Err(error) => break Err(ServeError::Adapter(format!("{ADAPTER_FAILED}: {error}"))),
+                Ok(Some(McpClientRequest::Over(ServingEnd::WrongVersion(why)))) => {
+                    break Err(ServeError::Adapter(McpFailure::AdapterUnusable(why)));
+                }
+                Ok(None) => break Err(adapter_failure(ADAPTER_ENDED)),
+                Err(error) => break Err(adapter_failure(format!("{ADAPTER_FAILED}: {error}"))),
             }
         };
         let left: Vec<CancelFlag> = self.in_progress().values().cloned().collect();

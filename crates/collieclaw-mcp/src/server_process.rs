@@ -1,6 +1,7 @@
 //! Starts MCP servers in the sandbox and kills their processes.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,9 @@ use collieclaw_gate::{GatePolicy, MachineFacts};
 use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
 use ward_process::sandbox::SandboxNetwork;
-use ward_process::{OutputTarget, ProcessTree, StdinSource, StopLadder, Supervisor};
+use ward_process::{OutputTarget, ProcessTree, SpawnError, StdinSource, StopLadder, Supervisor};
+
+use super::failure::McpFailure;
 
 /// The expected lifetime of a server, which determines its CPU limit.
 const EXPECTED_LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -76,19 +79,33 @@ impl McpProcessControl {
     }
 }
 
+fn spawn_failure(error: &SpawnError) -> McpFailure {
+    let why = ErrorChain(error).to_string();
+    match error {
+        SpawnError::Start { source, .. }
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) =>
+        {
+            McpFailure::FileNotReadable(why)
+        }
+        _ => McpFailure::Other(why),
+    }
+}
+
 pub(super) fn start_server(
     connection: &McpConnection,
     context: McpStartContext<'_>,
-) -> Result<StartedServer, String> {
+) -> Result<StartedServer, McpFailure> {
     let McpConnection::Program { command, args, env, network, workspace, programs } = connection else {
-        return Err("the server is configured with a `url`, not with a `command`".to_owned());
+        return Err(McpFailure::Other(
+            "the server is configured with a `url`, not with a `command`".to_owned(),
+        ));
     };
     let program = if command.contains('/') {
         Some(PathBuf::from(command)).filter(|program| program.exists())
     } else {
         SystemFacts.find_program(command)
     };
-    let program = program.ok_or_else(|| format!("no such program `{command}`"))?;
+    let program = program.ok_or_else(|| McpFailure::NoSuchProgram(command.clone()))?;
     let workspace: WorkspaceAccess = workspace.limited_by(context.policy.autonomy).into();
     let access = SandboxAccess {
         workspace,
@@ -112,7 +129,7 @@ pub(super) fn start_server(
         .stdout(OutputTarget::ToFd(stdout))
         .stderr(OutputTarget::ToFd(stderr_end));
     let supervisor = sandbox.supervisor();
-    let tree = supervisor.spawn(next_tree_id()?, spawn).map_err(|error| ErrorChain(&error).to_string())?;
+    let tree = supervisor.spawn(next_tree_id()?, spawn).map_err(|error| spawn_failure(&error))?;
     let sandbox = sandbox_level(&tree);
     Ok(StartedServer { input, output, stderr, processes: McpProcessControl::new(tree, supervisor), sandbox })
 }

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use ward_process::{OutputTarget, StdinSource};
 
 use super::adapter::{ADAPTER_ENDED, ADAPTER_FAILED, McpAdapter};
+use super::failure::McpFailure;
 use super::reply_mailbox::{ConnectionEnd, ReplyMailbox, ReplyOutcome, UnsolicitedReply};
 use super::server_process::{McpProcessControl, McpStartContext, start_server};
 use super::stderr_capture::StderrCapture;
@@ -32,7 +33,7 @@ pub enum McpCallError {
     /// The server had ended before the call.
     ServerEnded,
     /// The server or the connection failed, for this reason.
-    Failed(String),
+    Failed(McpFailure),
 }
 
 /// A session with a server, which is killed when the session is dropped.
@@ -56,7 +57,7 @@ impl McpSession {
     ///
     /// # Errors
     /// Fails if the server can't be started.
-    pub fn open(server: &McpServerSettings, context: McpStartContext<'_>) -> Result<Self, String> {
+    pub fn open(server: &McpServerSettings, context: McpStartContext<'_>) -> Result<Self, McpFailure> {
         let no_thread = |error: io::Error| format!("could not start a thread: {error}");
         let no_descriptor = |error: io::Error| format!("could not create a file descriptor: {error}");
         let stop = CancelFlag::new().map_err(no_descriptor)?;
@@ -64,7 +65,8 @@ impl McpSession {
         let (adapter, stderr, sandbox) = match &server.connection {
             McpConnection::Program { .. } => {
                 let started = start_server(&server.connection, context)?;
-                let capture = StderrCapture::start(started.stderr).map_err(no_thread);
+                let capture =
+                    StderrCapture::start(started.stderr).map_err(|error| McpFailure::Other(no_thread(error)));
                 let start_adapter = || {
                     let (input, output) =
                         (StdinSource::FromFd(started.output), OutputTarget::ToFd(started.input));
@@ -125,7 +127,9 @@ impl McpSession {
     /// Fails if the server sends no usable list.
     pub fn list_tools(&self, cancel: &CancelFlag, time: Duration) -> Result<Vec<PinnedTool>, McpCallError> {
         match self.send_request(&McpServerRequest::List, cancel, time)? {
-            McpServerReply::Tools(tools) => ListedMcpTool::parse_all(tools).map_err(McpCallError::Failed),
+            McpServerReply::Tools(tools) => {
+                ListedMcpTool::parse_all(tools).map_err(|why| McpCallError::Failed(why.into()))
+            }
             other => Err(self.reply_error(other)),
         }
     }
@@ -148,20 +152,22 @@ impl McpSession {
     }
 
     fn reply_error(&self, reply: McpServerReply) -> McpCallError {
-        match reply {
-            McpServerReply::Gone => McpCallError::ServerEnded,
+        McpCallError::Failed(match reply {
+            McpServerReply::Gone => return McpCallError::ServerEnded,
             McpServerReply::TooMuch => {
-                McpCallError::Failed("the server sent too much and was killed".to_owned())
+                McpFailure::Other("the server sent too much and was killed".to_owned())
             }
-            McpServerReply::Failed(why) => McpCallError::Failed(why),
-            McpServerReply::Ended(why) => McpCallError::Failed(match &self.stderr {
-                Some(capture) => capture.append_to(why),
-                None => why,
-            }),
+            McpServerReply::Failed(why) => McpFailure::Other(why),
+            McpServerReply::NothingListens(why) => McpFailure::NothingListens(why),
+            McpServerReply::WrongVersion(why) => McpFailure::AdapterUnusable(why),
+            McpServerReply::Ended(why) => match &self.stderr {
+                Some(capture) => capture.explain(why),
+                None => McpFailure::Other(why),
+            },
             McpServerReply::Tools(_) | McpServerReply::Told { .. } | McpServerReply::Changed => {
-                McpCallError::Failed("the server sent a reply of the wrong kind".to_owned())
+                McpFailure::Other("the server sent a reply of the wrong kind".to_owned())
             }
-        }
+        })
     }
 
     fn send_request(
@@ -201,7 +207,7 @@ impl McpSession {
         match end {
             _ if self.stop.reason().or(cancel.reason()).is_some() => McpCallError::Cancelled,
             ConnectionEnd::Gone => McpCallError::ServerEnded,
-            ConnectionEnd::Broken(why) => McpCallError::Failed(why),
+            ConnectionEnd::Broken(why) => McpCallError::Failed(why.into()),
         }
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use collieclaw_agent::tools::truncate_text;
 
+use super::failure::McpFailure;
+
 const MAX_STDERR_CHARS: usize = 500;
 
 /// The output of a server that has ended may still be in the pipe.
@@ -42,13 +44,43 @@ impl StderrCapture {
         Ok(Self { captured, end: Mutex::new(end) })
     }
 
-    /// Appends the server's error output, if any, to an error message.
-    pub(super) fn append_to(&self, why: String) -> String {
+    /// Returns the reason why the server ended, with its error output, if any.
+    pub(super) fn explain(&self, why: String) -> McpFailure {
         let _ = self.end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(STDERR_DRAIN_TIMEOUT);
         let captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
-        match String::from_utf8_lossy(&captured).trim() {
-            "" => why,
-            text => format!("{why}; its error output: {}", truncate_text(text, MAX_STDERR_CHARS)),
+        explain_end(why, String::from_utf8_lossy(&captured).trim())
+    }
+}
+
+fn explain_end(why: String, stderr: &str) -> McpFailure {
+    if stderr.is_empty() {
+        return McpFailure::Other(why);
+    }
+    let shown = truncate_text(stderr, MAX_STDERR_CHARS);
+    let why = format!("{why}; its error output: {shown}");
+    // The error output of a server is free text, and these are the kernel's words in it.
+    if ["Permission denied", "No such file"].iter().any(|error| shown.contains(error)) {
+        McpFailure::FileNotReadable(why)
+    } else {
+        McpFailure::Other(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_output_about_a_file_is_told_apart_from_other_output() {
+        let explain = |stderr| explain_end("the server ended".to_owned(), stderr);
+        assert_eq!(explain(""), McpFailure::Other("the server ended".to_owned()));
+        assert_eq!(
+            explain("out of luck"),
+            McpFailure::Other("the server ended; its error output: out of luck".to_owned())
+        );
+        for error in ["[Errno 13] Permission denied: '/x'", "x: No such file or directory"] {
+            let why = format!("the server ended; its error output: {error}");
+            assert_eq!(explain(error), McpFailure::FileNotReadable(why));
         }
     }
 }

@@ -16,6 +16,7 @@ use collieclaw_mcp_ipc::PinnedTool;
 use collieclaw_providers::secret::{Secret, is_secret_name};
 use serde_json::{Map, Value, json};
 
+use super::failure::McpFailure;
 use super::pins::{PinnedServer, PinnedToolChange, ToolPinError};
 use super::server_process::McpStartContext;
 use super::session::{McpCallError, McpSession};
@@ -196,7 +197,7 @@ impl PreparedCall for PreparedMcpCall {
                     .with_metadata("timed_out", true)
             }
             McpCallError::ServerEnded => ToolResult::failed("the server has ended"),
-            McpCallError::Failed(why) => ToolResult::failed(why),
+            McpCallError::Failed(why) => ToolResult::failed(why.to_string()),
         });
         ToolResult { sandbox, ..server.redact_secrets(result) }
     }
@@ -291,10 +292,10 @@ impl McpServerHandle {
         let name = &self.name;
         match change {
             None => Ok(()),
-            Some(what) => Err(McpCallError::Failed(format!(
+            Some(what) => Err(McpCallError::Failed(McpFailure::Other(format!(
                 "the tools of the MCP server `{name}` changed since they were approved: {what}; the call was not sent. \
                  `collieclaw mcp approve {name}` shows the difference"
-            ))),
+            )))),
         }
     }
 }

@@ -143,6 +143,7 @@ mod tests {
             let id = open.view.id.clone();
             std::thread::scope(|scope| {
                 let answering = scope.spawn(|| {
+                    // The passing of time is what is tested: the answers come just before and just after the end.
                     std::thread::sleep(Duration::from_micros(700 + 2 * round));
                     approvals.submit(&id, approving_body())
                 });

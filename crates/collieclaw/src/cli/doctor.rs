@@ -5,13 +5,13 @@ use std::path::Path;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::estop;
 use collieclaw_agent::tools::SandboxProbe;
-use collieclaw_mcp::serve::ServeError;
+use collieclaw_mcp::McpFailure;
 use serde::Serialize;
 use ward_diag::ErrorChain;
 use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
-use super::failure::CommandFailure;
+use super::failure::{CommandFailure, mcp_help};
 use super::output::OutputPrinter;
 use super::wiring;
 
@@ -128,25 +128,25 @@ fn check_mcp_adapter() -> DoctorFinding {
         match collieclaw_mcp::locate_adapter().and_then(|program| check_adapter_version(&program)) {
             Ok(program) => (true, format!("adapter {program}"), None),
             Err(why) => {
-                let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
-                (false, why, cure)
+                let cure = mcp_help(&why).map(str::to_owned);
+                (false, why.to_string(), cure)
             }
         };
     DoctorFinding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
 /// Checks that the adapter starts and has our version.
-fn check_adapter_version(program: &Path) -> Result<String, String> {
+fn check_adapter_version(program: &Path) -> Result<String, McpFailure> {
     let path = program.display();
     let output = std::process::Command::new(program).arg("--version").output();
     let output = output.map_err(|error| format!("could not start {path}: {error}"))?;
     let expected = format!("collieclaw-mcp {}", collieclaw_mcp_ipc::VERSION);
     match String::from_utf8_lossy(&output.stdout).strip_suffix('\n') {
         Some(version) if version == expected => Ok(path.to_string()),
-        _ => Err(format!(
+        _ => Err(McpFailure::AdapterUnusable(format!(
             "{path} has the version `{}` instead of `{expected}`",
             escape_line(String::from_utf8_lossy(&output.stdout).trim())
-        )),
+        ))),
     }
 }
 

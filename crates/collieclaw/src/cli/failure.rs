@@ -13,8 +13,8 @@ use collieclaw_agent::sop::{JournalError, SopError};
 use collieclaw_agent::usage::UsageError;
 use collieclaw_gateway::GatewayError;
 use collieclaw_listen::TokenError;
-use collieclaw_mcp::ToolPinError;
 use collieclaw_mcp::serve::ServeError;
+use collieclaw_mcp::{McpFailure, ToolPinError};
 use collieclaw_providers::cancel::CancelReason;
 use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
@@ -104,7 +104,7 @@ pub(crate) enum CommandFailure {
     #[error(transparent)]
     Plugin(#[from] PluginInstallError),
     #[error("the MCP server `{server}` can't be used: {why}")]
-    Mcp { server: String, why: String },
+    Mcp { server: String, why: McpFailure },
     #[error(transparent)]
     Pin(#[from] ToolPinError),
     #[error(transparent)]
@@ -269,28 +269,7 @@ impl CommandFailure {
                 "check what the step has done, then run `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
             ),
             Self::Journal(error) => error.cure(),
-            // The sandbox hides this file, so it looks missing or unreadable.
-            Self::Mcp { why, .. }
-                if ["Permission denied", "No such file"].iter().any(|no| why.contains(no)) =>
-            {
-                Some(
-                    "the server sees only the folders of your home that `programs` lists in `[mcp.servers.NAME]`",
-                )
-            }
-            Self::Mcp { why, .. } if why.starts_with("nothing listens") => {
-                Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
-            }
-            Self::Mcp { why, .. } | Self::Serve(ServeError::Adapter(why))
-                if why.contains("collieclaw-mcp")
-                    && ["is missing", "has the version"].iter().any(|no| why.contains(no)) =>
-            {
-                Some(
-                    "build both programs with `cargo build --release --package collieclaw`, and keep them in one folder",
-                )
-            }
-            Self::Mcp { why, .. } if why.starts_with("no such program") => {
-                Some("install it, or correct `command` in `[mcp.servers.NAME]`")
-            }
+            Self::Mcp { why, .. } | Self::Serve(ServeError::Adapter(why)) => mcp_help(why),
             Self::InvalidInput { cure, .. } => Some(cure),
             _ => None,
         }
@@ -314,6 +293,23 @@ impl From<SopError> for CommandFailure {
             SopError::Turn(error) => Self::Turn(error),
             SopError::Memory(error) => Self::Memory(error),
         }
+    }
+}
+
+/// Returns the cure for a server or an adapter that can't be used.
+pub(crate) fn mcp_help(failure: &McpFailure) -> Option<&'static str> {
+    match failure {
+        McpFailure::FileNotReadable(_) => Some(
+            "the server sees only the folders of your home that `programs` lists in `[mcp.servers.NAME]`",
+        ),
+        McpFailure::NothingListens(_) => {
+            Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
+        }
+        McpFailure::AdapterUnusable(_) => Some(
+            "build both programs with `cargo build --release --package collieclaw`, and keep them in one folder",
+        ),
+        McpFailure::NoSuchProgram(_) => Some("install it, or correct `command` in `[mcp.servers.NAME]`"),
+        McpFailure::Other(_) => None,
     }
 }
 
@@ -354,4 +350,32 @@ pub(crate) fn check_call_outcomes(outcomes: &[CallOutcome]) -> Result<(), Comman
     };
     let worst = outcomes.iter().max_by_key(|outcome| severity(outcome));
     worst.filter(|worst| severity(worst) > 0).map_or(Ok(()), check_call_outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The help depends on the kind of a failure, not on the words of its message.
+    #[test]
+    fn a_failure_of_mcp_has_the_help_of_its_kind() {
+        let misleading =
+            || "collieclaw-mcp is missing: No such file, Permission denied, nothing listens".to_owned();
+        let cases = [
+            (McpFailure::NoSuchProgram(misleading()), Some("install it")),
+            (McpFailure::NothingListens(misleading()), Some("start the server first")),
+            (McpFailure::FileNotReadable(misleading()), Some("the server sees only the folders")),
+            (McpFailure::AdapterUnusable(misleading()), Some("build both programs")),
+            (McpFailure::Other(misleading()), None),
+        ];
+        for (why, expected) in cases {
+            let serve = CommandFailure::Serve(ServeError::Adapter(why.clone()));
+            let server = CommandFailure::Mcp { server: "fake".to_owned(), why };
+            for failure in [server, serve] {
+                let help = failure.help();
+                assert_eq!(help.is_some(), expected.is_some(), "{failure:?}: {help:?}");
+                assert!(help.unwrap_or_default().starts_with(expected.unwrap_or_default()), "{help:?}");
+            }
+        }
+    }
 }

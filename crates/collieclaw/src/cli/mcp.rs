@@ -8,7 +8,9 @@ use clap::Subcommand;
 use collieclaw_agent::config::{Config, McpConnection, McpServerSettings};
 use collieclaw_listen::AccessToken;
 use collieclaw_mcp::serve::{ServeTransport, serve};
-use collieclaw_mcp::{McpCallError, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name};
+use collieclaw_mcp::{
+    McpCallError, McpFailure, McpSession, McpStartContext, PinnedServer, PinnedTool, offered_name,
+};
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
 use ward_terminal::escape_line;
@@ -209,7 +211,7 @@ fn fetch_tools(
     config: &Config,
     environment: &CliEnvironment,
 ) -> Result<Vec<PinnedTool>, CommandFailure> {
-    let failed = |why: String| CommandFailure::Mcp { server: server.to_owned(), why };
+    let failed = |why: McpFailure| CommandFailure::Mcp { server: server.to_owned(), why };
     let workspace = wiring::open_workspace(config)?;
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.config_context);
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
@@ -219,11 +221,11 @@ fn fetch_tools(
     let context = McpStartContext { policy: &policy, home: &environment.home, variables };
     let session = McpSession::open(settings, context).map_err(failed)?;
     session.list_tools(&cancel, LIST_TIMEOUT).map_err(|trouble| match trouble {
-        McpCallError::Cancelled => failed("it was cancelled".to_owned()),
+        McpCallError::Cancelled => failed("it was cancelled".to_owned().into()),
         McpCallError::TimedOut(time) => {
-            failed(format!("it did not list its tools within {} s", time.as_secs()))
+            failed(format!("it did not list its tools within {} s", time.as_secs()).into())
         }
-        McpCallError::ServerEnded => failed("it has ended".to_owned()),
+        McpCallError::ServerEnded => failed("it has ended".to_owned().into()),
         McpCallError::Failed(why) => failed(why),
     })
 }

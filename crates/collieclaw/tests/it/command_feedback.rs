@@ -7,7 +7,7 @@ use crate::support::TestAgent;
 /// Empty lists are never silent: people read what is missing and how to add it, programs get an empty list.
 #[test]
 fn empty_lists_say_what_there_is_none_of() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let lists: [(&[&str], &str); 7] = [
         (&["plugin", "list"], "no plugins: install one with `collieclaw plugin install FOLDER`"),
         (&["mcp", "list"], "no MCP servers: add one as `[mcp.servers.NAME]`"),
@@ -18,9 +18,9 @@ fn empty_lists_say_what_there_is_none_of() {
         (&["memory", "list"], "no conversations yet: start one with `collieclaw agent`"),
     ];
     for (command, expected) in lists {
-        let text = house.run(command);
+        let text = test_agent.run(command);
         assert!(text.code == 0 && text.out.starts_with(expected), "{command:?}: {text:?}");
-        let listed = house.run(&[command, &["--output", "json"]].concat());
+        let listed = test_agent.run(&[command, &["--output", "json"]].concat());
         assert_eq!((listed.code, listed.json()), (0, json!([])), "{command:?}");
     }
 }
@@ -28,24 +28,24 @@ fn empty_lists_say_what_there_is_none_of() {
 /// C5.2: the prompt is for people only.
 #[test]
 fn a_prompt_gives_no_json() {
-    let told = TestAgent::new().run(&["agent", "--output", "json"]);
-    assert_eq!((told.code, told.json()["error"]["code"].as_str()), (2, Some("command-line")));
-    assert!(told.err.contains("`-m`"), "{told:?}");
+    let actual = TestAgent::new().run(&["agent", "--output", "json"]);
+    assert_eq!((actual.code, actual.json()["error"]["code"].as_str()), (2, Some("command-line")));
+    assert!(actual.err.contains("`-m`"), "{actual:?}");
 }
 
 #[test]
 fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
-    let house = TestAgent::new().with_server_settings("sheep", "command = \"true\"");
-    let tools = house.run(&["mcp", "tools", "sheep"]);
+    let test_agent = TestAgent::new().with_server_settings("sheep", "command = \"true\"");
+    let tools = test_agent.run(&["mcp", "tools", "sheep"]);
     let expected = "no tools of sheep are approved: run `collieclaw mcp approve sheep` to review them\n";
     assert_eq!((tools.code, tools.out.as_str()), (0, expected));
-    assert_eq!(house.run(&["mcp", "tools", "sheep", "--output", "json"]).json(), json!([]));
+    assert_eq!(test_agent.run(&["mcp", "tools", "sheep", "--output", "json"]).json(), json!([]));
 }
 
 /// C2: every name that doesn't exist has the same exit code.
 #[test]
 fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let commands: [&[&str]; 12] = [
         &["agent", "-m", "x", "--provider", "nobody"],
         &["provider", "test", "nobody"],
@@ -61,22 +61,22 @@ fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
         &["usage", "--conversation", "nothing"],
     ];
     for command in commands {
-        let done = house.run(command);
+        let done = test_agent.run(command);
         assert_eq!(done.code, 2, "{command:?}: {done:?}");
         let (named, cured) =
             (done.err.contains("error: no such "), done.err.contains("help: run `collieclaw "));
         assert!(named && cured, "{done:?}");
-        let told = house.run(&[command, &["--output", "json"]].concat()).json();
-        assert_eq!(told["error"]["code"], "command-line", "{told}");
+        let actual = test_agent.run(&[command, &["--output", "json"]].concat()).json();
+        assert_eq!(actual["error"]["code"], "command-line", "{actual}");
     }
 }
 
 #[test]
 fn a_provider_that_fails_its_test_is_not_sent_to_the_test() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_config_change("http://localhost:1234/v1", "http://127.0.0.1:1/v1")
         .with_config_change("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"\"");
-    let failed = house.run(&["provider", "test", "openai_compatible"]);
+    let failed = test_agent.run(&["provider", "test", "openai_compatible"]);
     assert_eq!(failed.code, 6, "{failed:?}");
     assert!(failed.err.contains("with `collieclaw provider list`"), "{failed:?}");
     assert!(!failed.err.contains("provider test"), "{failed:?}");
@@ -84,10 +84,12 @@ fn a_provider_that_fails_its_test_is_not_sent_to_the_test() {
 
 #[test]
 fn procedures_are_looked_for_in_the_home_that_is_in_force() {
-    let house = TestAgent::empty();
-    let home = house.path().join("elsewhere");
+    let test_agent = TestAgent::empty();
+    let home = test_agent.path().join("elsewhere");
     let run = |arguments: &[&str]| {
-        crate::support::agent_output(house.command(arguments).env("COLLIECLAW_HOME", &home).output().unwrap())
+        crate::support::agent_output(
+            test_agent.command(arguments).env("COLLIECLAW_HOME", &home).output().unwrap(),
+        )
     };
     assert_eq!(run(&["init"]).code, 0);
     let expected = format!("write one to {}", home.join("workspace/sops/NAME/SOP.toml").display());
@@ -101,14 +103,14 @@ fn a_command_that_fails_answers_programs_too() {
     let fixture = "[[round]]\nerror = \"network\"\ndetail = \"connection refused\"\n";
     let failed = TestAgent::new().with_mock_fixture(fixture).run(&["agent", "-m", "hi", "--output", "json"]);
     assert_eq!(failed.code, 6, "{failed:?}");
-    let told = failed.json();
-    assert_eq!(told["error"]["code"], "provider");
-    let message = told["error"]["message"].as_str().unwrap();
+    let actual = failed.json();
+    assert_eq!(actual["error"]["code"], "provider");
+    let message = actual["error"]["message"].as_str().unwrap();
     assert!(
         message.ends_with(": connection refused") && message.starts_with("the connection to provider "),
         "{message}"
     );
-    assert!(told["error"]["help"].as_str().unwrap().contains("provider test"), "{told}");
+    assert!(actual["error"]["help"].as_str().unwrap().contains("provider test"), "{actual}");
 
     let misspelt = TestAgent::new().run(&["plugin", "lsit", "--output", "json"]);
     assert_eq!(
@@ -134,8 +136,8 @@ fn a_command_that_fails_answers_programs_too() {
 /// C6.1: scripts get every field of a tool result by name.
 #[test]
 fn a_script_gets_the_facts_of_a_call_by_name() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let run = house.run(&[
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let run = test_agent.run(&[
         "tool",
         "run",
         "shell",
@@ -144,9 +146,9 @@ fn a_script_gets_the_facts_of_a_call_by_name() {
         "--output",
         "json",
     ]);
-    let told = run.json();
-    assert_eq!((run.code, &told["metadata"]["exit_code"]), (0, &json!(1)), "{run:?}");
-    assert!(told["receipt_id"].as_str().unwrap().starts_with("receipt-"), "{told}");
+    let actual = run.json();
+    assert_eq!((run.code, &actual["metadata"]["exit_code"]), (0, &json!(1)), "{run:?}");
+    assert!(actual["receipt_id"].as_str().unwrap().starts_with("receipt-"), "{actual}");
 }
 
 /// C7.6, C8.3: the policy output says whether receipts are signed.
@@ -155,16 +157,16 @@ fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
     let signed = TestAgent::new();
     assert!(signed.run(&["doctor"]).out.contains("receipts: in "), "{}", signed.run(&["doctor"]).out);
     assert!(signed.run(&["doctor"]).out.contains(", signed with key "));
-    let mut talk = crate::prompt::start_prompt(&signed);
-    talk.type_and_wait("/policy", "receipts:  written and signed");
-    assert_eq!(talk.leave().0, 0);
+    let mut dialog = crate::prompt::start_prompt(&signed);
+    dialog.type_and_wait("/policy", "receipts:  written and signed");
+    assert_eq!(dialog.leave().0, 0);
 
     let unsigned = TestAgent::new().with_config_change("signed = true", "signed = false");
     std::fs::remove_file(unsigned.home().join("receipts.key")).unwrap();
     assert!(unsigned.run(&["doctor"]).out.contains(", not signed"));
-    let mut talk = crate::prompt::start_prompt(&unsigned);
-    talk.type_and_wait("/policy", "receipts:  written, not signed");
-    assert_eq!(talk.leave().0, 0);
+    let mut dialog = crate::prompt::start_prompt(&unsigned);
+    dialog.type_and_wait("/policy", "receipts:  written, not signed");
+    assert_eq!(dialog.leave().0, 0);
 
     let damaged = TestAgent::new();
     std::fs::write(damaged.home().join("receipts.key"), "no key\n").unwrap();
@@ -175,8 +177,8 @@ fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
 /// C2: JSON output contains everything that the text output lists.
 #[test]
 fn every_listing_has_a_form_for_programs() {
-    let house = TestAgent::new();
-    assert_eq!(house.run(&["agent", "-m", "what time is it"]).code, 0);
+    let test_agent = TestAgent::new();
+    assert_eq!(test_agent.run(&["agent", "-m", "what time is it"]).code, 0);
     let lists: [(&[&str], &str); 8] = [
         (&["tool", "list"], "file_read"),
         (&["provider", "list"], "openai_compatible"),
@@ -188,9 +190,9 @@ fn every_listing_has_a_form_for_programs() {
         (&["config", "show"], "workspace_dir"),
     ];
     for (arguments, holds) in lists {
-        let told = house.run(&[arguments, &["--output", "json"]].concat());
-        assert_eq!(told.code, 0, "{arguments:?}: {told:?}");
-        let value = told.json();
+        let actual = test_agent.run(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(actual.code, 0, "{arguments:?}: {actual:?}");
+        let value = actual.json();
         assert!(value.is_array() || value.is_object(), "{arguments:?}: {value}");
         assert!(value.to_string().contains(holds), "{arguments:?}: {value}");
     }

@@ -7,32 +7,32 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::support::TestAgent;
 
-fn house_with_config(text: &str) -> TestAgent {
-    let house = TestAgent::new();
-    fs::write(house.home().join("config.toml"), text).unwrap();
-    house
+fn agent_with_config(text: &str) -> TestAgent {
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.home().join("config.toml"), text).unwrap();
+    test_agent
 }
 
 #[test]
 fn what_init_writes_is_the_default() {
-    let house = TestAgent::new();
-    let with_file = house.run(&["config", "show", "--output", "json"]).json();
-    fs::write(house.home().join("config.toml"), "").unwrap();
-    let without = house.run(&["config", "show", "--output", "json"]).json();
+    let test_agent = TestAgent::new();
+    let with_file = test_agent.run(&["config", "show", "--output", "json"]).json();
+    fs::write(test_agent.home().join("config.toml"), "").unwrap();
+    let without = test_agent.run(&["config", "show", "--output", "json"]).json();
     assert_eq!(with_file, without);
     assert_eq!(without["security"]["autonomy"], "supervised");
     assert_eq!(without["limits"]["shell_timeout"], "15s");
     assert_eq!(without["providers"]["models"]["openai_compatible"]["base_url"], "http://localhost:1234/v1");
 
-    let shown = house.run(&["config", "show"]);
-    fs::write(house.home().join("config.toml"), &shown.out).unwrap();
-    let again = house.run(&["config", "show", "--output", "json"]);
+    let shown = test_agent.run(&["config", "show"]);
+    fs::write(test_agent.home().join("config.toml"), &shown.out).unwrap();
+    let again = test_agent.run(&["config", "show", "--output", "json"]);
     assert_eq!((again.code, again.json()), (0, without), "what is shown can be read back");
 }
 
 #[test]
 fn every_fault_is_told_at_once_with_its_line_and_its_cure() {
-    let house = house_with_config(
+    let test_agent = agent_with_config(
         r#"workspace_dir = "$NOWHERE/x"
 default_provider = "locall"
 colour = "red"
@@ -65,20 +65,20 @@ max_tool_rounds = 5000
 shell_timeout = "15"
 "#,
     );
-    let validate = house.run(&["config", "validate"]);
+    let validate = test_agent.run(&["config", "validate"]);
     assert_eq!((validate.code, validate.out.as_str()), (3, ""));
-    let home = house.path().canonicalize().unwrap();
-    let told = validate.err.replace(home.to_str().unwrap(), "~");
-    insta::assert_snapshot!(told);
+    let home = test_agent.path().canonicalize().unwrap();
+    let actual = validate.err.replace(home.to_str().unwrap(), "~");
+    insta::assert_snapshot!(actual);
 
-    let json = house.run(&["config", "validate", "--output", "json"]);
-    assert_eq!(json.json()["faults"].as_array().unwrap().len(), told.matches("config.toml:").count());
+    let json = test_agent.run(&["config", "validate", "--output", "json"]);
+    assert_eq!(json.json()["faults"].as_array().unwrap().len(), actual.matches("config.toml:").count());
 }
 
 #[test]
 fn a_key_in_the_file_is_refused_and_never_shown() {
     let canary = "sk-canary-0123456789";
-    let house = house_with_config(&format!(
+    let test_agent = agent_with_config(&format!(
         "[providers.models.mine]\nkind = \"openai-compatible\"\nbase_url = \"http://user:{canary}@x/v1\"\nmodel = \"m\"\n\
          api_key = \"{canary}\"\napi_key_env = \"{canary}\"\n"
     ));
@@ -88,74 +88,77 @@ fn a_key_in_the_file_is_refused_and_never_shown() {
         &["config", "validate", "--output", "json"],
         &["agent", "-m", "x"],
     ] {
-        let told = house.run(arguments);
-        assert_eq!(told.code, 3, "{told:?}");
-        assert!(!told.err.contains(canary) && !told.out.contains(canary), "{told:?}");
+        let actual = test_agent.run(arguments);
+        assert_eq!(actual.code, 3, "{actual:?}");
+        assert!(!actual.err.contains(canary) && !actual.out.contains(canary), "{actual:?}");
     }
-    assert!(house.run(&["config", "validate"]).err.contains("api_key_env"));
+    assert!(test_agent.run(&["config", "validate"]).err.contains("api_key_env"));
 }
 
 #[test]
 fn variables_and_home_are_expanded() {
-    let house = house_with_config(
+    let test_agent = agent_with_config(
         "workspace_dir = \"${WHERE}/work\"\n[security]\nforbidden_paths = [\"~/private\"]\n",
     );
-    let mut command = house.command(&["config", "show", "--output", "json"]);
+    let mut command = test_agent.command(&["config", "show", "--output", "json"]);
     let shown = crate::support::agent_output(command.env("WHERE", "/data").output().unwrap()).json();
     assert_eq!(shown["workspace_dir"], "/data/work");
-    let private = house.path().canonicalize().unwrap().join("private");
+    let private = test_agent.path().canonicalize().unwrap().join("private");
     assert_eq!(shown["security"]["forbidden_paths"][0], private.to_str().unwrap());
 }
 
 #[test]
 fn what_can_t_be_a_configuration_is_told_as_one() {
-    let house = TestAgent::new();
-    let config = house.home().join("config.toml");
-    let told = |expected: &str| {
-        let told = house.run(&["config", "validate"]);
-        assert!(told.code == 3 && told.err.contains(expected) && told.err.contains("help: "), "{told:?}");
+    let test_agent = TestAgent::new();
+    let config = test_agent.home().join("config.toml");
+    let actual = |expected: &str| {
+        let actual = test_agent.run(&["config", "validate"]);
+        assert!(
+            actual.code == 3 && actual.err.contains(expected) && actual.err.contains("help: "),
+            "{actual:?}"
+        );
     };
     fs::remove_file(&config).unwrap();
     fs::create_dir(&config).unwrap();
-    told("config.toml is not a regular file");
-    told("replace it with a regular file");
+    actual("config.toml is not a regular file");
+    actual("replace it with a regular file");
     fs::remove_dir(&config).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &config, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    told("config.toml is not a regular file");
+    actual("config.toml is not a regular file");
     fs::remove_file(&config).unwrap();
     std::os::unix::fs::symlink("config.toml", &config).unwrap();
-    told("config.toml can't be read: Too many levels of symbolic links");
+    actual("config.toml can't be read: Too many levels of symbolic links");
 }
 
 #[test]
 fn a_configuration_that_others_can_change_is_not_trusted() {
-    let house = TestAgent::new();
-    let config = house.home().join("config.toml");
+    let test_agent = TestAgent::new();
+    let config = test_agent.home().join("config.toml");
     fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
-    let agent = house.run(&["agent", "-m", "hi"]);
+    let agent = test_agent.run(&["agent", "-m", "hi"]);
     assert_eq!(agent.code, 3, "{agent:?}");
     assert!(agent.err.contains("can be changed by others"), "{}", agent.err);
 }
 
 #[test]
 fn nothing_is_read_from_the_workspace() {
-    let house = TestAgent::new().with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"\"\n");
+    let test_agent = TestAgent::new().with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"\"\n");
     for name in ["config.toml", ".collieclaw/config.toml", "collieclaw.toml"] {
-        let path = house.workspace().join(name);
+        let path = test_agent.workspace().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "[security]\nautonomy = \"full\"\n").unwrap();
     }
-    let mut command = house.command(&["agent", "-m", "write"]);
-    let agent = crate::support::agent_output(command.current_dir(house.workspace()).output().unwrap());
+    let mut command = test_agent.command(&["agent", "-m", "write"]);
+    let agent = crate::support::agent_output(command.current_dir(test_agent.workspace()).output().unwrap());
     assert_eq!(agent.code, 5, "still supervised: {agent:?}");
 }
 
 #[test]
 fn a_workspace_inside_the_own_home_or_around_it_is_refused() {
     for workspace in ["~/.collieclaw/work", "~/.collieclaw", "~", "/", "~/link"] {
-        let house = house_with_config(&format!("workspace_dir = \"{workspace}\"\n"));
-        std::os::unix::fs::symlink(house.path(), house.path().join("link")).unwrap();
-        let validate = house.run(&["config", "validate"]);
+        let test_agent = agent_with_config(&format!("workspace_dir = \"{workspace}\"\n"));
+        std::os::unix::fs::symlink(test_agent.path(), test_agent.path().join("link")).unwrap();
+        let validate = test_agent.run(&["config", "validate"]);
         assert_eq!(validate.code, 3, "{workspace}");
         assert!(validate.err.contains("own folder"), "{}", validate.err);
     }
@@ -163,9 +166,9 @@ fn a_workspace_inside_the_own_home_or_around_it_is_refused() {
 
 #[test]
 fn a_home_that_others_can_change_is_not_trusted() {
-    let house = TestAgent::new();
-    fs::set_permissions(house.home(), fs::Permissions::from_mode(0o777)).unwrap();
-    let run = house.run(&["tool", "run", "time"]);
+    let test_agent = TestAgent::new();
+    fs::set_permissions(test_agent.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    let run = test_agent.run(&["tool", "run", "time"]);
     assert_eq!(run.code, 3, "{run:?}");
     let fresh = TestAgent::empty();
     assert_eq!(fresh.run(&["estop"]).code, 0);
@@ -175,43 +178,43 @@ fn a_home_that_others_can_change_is_not_trusted() {
 
 #[test]
 fn a_configuration_behind_a_link_into_the_workspace_is_not_trusted() {
-    let house = TestAgent::new();
-    let (config, inside) = (house.home().join("config.toml"), house.workspace().join("c.toml"));
+    let test_agent = TestAgent::new();
+    let (config, inside) = (test_agent.home().join("config.toml"), test_agent.workspace().join("c.toml"));
     fs::rename(&config, &inside).unwrap();
     std::os::unix::fs::symlink(&inside, &config).unwrap();
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 3);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 3);
 }
 
 #[test]
 fn a_server_may_want_no_key_and_an_address_must_be_one() {
-    let server = |rest: &str| house_with_config(&format!("[providers.models.openai_compatible]\n{rest}\n"));
+    let server = |rest: &str| agent_with_config(&format!("[providers.models.openai_compatible]\n{rest}\n"));
     let shown = server("api_key_env = \"\"").run(&["provider", "list"]);
     assert!(shown.out.contains("(no key)"), "{}", shown.out);
     for address in ["http://host:99999/v1", "http://host/v1?x", "http:///v1", "host/v1"] {
-        let house = server(&format!("base_url = \"{address}\""));
-        assert_eq!(house.run(&["config", "validate"]).code, 3, "{address}");
+        let test_agent = server(&format!("base_url = \"{address}\""));
+        assert_eq!(test_agent.run(&["config", "validate"]).code, 3, "{address}");
     }
-    let house = house_with_config("[providers.models.local]\nfixture = \"missing.toml\"\n");
-    assert_eq!(house.run(&["config", "validate"]).code, 3);
+    let test_agent = agent_with_config("[providers.models.local]\nfixture = \"missing.toml\"\n");
+    assert_eq!(test_agent.run(&["config", "validate"]).code, 3);
 }
 
 #[test]
 fn a_log_that_nobody_knows_is_told() {
-    let house = TestAgent::new();
-    let mut command = house.command(&["tool", "run", "time"]);
-    let told = crate::support::agent_output(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
-    assert_eq!(told.code, 2);
-    assert!(told.err.contains("info, warn, off or json"), "{}", told.err);
+    let test_agent = TestAgent::new();
+    let mut command = test_agent.command(&["tool", "run", "time"]);
+    let actual = crate::support::agent_output(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
+    assert_eq!(actual.code, 2);
+    assert!(actual.err.contains("info, warn, off or json"), "{}", actual.err);
 }
 
 /// The tools of a server are known only after its approval, which needs a valid configuration.
 #[test]
 fn tools_of_a_server_may_be_listed_before_it_is_approved() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_config_change("tools_allow = [\"file_read\"", "tools_allow = [\"clock__now\", \"file_read\"");
     for command in [["config", "validate"], ["mcp", "list"], ["receipt", "verify"]] {
-        let told = house.run(&command);
-        assert_eq!(told.code, 0, "{told:?}");
+        let actual = test_agent.run(&command);
+        assert_eq!(actual.code, 0, "{actual:?}");
     }
 }
 
@@ -219,17 +222,17 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
 /// Docs: all errors are reported at once, including a missing workspace.
 #[test]
 fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
-    let house = house_with_config(
+    let test_agent = agent_with_config(
         "workspace_dir = \"~/gone\"\ncolour = \"red\"\n\n[providers.models.a]\nkind = \"mock\"\nfixture = \"gone.toml\"\n\n\
          [providers.models.b]\nkind = \"mock\"\nfixture = \"wrong.toml\"\n",
     );
-    fs::write(house.home().join("wrong.toml"), "[[round]]\ntxet = \"hi\"\n").unwrap();
-    let file = house.home().join("config.toml");
+    fs::write(test_agent.home().join("wrong.toml"), "[[round]]\ntxet = \"hi\"\n").unwrap();
+    let file = test_agent.home().join("config.toml");
     for words in [&["config", "validate"][..], &["config", "validate", file.to_str().unwrap()]] {
-        let validate = house.run(&[words, &["--output", "json"]].concat());
+        let validate = test_agent.run(&[words, &["--output", "json"]].concat());
         assert_eq!(validate.code, 3, "{validate:?}");
         let faults = validate.json()["faults"].as_array().unwrap().clone();
-        let told = |line: u64, text: &str| {
+        let actual = |line: u64, text: &str| {
             let is = |fault: &serde_json::Value| {
                 fault["line"] == line
                     && fault["fault"].as_str().unwrap().contains(text)
@@ -237,23 +240,23 @@ fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
             };
             assert!(faults.iter().any(is), "{line}, {text}: {faults:?}");
         };
-        told(1, "gone can't be used");
-        told(2, "colour");
-        told(6, "gone.toml");
-        told(10, "wrong.toml:2");
+        actual(1, "gone can't be used");
+        actual(2, "colour");
+        actual(6, "gone.toml");
+        actual(10, "wrong.toml:2");
         assert_eq!(faults.len(), 4, "{faults:?}");
     }
     // An unreadable path is an error, and the default path isn't used instead.
-    fs::remove_dir(house.workspace()).unwrap();
+    fs::remove_dir(test_agent.workspace()).unwrap();
     fs::write(&file, "workspace_dir = \"$NOWHERE/x\"\n").unwrap();
-    let validate = house.run(&["config", "validate", "--output", "json"]);
+    let validate = test_agent.run(&["config", "validate", "--output", "json"]);
     assert_eq!(validate.json()["faults"].as_array().unwrap().len(), 1, "{validate:?}");
 }
 
 #[test]
 fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
-    let house = house_with_config("workspace_dir = \"~/nowhere\"\n");
-    let file = house.home().join("config.toml");
+    let test_agent = agent_with_config("workspace_dir = \"~/nowhere\"\n");
+    let file = test_agent.home().join("config.toml");
     let commands: [&[&str]; 4] = [
         &["config", "validate"],
         &["config", "validate", file.to_str().unwrap()],
@@ -261,10 +264,10 @@ fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
         &["gateway", "--port", "0"],
     ];
     for command in commands {
-        let told = house.run(command);
-        assert_eq!(told.code, 3, "{command:?}: {told:?}");
-        assert!(told.err.contains("nowhere") && told.err.contains("help"), "{told:?}");
+        let actual = test_agent.run(command);
+        assert_eq!(actual.code, 3, "{command:?}: {actual:?}");
+        assert!(actual.err.contains("nowhere") && actual.err.contains("help"), "{actual:?}");
     }
-    fs::create_dir(house.path().join("nowhere")).unwrap();
-    assert_eq!(house.run(&["config", "validate"]).code, 0);
+    fs::create_dir(test_agent.path().join("nowhere")).unwrap();
+    assert_eq!(test_agent.run(&["config", "validate"]).code, 0);
 }

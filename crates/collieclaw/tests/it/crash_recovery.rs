@@ -20,16 +20,14 @@ const STAGES: [&str; 9] =
 const TURN: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"echo {last_message} >> marks\" }\n\n\
                     [[round]]\ntext = \"done\"\n";
 
-fn house() -> TestAgent {
-    TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
-        .with_mock_fixture(TURN)
+fn test_agent() -> TestAgent {
+    TestAgent::new().with_full_autonomy().with_mock_fixture(TURN)
 }
 
 /// Runs a turn with this message, and lets `strace` inject a fault into its main thread.
-fn turn_with(house: &TestAgent, message: &str, inject: &[&str]) -> Command {
+fn turn_with(test_agent: &TestAgent, message: &str, inject: &[&str]) -> Command {
     let strace = [&["-qq", "-o", "/dev/null", "-e", "signal=none"], inject].concat();
-    let mut command = house.command_through("strace", &strace, &["agent", "-m", message]);
+    let mut command = test_agent.command_through("strace", &strace, &["agent", "-m", message]);
     command.env("COLLIECLAW_LOG", "off");
     command
 }
@@ -39,26 +37,26 @@ fn output(command: &mut Command) -> std::process::Output {
 }
 
 /// Kills a turn at one of its system calls. Returns whether the turn got that far.
-fn killed_at(house: &TestAgent, call: &str, count: usize) -> bool {
-    age_intents(house);
+fn killed_at(test_agent: &TestAgent, call: &str, count: usize) -> bool {
+    age_intents(test_agent);
     let inject = format!("inject={call}:signal=KILL:when={count}");
-    let ended = output(&mut turn_with(house, &format!("{call}-{count}"), &["-e", &inject]));
+    let ended = output(&mut turn_with(test_agent, &format!("{call}-{count}"), &["-e", &inject]));
     assert!(ended.status.signal() == Some(9) || ended.status.code() == Some(0), "{ended:?}");
     !ended.status.success()
 }
 
 /// Makes unfinished temporary files look older than an hour, the age at which the next process removes them.
-fn age_intents(house: &TestAgent) {
+fn age_intents(test_agent: &TestAgent) {
     let long_ago = SystemTime::now() - Duration::from_secs(2 * 3600);
-    let intents = fs::read_dir(house.home().join("intents")).into_iter().flatten().flatten();
+    let intents = fs::read_dir(test_agent.home().join("intents")).into_iter().flatten().flatten();
     for intent in intents.filter(|intent| intent.path().extension().is_some_and(|ending| ending == "new")) {
         fs::File::options().write(true).open(intent.path()).unwrap().set_modified(long_ago).unwrap();
     }
 }
 
 /// Counts how often each mark was left.
-fn marks(house: &TestAgent) -> BTreeMap<String, usize> {
-    let text = fs::read_to_string(house.workspace().join("marks")).unwrap_or_default();
+fn marks(test_agent: &TestAgent) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(test_agent.workspace().join("marks")).unwrap_or_default();
     text.lines().fold(BTreeMap::new(), |mut marks, line| {
         *marks.entry(line.to_owned()).or_default() += 1;
         marks
@@ -74,23 +72,23 @@ fn receipts_of<'r>(receipts: &'r [Value], mark: &str) -> Vec<&'r str> {
 }
 
 /// Checks the state after a crash: a valid chain, no open call, and complete conversations.
-fn check_consistency(house: &TestAgent) -> Vec<Value> {
+fn check_consistency(test_agent: &TestAgent) -> Vec<Value> {
     // The next process recovers the state.
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    let verify = house.run(&["receipt", "verify"]);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    let verify = test_agent.run(&["receipt", "verify"]);
     assert_eq!(verify.code, 0, "{verify:?}");
-    let begun = fs::read_dir(house.home().join("intents")).unwrap().map(|entry| entry.unwrap().path());
+    let begun = fs::read_dir(test_agent.home().join("intents")).unwrap().map(|entry| entry.unwrap().path());
     let open = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json" || ending == "asked");
     assert_eq!(begun.filter(open).count(), 0);
-    let conversations = house.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
+    let conversations = test_agent.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
     for conversation in conversations.as_array().unwrap() {
         let id = conversation["conversation_id"].as_str().unwrap();
-        let turns = house.run(&["memory", "show", id, "--output", "json"]).json();
-        let told: Vec<&str> =
+        let turns = test_agent.run(&["memory", "show", id, "--output", "json"]).json();
+        let actual: Vec<&str> =
             turns.as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
-        assert_eq!(told, ["user", "assistant", "tool", "assistant"], "whole, or not at all");
+        assert_eq!(actual, ["user", "assistant", "tool", "assistant"], "whole, or not at all");
     }
-    match house.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json() {
+    match test_agent.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json() {
         Value::Array(receipts) => receipts,
         other => panic!("{other}"),
     }
@@ -98,15 +96,15 @@ fn check_consistency(house: &TestAgent) -> Vec<Value> {
 
 #[test]
 fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
-    let house = house();
+    let test_agent = test_agent();
     let mut killed = Vec::new();
     for call in STAGES {
-        let kills = (1..).take_while(|count| killed_at(&house, call, *count)).count();
+        let kills = (1..).take_while(|count| killed_at(&test_agent, call, *count)).count();
         assert!(kills > 0, "{call} was never reached");
         killed.extend((1..=kills).map(|count| format!("{call}-{count}")));
     }
-    let receipts = check_consistency(&house);
-    let marks = marks(&house);
+    let receipts = check_consistency(&test_agent);
+    let marks = marks(&test_agent);
     let (mut failed, mut allowed, mut never_began) = (0, 0, 0);
     for message in killed {
         let left = marks.get(&message).copied().unwrap_or(0);
@@ -123,23 +121,24 @@ fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
 }
 
 /// Kills a turn in the same way, after an operator has approved its call.
-fn killed_after_approval_at(house: &TestAgent, call: &str, count: usize) -> bool {
-    age_intents(house);
+fn killed_after_approval_at(test_agent: &TestAgent, call: &str, count: usize) -> bool {
+    age_intents(test_agent);
     let inject = format!("inject={call}:signal=KILL:when={count}");
     let mut terminal = AgentTerminal::open();
-    let mut command = turn_with(house, &format!("{call}-{count}"), &["-e", &inject]);
+    let mut command = turn_with(test_agent, &format!("{call}-{count}"), &["-e", &inject]);
     command.stdin(terminal.slave()).stdout(Stdio::null()).stderr(terminal.slave());
     let mut turn = command.spawn().expect("strace is missing: run `cargo xtask setup`");
     drop(command);
-    let ended = loop {
-        if let Some(ended) = turn.try_wait().unwrap() {
-            break ended;
-        }
-        // Input typed before the question is discarded, so the answer is typed until it counts.
-        terminal.type_in("y\n");
-        std::thread::sleep(Duration::from_millis(20));
-    };
     terminal.close_slave();
+    let question = "Approve? ";
+    // Some of the kills come before the question.
+    if terminal
+        .wait_until_or_closed(question, |seen| seen.find(question).map(|at| at + question.len()))
+        .is_ok()
+    {
+        terminal.type_in("y\n");
+    }
+    let ended = turn.wait().unwrap();
     assert!(ended.signal() == Some(9) || ended.code() == Some(0), "{ended:?}: {}", terminal.read_to_end());
     !ended.success()
 }
@@ -147,15 +146,15 @@ fn killed_after_approval_at(house: &TestAgent, call: &str, count: usize) -> bool
 /// C8.1, C8.4: also for a call that needs an approval.
 #[test]
 fn a_kill_at_any_stage_of_a_call_with_a_question_leaves_one_receipt() {
-    let house = TestAgent::new().with_mock_fixture(TURN);
+    let test_agent = TestAgent::new().with_mock_fixture(TURN);
     let mut killed = Vec::new();
     for call in ["write", "fsync", "flock", "rename", "unlink"] {
-        let kills = (1..).take_while(|count| killed_after_approval_at(&house, call, *count)).count();
+        let kills = (1..).take_while(|count| killed_after_approval_at(&test_agent, call, *count)).count();
         assert!(kills > 0, "{call} was never reached");
         killed.extend((1..=kills).map(|count| format!("{call}-{count}")));
     }
-    let receipts = check_consistency(&house);
-    let marks = marks(&house);
+    let receipts = check_consistency(&test_agent);
+    let marks = marks(&test_agent);
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
     for message in killed {
         let left = marks.get(&message).copied().unwrap_or(0);
@@ -172,9 +171,9 @@ fn a_kill_at_any_stage_of_a_call_with_a_question_leaves_one_receipt() {
 }
 
 /// Kills the agent once this text appears on its terminal.
-fn killed_when_shown(house: &TestAgent, text: &str) {
+fn killed_when_shown(test_agent: &TestAgent, text: &str) {
     let mut terminal = AgentTerminal::open();
-    let mut command = house.command(&["agent", "-m", "go"]);
+    let mut command = test_agent.command(&["agent", "-m", "go"]);
     command.env("TERM", "xterm").stdin(terminal.slave()).stderr(terminal.slave());
     let mut agent = command.spawn().unwrap();
     drop(command);
@@ -192,38 +191,38 @@ fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing_but_that_it
     let thinks = TestAgent::new().with_mock_fixture(&format!("[[round]]\ndelay = \"50s\"\n{write}"));
     killed_when_shown(&thinks, "thinking");
     let attempted = json!(["denied", "interrupted", "none"]);
-    for (house, expected) in [(asks, vec![attempted]), (thinks, vec![])] {
-        let receipts = check_consistency(&house);
+    for (test_agent, expected) in [(asks, vec![attempted]), (thinks, vec![])] {
+        let receipts = check_consistency(&test_agent);
         let of_it = receipts.iter().filter(|receipt| receipt["tool"] == "file_write");
-        let told = of_it.map(|of| json!([of["status"], of["reason_code"], of["approver"]]));
-        assert_eq!(told.collect::<Vec<_>>(), expected);
-        assert!(!house.workspace().join("x").exists());
-        assert_eq!(house.run(&["memory", "list", "--output", "json"]).json(), json!([]));
+        let actual = of_it.map(|of| json!([of["status"], of["reason_code"], of["approver"]]));
+        assert_eq!(actual.collect::<Vec<_>>(), expected);
+        assert!(!test_agent.workspace().join("x").exists());
+        assert_eq!(test_agent.run(&["memory", "list", "--output", "json"]).json(), json!([]));
     }
 }
 
 /// C8.4: a result without a receipt is not passed on, even if the tool has run.
 #[test]
 fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
-    let house = house();
-    assert_eq!(house.run(&["agent", "-m", "before"]).code, 0);
-    let log = house.home().join("tool_receipts.log");
+    let test_agent = test_agent();
+    assert_eq!(test_agent.run(&["agent", "-m", "before"]).code, 0);
+    let log = test_agent.home().join("tool_receipts.log");
     let inject = ["-P", log.to_str().unwrap(), "-e", "inject=write:error=ENOSPC"];
-    let told: AgentOutput = agent_output(output(&mut turn_with(&house, "unwritten", &inject)));
-    assert_eq!((told.code, told.out.as_str()), (9, ""), "{told:?}");
-    assert!(told.err.contains("No space left"), "{told:?}");
-    assert_eq!(marks(&house).get("unwritten"), Some(&1), "it ran before");
-    let receipts = check_consistency(&house);
+    let actual: AgentOutput = agent_output(output(&mut turn_with(&test_agent, "unwritten", &inject)));
+    assert_eq!((actual.code, actual.out.as_str()), (9, ""), "{actual:?}");
+    assert!(actual.err.contains("No space left"), "{actual:?}");
+    assert_eq!(marks(&test_agent).get("unwritten"), Some(&1), "it ran before");
+    let receipts = check_consistency(&test_agent);
     assert_eq!(receipts_of(&receipts, "unwritten"), ["failed"], "and so it is on record");
-    let kept = house.run(&["memory", "search", "receipt", "--output", "json"]).json();
-    let told = kept.to_string();
-    assert!(told.contains("The tool may have run") && !told.contains("exit_code"), "{told}");
+    let kept = test_agent.run(&["memory", "search", "receipt", "--output", "json"]).json();
+    let actual = kept.to_string();
+    assert!(actual.contains("The tool may have run") && !actual.contains("exit_code"), "{actual}");
 }
 
 /// A command fills the disk: nothing more runs, and everything works again once there is space.
 #[test]
 fn a_disk_that_a_command_has_filled_stops_everything_until_there_is_room() {
-    let house = house();
+    let test_agent = test_agent();
     // Uses its own mount namespace, which an ordinary user may create within a user namespace.
     let script = r#"
         program=$1
@@ -240,19 +239,19 @@ fn a_disk_that_a_command_has_filled_stops_everything_until_there_is_room() {
         cat collieclaw-workspace/marks
         "$program" memory list --output json | jq length
     "#;
-    let told = Command::new("unshare")
+    let actual = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
         .arg(crate::support::program())
-        .arg(house.path())
+        .arg(test_agent.path())
         .arg(TURN)
         .output()
         .expect("unshare is missing: run `cargo xtask setup`");
-    let told = agent_output(told);
-    let codes: Vec<&str> = told.out.lines().filter(|line| line.starts_with("code ")).collect();
-    let [first, second, third, verified] = codes.as_slice() else { panic!("{told:?}") };
-    assert_eq!([first, third, verified], [&"code 0"; 3], "{told:?}");
-    assert!(["code 1", "code 9"].contains(second), "{told:?}");
-    assert!(told.err.contains("No space left"), "{told:?}");
-    assert!(told.out.contains("\nfirst\n") && told.out.contains("\nthird\n"), "{told:?}");
-    assert!(told.out.ends_with("\n2\n"), "both whole turns are remembered: {told:?}");
+    let actual = agent_output(actual);
+    let codes: Vec<&str> = actual.out.lines().filter(|line| line.starts_with("code ")).collect();
+    let [first, second, third, verified] = codes.as_slice() else { panic!("{actual:?}") };
+    assert_eq!([first, third, verified], [&"code 0"; 3], "{actual:?}");
+    assert!(["code 1", "code 9"].contains(second), "{actual:?}");
+    assert!(actual.err.contains("No space left"), "{actual:?}");
+    assert!(actual.out.contains("\nfirst\n") && actual.out.contains("\nthird\n"), "{actual:?}");
+    assert!(actual.out.ends_with("\n2\n"), "both whole turns are remembered: {actual:?}");
 }

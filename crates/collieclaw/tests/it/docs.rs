@@ -82,14 +82,15 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
         "receipts",
         "limits",
     ];
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let mut known = BTreeSet::new();
     for (table, before) in tables.map(|table| (table, "")).into_iter().chain(models) {
         let header =
             if table.is_empty() { String::new() } else { format!("[{}]\n", table.replace("NAME", "n")) };
-        fs::write(house.home().join("config.toml"), format!("{header}{before}\nno_such_key = 1\n")).unwrap();
-        let told = house.run(&["config", "validate", "--output", "json"]).json();
-        let faults = told["faults"].as_array().unwrap();
+        fs::write(test_agent.home().join("config.toml"), format!("{header}{before}\nno_such_key = 1\n"))
+            .unwrap();
+        let actual = test_agent.run(&["config", "validate", "--output", "json"]).json();
+        let faults = actual["faults"].as_array().unwrap();
         let unknown = faults.iter().find(|fault| fault["code"] == "unknown-key").unwrap();
         let (_, keys) = unknown["help"].as_str().unwrap().split_once("known keys: ").unwrap();
         let keys = keys.split('`').skip(1).step_by(2);
@@ -143,25 +144,25 @@ fn the_exit_codes_of_the_guide_are_those_of_the_help() {
     let help = TestAgent::empty().run(&["--help"]).out;
     let (_, codes) = help.split_once("Exit codes:\n").unwrap();
     let (codes, _) = codes.split_once("\n\n").unwrap();
-    let told: Vec<&str> = codes.lines().map(|code| code.trim().split_once(' ').unwrap().0).collect();
-    assert_eq!(told, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "130"]);
+    let actual: Vec<&str> = codes.lines().map(|code| code.trim().split_once(' ').unwrap().0).collect();
+    assert_eq!(actual, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "130"]);
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
     let listed: Vec<&str> = rows.map(|(code, _)| code).filter(|code| code.parse::<u8>().is_ok()).collect();
-    assert_eq!(listed, told);
+    assert_eq!(listed, actual);
 }
 
 #[test]
 fn completions_and_manual_pages_come_from_the_same_source() {
-    let house = TestAgent::empty();
+    let test_agent = TestAgent::empty();
     for shell in ["bash", "zsh", "fish"] {
-        let completions = house.run(&["completions", shell]);
+        let completions = test_agent.run(&["completions", shell]);
         assert!(completions.code == 0 && completions.out.contains("collieclaw"), "{shell}");
     }
-    let file = house.path().join("completions.bash");
-    fs::write(&file, house.run(&["completions", "bash"]).out).unwrap();
+    let file = test_agent.path().join("completions.bash");
+    fs::write(&file, test_agent.run(&["completions", "bash"]).out).unwrap();
     assert!(std::process::Command::new("bash").arg("-n").arg(&file).status().unwrap().success());
-    assert!(house.run(&["man"]).out.contains(".TH collieclaw"));
-    let folder = house.path().join("man");
-    assert_eq!(house.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
+    assert!(test_agent.run(&["man"]).out.contains(".TH collieclaw"));
+    let folder = test_agent.path().join("man");
+    assert_eq!(test_agent.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
     assert!(folder.join("collieclaw-policy-explain.1").is_file());
 }

@@ -89,17 +89,17 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
     let cancel = CancelFlag::new().unwrap();
     let report = ward_fuzz::run("stream", &corpus, |bytes| {
         *body.lock().unwrap() = bytes.to_vec();
-        let mut told = String::new();
+        let mut actual = String::new();
         let mut listen = |draft: DraftEvent<'_>| match draft {
-            DraftEvent::Text(text) => told.push_str(text),
+            DraftEvent::Text(text) => actual.push_str(text),
             DraftEvent::Discard => panic!("a server takes nothing back"),
         };
         let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
-        assert!(!told.contains(KEY), "the key is told");
+        assert!(!actual.contains(KEY), "the key is told");
         match answer {
             Ok(answer) => {
                 // A body in one piece is not streamed.
-                assert!(told.is_empty() || told == answer.final_text, "{told:?} is not {answer:?}");
+                assert!(actual.is_empty() || actual == answer.final_text, "{actual:?} is not {answer:?}");
                 assert!(!format!("{answer:?}").contains(KEY), "the key is in {answer:?}");
                 format!("{} {}", answer.tool_calls.len(), answer.usage.is_some())
             }

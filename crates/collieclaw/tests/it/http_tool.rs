@@ -1,15 +1,13 @@
 //! The tool `http` and a real provider, through the real program: gate, receipts, emergency stop, and hidden keys.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::http_server::{ServerAction, TestServer, http_reply};
-use crate::support::{ChildGuard, TEST_TIMEOUT, TestAgent, agent_output, wait_for_exit};
+use crate::support::{ChildGuard, TestAgent, agent_output, wait_for_exit, wait_until};
 
 const CANARY: &str = "sk-canary-1138-do-not-show";
 
-fn house(server: &TestServer) -> TestAgent {
+fn test_agent(server: &TestServer) -> TestAgent {
     let listed = format!("allowed_domains = [\"127.0.0.1:{}\"]", server.port());
     TestAgent::new().with_config_change("allowed_domains = []", &listed)
 }
@@ -22,20 +20,20 @@ fn arguments(server: &TestServer, method: &str) -> String {
 fn a_listed_page_is_fetched_and_has_a_receipt() {
     let server =
         TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "what the page says"))]);
-    let house = house(&server);
-    let told = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.out.contains("what the page says") && told.out.contains("status: 200"), "{told:?}");
-    assert_eq!(house.receipt_summaries(), [["http", "allowed", "allowed-domain"]]);
+    let test_agent = test_agent(&server);
+    let actual = test_agent.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    assert_eq!(actual.code, 0, "{actual:?}");
+    assert!(actual.out.contains("what the page says") && actual.out.contains("status: 200"), "{actual:?}");
+    assert_eq!(test_agent.receipt_summaries(), [["http", "allowed", "allowed-domain"]]);
 }
 
 #[test]
 fn what_is_not_listed_is_refused_before_anything_is_sent() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "secret"))]);
-    let house = TestAgent::new();
-    let denied = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    let test_agent = TestAgent::new();
+    let denied = test_agent.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
     assert_eq!(denied.code, 4, "{denied:?}");
-    let listed = house.with_config_change(
+    let listed = test_agent.with_config_change(
         "allowed_domains = []",
         &format!("allowed_domains = [\"127.0.0.1:{}\"]", server.port()),
     );
@@ -59,29 +57,27 @@ fn what_is_not_listed_is_refused_before_anything_is_sent() {
 fn a_page_that_never_ends_is_a_failed_call() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_owned();
     let server = TestServer::start(vec![ServerAction::Drip(start)]);
-    let house = house(&server).with_config_change("http_timeout = \"20s\"", "http_timeout = \"1s\"");
-    let told = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
-    assert_eq!(told.code, 1);
-    assert!(format!("{told:?}").contains("no reply within 1 s (`limits.http_timeout`)"), "{told:?}");
-    assert_eq!(house.receipt_summaries(), [["http", "failed", "tool-failed"]]);
+    let test_agent =
+        test_agent(&server).with_config_change("http_timeout = \"20s\"", "http_timeout = \"1s\"");
+    let actual = test_agent.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    assert_eq!(actual.code, 1);
+    assert!(format!("{actual:?}").contains("no reply within 1 s (`limits.http_timeout`)"), "{actual:?}");
+    assert_eq!(test_agent.receipt_summaries(), [["http", "failed", "tool-failed"]]);
 }
 
 /// C11: running HTTP requests are cancelled at once.
 #[test]
 fn the_emergency_stop_ends_a_request() {
     let server = TestServer::start(vec![ServerAction::Hang(String::new())]);
-    let house = house(&server).with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"10m\"");
-    let house = house.with_config_change("http_timeout = \"20s\"", "http_timeout = \"10m\"");
+    let test_agent =
+        test_agent(&server).with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"10m\"");
+    let test_agent = test_agent.with_config_change("http_timeout = \"20s\"", "http_timeout = \"10m\"");
     let mut child =
-        house.command(&["tool", "run", "http", "--json", &arguments(&server, "GET")]).spawn().unwrap();
-    let patience = Instant::now() + TEST_TIMEOUT;
-    while server.received().is_empty() {
-        assert!(Instant::now() < patience, "it never asked");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(house.run(&["estop"]).code, 0);
+        test_agent.command(&["tool", "run", "http", "--json", &arguments(&server, "GET")]).spawn().unwrap();
+    wait_until("the server has the request", || !server.received().is_empty());
+    assert_eq!(test_agent.run(&["estop"]).code, 0);
     assert_eq!(wait_for_exit(&mut child), 8);
-    assert_eq!(house.receipt_summaries(), [["http", "failed", "estop"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["http", "failed", "estop"]]);
 }
 
 fn remote(server: &TestServer) -> TestAgent {
@@ -101,12 +97,17 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
         completion(&json!({ "content": format!("Your key is {CANARY}."), "tool_calls": [call] })),
         completion(&json!({ "content": format!("There is notes.txt. Your key is {CANARY}.") })),
     ]);
-    let house = remote(&server);
-    std::fs::write(house.workspace().join("notes.txt"), "milk").unwrap();
-    let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
-    let told = agent_output(command.env("OPENAI_API_KEY", CANARY).output().unwrap());
-    assert_eq!((told.code, told.out.as_str()), (0, "There is notes.txt. Your key is ***.\n"), "{told:?}");
-    assert!(!told.err.contains(CANARY), "{told:?}");
+    let test_agent = remote(&server);
+    std::fs::write(test_agent.workspace().join("notes.txt"), "milk").unwrap();
+    let mut command =
+        test_agent.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
+    let actual = agent_output(command.env("OPENAI_API_KEY", CANARY).output().unwrap());
+    assert_eq!(
+        (actual.code, actual.out.as_str()),
+        (0, "There is notes.txt. Your key is ***.\n"),
+        "{actual:?}"
+    );
+    assert!(!actual.err.contains(CANARY), "{actual:?}");
 
     let received = server.received();
     let bodies: Vec<Value> = received.iter().map(|it| serde_json::from_str(&it.body).unwrap()).collect();
@@ -116,10 +117,10 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
     assert!(last["content"].as_str().unwrap().contains("notes.txt"), "{last}");
     assert_eq!(received[1].header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
     for file in ["memory.db", "memory.db-wal", "tool_receipts.log", "audit.log"] {
-        let bytes = std::fs::read(house.home().join(file)).unwrap_or_default();
+        let bytes = std::fs::read(test_agent.home().join(file)).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "{file}");
     }
-    assert_eq!(house.receipt_summaries(), [["file_list", "allowed", "reads-inside"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["file_list", "allowed", "reads-inside"]]);
 }
 
 #[test]
@@ -134,11 +135,11 @@ fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_tol
         ServerAction::Send(http_reply("200 OK", "application/json", &cut)),
         ServerAction::Send(busy),
     ]);
-    let house = remote(&server);
-    let ask = || house.run(&["agent", "--provider", "openai_compatible", "-m", "hello"]);
+    let test_agent = remote(&server);
+    let ask = || test_agent.run(&["agent", "--provider", "openai_compatible", "-m", "hello"]);
     let half = ask();
-    let told = "half of a \u{fffd} letter\n[the server cut the answer off here: length]\n";
-    assert_eq!((half.code, half.out.as_str()), (0, told), "{half:?}");
+    let actual = "half of a \u{fffd} letter\n[the server cut the answer off here: length]\n";
+    assert_eq!((half.code, half.out.as_str()), (0, actual), "{half:?}");
     let rests = ask();
     assert!(rests.code == 6 && rests.err.contains("slow down; the server asks to wait 30 s"), "{rests:?}");
 }
@@ -149,20 +150,17 @@ fn the_receipt_is_there_before_the_result_is_sent() {
     let call = json!({ "function": { "name": "file_list", "arguments": "{\"path\": \".\"}" } });
     let asks = completion(&json!({ "content": "", "tool_calls": [call] }));
     let server = TestServer::start(vec![asks, ServerAction::Hang(String::new())]);
-    let house = remote(&server);
-    let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
+    let test_agent = remote(&server);
+    let mut command =
+        test_agent.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
     let _agent = ChildGuard(command.spawn().unwrap());
-    let patience = Instant::now() + TEST_TIMEOUT;
-    while server.received().len() < 2 {
-        assert!(Instant::now() < patience, "the result was never sent");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let log = std::fs::read_to_string(house.home().join("tool_receipts.log")).unwrap();
+    wait_until("the result of the call is sent", || server.received().len() == 2);
+    let log = std::fs::read_to_string(test_agent.home().join("tool_receipts.log")).unwrap();
     let receipts: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(receipts.len(), 1);
     let sent: Value = serde_json::from_str(&server.received()[1].body).unwrap();
-    let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
-    assert_eq!(receipts[0]["result_hash"], collieclaw_agent::receipts::hash_text(told));
+    let actual = sent["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    assert_eq!(receipts[0]["result_hash"], collieclaw_agent::receipts::hash_text(actual));
 }
 
 #[test]
@@ -171,8 +169,8 @@ fn provider_test_says_what_answers_or_what_is_wrong() {
         completion(&json!({ "content": "ok" })),
         ServerAction::Send(http_reply("401 No", "text/plain", "")),
     ]);
-    let house = remote(&server);
-    let test = || house.run(&["provider", "test", "openai_compatible"]);
+    let test_agent = remote(&server);
+    let test = || test_agent.run(&["provider", "test", "openai_compatible"]);
     let works = test();
     assert_eq!(works.code, 0, "{works:?}");
     assert!(works.out.contains("model small") && works.out.contains("ok"), "{works:?}");

@@ -246,8 +246,8 @@ fn replies_that_make_no_sense_are_named() {
         ("application/json", "{\"choices\": [", "incomplete JSON"),
         ("text/plain", "oops\n\u{1b}[2J", "not JSON (expected value at line 1 column 1): oops [2J"),
     ] {
-        let told = chat_error(ServerAction::Send(http_reply("200 OK", content_type, body)));
-        assert_eq!(told, format!("{start}{what}"));
+        let actual = chat_error(ServerAction::Send(http_reply("200 OK", content_type, body)));
+        assert_eq!(actual, format!("{start}{what}"));
     }
     // A wrong type in an optional field is ignored.
     let body = completion_body(&json!({"content": "hello"})).to_string();
@@ -359,10 +359,10 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
     let other = TestServer::start(vec![ServerAction::Send(String::new())]);
     for status in [301, 302, 303, 307, 308] {
         let location = format!("http://127.0.0.1:{}/steal", other.port());
-        let told = chat_error(ServerAction::Redirect(status, location.clone()));
+        let actual = chat_error(ServerAction::Redirect(status, location.clone()));
         assert!(
-            told.contains(&format!("the server redirects to {location}, and redirects are not followed")),
-            "{told}"
+            actual.contains(&format!("the server redirects to {location}, and redirects are not followed")),
+            "{actual}"
         );
     }
     assert_eq!(other.received(), []);
@@ -373,12 +373,12 @@ fn a_key_is_not_sent_in_the_clear() {
     let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     // A documentation address: nobody answers there.
     let away = OpenAiSettings { base_url: "http://192.0.2.1/v1".to_owned(), ..settings(&server) };
-    let told = chat_checking_key(away.clone()).unwrap_err();
-    assert!(matches!(told, ProviderError::Insecure { .. }), "{told}");
-    assert!(told.to_string().contains("the connection to http://192.0.2.1 is not encrypted"), "{told}");
+    let actual = chat_checking_key(away.clone()).unwrap_err();
+    assert!(matches!(actual, ProviderError::Insecure { .. }), "{actual}");
+    assert!(actual.to_string().contains("the connection to http://192.0.2.1 is not encrypted"), "{actual}");
     let keyless = OpenAiSettings { api_key: None, timeout: Duration::from_millis(200), ..away };
-    let told = chat_checking_key(keyless).unwrap_err();
-    assert!(matches!(told, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{told}");
+    let actual = chat_checking_key(keyless).unwrap_err();
+    assert!(matches!(actual, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{actual}");
 }
 
 #[test]
@@ -411,8 +411,8 @@ fn a_key_that_the_server_repeats_stays_hidden() {
     let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     let unsendable =
         OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\nx"))), ..settings(&server) };
-    let told = chat_checking_key(unsendable).unwrap_err().to_string();
-    assert!(told.contains("characters that can't be sent"), "{told}");
+    let actual = chat_checking_key(unsendable).unwrap_err().to_string();
+    assert!(actual.contains("characters that can't be sent"), "{actual}");
 }
 
 #[test]

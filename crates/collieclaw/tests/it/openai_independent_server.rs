@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use collieclaw_providers::cancel::CancelFlag;
@@ -14,11 +14,11 @@ use collieclaw_providers::{
 };
 use serde_json::{Value, json};
 
-use crate::support::TestAgent;
+use crate::support::{ChildGuard, TestAgent};
 
 /// A scripted server on its own port; dropping it ends it.
 struct PeerServer {
-    child: Child,
+    _child: ChildGuard,
     port: u16,
     _script: tempfile::NamedTempFile,
 }
@@ -44,7 +44,7 @@ impl PeerServer {
         let port = port.expect("the server says where it listens");
         // Its later output is ignored, but must be read so that it doesn't block.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port, _script: file }
+        Self { _child: ChildGuard(child), port, _script: file }
     }
 
     fn provider(&self, key: &str) -> OpenAiProvider {
@@ -62,13 +62,6 @@ impl PeerServer {
             stall_timeout: Duration::from_secs(30),
             stream: false,
         }
-    }
-}
-
-impl Drop for PeerServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -234,18 +227,18 @@ fn an_agent_works_with_an_independent_server() {
     for streamed in ["true", "false"] {
         let peer = PeerServer::start(&script, &[]);
         let address = format!("base_url = \"http://127.0.0.1:{}/v1\"", peer.port);
-        let house = TestAgent::new()
+        let test_agent = TestAgent::new()
             .with_config_change("base_url = \"http://localhost:1234/v1\"", &address)
             .with_config_change("stream = true", &format!("stream = {streamed}"));
-        let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "work"]);
+        let mut command = test_agent.command(&["agent", "--provider", "openai_compatible", "-m", "work"]);
         command.env("OPENAI_API_KEY", "the-right-key");
         let done = TestAgent::run_at_terminal(command, &[("Approve? [y/N", "y\n"), ("Approve? [y/N", "y\n")]);
         assert_eq!((done.code, done.out.as_str()), (4, "All done.\n"), "{done:?}");
-        assert_eq!(std::fs::read_to_string(house.workspace().join("notes.txt")).unwrap(), "milk\n");
-        let words = house.receipt_summaries();
-        let told: Vec<[&str; 2]> = words.iter().map(|[tool, status, _]| [&**tool, &**status]).collect();
+        assert_eq!(std::fs::read_to_string(test_agent.workspace().join("notes.txt")).unwrap(), "milk\n");
+        let words = test_agent.receipt_summaries();
+        let actual: Vec<[&str; 2]> = words.iter().map(|[tool, status, _]| [&**tool, &**status]).collect();
         assert_eq!(
-            told,
+            actual,
             [
                 ["file_write", "allowed"],
                 ["file_read", "allowed"],

@@ -55,8 +55,8 @@ pub(crate) const STOP: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-pub(crate) fn final_text(heard: StreamedChat) -> String {
-    heard.answer.unwrap().final_text
+pub(crate) fn final_text(streamed: StreamedChat) -> String {
+    streamed.answer.unwrap().final_text
 }
 
 fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
@@ -68,10 +68,10 @@ fn a_stream_is_asked_for_and_told_as_it_comes() {
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     let body = [": hello\n\n", &text_event("Hel"), &text_event("lo"), STOP, usage, DONE].concat();
     let server = TestServer::start(vec![ServerAction::Send(format!("{START}{body}"))]);
-    let heard = stream_chat(streaming(&server));
-    let answer = heard.answer.unwrap();
+    let streamed = stream_chat(streaming(&server));
+    let answer = streamed.answer.unwrap();
     assert_eq!(
-        (answer.final_text.as_str(), heard.drafts),
+        (answer.final_text.as_str(), streamed.drafts),
         ("Hello", vec!["Hel".to_owned(), "lo".to_owned()])
     );
     assert_eq!(answer.usage, Some(TokenUsage { prompt_tokens: 3, completion_tokens: 2 }));
@@ -214,8 +214,8 @@ fn calls_are_put_together_from_their_pieces() {
 fn a_server_that_does_not_stream_still_answers() {
     let whole = json!({"choices": [{"message": {"content": "hello"}}]}).to_string();
     for content_type in ["application/json", "text/event-stream", "text/plain"] {
-        let heard = stream_chat_with(ServerAction::Send(http_reply("200 OK", content_type, &whole)));
-        assert_eq!((heard.drafts.len(), final_text(heard)), (0, "hello".to_owned()), "{content_type}");
+        let streamed = stream_chat_with(ServerAction::Send(http_reply("200 OK", content_type, &whole)));
+        assert_eq!((streamed.drafts.len(), final_text(streamed)), (0, "hello".to_owned()), "{content_type}");
     }
     // A server that rejects the stream option is asked without it, from then on always.
     let no = http_reply(
@@ -251,11 +251,11 @@ fn a_key_that_comes_back_in_pieces_is_not_told() {
     let body: String = key.chars().map(|letter| text_event(&letter.to_string())).collect();
     let body = [&text_event("your key is "), &body, &text_event(", isn't it? sk-"), STOP].concat();
     let server = TestServer::start(vec![ServerAction::Send(format!("{START}{body}"))]);
-    let heard =
+    let streamed =
         stream_chat(OpenAiSettings { api_key: Some(Secret::new(key.to_owned())), ..streaming(&server) });
-    assert!(!heard.drafts.concat().contains("canary"), "{:?}", heard.drafts);
-    let answer = heard.answer.unwrap();
+    assert!(!streamed.drafts.concat().contains("canary"), "{:?}", streamed.drafts);
+    let answer = streamed.answer.unwrap();
     assert_eq!(answer.final_text, "your key is ***, isn't it? sk-");
-    assert_eq!(heard.drafts.concat(), answer.final_text);
+    assert_eq!(streamed.drafts.concat(), answer.final_text);
     assert!(!format!("{answer:?}").contains("canary"));
 }

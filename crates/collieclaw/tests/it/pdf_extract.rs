@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{AgentOutput, TestAgent};
 
-fn extract(house: &TestAgent, arguments: &Value) -> AgentOutput {
-    house.run(&["tool", "run", "pdf_extract", "--json", &arguments.to_string()])
+fn extract(test_agent: &TestAgent, arguments: &Value) -> AgentOutput {
+    test_agent.run(&["tool", "run", "pdf_extract", "--json", &arguments.to_string()])
 }
 
 /// Returns a document of two pages printed by a browser, with accents, a table and Japanese.
@@ -50,54 +50,58 @@ fn page(content: &str) -> Vec<u8> {
 
 #[test]
 fn the_text_of_a_real_document_comes_page_by_page() {
-    let house = TestAgent::new();
-    fs::write(house.workspace().join("flock.pdf"), flock()).unwrap();
-    let told = extract(&house, &json!({ "path": "flock.pdf" }));
-    assert_eq!(told.code, 0, "{told:?}");
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.workspace().join("flock.pdf"), flock()).unwrap();
+    let actual = extract(&test_agent, &json!({ "path": "flock.pdf" }));
+    assert_eq!(actual.code, 0, "{actual:?}");
     for text in
         ["[page 1]", "23 sheep & 7 goats", "Crème brûlée", "二十三頭", "[page 2]\nSecond page", "pages: 2"]
     {
-        assert!(told.out.contains(text), "{text}: {told:?}");
+        assert!(actual.out.contains(text), "{text}: {actual:?}");
     }
-    let second = extract(&house, &json!({ "path": "flock.pdf", "first_page": 2, "last_page": 2 }));
+    let second = extract(&test_agent, &json!({ "path": "flock.pdf", "first_page": 2, "last_page": 2 }));
     assert!(second.out.contains("[page 2]\nSecond page") && !second.out.contains("sheep"), "{second:?}");
-    let receipts = house.receipts();
-    assert_eq!(house.receipt_summaries(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
+    let receipts = test_agent.receipts();
+    assert_eq!(test_agent.receipt_summaries(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
     for beyond in [
         json!({ "path": "flock.pdf", "first_page": 3 }),
         json!({ "path": "flock.pdf", "first_page": 7, "last_page": 9 }),
     ] {
-        let told = extract(&house, &beyond);
+        let actual = extract(&test_agent, &beyond);
         let expected = format!("`flock.pdf` has 2 pages, so there is no page {}", beyond["first_page"]);
-        assert!(told.code == 1 && told.err.contains(&expected), "{told:?}");
+        assert!(actual.code == 1 && actual.err.contains(&expected), "{actual:?}");
     }
     assert_ne!(receipts[0]["sandbox"], "none", "{receipts:?}");
 }
 
 #[test]
 fn only_what_may_be_read_is_read() {
-    let house = TestAgent::new();
-    fs::write(house.path().join("outside.pdf"), flock()).unwrap();
-    std::os::unix::fs::symlink(house.path().join("outside.pdf"), house.workspace().join("link.pdf")).unwrap();
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.path().join("outside.pdf"), flock()).unwrap();
+    std::os::unix::fs::symlink(
+        test_agent.path().join("outside.pdf"),
+        test_agent.workspace().join("link.pdf"),
+    )
+    .unwrap();
     for path in ["../outside.pdf", "/etc/passwd", "link.pdf", "~/.collieclaw/config.toml"] {
-        let told = extract(&house, &json!({ "path": path }));
-        assert_eq!(told.code, 4, "{path}: {told:?}");
+        let actual = extract(&test_agent, &json!({ "path": path }));
+        assert_eq!(actual.code, 4, "{path}: {actual:?}");
     }
-    assert!(house.receipts().iter().all(|receipt| receipt["status"] == "denied"));
-    let missing = extract(&house, &json!({ "path": "missing.pdf" }));
+    assert!(test_agent.receipts().iter().all(|receipt| receipt["status"] == "denied"));
+    let missing = extract(&test_agent, &json!({ "path": "missing.pdf" }));
     assert!(missing.code == 1 && missing.err.contains("`missing.pdf` does not exist"), "{missing:?}");
     assert!(!missing.err.contains("not a PDF"), "{missing:?}");
     for unfit in [
         json!({ "path": "a.pdf", "first_page": 0 }),
         json!({ "path": "a.pdf", "first_page": 3, "last_page": 2 }),
     ] {
-        assert_eq!(extract(&house, &unfit).code, 1);
+        assert_eq!(extract(&test_agent, &unfit).code, 1);
     }
 }
 
 #[test]
 fn what_is_no_document_is_a_failed_call() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let half = flock();
     let cases: [(&str, &[u8]); 4] = [
         ("empty.pdf", b""),
@@ -106,19 +110,19 @@ fn what_is_no_document_is_a_failed_call() {
         ("option.pdf", b"-layout"),
     ];
     for (name, bytes) in cases {
-        fs::write(house.workspace().join(name), bytes).unwrap();
-        let told = extract(&house, &json!({ "path": name }));
-        assert_eq!(told.code, 1, "{name}: {told:?}");
-        assert!(format!("{told:?}").contains("is not a readable PDF"), "{name}: {told:?}");
+        fs::write(test_agent.workspace().join(name), bytes).unwrap();
+        let actual = extract(&test_agent, &json!({ "path": name }));
+        assert_eq!(actual.code, 1, "{name}: {actual:?}");
+        assert!(format!("{actual:?}").contains("is not a readable PDF"), "{name}: {actual:?}");
     }
     // A broken document gives a result or an error, never a crash.
-    fs::write(house.workspace().join("half.pdf"), &half[..half.len() / 2]).unwrap();
-    assert!(extract(&house, &json!({ "path": "half.pdf" })).code <= 1);
+    fs::write(test_agent.workspace().join("half.pdf"), &half[..half.len() / 2]).unwrap();
+    assert!(extract(&test_agent, &json!({ "path": "half.pdf" })).code <= 1);
 }
 
 #[test]
 fn a_document_that_means_harm_is_bounded() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"3s\"")
         .with_config_change("max_response_bytes = 1048576", "max_response_bytes = 20000");
     // A page that is its own parent and child.
@@ -131,10 +135,10 @@ fn a_document_that_means_harm_is_bounded() {
     // Unbalanced brackets.
     let deep = page(&format!("BT /F 12 Tf {} ET", "[".repeat(500_000)));
     for (name, bytes) in [("circle.pdf", circle), ("much.pdf", much), ("deep.pdf", deep)] {
-        fs::write(house.workspace().join(name), bytes).unwrap();
-        let told = extract(&house, &json!({ "path": name }));
-        assert!(told.code <= 1, "{name}: {told:?}");
-        assert!(told.out.len() < 25_000 && !told.out.contains('\u{1b}'), "{name}: {told:?}");
+        fs::write(test_agent.workspace().join(name), bytes).unwrap();
+        let actual = extract(&test_agent, &json!({ "path": name }));
+        assert!(actual.code <= 1, "{name}: {actual:?}");
+        assert!(actual.out.len() < 25_000 && !actual.out.contains('\u{1b}'), "{name}: {actual:?}");
     }
-    assert_eq!(house.receipts().len(), 3);
+    assert_eq!(test_agent.receipts().len(), 3);
 }

@@ -10,43 +10,43 @@ use crate::support::TestAgent;
 
 /// Creates an agent at `full`, with paths allowed anywhere, and these settings.
 fn agent_with_full_access(more: &str) -> TestAgent {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let security = "[security]\nautonomy = \"full\"\nworkspace_only = false\n";
-    fs::write(house.home().join("config.toml"), format!("{security}{more}")).unwrap();
-    house
+    fs::write(test_agent.home().join("config.toml"), format!("{security}{more}")).unwrap();
+    test_agent
 }
 
-fn call(house: &TestAgent, tool: &str, path: &str) -> (i32, String) {
+fn call(test_agent: &TestAgent, tool: &str, path: &str) -> (i32, String) {
     let arguments = match tool {
         "file_write" => json!({ "path": path, "content": "forged" }),
         _ => json!({ "path": path }),
     };
-    let done = house.run(&["tool", "run", tool, "--json", &arguments.to_string()]);
-    let [_, _, reason] = house.receipt_summaries().pop().unwrap();
+    let done = test_agent.run(&["tool", "run", tool, "--json", &arguments.to_string()]);
+    let [_, _, reason] = test_agent.receipt_summaries().pop().unwrap();
     (done.code, reason)
 }
 
 #[test]
 fn a_forbidden_path_that_is_a_link_protects_what_it_leads_to() {
-    let house = agent_with_full_access("");
-    fs::create_dir(house.path().join("keys")).unwrap();
-    fs::write(house.path().join("keys/id"), "the key").unwrap();
-    symlink("keys", house.path().join(".ssh")).unwrap();
+    let test_agent = agent_with_full_access("");
+    fs::create_dir(test_agent.path().join("keys")).unwrap();
+    fs::write(test_agent.path().join("keys/id"), "the key").unwrap();
+    symlink("keys", test_agent.path().join(".ssh")).unwrap();
     for path in ["~/.ssh/id", "~/keys/id", "~/keys/../keys/id"] {
-        assert_eq!(call(&house, "file_read", path), (4, "forbidden-path".into()), "{path}");
+        assert_eq!(call(&test_agent, "file_read", path), (4, "forbidden-path".into()), "{path}");
     }
-    assert_eq!(call(&house, "file_write", "~/keys/authorized_keys"), (4, "forbidden-path".into()));
-    let shell = house.run(&["tool", "run", "shell", "--json", r#"{"command": "cat ~/keys/id"}"#]);
+    assert_eq!(call(&test_agent, "file_write", "~/keys/authorized_keys"), (4, "forbidden-path".into()));
+    let shell = test_agent.run(&["tool", "run", "shell", "--json", r#"{"command": "cat ~/keys/id"}"#]);
     assert_eq!(shell.code, 4, "{shell:?}");
 }
 
 #[test]
 fn receipts_and_memory_are_out_of_reach_outside_of_the_home_too() {
-    let house = agent_with_full_access(
+    let test_agent = agent_with_full_access(
         "[receipts]\npath = \"~/alias/r.log\"\n[memory]\npath = \"~/books/memory.db\"\n",
     );
-    fs::create_dir(house.path().join("books")).unwrap();
-    symlink("books", house.path().join("alias")).unwrap();
+    fs::create_dir(test_agent.path().join("books")).unwrap();
+    symlink("books", test_agent.path().join("alias")).unwrap();
     for name in [
         "r.log",
         "r.log.head",
@@ -57,25 +57,25 @@ fn receipts_and_memory_are_out_of_reach_outside_of_the_home_too() {
         "memory.db-shm",
     ] {
         for path in [format!("~/books/{name}"), format!("~/alias/{name}")] {
-            assert_eq!(call(&house, "file_write", &path), (4, "own-home".into()), "{path}");
+            assert_eq!(call(&test_agent, "file_write", &path), (4, "own-home".into()), "{path}");
         }
     }
-    assert_eq!(call(&house, "file_read", "~/books/memory.db"), (4, "own-home".into()));
+    assert_eq!(call(&test_agent, "file_read", "~/books/memory.db"), (4, "own-home".into()));
     // Files with similar names are not protected.
     for name in ["r.login", "r", "memory.dbx"] {
-        assert_eq!(call(&house, "file_write", &format!("~/books/{name}")).0, 0, "{name}");
+        assert_eq!(call(&test_agent, "file_write", &format!("~/books/{name}")).0, 0, "{name}");
     }
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn a_configuration_that_lies_elsewhere_is_out_of_reach_there() {
-    let house = agent_with_full_access("");
-    let dotfiles = house.path().join("dotfiles");
+    let test_agent = agent_with_full_access("");
+    let dotfiles = test_agent.path().join("dotfiles");
     fs::create_dir(&dotfiles).unwrap();
-    fs::rename(house.home().join("config.toml"), dotfiles.join("claw.toml")).unwrap();
-    symlink(dotfiles.join("claw.toml"), house.home().join("config.toml")).unwrap();
-    assert_eq!(call(&house, "file_write", "~/dotfiles/claw.toml"), (4, "own-home".into()));
+    fs::rename(test_agent.home().join("config.toml"), dotfiles.join("claw.toml")).unwrap();
+    symlink(dotfiles.join("claw.toml"), test_agent.home().join("config.toml")).unwrap();
+    assert_eq!(call(&test_agent, "file_write", "~/dotfiles/claw.toml"), (4, "own-home".into()));
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn a_link_into_the_workspace_or_the_home_is_seen_through() {
         ("way", "collieclaw-workspace", "[memory]\npath = \"~/way/not/yet/memory.db\"\n"),
         ("way", ".collieclaw", "workspace_dir = \"~/way/work\"\n"),
     ] {
-        let house = TestAgent::new();
-        symlink(house.path().join(to), house.path().join(link)).unwrap();
-        fs::write(house.home().join("config.toml"), config).unwrap();
-        let validate = house.run(&["config", "validate"]);
+        let test_agent = TestAgent::new();
+        symlink(test_agent.path().join(to), test_agent.path().join(link)).unwrap();
+        fs::write(test_agent.home().join("config.toml"), config).unwrap();
+        let validate = test_agent.run(&["config", "validate"]);
         assert_eq!(validate.code, 3, "{config}: {validate:?}");
     }
 }

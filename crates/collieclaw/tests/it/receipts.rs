@@ -10,10 +10,10 @@ use crate::support::{AgentTerminal, TestAgent};
 
 #[test]
 fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
-    let house = TestAgent::new();
-    fs::write(house.workspace().join("a"), "text").unwrap();
-    house.run(&["tool", "run", "file_read", "--json", r#"{"path":"a"}"#]);
-    let receipt = &house.receipts()[0];
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.workspace().join("a"), "text").unwrap();
+    test_agent.run(&["tool", "run", "file_read", "--json", r#"{"path":"a"}"#]);
+    let receipt = &test_agent.receipts()[0];
     for (member, expected) in [
         ("conversation_id", "by-hand"),
         ("tool", "file_read"),
@@ -38,8 +38,8 @@ fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
 
 #[test]
 fn every_kind_of_attempt_has_one() {
-    let house = TestAgent::new();
-    let run = |tool: &str, json: &str| house.run(&["tool", "run", tool, "--json", json]).code;
+    let test_agent = TestAgent::new();
+    let run = |tool: &str, json: &str| test_agent.run(&["tool", "run", tool, "--json", json]).code;
     assert_eq!(run("time", "{}"), 0);
     assert_eq!(run("file_read", r#"{"path":"/etc/passwd"}"#), 4);
     assert_eq!(run("file_read", r#"{"path":"not there"}"#), 1);
@@ -47,9 +47,10 @@ fn every_kind_of_attempt_has_one() {
     assert_eq!(run("file_read", r#"["/etc/passwd"]"#), 1, "a list is no object, and would not be shown");
     assert_eq!(run("format_disk", "{}"), 4);
     assert_eq!(run("file_write", r#"{"path":"x","content":"y"}"#), 5);
-    house.run(&["estop"]);
+    test_agent.run(&["estop"]);
     assert_eq!(run("time", "{}"), 8);
-    let words: Vec<String> = house.receipt_summaries().iter().map(|words| words[1..].join(" ")).collect();
+    let words: Vec<String> =
+        test_agent.receipt_summaries().iter().map(|words| words[1..].join(" ")).collect();
     assert_eq!(
         words,
         [
@@ -63,67 +64,67 @@ fn every_kind_of_attempt_has_one() {
             "denied estop",
         ]
     );
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn a_receipt_that_can_not_be_written_lets_nothing_run() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    fs::create_dir(house.home().join("tool_receipts.log")).unwrap();
-    let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
+    let test_agent = TestAgent::new().with_full_autonomy();
+    fs::create_dir(test_agent.home().join("tool_receipts.log")).unwrap();
+    let write = test_agent.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
     assert_eq!(write.code, 9, "{write:?}");
-    assert!(!house.workspace().join("x").exists());
+    assert!(!test_agent.workspace().join("x").exists());
 }
 
 #[test]
 fn an_intent_that_can_not_be_written_lets_nothing_run() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
-    let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
+    let test_agent = TestAgent::new().with_full_autonomy();
+    fs::write(test_agent.home().join("intents"), "a file where a folder should be").unwrap();
+    let write = test_agent.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
     assert_eq!(write.code, 9, "{write:?}");
-    assert!(!house.workspace().join("x").exists());
+    assert!(!test_agent.workspace().join("x").exists());
 }
 
 #[test]
 fn processes_that_write_at_once_make_one_chain() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let mut agents: Vec<_> =
-        (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
+        (0..8).map(|_| test_agent.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
     for agent in &mut agents {
         assert_eq!(crate::support::wait_for_exit(agent), 0);
     }
-    let receipts = house.receipts();
+    let receipts = test_agent.receipts();
     let ids: BTreeSet<&str> = receipts.iter().map(|receipt| receipt["id"].as_str().unwrap()).collect();
     assert_eq!((receipts.len(), ids.len()), (8, 8));
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn a_torn_last_line_is_called_that_and_the_next_call_goes_on() {
-    let house = TestAgent::new();
-    house.run(&["tool", "run", "time"]);
-    let log = house.home().join("tool_receipts.log");
+    let test_agent = TestAgent::new();
+    test_agent.run(&["tool", "run", "time"]);
+    let log = test_agent.home().join("tool_receipts.log");
     let mut text = fs::read_to_string(&log).unwrap();
     text.push_str("{\"approver\":\"ru");
     fs::write(&log, text).unwrap();
-    let verify = house.run(&["receipt", "verify"]);
+    let verify = test_agent.run(&["receipt", "verify"]);
     assert!(verify.out.contains("half-written"), "{verify:?}");
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn every_kind_of_tampering_is_noticed() {
     let tampered = |change: &dyn Fn(&mut Vec<String>)| {
-        let house = TestAgent::new();
+        let test_agent = TestAgent::new();
         for _ in 0..4 {
-            house.run(&["tool", "run", "time"]);
+            test_agent.run(&["tool", "run", "time"]);
         }
-        let log = house.home().join("tool_receipts.log");
+        let log = test_agent.home().join("tool_receipts.log");
         let mut lines: Vec<String> = fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
         change(&mut lines);
         fs::write(&log, lines.join("\n") + "\n").unwrap();
-        let verify = house.run(&["receipt", "verify"]);
+        let verify = test_agent.run(&["receipt", "verify"]);
         assert_eq!(verify.code, 9, "{verify:?}");
         verify.out
     };
@@ -137,59 +138,60 @@ fn every_kind_of_tampering_is_noticed() {
 
 #[test]
 fn a_log_without_its_head_is_not_sound_and_goes_on_only_when_somebody_says_so() {
-    let house = TestAgent::new();
-    house.run(&["tool", "run", "time"]);
-    fs::remove_file(house.home().join("tool_receipts.log.head")).unwrap();
-    assert_eq!(house.run(&["receipt", "verify"]).code, 9);
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 9, "nothing runs");
-    assert_eq!(house.run(&["receipt", "adopt"]).code, 2);
-    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
-    let log = fs::read_to_string(house.home().join("tool_receipts.log")).unwrap();
+    let test_agent = TestAgent::new();
+    test_agent.run(&["tool", "run", "time"]);
+    fs::remove_file(test_agent.home().join("tool_receipts.log.head")).unwrap();
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 9);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 9, "nothing runs");
+    assert_eq!(test_agent.run(&["receipt", "adopt"]).code, 2);
+    assert_eq!(test_agent.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
+    let log = fs::read_to_string(test_agent.home().join("tool_receipts.log")).unwrap();
     assert!(log.contains("ledger_recovery"), "it is on record: {log}");
 }
 
 #[test]
 fn an_intent_that_nobody_can_read_has_a_receipt_all_the_same() {
-    let house = TestAgent::new();
-    let intents = house.home().join("intents");
+    let test_agent = TestAgent::new();
+    let intents = test_agent.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     fs::write(intents.join("receipt-0123.json"), "torn").unwrap();
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    assert_eq!(house.receipts()[0]["id"], "receipt-0123");
-    assert_eq!(house.receipt_summaries()[0], ["unknown", "failed", "interrupted"]);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(test_agent.receipts()[0]["id"], "receipt-0123");
+    assert_eq!(test_agent.receipt_summaries()[0], ["unknown", "failed", "interrupted"]);
     assert_eq!(fs::read_dir(intents).unwrap().count(), 0);
 }
 
 /// Processes that start at the same time recover an interrupted call only once, at any stage.
 #[test]
 fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
-    let house = TestAgent::new();
-    let intents = house.home().join("intents");
+    let test_agent = TestAgent::new();
+    let intents = test_agent.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     for number in 0..40 {
         let ending = if number % 2 == 0 { "asked" } else { "json" };
         fs::write(intents.join(format!("receipt-{number:04}.{ending}")), "torn").unwrap();
     }
     let mut openers: Vec<_> =
-        (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
+        (0..8).map(|_| test_agent.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
     for opener in &mut openers {
         assert_eq!(crate::support::wait_for_exit(opener), 0);
     }
-    let words = house.receipt_summaries();
+    let words = test_agent.receipt_summaries();
     for (status, expected) in [("denied", 20), ("failed", 20), ("allowed", 8)] {
         assert_eq!(words.iter().filter(|words| words[1] == status).count(), expected, "{status}");
     }
-    let ids: BTreeSet<String> = house.receipts().iter().map(|receipt| receipt["id"].to_string()).collect();
+    let ids: BTreeSet<String> =
+        test_agent.receipts().iter().map(|receipt| receipt["id"].to_string()).collect();
     assert_eq!(ids.len(), 48);
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
-    let house = TestAgent::new();
-    let intents = house.home().join("intents");
+    let test_agent = TestAgent::new();
+    let intents = test_agent.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     for ending in ["asked", "json", "new"] {
         let named = |name: &str| intents.join(format!("{name}.{ending}"));
@@ -204,74 +206,78 @@ fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
     }
     let here = || fs::read_dir(&intents).unwrap().count();
     let before = here();
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    assert_eq!((house.receipts().len(), here()), (1, before));
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!((test_agent.receipts().len(), here()), (1, before));
 }
 
 /// C8.1: a call that waits for an approval has one receipt, written at its end, even while other processes run.
 #[test]
 fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let mut terminal = AgentTerminal::open();
-    let mut command = house.command(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#]);
+    let mut command =
+        test_agent.command(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#]);
     command.stdin(terminal.slave()).stderr(terminal.slave());
     let mut asking = command.spawn().unwrap();
     drop(command);
     terminal.close_slave();
     terminal.wait_for("Approve? ");
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    assert_eq!(house.receipts().len(), 1);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(test_agent.receipts().len(), 1);
     terminal.type_in("y\n");
     assert_eq!(crate::support::wait_for_exit(&mut asking), 0);
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 0);
     let words: Vec<String> =
-        house.receipt_summaries().into_iter().map(|words| words[..2].join(" ")).collect();
+        test_agent.receipt_summaries().into_iter().map(|words| words[..2].join(" ")).collect();
     assert_eq!(words, ["time allowed", "file_write allowed", "time allowed"]);
-    assert_eq!(fs::read_dir(house.home().join("intents")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(test_agent.home().join("intents")).unwrap().count(), 0);
 }
 
 /// Without an operator nothing is asked, and no question is stored.
 #[test]
 fn nobody_who_could_be_asked_needs_no_intent() {
-    let house = TestAgent::new();
-    fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.home().join("intents"), "a file where a folder should be").unwrap();
     let file_write = ["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#];
     // A folder that can't be listed stops every call; a missing folder is created when it is needed.
-    assert_eq!(house.run(&file_write).code, 9);
-    fs::remove_file(house.home().join("intents")).unwrap();
-    assert_eq!(house.run(&file_write).code, 5);
-    assert!(!house.home().join("intents").exists());
+    assert_eq!(test_agent.run(&file_write).code, 9);
+    fs::remove_file(test_agent.home().join("intents")).unwrap();
+    assert_eq!(test_agent.run(&file_write).code, 5);
+    assert!(!test_agent.home().join("intents").exists());
 }
 
 #[test]
 fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
-    let house = TestAgent::new().with_mock_fixture(&format!(
+    let test_agent = TestAgent::new().with_mock_fixture(&format!(
         "[[round]]\n[[round.call]]\ntool = \"{}\"\n[[round.call]]\ntool = \"time\"\nargs = {{ time_zone = [\"{}\"] }}\n[[round]]\ntext = \"\"\n",
         "x".repeat(100_000),
         "y".repeat(100_000)
     ));
-    let agent = house.run(&["agent", "-m", "go"]);
+    let agent = test_agent.run(&["agent", "-m", "go"]);
     assert!(agent.err.len() < 10_000, "{} bytes of log", agent.err.len());
-    assert!(fs::metadata(house.home().join("audit.log")).unwrap().len() < 10_000);
-    assert!(house.receipts().iter().all(|receipt| receipt["tool"].as_str().unwrap().len() < 100));
+    assert!(fs::metadata(test_agent.home().join("audit.log")).unwrap().len() < 10_000);
+    assert!(test_agent.receipts().iter().all(|receipt| receipt["tool"].as_str().unwrap().len() < 100));
 }
 
 /// A list that silently omits unreadable receipts would look complete.
 #[test]
 fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
     let damaged = |damage: &dyn Fn(&std::path::Path)| {
-        let house = TestAgent::new();
-        assert_eq!(house.run(&["receipt", "list"]).code, 0, "there are none yet");
+        let test_agent = TestAgent::new();
+        assert_eq!(test_agent.run(&["receipt", "list"]).code, 0, "there are none yet");
         for _ in 0..3 {
-            house.run(&["tool", "run", "time"]);
+            test_agent.run(&["tool", "run", "time"]);
         }
-        let log = house.home().join("tool_receipts.log");
+        let log = test_agent.home().join("tool_receipts.log");
         damage(&log);
-        let list = house.run(&["receipt", "list"]);
+        let list = test_agent.run(&["receipt", "list"]);
         assert_eq!(list.code, 9, "{list:?}");
         assert!(!list.out.contains("no receipts yet"), "{list:?}");
-        assert!(["receipt verify", "Is a directory"].iter().any(|told| list.err.contains(told)), "{list:?}");
-        (list.out, house.run(&["receipt", "verify"]).out)
+        assert!(
+            ["receipt verify", "Is a directory"].iter().any(|actual| list.err.contains(actual)),
+            "{list:?}"
+        );
+        (list.out, test_agent.run(&["receipt", "verify"]).out)
     };
     let (_, gone) = damaged(&|log| fs::remove_file(log).unwrap());
     assert!(gone.contains("tool_receipts.log: "), "{gone}");
@@ -296,15 +302,15 @@ fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
 /// A line that the head vouches for is never set aside.
 #[test]
 fn a_torn_line_that_the_head_vouches_for_promises_nothing() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     for _ in 0..2 {
-        house.run(&["tool", "run", "time"]);
+        test_agent.run(&["tool", "run", "time"]);
     }
-    let log = house.home().join("tool_receipts.log");
+    let log = test_agent.home().join("tool_receipts.log");
     let text = fs::read_to_string(&log).unwrap();
     fs::write(&log, &text[..text.len() - 30]).unwrap();
-    let verify = house.run(&["receipt", "verify"]);
+    let verify = test_agent.run(&["receipt", "verify"]);
     assert_eq!(verify.code, 9, "{verify:?}");
     assert!(verify.out.contains("half-written") && !verify.out.contains("sets it aside"), "{verify:?}");
-    assert_eq!(house.run(&["tool", "run", "time"]).code, 9);
+    assert_eq!(test_agent.run(&["tool", "run", "time"]).code, 9);
 }

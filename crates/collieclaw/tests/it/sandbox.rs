@@ -6,12 +6,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 
+use crate::support::unique_sleep_seconds;
 use crate::test_workspace::{SECRET, TestCallResult, TestToolGateway, TestWorkspace};
 
 fn intruder() -> PathBuf {
@@ -20,24 +20,18 @@ fn intruder() -> PathBuf {
         .map_or_else(|| env!("CARGO_BIN_EXE_fake-intruder").into(), PathBuf::from)
 }
 
-fn open_workshop() -> TestWorkspace {
-    let mut workshop = TestWorkspace::new();
-    workshop.policy.autonomy = AutonomyLevel::Full;
-    std::fs::copy(intruder(), workshop.path.join("intruder")).unwrap();
-    workshop
+fn open_workspace() -> TestWorkspace {
+    let mut test_workspace = TestWorkspace::new();
+    test_workspace.policy.autonomy = AutonomyLevel::Full;
+    std::fs::copy(intruder(), test_workspace.path.join("intruder")).unwrap();
+    test_workspace
 }
 
 /// Runs a bash script; `HOME` in it is the user's real home.
-fn run_intruder(workshop: &TestWorkspace, desk: &TestToolGateway, script: &str) -> TestCallResult {
-    let script = script.replace("HOME", workshop.home.to_str().unwrap());
-    workshop.write("attack.sh", &script);
-    desk.shell("bash attack.sh")
-}
-
-/// Returns a number of seconds that no other sleep on the machine uses.
-pub(crate) fn token() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+fn run_intruder(test_workspace: &TestWorkspace, gateway: &TestToolGateway, script: &str) -> TestCallResult {
+    let script = script.replace("HOME", test_workspace.home.to_str().unwrap());
+    test_workspace.write("attack.sh", &script);
+    gateway.shell("bash attack.sh")
 }
 
 /// Returns running processes whose command line contains a text.
@@ -58,9 +52,9 @@ fn is_dead(stat: &[u8]) -> bool {
 
 #[test]
 fn nothing_outside_is_read() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway();
-    std::os::unix::fs::symlink("../.ssh", workshop.path.join("keys")).unwrap();
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway();
+    std::os::unix::fs::symlink("../.ssh", test_workspace.path.join("keys")).unwrap();
     let own = std::process::id();
     let script = format!(
         "for f in HOME/.ssh/id HOME/secret HOME/other/diary HOME/.collieclaw/config.toml keys/id ../secret \
@@ -68,47 +62,48 @@ fn nothing_outside_is_read() {
          /proc/{own}/cwd/Cargo.toml /proc/$PPID/environ /proc/self/environ /etc/passwd /etc/shadow; do\n\
          cat \"$f\" && echo \"READ $f\"; done; ls HOME HOME/other /tmp /root /home && echo LISTED; true"
     );
-    let came = run_intruder(&workshop, &desk, &script);
-    assert_eq!(came.exit_code(), 0, "{came:?}");
+    let outcome = run_intruder(&test_workspace, &gateway, &script);
+    assert_eq!(outcome.exit_code(), 0, "{outcome:?}");
     for leak in ["READ", "LISTED", SECRET, "root:"] {
-        assert!(!came.output().contains(leak), "{leak}: {}", came.output());
+        assert!(!outcome.output().contains(leak), "{leak}: {}", outcome.output());
     }
-    assert!(came.output().contains("Permission denied"), "{}", came.output());
+    assert!(outcome.output().contains("Permission denied"), "{}", outcome.output());
 }
 
 #[test]
 fn nothing_outside_is_written() {
-    let workshop = open_workshop();
-    let before = std::fs::metadata(workshop.home.join("secret")).unwrap();
+    let test_workspace = open_workspace();
+    let before = std::fs::metadata(test_workspace.home.join("secret")).unwrap();
     let script = "echo x > HOME/new; echo x >> HOME/secret; echo x > HOME/.ssh/authorized_keys; mkdir HOME/folder; \
                   mv attack.sh HOME/moved; mv HOME/secret stolen; rm -f HOME/other/diary; rmdir HOME/other; \
                   ln -s HOME/secret link; echo x > link; touch HOME/secret; echo x > /tmp/collieclaw-was-here; \
                   ./intruder link HOME/secret twin link HOME/secret HOME/twin chmod HOME/secret truncate HOME/secret \
                   chmod HOME/.ssh; echo finished";
-    let came = run_intruder(&workshop, &workshop.gateway(), script);
-    assert!(came.output().contains("finished"), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), script);
+    assert!(outcome.output().contains("finished"), "{outcome:?}");
     let mut names: Vec<_> =
-        std::fs::read_dir(&workshop.home).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        std::fs::read_dir(&test_workspace.home).unwrap().flatten().map(|entry| entry.file_name()).collect();
     names.sort_unstable();
     assert_eq!(names, [".collieclaw", ".ssh", "other", "secret", "workspace"]);
-    assert_eq!(std::fs::read_to_string(workshop.home.join("secret")).unwrap(), SECRET);
+    assert_eq!(std::fs::read_to_string(test_workspace.home.join("secret")).unwrap(), SECRET);
     assert!(
-        workshop.home.join("other/diary").exists() && !workshop.home.join(".ssh/authorized_keys").exists()
+        test_workspace.home.join("other/diary").exists()
+            && !test_workspace.home.join(".ssh/authorized_keys").exists()
     );
-    let after = std::fs::metadata(workshop.home.join("secret")).unwrap();
+    let after = std::fs::metadata(test_workspace.home.join("secret")).unwrap();
     assert_eq!(after.permissions().mode(), before.permissions().mode());
     assert_eq!(after.modified().unwrap(), before.modified().unwrap());
     for inside in ["stolen", "twin"] {
-        assert!(!workshop.path.join(inside).exists(), "{inside}");
+        assert!(!test_workspace.path.join(inside).exists(), "{inside}");
     }
 }
 
 #[test]
 fn no_connection_leaves_it() {
-    let workshop = open_workshop();
+    let test_workspace = open_workspace();
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let unix = UnixListener::bind(workshop.path.join("socket")).unwrap();
+    let unix = UnixListener::bind(test_workspace.path.join("socket")).unwrap();
     let name = format!("collieclaw-test-{}", std::process::id());
     let hidden = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     tcp.set_nonblocking(true).unwrap();
@@ -121,233 +116,258 @@ fn no_connection_leaves_it() {
         tcp.local_addr().unwrap().port(),
         udp.local_addr().unwrap().port(),
     );
-    let came = run_intruder(&workshop, &workshop.gateway(), &script);
-    assert!(came.output().contains("finished") && !came.output().contains("done"), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), &script);
+    assert!(outcome.output().contains("finished") && !outcome.output().contains("done"), "{outcome:?}");
     assert!(tcp.accept().is_err() && unix.accept().is_err());
     assert!(udp.recv(&mut [0; 8]).is_err() && hidden.recv(&mut [0; 8]).is_err());
 }
 
 #[test]
 fn no_process_outside_is_reached() {
-    let workshop = open_workshop();
+    let test_workspace = open_workspace();
     let mut victim = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let script = format!(
         "./intruder kill {0} kill {1} kill $PPID; kill -9 {0} {1} && echo KILLED; kill -9 -1; echo finished",
         victim.id(),
         std::process::id(),
     );
-    let came = run_intruder(&workshop, &workshop.gateway(), &script);
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), &script);
     let outlived = victim.try_wait().unwrap().is_none();
     victim.kill().unwrap();
     victim.wait().unwrap();
-    assert!(outlived && !came.output().contains("done") && !came.output().contains("KILLED"), "{came:?}");
+    assert!(
+        outlived && !outcome.output().contains("done") && !outcome.output().contains("KILLED"),
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
-    let workshop = open_workshop();
-    let token = token();
+    let test_workspace = open_workspace();
+    let token = unique_sleep_seconds();
     let script = format!(
         "sleep {token} & (sleep {token} & ) ; setsid sleep {token} & nohup setsid bash -c 'setsid sleep {token} & disown' \
          >/dev/null 2>&1 & sleep 0.3; echo finished"
     );
-    let started = Instant::now();
-    let came = run_intruder(&workshop, &workshop.gateway(), &script);
-    assert_eq!((came.output(), came.exit_code()), ("finished\n", 0), "{came:?}");
+    // Waiting for the sleeps would end in the timeout of the shell, without an exit code.
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), &script);
+    assert_eq!((outcome.output(), outcome.exit_code()), ("finished\n", 0), "{outcome:?}");
     assert_eq!(living_processes(&token), Vec::<String>::new());
-    assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn no_signal_is_ignored_when_the_time_is_up() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway_with_shell_limits(Duration::from_millis(600), 1 << 16);
-    let token = token();
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_millis(600), 1 << 16);
+    let token = unique_sleep_seconds();
     let script = format!(
         "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {token}) & kill -STOP $$; sleep {token}; echo never"
     );
-    let came = run_intruder(&workshop, &desk, &script);
-    assert_eq!((came.status, came.metadata("timed_out")), ("failed", json!(true)), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &gateway, &script);
+    assert_eq!((outcome.status, outcome.metadata("timed_out")), ("failed", json!(true)), "{outcome:?}");
     assert_eq!(living_processes(&token), Vec::<String>::new());
 }
 
 /// Built-in steps are interrupted as well: a stop or a timeout takes effect before the next step.
 #[test]
 fn a_line_whose_time_is_up_does_nothing_more() {
-    let workshop = open_workshop();
-    let came = workshop.gateway_with_shell_limits(Duration::ZERO, 1 << 16).shell(": > made; : > also");
-    assert_eq!((came.status, came.metadata("timed_out")), ("failed", json!(true)), "{came:?}");
-    assert!(!workshop.path.join("made").exists() && !workshop.path.join("also").exists());
+    let test_workspace = open_workspace();
+    let outcome =
+        test_workspace.gateway_with_shell_limits(Duration::ZERO, 1 << 16).shell(": > made; : > also");
+    assert_eq!((outcome.status, outcome.metadata("timed_out")), ("failed", json!(true)), "{outcome:?}");
+    assert!(!test_workspace.path.join("made").exists() && !test_workspace.path.join("also").exists());
 }
 
 /// Limited from two sides, so that a failure of the sandbox doesn't take down the machine.
 #[test]
 fn a_fork_bomb_is_bounded_and_ended() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(6), 1 << 16);
-    let token = token();
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(6), 1 << 16);
+    let token = unique_sleep_seconds();
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
-    let came = run_intruder(&workshop, &desk, &script);
-    assert!(came.status == "failed" && came.metadata("exit_code") == Value::Null, "{came:?}");
+    let outcome = run_intruder(&test_workspace, &gateway, &script);
+    assert!(outcome.status == "failed" && outcome.metadata("exit_code") == Value::Null, "{outcome:?}");
     // Either the kernel refuses more processes, or we have counted too many.
-    let kernel = came.output().contains("Resource temporarily unavailable");
-    assert!(kernel || came.text.contains("more than 512 processes"), "{came:?}");
-    assert!(!came.output().contains("made all"), "{came:?}");
+    let kernel = outcome.output().contains("Resource temporarily unavailable");
+    assert!(kernel || outcome.text.contains("more than 512 processes"), "{outcome:?}");
+    assert!(!outcome.output().contains("made all"), "{outcome:?}");
     assert_eq!(living_processes(&token), Vec::<String>::new());
 }
 
 #[test]
 fn no_file_grows_without_bound_and_no_process_takes_all_memory() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway();
-    let came = desk.shell("truncate -s 900M small && truncate -s 1100M large");
-    assert!(came.metadata("exit_code") != json!(0), "{came:?}");
-    assert!(std::fs::metadata(workshop.path.join("large")).map_or(0, |file| file.len()) <= 1 << 30);
-    assert_eq!(std::fs::metadata(workshop.path.join("small")).unwrap().len(), 900 << 20);
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway();
+    let outcome = gateway.shell("truncate -s 900M small && truncate -s 1100M large");
+    assert!(outcome.metadata("exit_code") != json!(0), "{outcome:?}");
+    assert!(std::fs::metadata(test_workspace.path.join("large")).map_or(0, |file| file.len()) <= 1 << 30);
+    assert_eq!(std::fs::metadata(test_workspace.path.join("small")).unwrap().len(), 900 << 20);
     // The allocation fails or, in a cgroup, the process is killed.
-    let came = run_intruder(&workshop, &desk, "./intruder allocate 5; echo code $?");
-    let killed = came.output().contains("code 137");
-    assert!(killed || came.output().contains("allocate: out of memory"), "{came:?}");
-    assert!(!came.output().contains("done"), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &gateway, "./intruder allocate 5; echo code $?");
+    let killed = outcome.output().contains("code 137");
+    assert!(killed || outcome.output().contains("allocate: out of memory"), "{outcome:?}");
+    assert!(!outcome.output().contains("done"), "{outcome:?}");
 }
 
 #[test]
 fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(60), 10_000);
-    let came = desk.shell("yes | head -c 1G");
-    assert_eq!(came.exit_code(), 0, "{came:?}");
-    assert_eq!((came.metadata("stdout_bytes"), came.metadata("truncated")), (json!(1 << 30), json!(true)));
-    assert!(came.output().len() <= 10_000 && came.output().starts_with("y\ny\n"), "{}", came.output().len());
-    let both = desk.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(60), 10_000);
+    let outcome = gateway.shell("yes | head -c 1G");
+    assert_eq!(outcome.exit_code(), 0, "{outcome:?}");
+    assert_eq!(
+        (outcome.metadata("stdout_bytes"), outcome.metadata("truncated")),
+        (json!(1 << 30), json!(true))
+    );
+    assert!(
+        outcome.output().len() <= 10_000 && outcome.output().starts_with("y\ny\n"),
+        "{}",
+        outcome.output().len()
+    );
+    let both = gateway.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
     assert!(both.output().len() <= 10_000, "{}", both.output().len());
     assert!(both.output().contains("[stderr]\nn\nn\n"), "what went wrong is told, too");
 }
 
 #[test]
 fn bytes_that_are_no_text_and_escape_sequences_stay_data() {
-    let workshop = open_workshop();
-    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(60), 1_000);
-    let came = desk.shell("printf '\\377\\376ok\\033[2J'");
-    assert_eq!(came.output(), "\u{fffd}\u{fffd}ok\u{1b}[2J");
-    assert!(desk.shell("bash -c 'yes | head -c 5000 | tr y \"\\377\"'").output().len() <= 1_000);
+    let test_workspace = open_workspace();
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(60), 1_000);
+    let outcome = gateway.shell("printf '\\377\\376ok\\033[2J'");
+    assert_eq!(outcome.output(), "\u{fffd}\u{fffd}ok\u{1b}[2J");
+    assert!(gateway.shell("bash -c 'yes | head -c 5000 | tr y \"\\377\"'").output().len() <= 1_000);
 }
 
 #[test]
 fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_not() {
-    let mut workshop = open_workshop();
-    workshop.write("vault/deep/key", SECRET);
-    workshop.write("token", SECRET);
-    workshop.write("open/file", "readable");
+    let mut test_workspace = open_workspace();
+    test_workspace.write("vault/deep/key", SECRET);
+    test_workspace.write("token", SECRET);
+    test_workspace.write("open/file", "readable");
     for path in ["vault", "vault/deep", "token"] {
-        workshop.policy.forbidden_paths.push(workshop.path.join(path));
+        test_workspace.policy.forbidden_paths.push(test_workspace.path.join(path));
     }
     let script = "cat va*/deep/key; cat vault/deep/key token ./token; ls -R vault; echo x > vault/new; mv vault moved; \
                   mv token stolen; rm -rf vault token; umount vault; cp -r vault copy; cat copy/deep/key; \
                   cat open/file; echo made > beside; true";
-    let came = run_intruder(&workshop, &workshop.gateway(), script);
-    assert!(!came.text.contains(SECRET) && came.output().contains("readable"), "{came:?}");
-    assert_eq!((came.exit_code(), workshop.text("beside").as_str()), (0, "made\n"));
-    assert_eq!((workshop.text("vault/deep/key"), workshop.text("token")), (SECRET.into(), SECRET.into()));
-    assert!(!workshop.path.join("moved").exists() && !workshop.path.join("vault/new").exists());
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), script);
+    assert!(!outcome.text.contains(SECRET) && outcome.output().contains("readable"), "{outcome:?}");
+    assert_eq!((outcome.exit_code(), test_workspace.text("beside").as_str()), (0, "made\n"));
+    assert_eq!(
+        (test_workspace.text("vault/deep/key"), test_workspace.text("token")),
+        (SECRET.into(), SECRET.into())
+    );
+    assert!(!test_workspace.path.join("moved").exists() && !test_workspace.path.join("vault/new").exists());
     // The same applies at `readonly`.
-    workshop.policy.autonomy = AutonomyLevel::ReadOnly;
-    let came = workshop.gateway().shell("grep -r the . | sort");
-    assert!(came.exit_code() == 0 && !came.text.contains(SECRET), "{came:?}");
+    test_workspace.policy.autonomy = AutonomyLevel::ReadOnly;
+    let outcome = test_workspace.gateway().shell("grep -r the . | sort");
+    assert!(outcome.exit_code() == 0 && !outcome.text.contains(SECRET), "{outcome:?}");
 }
 
 // `git status` obeys these files, in the operator's own shell too.
 #[test]
 fn what_steers_git_is_read_and_not_changed() {
-    let workshop = open_workshop();
+    let test_workspace = open_workspace();
     let steering = [".git/config", ".git/hooks/pre-commit", ".hg/hgrc"];
     for path in steering {
-        workshop.write(path, "as it was\n");
+        test_workspace.write(path, "as it was\n");
     }
     let script = "cat .git/config; echo x > .git/config; echo x > .git/hooks/pre-commit; echo x > .git/hooks/new; \
                   echo x > .hg/hgrc; mv .git away; mv .hg away; rm -rf .git/hooks .git/config .hg; \
                   mkdir -p .git .hg; echo x > .git/config; echo x > mine; mv mine .git/config; echo ref > .git/HEAD";
-    let came = run_intruder(&workshop, &workshop.gateway(), script);
-    assert!(came.output().starts_with("as it was\n"), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), script);
+    assert!(outcome.output().starts_with("as it was\n"), "{outcome:?}");
     for path in steering {
-        assert_eq!(workshop.text(path), "as it was\n", "{path}: {came:?}");
+        assert_eq!(test_workspace.text(path), "as it was\n", "{path}: {outcome:?}");
     }
-    assert!(!workshop.path.join(".git/hooks/new").exists());
-    assert_eq!(workshop.text(".git/HEAD"), "ref\n", "a commit still can be made");
+    assert!(!test_workspace.path.join(".git/hooks/new").exists());
+    assert_eq!(test_workspace.text(".git/HEAD"), "ref\n", "a commit still can be made");
 }
 
 /// Files that CollieClaw opens itself, for a redirection or `file_write`, are outside of the sandbox.
 #[test]
 fn what_steers_git_is_not_written_under_another_name() {
-    let workshop = open_workshop();
-    workshop.write(".git/config", "as it was\n");
-    workshop.write("folder/file", "");
-    let desk = workshop.gateway();
-    workshop.link("../.git", "folder/there");
+    let test_workspace = open_workspace();
+    test_workspace.write(".git/config", "as it was\n");
+    test_workspace.write("folder/file", "");
+    let gateway = test_workspace.gateway();
+    test_workspace.link("../.git", "folder/there");
     for line in [
         "cp -s .git/config link && echo x >> link",
         "cp -r folder copy && echo x >> copy/there/config",
         "cp -r folder second && echo x > second/there/new",
     ] {
-        let came = desk.shell(line);
-        assert_ne!((came.status, came.metadata("exit_code")), ("done", json!(0)), "{line}: {came:?}");
-        assert_eq!(workshop.text(".git/config"), "as it was\n", "{line}: {came:?}");
+        let outcome = gateway.shell(line);
+        assert_ne!(
+            (outcome.status, outcome.metadata("exit_code")),
+            ("done", json!(0)),
+            "{line}: {outcome:?}"
+        );
+        assert_eq!(test_workspace.text(".git/config"), "as it was\n", "{line}: {outcome:?}");
     }
-    assert!(!workshop.path.join(".git/new").exists());
+    assert!(!test_workspace.path.join(".git/new").exists());
     let write = json!({ "path": "copy/there/config", "content": "x" });
-    assert_ne!(desk.call("file_write", &write).status, "done");
-    assert_eq!(workshop.text(".git/config"), "as it was\n");
+    assert_ne!(gateway.call("file_write", &write).status, "done");
+    assert_eq!(test_workspace.text(".git/config"), "as it was\n");
 }
 
 #[test]
 fn what_would_steer_git_and_was_not_there_is_set_aside() {
-    let workshop = open_workshop();
-    workshop.write(".git/config", "");
+    let test_workspace = open_workspace();
+    test_workspace.write(".git/config", "");
     let script = "echo ../evil > .git/commondir; mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo made";
-    let came = run_intruder(&workshop, &workshop.gateway(), script);
-    assert!(came.output().starts_with("made\n"), "{came:?}");
+    let outcome = run_intruder(&test_workspace, &test_workspace.gateway(), script);
+    assert!(outcome.output().starts_with("made\n"), "{outcome:?}");
     for (name, aside) in [
         (".git/commondir", ".git/commondir.set-aside-1"),
         (".git/hooks", ".git/hooks.set-aside-1/pre-commit"),
     ] {
         assert!(
-            came.output().contains(&format!("{name}` could make other programs run commands")),
-            "{came:?}"
+            outcome.output().contains(&format!("{name}` could make other programs run commands")),
+            "{outcome:?}"
         );
-        assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
+        assert!(
+            !test_workspace.path.join(name).exists() && test_workspace.path.join(aside).exists(),
+            "{name}"
+        );
     }
     // A new repository belongs to the command, and is reported.
-    let came = run_intruder(&workshop, &workshop.gateway(), "mkdir -p .hg && echo x > .hg/hgrc");
-    assert!(workshop.path.join(".hg/hgrc").exists(), "{came:?}");
-    assert!(came.output().contains(".hg` is new"), "{came:?}");
+    let outcome =
+        run_intruder(&test_workspace, &test_workspace.gateway(), "mkdir -p .hg && echo x > .hg/hgrc");
+    assert!(test_workspace.path.join(".hg/hgrc").exists(), "{outcome:?}");
+    assert!(outcome.output().contains(".hg` is new"), "{outcome:?}");
 }
 
 #[test]
 fn of_a_repository_that_lies_elsewhere_nothing_is_told() {
-    let workshop = open_workshop();
-    workshop.write(".git", "gitdir: ../elsewhere\n");
-    workshop.link("../elsewhere", ".hg");
-    let came = workshop.gateway().shell("echo made > x");
-    assert!(came.exit_code() == 0 && !came.output().contains("collieclaw:"), "{came:?}");
+    let test_workspace = open_workspace();
+    test_workspace.write(".git", "gitdir: ../elsewhere\n");
+    test_workspace.link("../elsewhere", ".hg");
+    let outcome = test_workspace.gateway().shell("echo made > x");
+    assert!(outcome.exit_code() == 0 && !outcome.output().contains("collieclaw:"), "{outcome:?}");
 }
 
 /// Files are set aside within the original folder, not through a symlink that a command has created.
 #[test]
 fn nothing_outside_is_set_aside() {
-    let workshop = open_workshop();
-    std::fs::create_dir(workshop.path.join(".hg")).unwrap();
-    std::fs::create_dir(workshop.home.join("settings")).unwrap();
-    std::fs::write(workshop.home.join("settings/hgrc"), "mine").unwrap();
-    let came = run_intruder(&workshop, &workshop.gateway(), "mv .hg old; ln -s ../settings .hg; echo made");
-    assert!(came.output().contains(".hg` was replaced"), "{came:?}");
-    assert_eq!(std::fs::read_to_string(workshop.home.join("settings/hgrc")).unwrap(), "mine");
+    let test_workspace = open_workspace();
+    std::fs::create_dir(test_workspace.path.join(".hg")).unwrap();
+    std::fs::create_dir(test_workspace.home.join("settings")).unwrap();
+    std::fs::write(test_workspace.home.join("settings/hgrc"), "mine").unwrap();
+    let outcome = run_intruder(
+        &test_workspace,
+        &test_workspace.gateway(),
+        "mv .hg old; ln -s ../settings .hg; echo made",
+    );
+    assert!(outcome.output().contains(".hg` was replaced"), "{outcome:?}");
+    assert_eq!(std::fs::read_to_string(test_workspace.home.join("settings/hgrc")).unwrap(), "mine");
 }
 
 #[test]
 fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
-    let workshop = open_workshop();
-    let came = workshop.gateway().shell("true");
-    let level = came.result.unwrap().sandbox.unwrap();
+    let test_workspace = open_workspace();
+    let outcome = test_workspace.gateway().shell("true");
+    let level = outcome.result.unwrap().sandbox.unwrap();
     // Without a cgroup, only we count the processes of root.
     let known =
         level == "full" || (rustix::process::geteuid().is_root() && level == "without limit of processes");

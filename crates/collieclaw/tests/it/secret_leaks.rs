@@ -47,8 +47,8 @@ fn echo_server() -> TestServer {
 fn the_canary_is_in_no_output_no_log_no_database_and_no_receipt() {
     let server = echo_server();
     let address = format!("base_url = \"http://127.0.0.1:{}/v1\"", server.port());
-    let house = TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    let test_agent = TestAgent::new()
+        .with_full_autonomy()
         .with_config_change("base_url = \"http://localhost:1234/v1\"", &address);
     // The expected exit code, and a text that must be in the output: a run that fails early would hide everything.
     let commands: &[(&[&str], i32, &str)] = &[
@@ -81,22 +81,25 @@ fn the_canary_is_in_no_output_no_log_no_database_and_no_receipt() {
     ];
     for log in ["json", "info"] {
         for (arguments, code, word) in commands {
-            let mut command = house.command(arguments);
-            let told = agent_output(
+            let mut command = test_agent.command(arguments);
+            let actual = agent_output(
                 command.env("OPENAI_API_KEY", CANARY).env("COLLIECLAW_LOG", log).output().unwrap(),
             );
-            assert!(!told.out.contains(CANARY) && !told.err.contains(CANARY), "{arguments:?}: {told:?}");
-            assert_eq!(told.code, *code, "{arguments:?}: {told:?}");
-            assert!(format!("{}{}", told.out, told.err).contains(word), "{arguments:?}: {told:?}");
+            assert!(
+                !actual.out.contains(CANARY) && !actual.err.contains(CANARY),
+                "{arguments:?}: {actual:?}"
+            );
+            assert_eq!(actual.code, *code, "{arguments:?}: {actual:?}");
+            assert!(format!("{}{}", actual.out, actual.err).contains(word), "{arguments:?}: {actual:?}");
         }
-        let old = fs::read_to_string(house.home().join("config.toml.old")).unwrap();
-        fs::write(house.home().join("config.toml"), old).unwrap();
+        let old = fs::read_to_string(test_agent.home().join("config.toml.old")).unwrap();
+        fs::write(test_agent.home().join("config.toml"), old).unwrap();
     }
     let sent = server.received();
     assert!(sent.iter().all(|request| request.header("authorization") == Some(&format!("Bearer {CANARY}"))));
     assert_eq!(sent.len(), 8, "the key was really sent");
     let mut found = Vec::new();
-    search(house.path(), &mut found);
+    search(test_agent.path(), &mut found);
     assert_eq!(found, Vec::<String>::new());
 }
 
@@ -114,12 +117,12 @@ fn a_placeholder_for_a_key_changes_no_call_and_no_answer() {
         said(json!({ "content": "none is left" })),
     ]);
     let address = format!("base_url = \"http://127.0.0.1:{}/v1\"", server.port());
-    let house = TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    let test_agent = TestAgent::new()
+        .with_full_autonomy()
         .with_config_change("\"shell\"]", "\"shell\", \"file_write\"]")
         .with_config_change("base_url = \"http://localhost:1234/v1\"", &address);
-    let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "hide it"]);
-    let told = agent_output(command.env("OPENAI_API_KEY", "none").output().unwrap());
-    assert_eq!((told.code, told.out.as_str()), (0, "none is left\n"), "{told:?}");
-    assert_eq!(fs::read_to_string(house.workspace().join("style.css")).unwrap(), "display: none");
+    let mut command = test_agent.command(&["agent", "--provider", "openai_compatible", "-m", "hide it"]);
+    let actual = agent_output(command.env("OPENAI_API_KEY", "none").output().unwrap());
+    assert_eq!((actual.code, actual.out.as_str()), (0, "none is left\n"), "{actual:?}");
+    assert_eq!(fs::read_to_string(test_agent.workspace().join("style.css")).unwrap(), "display: none");
 }

@@ -17,18 +17,18 @@ fn run_systemd_analyze(arguments: &[&str], unit: &Path) -> Output {
     command.output().expect("systemd-analyze is missing: run `cargo xtask setup`")
 }
 
-fn write_unit(house: &TestAgent) -> PathBuf {
-    let printed = house.run(&["service", "install", "--print", "--manager", "systemd"]);
+fn write_unit(test_agent: &TestAgent) -> PathBuf {
+    let printed = test_agent.run(&["service", "install", "--print", "--manager", "systemd"]);
     assert_eq!(printed.code, 0, "{printed:?}");
-    let path = house.path().join("collieclaw-gateway.service");
+    let path = test_agent.path().join("collieclaw-gateway.service");
     std::fs::write(&path, printed.out).unwrap();
     path
 }
 
 #[test]
 fn systemd_finds_no_fault_in_the_unit() {
-    let house = TestAgent::new();
-    let path = write_unit(&house);
+    let test_agent = TestAgent::new();
+    let path = write_unit(&test_agent);
     let done = run_systemd_analyze(&["verify", "--user", "--man=no"], &path);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("collieclaw")).collect();
@@ -76,12 +76,12 @@ fn odd_paths_are_written_so_that_managers_read_them_as_they_are() {
 
 #[test]
 fn without_a_service_manager_it_says_so_and_writes_nothing() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     for command in ["install", "start", "stop", "status", "uninstall"] {
-        let refused = house.run(&["service", command]);
+        let refused = test_agent.run(&["service", command]);
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.err.contains("could not reach the service manager"), "{refused:?}");
         assert!(refused.err.contains("run `collieclaw gateway`"), "{refused:?}");
     }
-    assert!(!house.path().join(".config").exists());
+    assert!(!test_agent.path().join(".config").exists());
 }

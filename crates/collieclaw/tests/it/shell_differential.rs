@@ -92,29 +92,29 @@ const REGRESSION_LINES: &[&str] = &[
     "cd sub && pwd && cd .. && pwd",
 ];
 
-fn random_pipeline(dice: &mut LineGenerator) -> String {
-    let mut text = if dice.one_in(6) { "! ".to_owned() } else { String::new() };
-    let source = dice.pick(SOURCES);
+fn random_pipeline(random: &mut LineGenerator) -> String {
+    let mut text = if random.one_in(6) { "! ".to_owned() } else { String::new() };
+    let source = random.pick(SOURCES);
     // A here-document continues after the rest of its line.
     let (command, document) = source.split_once('\n').map_or((source, ""), |(command, rest)| (command, rest));
     text.push_str(command);
-    while dice.one_in(2) {
+    while random.one_in(2) {
         text.push_str(" | ");
-        text.push_str(dice.pick(FILTERS));
+        text.push_str(random.pick(FILTERS));
     }
-    if dice.one_in(3) && !source.contains("out") {
-        text.push_str(dice.pick(ENDS));
+    if random.one_in(3) && !source.contains("out") {
+        text.push_str(random.pick(ENDS));
     }
     if document.is_empty() { text } else { format!("{text}\n{document}") }
 }
 
-fn random_line(dice: &mut LineGenerator) -> String {
-    let mut text = if dice.one_in(8) { "cd sub && pwd\n".to_owned() } else { random_pipeline(dice) };
-    while dice.one_in(2) {
+fn random_line(random: &mut LineGenerator) -> String {
+    let mut text = if random.one_in(8) { "cd sub && pwd\n".to_owned() } else { random_pipeline(random) };
+    while random.one_in(2) {
         // Only a new line can follow a here-document.
-        let join = if text.ends_with('\n') { "" } else { dice.pick(&[" && ", " || ", "; ", "\n"]) };
+        let join = if text.ends_with('\n') { "" } else { random.pick(&[" && ", " || ", "; ", "\n"]) };
         text.push_str(join);
-        text.push_str(&random_pipeline(dice));
+        text.push_str(&random_pipeline(random));
     }
     text
 }
@@ -168,29 +168,31 @@ fn run_in_shell(shell: &str, line: &str, workspace: &Path) -> ShellEffects {
 }
 
 /// Runs a line through our plan. Returns `None` if the gate has no plan for the line.
-fn run_in_gateway(desk: &TestToolGateway, line: &str, workspace: &Path) -> Option<ShellEffects> {
+fn run_in_gateway(gateway: &TestToolGateway, line: &str, workspace: &Path) -> Option<ShellEffects> {
     create_files(workspace);
-    let came = desk.shell(line);
-    came.result.as_ref()?;
-    let stdout = usize::try_from(came.metadata("stdout_bytes").as_u64().unwrap()).unwrap();
-    let stdout = came.output().get(..stdout).unwrap().to_owned();
-    Some(ShellEffects { stdout, code: came.exit_code(), files: read_files(workspace) })
+    let outcome = gateway.shell(line);
+    outcome.result.as_ref()?;
+    let stdout = usize::try_from(outcome.metadata("stdout_bytes").as_u64().unwrap()).unwrap();
+    let stdout = outcome.output().get(..stdout).unwrap().to_owned();
+    Some(ShellEffects { stdout, code: outcome.exit_code(), files: read_files(workspace) })
 }
 
 #[test]
 fn a_plan_has_the_same_effects_as_dash_and_bash() {
-    let workshop = TestWorkspace::new();
-    let desk = workshop.gateway();
+    let test_workspace = TestWorkspace::new();
+    let gateway = test_workspace.gateway();
     let mut compared = 0;
     let made = (0..LINES).map(|seed| random_line(&mut LineGenerator(seed * 7_919 + 17)));
     for line in REGRESSION_LINES.iter().map(|line| (*line).to_owned()).chain(made) {
-        let (dash, bash) =
-            (run_in_shell("dash", &line, &workshop.path), run_in_shell("bash", &line, &workshop.path));
+        let (dash, bash) = (
+            run_in_shell("dash", &line, &test_workspace.path),
+            run_in_shell("bash", &line, &test_workspace.path),
+        );
         // If dash and bash disagree, nothing is promised.
         if dash != bash {
             continue;
         }
-        if let Some(ours) = run_in_gateway(&desk, &line, &workshop.path) {
+        if let Some(ours) = run_in_gateway(&gateway, &line, &test_workspace.path) {
             assert_eq!(ours, bash, "{line}");
             compared += 1;
         }

@@ -10,17 +10,21 @@ use crate::test_workspace::{TestCallResult, TestWorkspace};
 const BOUND: usize = 1024;
 
 fn run_and_print(bytes: &[u8], line: &str) -> TestCallResult {
-    let workshop = TestWorkspace::new();
-    fs::write(workshop.path.join("file"), bytes).unwrap();
-    workshop.gateway_with_shell_limits(Duration::from_secs(30), BOUND).shell(line)
+    let test_workspace = TestWorkspace::new();
+    fs::write(test_workspace.path.join("file"), bytes).unwrap();
+    test_workspace.gateway_with_shell_limits(Duration::from_secs(30), BOUND).shell(line)
 }
 
 #[test]
 fn what_fits_is_shown_whole() {
     for length in [0, 1, 895, 896, 897, 1023, BOUND] {
         let text = "x".repeat(length);
-        let came = run_and_print(text.as_bytes(), "cat file");
-        assert_eq!((came.output(), came.metadata("truncated")), (text.as_str(), json!(false)), "{length}");
+        let outcome = run_and_print(text.as_bytes(), "cat file");
+        assert_eq!(
+            (outcome.output(), outcome.metadata("truncated")),
+            (text.as_str(), json!(false)),
+            "{length}"
+        );
     }
 }
 
@@ -32,10 +36,10 @@ fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
         (vec![0xff; 600], '\u{fffd}'),
         ("€".repeat(400).into_bytes(), '€'),
     ] {
-        let came = run_and_print(&bytes, "cat file");
-        let output = came.output();
+        let outcome = run_and_print(&bytes, "cat file");
+        let output = outcome.output();
         assert!(output.len() <= BOUND, "{}", output.len());
-        assert_eq!(came.metadata("truncated"), json!(true), "{came:?}");
+        assert_eq!(outcome.metadata("truncated"), json!(true), "{outcome:?}");
         let (text, note) = output.split_once("\n[").unwrap();
         assert!(text.chars().all(|letter| letter == shown), "{text}");
         let each = if shown == '€' { 3 } else { 1 };
@@ -46,27 +50,27 @@ fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
 
 #[test]
 fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
-    let came = run_and_print(&[b'x'; 3000], "cat file; cat nowhere");
-    let (stdout, stderr) = came.output().split_once("[stderr]\n").unwrap();
+    let outcome = run_and_print(&[b'x'; 3000], "cat file; cat nowhere");
+    let (stdout, stderr) = outcome.output().split_once("[stderr]\n").unwrap();
     assert!(stdout.ends_with("more bytes are not shown]\n"), "{stdout}");
     assert_eq!(stderr, "cat: nowhere: No such file or directory\n");
-    assert_eq!(came.metadata("truncated"), json!(true));
+    assert_eq!(outcome.metadata("truncated"), json!(true));
 
-    let came = run_and_print(&[b'x'; 3000], "cat file; cat file >&2");
-    assert!(came.output().len() <= BOUND);
-    assert_eq!(came.output().matches("more bytes are not shown]").count(), 2, "{came:?}");
+    let outcome = run_and_print(&[b'x'; 3000], "cat file; cat file >&2");
+    assert!(outcome.output().len() <= BOUND);
+    assert_eq!(outcome.output().matches("more bytes are not shown]").count(), 2, "{outcome:?}");
 }
 
 // A shell has no limit on the length of a list, and file descriptors are few.
 #[test]
 fn a_line_of_three_hundred_commands_runs_to_its_end() {
-    let workshop = TestWorkspace::new();
+    let test_workspace = TestWorkspace::new();
     let usual = rustix::process::Rlimit { current: Some(1024), ..limit() };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, usual).unwrap();
     let line = (0..300).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("; ");
-    let came = workshop.gateway_with_shell_limits(Duration::from_secs(120), 1 << 20).shell(&line);
+    let outcome = test_workspace.gateway_with_shell_limits(Duration::from_secs(120), 1 << 20).shell(&line);
     let numbers: Vec<String> = (0..300).map(|number| number.to_string()).collect();
-    assert_eq!(came.output().lines().collect::<Vec<_>>(), numbers, "{came:?}");
+    assert_eq!(outcome.output().lines().collect::<Vec<_>>(), numbers, "{outcome:?}");
 }
 
 fn limit() -> rustix::process::Rlimit {

@@ -1,12 +1,15 @@
 //! A test agent: a home, a workspace, and the real program.
 
 use std::io::{Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,6 +29,20 @@ pub(crate) struct TestAgent {
 
 /// A child process that is killed when this value is dropped.
 pub(crate) struct ChildGuard(pub(crate) Child);
+
+impl Deref for ChildGuard {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for ChildGuard {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
@@ -51,10 +68,10 @@ impl AgentOutput {
 impl TestAgent {
     /// Creates an agent after `init`.
     pub(crate) fn new() -> Self {
-        let house = Self::empty();
-        let init = house.run(&["init"]);
+        let test_agent = Self::empty();
+        let init = test_agent.run(&["init"]);
         assert_eq!(init.code, 0, "{init:?}");
-        house
+        test_agent
     }
 
     pub(crate) fn empty() -> Self {
@@ -67,6 +84,23 @@ impl TestAgent {
         assert!(config.contains(from), "no `{from}` in {config}");
         std::fs::write(self.home().join("config.toml"), config.replacen(from, to, 1)).unwrap();
         self
+    }
+
+    /// Sets the level to `full`, so that no approval is needed.
+    pub(crate) fn with_full_autonomy(self) -> Self {
+        self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    }
+
+    /// Lets the model run a `sleep` of this length. Only a stop or a cancel ends it before a test fails.
+    pub(crate) fn with_sleeping_model(self, seconds: &str) -> Self {
+        // `sleep` is not in the list of allowed commands; `full` runs it.
+        self.with_full_autonomy()
+            .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"10m\"")
+            .with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"10m\"")
+            .with_mock_fixture(&format!(
+                "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = {{ command = \"sleep {seconds}\" }}\n\n\
+                 [[round]]\nexpect = {{ tool_result_contains = \"stop\" }}\ntext = \"Tools are stopped.\"\n"
+            ))
     }
 
     /// Sets the script of the mock.
@@ -90,6 +124,7 @@ impl TestAgent {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", "/usr/bin:/bin");
+        command.env("TZ", noon_time_zone());
         let fixture = self.path().join("fixture.toml");
         if fixture.exists() {
             command.env("COLLIECLAW_MOCK_FIXTURE", fixture);
@@ -113,18 +148,18 @@ impl TestAgent {
     }
 
     /// Runs a command at a terminal: waits for each text, then types the other one. Standard output is a pipe.
-    pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> AgentOutput {
-        Self::run_at_terminal(self.command(arguments), talk)
+    pub(crate) fn at_terminal(&self, arguments: &[&str], dialog: &[(&str, &str)]) -> AgentOutput {
+        Self::run_at_terminal(self.command(arguments), dialog)
     }
 
     /// Runs a prepared command at a terminal in the same way.
-    pub(crate) fn run_at_terminal(mut command: Command, talk: &[(&str, &str)]) -> AgentOutput {
+    pub(crate) fn run_at_terminal(mut command: Command, dialog: &[(&str, &str)]) -> AgentOutput {
         let mut terminal = AgentTerminal::open();
         command.stdin(terminal.slave()).stderr(terminal.slave());
         let mut child = command.spawn().unwrap();
         drop(command);
         terminal.close_slave();
-        for (shown, typed) in talk {
+        for (shown, typed) in dialog {
             terminal.wait_for(shown);
             terminal.type_in(typed);
         }
@@ -132,6 +167,32 @@ impl TestAgent {
         child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         let code = wait_for_exit(&mut child);
         AgentOutput { code, out, err: terminal.read_to_end() }
+    }
+
+    pub(crate) fn call_tool(&self, tool: &str, arguments: &str) -> AgentOutput {
+        self.run(&["tool", "run", tool, "--json", arguments])
+    }
+
+    /// Returns the output of a successful call.
+    pub(crate) fn call_output(&self, tool: &str, arguments: &str) -> String {
+        let done = self.call_tool(tool, arguments);
+        assert_eq!(done.code, 0, "{done:?}");
+        done.out.trim_end().to_owned()
+    }
+
+    /// Checks that a call fails with this text, and that its receipt says so.
+    pub(crate) fn assert_call_fails(&self, tool: &str, arguments: &str, expected: &str) -> AgentOutput {
+        let done = self.call_tool(tool, arguments);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains(expected), "{expected}: {}", done.err);
+        let receipt = self.last_receipt();
+        let words = (receipt["status"].as_str(), receipt["reason_code"].as_str());
+        assert_eq!(words, (Some("failed"), Some("tool-failed")));
+        done
+    }
+
+    pub(crate) fn last_receipt(&self) -> Value {
+        self.receipts().pop().expect("a receipt")
     }
 
     /// Returns the receipts, oldest first.
@@ -150,26 +211,71 @@ impl TestAgent {
     }
 }
 
-/// Returns a length for `sleep`, in seconds, that no other test on this machine uses.
-pub(crate) fn unique_sleep_seconds(number: u32) -> String {
-    format!("{}", 100_000_000 + u64::from(std::process::id()) * 10 + u64::from(number))
+/// Returns a value of `TZ` for a time zone where it is about noon. Usage is counted by local days, so a test that runs
+/// across midnight would see two of them.
+pub(crate) fn noon_time_zone() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let hour = i64::try_from(since_epoch.as_secs() / 3600 % 24).unwrap();
+    // POSIX counts hours west of Greenwich.
+    format!("NOON{}", hour - 12)
+}
+
+/// Returns a length for `sleep`, in seconds, that nothing else on this machine uses.
+pub(crate) fn unique_sleep_seconds() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns whether a `sleep` of this length runs anywhere on the machine.
 pub(crate) fn is_sleep_running(seconds: &str) -> bool {
-    let line = format!("sleep\0{seconds}\0");
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-    lines.any(|read| read == line.as_bytes())
+    count_sleeps(seconds) > 0
 }
 
-/// Waits until a `sleep` of this length has started.
+/// Counts the processes on the machine that are a `sleep` of this length.
+pub(crate) fn count_sleeps(seconds: &str) -> usize {
+    let line = format!("sleep\0{seconds}\0");
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.filter(|read| read == line.as_bytes()).count()
+}
+
+/// Waits until a `sleep` of this length has started. A program that starts one goes on a moment before `/proc` shows its
+/// command line.
 pub(crate) fn wait_for_sleep(seconds: &str) {
-    let patience = Instant::now() + TEST_TIMEOUT;
-    while !is_sleep_running(seconds) {
-        assert!(Instant::now() < patience, "it never began");
-        std::thread::sleep(Duration::from_millis(20));
+    wait_until(&format!("`sleep {seconds}` runs"), || is_sleep_running(seconds));
+}
+
+/// Waits until no `sleep` of this length runs any more.
+pub(crate) fn wait_for_end_of_sleep(seconds: &str) {
+    wait_until(&format!("`sleep {seconds}` has ended"), || !is_sleep_running(seconds));
+}
+
+/// Waits until a condition holds, or panics with the condition it waited for.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_for_value(what, || condition().then_some(()));
+}
+
+/// Waits until there is a value, or panics with the condition it waited for.
+pub(crate) fn wait_for_value<T>(what: &str, mut value: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "waited {} s until {what}", TEST_TIMEOUT.as_secs());
+        // The interval between two looks at something that can't wake us.
+        std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Waits until a thread of this process is blocked in the kernel.
+pub(crate) fn wait_until_blocked(thread: Pid) {
+    let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    wait_until("the thread is blocked", || {
+        let stat = std::fs::read_to_string(&stat).unwrap();
+        // The state follows the name, which is in parentheses.
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+    });
 }
 
 pub(crate) fn agent_output(output: std::process::Output) -> AgentOutput {
@@ -180,19 +286,21 @@ pub(crate) fn agent_output(output: std::process::Output) -> AgentOutput {
     }
 }
 
-/// Returns the exit code, or panics after a timeout.
+/// Returns the exit code, or -1 after a signal. Panics after a timeout.
 pub(crate) fn wait_for_exit(child: &mut Child) -> i32 {
-    let patience = Instant::now() + TEST_TIMEOUT;
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code().unwrap_or(-1);
+    /// Kills a process that has not ended in time.
+    struct KillOnPanic<'c>(&'c mut Child);
+
+    impl Drop for KillOnPanic<'_> {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
         }
-        if Instant::now() > patience {
-            child.kill().unwrap();
-            panic!("it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
     }
+
+    let child = KillOnPanic(child);
+    let exit = wait_for_value(&format!("process {} has ended", child.0.id()), || child.0.try_wait().unwrap());
+    exit.code().unwrap_or(-1)
 }
 
 /// A pseudo-terminal.
@@ -242,18 +350,32 @@ impl AgentTerminal {
 
     /// Returns the output up to the position that `end` finds, or panics after a timeout.
     pub(crate) fn wait_until(&mut self, text: &str, end: impl Fn(&str) -> Option<usize>) -> String {
-        let patience = Instant::now() + TEST_TIMEOUT;
+        self.wait_until_or_closed(text, end)
+            .unwrap_or_else(|seen| panic!("the terminal was closed before it showed `{text}`: {seen:?}"))
+    }
+
+    /// Returns the output up to the position that `end` finds, or the rest of the output as an error if all
+    /// users have closed the terminal before. Panics after a timeout.
+    pub(crate) fn wait_until_or_closed(
+        &mut self,
+        text: &str,
+        end: impl Fn(&str) -> Option<usize>,
+    ) -> Result<String, String> {
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let seen = String::from_utf8_lossy(&self.seen).into_owned();
             if let Some(end) = end(&seen) {
                 let (until, rest) = seen.split_at(end);
                 self.seen = rest.as_bytes().to_vec();
-                return until.to_owned();
+                return Ok(until.to_owned());
             }
-            let left = patience.saturating_duration_since(Instant::now());
+            let left = deadline.saturating_duration_since(Instant::now());
             match self.bytes.recv_timeout(left) {
                 Ok(bytes) => self.seen.extend(bytes),
-                Err(_) => panic!("`{text}` was never shown, but {seen:?}"),
+                Err(RecvTimeoutError::Disconnected) => return Err(seen),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited {} s for `{text}` on a terminal with {seen:?}", TEST_TIMEOUT.as_secs())
+                }
             }
         }
     }

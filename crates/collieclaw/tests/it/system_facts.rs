@@ -16,15 +16,15 @@ fn look(path: impl AsRef<Path>) -> PathStatus {
 
 #[test]
 fn links_are_followed_as_the_kernel_does_and_what_is_missing_has_a_place() {
-    let workshop = TestWorkspace::new();
-    let (path, home) = (&workshop.path, &workshop.home);
-    let file = workshop.write("src/file", "");
-    workshop.link("src", "inner");
-    workshop.link("inner/../../secret", "winding");
-    workshop.link("/nowhere/at/all", "dangling");
-    workshop.link("missing", "here");
-    workshop.link("round", "round");
-    workshop.link(".", "self");
+    let test_workspace = TestWorkspace::new();
+    let (path, home) = (&test_workspace.path, &test_workspace.home);
+    let file = test_workspace.write("src/file", "");
+    test_workspace.link("src", "inner");
+    test_workspace.link("inner/../../secret", "winding");
+    test_workspace.link("/nowhere/at/all", "dangling");
+    test_workspace.link("missing", "here");
+    test_workspace.link("round", "round");
+    test_workspace.link(".", "self");
     let secret = PathStatus::File { leads_to: home.join("secret"), link_count: 1 };
     let nothing = |leads_to: PathBuf| PathStatus::Missing { leads_to };
     for (at, seen) in [
@@ -52,36 +52,36 @@ fn links_are_followed_as_the_kernel_does_and_what_is_missing_has_a_place() {
 
 #[test]
 fn nothing_is_opened_so_that_a_pipe_blocks_nobody() {
-    let workshop = TestWorkspace::new();
-    let pipe = workshop.path.join("pipe");
+    let test_workspace = TestWorkspace::new();
+    let pipe = test_workspace.path.join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
     assert_eq!(look(&pipe), PathStatus::Special { leads_to: pipe.clone() });
     // Unreadable files are inspected as well.
-    let closed = workshop.write("closed", "");
+    let closed = test_workspace.write("closed", "");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
     assert_eq!(look(&closed), PathStatus::File { leads_to: closed.clone(), link_count: 1 });
 }
 
 #[test]
 fn hard_links_are_counted() {
-    let workshop = TestWorkspace::new();
-    let twin = workshop.path.join("twin");
-    std::fs::hard_link(workshop.home.join("secret"), &twin).unwrap();
+    let test_workspace = TestWorkspace::new();
+    let twin = test_workspace.path.join("twin");
+    std::fs::hard_link(test_workspace.home.join("secret"), &twin).unwrap();
     assert_eq!(look(&twin), PathStatus::File { leads_to: twin.clone(), link_count: 2 });
 }
 
 #[test]
 fn names_come_sorted_by_their_bytes_and_only_as_text() {
-    let workshop = TestWorkspace::new();
+    let test_workspace = TestWorkspace::new();
     for name in ["b", "B", "a", ".hidden", "ä"] {
-        workshop.write(name, "");
+        test_workspace.write(name, "");
     }
     let expected = [".hidden", "B", "a", "b", "ä"].map(str::to_owned);
-    assert_eq!(SystemFacts.names_in(&workshop.path).as_deref(), Some(expected.as_slice()));
-    assert_eq!(SystemFacts.names_in(&workshop.path.join("a")), None);
-    assert_eq!(SystemFacts.names_in(&workshop.path.join("missing")), None);
-    std::fs::write(workshop.path.join(OsStr::from_bytes(b"\xff")), "").unwrap();
-    assert_eq!(SystemFacts.names_in(&workshop.path), None);
+    assert_eq!(SystemFacts.names_in(&test_workspace.path).as_deref(), Some(expected.as_slice()));
+    assert_eq!(SystemFacts.names_in(&test_workspace.path.join("a")), None);
+    assert_eq!(SystemFacts.names_in(&test_workspace.path.join("missing")), None);
+    std::fs::write(test_workspace.path.join(OsStr::from_bytes(b"\xff")), "").unwrap();
+    assert_eq!(SystemFacts.names_in(&test_workspace.path), None);
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn programs_are_those_of_the_system() {
 
 #[test]
 fn the_gate_sees_through_real_links() {
-    let workshop = TestWorkspace::new();
-    workshop.write("a.txt", "");
-    workshop.link("/etc/passwd", "passwd");
-    workshop.link("../.ssh", "keys");
-    let code = |call| match judge(call, &workshop.policy, &SystemFacts) {
+    let test_workspace = TestWorkspace::new();
+    test_workspace.write("a.txt", "");
+    test_workspace.link("/etc/passwd", "passwd");
+    test_workspace.link("../.ssh", "keys");
+    let code = |call| match judge(call, &test_workspace.policy, &SystemFacts) {
         GateOutcome::Denied(verdict) => verdict.reasons[0].code(),
         GateOutcome::NeedsApproval(_) => "asks",
         GateOutcome::Allowed(_) => "allowed",

@@ -6,36 +6,36 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::http_server::{ServerAction, TestServer};
-use crate::support::TestAgent;
+use crate::support::{TestAgent, wait_until};
 
 const COUNTED: &str =
     "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 1000, completion_tokens = 200 }\n";
 
 /// Creates an agent with prices, a script and limits.
-fn house(limits: &str) -> TestAgent {
-    let house = TestAgent::new().with_mock_fixture(COUNTED);
+fn test_agent(limits: &str) -> TestAgent {
+    let test_agent = TestAgent::new().with_mock_fixture(COUNTED);
     let prices = "price_prompt = 0.5\nprice_completion = 2\n";
     fs::write(
-        house.home().join("config.toml"),
+        test_agent.home().join("config.toml"),
         format!("[providers]\ncurrency = \"EUR\"\n[providers.models.local]\n{prices}[limits]\n{limits}"),
     )
     .unwrap();
-    house
+    test_agent
 }
 
-fn ask(house: &TestAgent, conversation: &str) -> i32 {
-    house.run(&["agent", "-m", "hi", "--conversation", conversation]).code
+fn ask(test_agent: &TestAgent, conversation: &str) -> i32 {
+    test_agent.run(&["agent", "-m", "hi", "--conversation", conversation]).code
 }
 
-fn total(house: &TestAgent, arguments: &[&str]) -> Value {
-    house.run(&[&["usage", "--output", "json"], arguments].concat()).json()["total"].clone()
+fn total(test_agent: &TestAgent, arguments: &[&str]) -> Value {
+    test_agent.run(&[&["usage", "--output", "json"], arguments].concat()).json()["total"].clone()
 }
 
 #[test]
 fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
-    let house = house("");
-    assert_eq!([ask(&house, "a"), ask(&house, "b"), ask(&house, "b")], [0, 0, 0]);
-    let all = total(&house, &[]);
+    let test_agent = test_agent("");
+    assert_eq!([ask(&test_agent, "a"), ask(&test_agent, "b"), ask(&test_agent, "b")], [0, 0, 0]);
+    let all = total(&test_agent, &[]);
     let expected =
         [("calls", 3), ("failed", 0), ("prompt_tokens", 3000), ("completion_tokens", 600), ("estimated", 0)];
     for (name, number) in expected {
@@ -43,38 +43,38 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
     }
     // 3000 tokens at 0.5 and 600 at 2 per million.
     assert!((all["cost"].as_f64().unwrap() - 0.0027).abs() < 1e-9, "{all}");
-    assert_eq!(total(&house, &["--conversation", "b"])["calls"], 2);
-    let nobody = house.run(&["usage", "--conversation", "nobody"]);
+    assert_eq!(total(&test_agent, &["--conversation", "b"])["calls"], 2);
+    let nobody = test_agent.run(&["usage", "--conversation", "nobody"]);
     assert!(nobody.code == 2 && nobody.err.contains("usage --by conversation"), "{nobody:?}");
 
-    let shown = house.run(&["usage"]).out;
+    let shown = test_agent.run(&["usage"]).out;
     let heads: Vec<&str> = shown.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(heads, ["DAY", "CALLS", "FAILED", "INPUT", "OUTPUT", "TIME", "COST", "(EUR)"]);
     let day: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!([day[1], day[2], day[3], day[4]], ["3", "0", "3,000", "600"], "{shown}");
-    let by = house.run(&["usage", "--by", "conversation"]).out;
+    let by = test_agent.run(&["usage", "--by", "conversation"]).out;
     assert!(by.lines().nth(1).unwrap().starts_with("b ") && by.contains("\ntotal "), "{by}");
-    assert!(house.run(&["usage", "--by", "model"]).out.contains("\nlocal mock "), "{by}");
+    assert!(test_agent.run(&["usage", "--by", "model"]).out.contains("\nlocal mock "), "{by}");
 
     // The conversation is deleted; its usage is kept, without any of its text.
-    assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
-    assert_eq!(total(&house, &[]), all);
+    assert_eq!(test_agent.run(&["memory", "clear", "--yes"]).code, 0);
+    assert_eq!(total(&test_agent, &[]), all);
 }
 
 #[test]
 fn what_no_server_counts_is_estimated_and_says_so() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_mock_fixture("[[round]]\ntext = \"twelve bytes\"\n[[round]]\nerror = \"network\"\n");
-    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
-    let counted = total(&house, &[]);
+    assert_eq!(test_agent.run(&["agent", "-m", "hi"]).code, 0);
+    let counted = total(&test_agent, &[]);
     assert_eq!((&counted["estimated"], &counted["completion_tokens"]), (&json!(1), &json!(3)));
     assert!(counted["prompt_tokens"].as_u64().unwrap() > 50, "the system prompt counts: {counted}");
-    let shown = house.run(&["usage"]).out;
+    let shown = test_agent.run(&["usage"]).out;
     assert!(shown.contains('~') && shown.contains("estimate"), "{shown}");
     // A server that was never reached causes no usage.
-    fs::write(house.path().join("fixture.toml"), "[[round]]\nerror = \"network\"\n").unwrap();
-    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 6);
-    let after = total(&house, &[]);
+    fs::write(test_agent.path().join("fixture.toml"), "[[round]]\nerror = \"network\"\n").unwrap();
+    assert_eq!(test_agent.run(&["agent", "-m", "hi"]).code, 6);
+    let after = total(&test_agent, &[]);
     assert_eq!([&after["calls"], &after["failed"]], [&json!(2), &json!(1)]);
     assert_eq!(after["prompt_tokens"], counted["prompt_tokens"]);
 }
@@ -82,11 +82,11 @@ fn what_no_server_counts_is_estimated_and_says_so() {
 /// A server that reports no usage must not bypass the limit.
 #[test]
 fn what_a_server_counts_as_nothing_is_estimated() {
-    let house = TestAgent::new().with_mock_fixture(
+    let test_agent = TestAgent::new().with_mock_fixture(
         "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 0, completion_tokens = 0 }\n",
     );
-    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
-    let counted = total(&house, &[]);
+    assert_eq!(test_agent.run(&["agent", "-m", "hi"]).code, 0);
+    let counted = total(&test_agent, &[]);
     assert!(counted["estimated"] == 1 && counted["prompt_tokens"].as_u64().unwrap() > 50, "{counted}");
 }
 
@@ -100,85 +100,83 @@ fn a_limit_that_is_reached_is_an_error_of_its_own_and_says_when_there_is_more() 
         ("calls_per_day = 0", 0),
         ("minutes_per_day = 0", 0),
     ] {
-        let house = house(limit);
+        let test_agent = test_agent(limit);
         for _ in 0..asked {
-            assert_eq!(ask(&house, "a"), 0, "{limit}");
+            assert_eq!(ask(&test_agent, "a"), 0, "{limit}");
         }
-        let refused = house.run(&["agent", "-m", "hi", "--conversation", "a"]);
+        let refused = test_agent.run(&["agent", "-m", "hi", "--conversation", "a"]);
         let key = limit.split(' ').next().unwrap();
         assert_eq!((refused.code, refused.out.as_str()), (7, ""), "{limit}: {}", refused.err);
         assert!(refused.err.contains(&format!("(`limits.{key}`)")), "{}", refused.err);
         let again =
             if key == "tokens_per_conversation" { "a new conversation" } else { "resets at midnight, in " };
         assert!(refused.err.contains(again), "{}", refused.err);
-        assert_eq!(total(&house, &[])["calls"], asked, "what was refused was not asked");
+        assert_eq!(total(&test_agent, &[])["calls"], asked, "what was refused was not asked");
         // Another conversation has its own limit.
-        assert_eq!(ask(&house, "b"), if key == "tokens_per_conversation" { 0 } else { 7 }, "{limit}");
+        assert_eq!(ask(&test_agent, "b"), if key == "tokens_per_conversation" { 0 } else { 7 }, "{limit}");
         let of_a: &[&str] = if asked > 0 { &["usage", "--conversation", "a"] } else { &["usage"] };
-        let shown = house.run(of_a).out;
+        let shown = test_agent.run(of_a).out;
         assert!(shown.contains(&format!("{key}: ")), "{shown}");
     }
     // The limit also applies in the middle of a turn, and no other provider is asked instead.
-    let house = house("calls_per_day = 1")
+    let test_agent = test_agent("calls_per_day = 1")
         .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"late\"\n");
-    assert_eq!(ask(&house, "a"), 7);
-    assert_eq!(house.receipts().len(), 1);
+    assert_eq!(ask(&test_agent, "a"), 7);
+    assert_eq!(test_agent.receipts().len(), 1);
 }
 
 #[test]
 fn processes_share_a_limit_and_never_go_beyond_it_together() {
-    let house = house("calls_per_day = 5");
+    let test_agent = test_agent("calls_per_day = 5");
     let children: Vec<_> = (0..10)
         .map(|number| {
-            house.command(&["agent", "-m", "hi", "--conversation", &number.to_string()]).spawn().unwrap()
+            test_agent.command(&["agent", "-m", "hi", "--conversation", &number.to_string()]).spawn().unwrap()
         })
         .collect();
     let mut codes: Vec<i32> =
         children.into_iter().map(|child| child.wait_with_output().unwrap().status.code().unwrap()).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 0, 0, 0, 0, 7, 7, 7, 7, 7]);
-    assert_eq!(total(&house, &[])["calls"], 5);
+    assert_eq!(total(&test_agent, &[])["calls"], 5);
 }
 
 #[test]
 fn a_call_whose_process_is_killed_has_been_counted() {
     let server = TestServer::start(vec![ServerAction::Hang(String::new())]);
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let config = format!(
         "default_provider = \"openai_compatible\"\n[providers.models.openai_compatible]\n\
          base_url = \"http://127.0.0.1:{}/v1\"\nprice_prompt = 1\n[limits]\ncalls_per_day = 3\n",
         server.port()
     );
-    fs::write(house.home().join("config.toml"), config).unwrap();
+    fs::write(test_agent.home().join("config.toml"), config).unwrap();
     for killed in 1..=3 {
-        let mut agent = house
+        let mut agent = test_agent
             .command(&["agent", "-m", "hi"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        while server.received().len() < killed {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_until("the server has the request", || server.received().len() == killed);
         agent.kill().unwrap();
         agent.wait().unwrap();
     }
-    let counted = total(&house, &[]);
+    let counted = total(&test_agent, &[]);
     assert_eq!(
         [&counted["calls"], &counted["failed"], &counted["estimated"]],
         [&json!(3), &json!(3), &json!(3)]
     );
     assert!(counted["prompt_tokens"].as_u64().unwrap() > 100 && counted["cost"].as_f64().unwrap() > 0.0);
-    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 7);
+    assert_eq!(test_agent.run(&["agent", "-m", "hi"]).code, 7);
 }
 
 #[test]
 fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
-    let limited = house("calls_per_day = 5");
-    let free = house("");
-    for house in [&limited, &free] {
+    let limited = test_agent("calls_per_day = 5");
+    let free = test_agent("");
+    for test_agent in [&limited, &free] {
         fs::write(
-            house.home().join("usage.db"),
+            test_agent.home().join("usage.db"),
             "this is no database, and it is long enough to be none".repeat(40),
         )
         .unwrap();
@@ -198,10 +196,10 @@ fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
 
 #[test]
 fn limits_and_prices_are_checked_in_the_configuration() {
-    let house = house("tokens_per_day = -1\ncost_per_day = \"much\"\ncalls_per_dya = 5\n");
-    let told = house.run(&["config", "validate"]);
-    assert_eq!(told.code, 3);
+    let test_agent = test_agent("tokens_per_day = -1\ncost_per_day = \"much\"\ncalls_per_dya = 5\n");
+    let actual = test_agent.run(&["config", "validate"]);
+    assert_eq!(actual.code, 3);
     for what in ["tokens_per_day", "cost_per_day", "did you mean `calls_per_day`"] {
-        assert!(told.err.contains(what), "{}", told.err);
+        assert!(actual.err.contains(what), "{}", actual.err);
     }
 }

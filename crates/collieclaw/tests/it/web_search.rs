@@ -7,7 +7,7 @@ use crate::support::{AgentOutput, TestAgent, agent_output};
 
 const CANARY: &str = "sk-canary-1138-do-not-show";
 
-fn house(server: &TestServer, more: &str) -> TestAgent {
+fn test_agent(server: &TestServer, more: &str) -> TestAgent {
     let section = format!(
         "[web_search]\nurl = \"http://127.0.0.1:{}/search?q={{query}}&format=json\"\n{more}\n[memory]\n",
         server.port()
@@ -15,8 +15,8 @@ fn house(server: &TestServer, more: &str) -> TestAgent {
     TestAgent::new().with_config_change("[memory]\n", &section)
 }
 
-fn search(house: &TestAgent, arguments: &Value) -> AgentOutput {
-    let mut command = house.command(&["tool", "run", "web_search", "--json", &arguments.to_string()]);
+fn search(test_agent: &TestAgent, arguments: &Value) -> AgentOutput {
+    let mut command = test_agent.command(&["tool", "run", "web_search", "--json", &arguments.to_string()]);
     agent_output(command.env("SEARCH_KEY", CANARY).output().unwrap())
 }
 
@@ -30,14 +30,14 @@ fn the_results_of_the_configured_service_reach_the_model_and_leave_a_receipt() {
         .map(|n| json!({ "title": format!("Sheep {n}"), "url": "https://sheep.example", "content": "baa" }))
         .collect();
     let server = TestServer::start(vec![answer(&json!({ "results": results }))]);
-    let house = house(&server, "");
-    let told = search(&house, &json!({ "query": "how many sheep & goats?" }));
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.out.contains("Sheep 4") && !told.out.contains("Sheep 5"), "{told:?}");
+    let test_agent = test_agent(&server, "");
+    let actual = search(&test_agent, &json!({ "query": "how many sheep & goats?" }));
+    assert_eq!(actual.code, 0, "{actual:?}");
+    assert!(actual.out.contains("Sheep 4") && !actual.out.contains("Sheep 5"), "{actual:?}");
     let asked = &server.received()[0];
     assert_eq!(asked.line, "GET /search?q=how%20many%20sheep%20%26%20goats%3F&format=json HTTP/1.1");
     assert_eq!(asked.header("authorization"), None);
-    assert_eq!(house.receipt_summaries(), [["web_search", "allowed", "configured-service"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["web_search", "allowed", "configured-service"]]);
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn any_service_with_json_will_do_and_its_key_is_shown_to_nobody() {
     let server = TestServer::start(vec![answer(&body)]);
     let more = "results = \"/web/hits\"\ntitle = \"name\"\nlink = \"href\"\ntext = \"snippet\"\n\
                 api_key_env = \"SEARCH_KEY\"\napi_key_header = \"X-Subscription-Token\"\n";
-    let house = house(&server, more);
-    let told = search(&house, &json!({ "query": "x", "limit": 2 }));
-    assert_eq!(told.code, 0, "{told:?}");
-    assert!(told.out.contains("your key is ***") && told.out.contains("found: 2"), "{told:?}");
-    assert!(!told.out.contains('\u{1b}') && !format!("{told:?}").contains(CANARY), "{told:?}");
+    let test_agent = test_agent(&server, more);
+    let actual = search(&test_agent, &json!({ "query": "x", "limit": 2 }));
+    assert_eq!(actual.code, 0, "{actual:?}");
+    assert!(actual.out.contains("your key is ***") && actual.out.contains("found: 2"), "{actual:?}");
+    assert!(!actual.out.contains('\u{1b}') && !format!("{actual:?}").contains(CANARY), "{actual:?}");
     assert_eq!(server.received()[0].header("x-subscription-token"), Some(CANARY));
 }
 
@@ -72,25 +72,25 @@ fn what_a_service_does_wrong_is_a_failed_call() {
     ];
     for (act, said) in cases {
         let server = TestServer::start(vec![act]);
-        let house = house(&server, "")
+        let test_agent = test_agent(&server, "")
             .with_config_change("http_timeout = \"20s\"", "http_timeout = \"1s\"")
             .with_config_change("max_response_bytes = 1048576", "max_response_bytes = 4096");
-        let told = search(&house, &json!({ "query": "x" }));
-        assert_eq!(told.code, 1, "{said}: {told:?}");
-        assert!(format!("{}{}", told.out, told.err).contains(said), "{said}: {told:?}");
-        assert_eq!(house.receipt_summaries(), [["web_search", "failed", "tool-failed"]]);
+        let actual = search(&test_agent, &json!({ "query": "x" }));
+        assert_eq!(actual.code, 1, "{said}: {actual:?}");
+        assert!(format!("{}{}", actual.out, actual.err).contains(said), "{said}: {actual:?}");
+        assert_eq!(test_agent.receipt_summaries(), [["web_search", "failed", "tool-failed"]]);
         assert_eq!(server.received().len(), 1, "no redirect is followed, nothing is tried again");
     }
 }
 
 #[test]
 fn without_a_service_it_says_what_is_missing() {
-    let house = TestAgent::new();
-    let told = search(&house, &json!({ "query": "x" }));
-    assert_eq!(told.code, 1);
-    assert!(format!("{told:?}").contains("add `[web_search]` to the configuration"), "{told:?}");
+    let test_agent = TestAgent::new();
+    let actual = search(&test_agent, &json!({ "query": "x" }));
+    assert_eq!(actual.code, 1);
+    assert!(format!("{actual:?}").contains("add `[web_search]` to the configuration"), "{actual:?}");
     let server = TestServer::start(vec![answer(&json!({}))]);
-    let empty = search(&self::house(&server, ""), &json!({ "query": "  " }));
+    let empty = search(&self::test_agent(&server, ""), &json!({ "query": "  " }));
     assert_eq!((empty.code, server.received().len()), (1, 0), "{empty:?}");
 }
 
@@ -105,9 +105,9 @@ fn the_model_never_chooses_who_is_asked() {
         ("ftp://a.example/{query}", "this is not the URL of a search service"),
     ] {
         let section = format!("[web_search]\nurl = \"{url}\"\n\n[memory]\n");
-        let told = TestAgent::new().with_config_change("[memory]\n", &section).run(&["config", "validate"]);
-        assert_ne!(told.code, 0, "{url}");
-        assert!(told.err.contains(said), "{url}: {}", told.err);
-        assert!(!told.err.contains("name:word"), "{}", told.err);
+        let actual = TestAgent::new().with_config_change("[memory]\n", &section).run(&["config", "validate"]);
+        assert_ne!(actual.code, 0, "{url}");
+        assert!(actual.err.contains(said), "{url}: {}", actual.err);
+        assert!(!actual.err.contains("name:word"), "{}", actual.err);
     }
 }

@@ -12,43 +12,43 @@ use crate::test_workspace::{SECRET, TestWorkspace};
 
 #[test]
 fn nothing_runs_in_another_folder_that_was_put_in_the_place_of_the_workspace() {
-    let workshop = TestWorkspace::new();
-    let desk = workshop.gateway();
-    assert_eq!(desk.shell("pwd").exit_code(), 0);
-    let moved = workshop.home.join("moved");
-    fs::rename(&workshop.path, &moved).unwrap();
-    symlink(workshop.home.join("other"), &workshop.path).unwrap();
+    let test_workspace = TestWorkspace::new();
+    let gateway = test_workspace.gateway();
+    assert_eq!(gateway.shell("pwd").exit_code(), 0);
+    let moved = test_workspace.home.join("moved");
+    fs::rename(&test_workspace.path, &moved).unwrap();
+    symlink(test_workspace.home.join("other"), &test_workspace.path).unwrap();
     for put in ["a link", "a folder", "nothing"] {
-        let came = desk.shell("ls");
-        assert!(came.status == "failed" && !came.text.contains("diary"), "{put}: {came:?}");
-        assert!(came.text.contains("was moved or replaced"), "{put}: {came:?}");
+        let outcome = gateway.shell("ls");
+        assert!(outcome.status == "failed" && !outcome.text.contains("diary"), "{put}: {outcome:?}");
+        assert!(outcome.text.contains("was moved or replaced"), "{put}: {outcome:?}");
         match put {
             "a link" => {
-                fs::remove_file(&workshop.path).unwrap();
-                fs::create_dir(&workshop.path).unwrap();
+                fs::remove_file(&test_workspace.path).unwrap();
+                fs::create_dir(&test_workspace.path).unwrap();
             }
-            _ => fs::remove_dir(&workshop.path).unwrap_or_default(),
+            _ => fs::remove_dir(&test_workspace.path).unwrap_or_default(),
         }
     }
-    fs::rename(&moved, &workshop.path).unwrap();
-    assert_eq!(desk.shell("pwd").exit_code(), 0);
+    fs::rename(&moved, &test_workspace.path).unwrap();
+    assert_eq!(gateway.shell("pwd").exit_code(), 0);
 }
 
 #[test]
 fn what_the_kernel_shows_as_a_file_is_none_wherever_it_is() {
-    let mut workshop = TestWorkspace::new();
-    workshop.policy.bounds = PathBounds::Anywhere;
-    let refused = workshop.access().open_for_reading(Path::new("/proc/self/environ"));
+    let mut test_workspace = TestWorkspace::new();
+    test_workspace.policy.bounds = PathBounds::Anywhere;
+    let refused = test_workspace.access().open_for_reading(Path::new("/proc/self/environ"));
     assert!(matches!(refused, Err(FileError::Refused(_))), "{refused:?}");
     // No rule names this place; it acts like a mount.
     let mount = WorkspaceHandle::open(Path::new("/proc/self")).unwrap();
     for bounds in [PathBounds::Anywhere, PathBounds::Workspace] {
-        workshop.policy = collieclaw_gate::GatePolicy {
+        test_workspace.policy = collieclaw_gate::GatePolicy {
             workspace: mount.path().to_owned(),
             bounds,
-            ..workshop.policy.clone()
+            ..test_workspace.policy.clone()
         };
-        let access = mount.access_under(&workshop.policy);
+        let access = mount.access_under(&test_workspace.policy);
         for file in ["environ", "comm"] {
             let read = access.open_for_reading(&mount.path().join(file));
             assert!(matches!(read, Err(FileError::PseudoFile)), "{file}: {read:?}");
@@ -61,59 +61,60 @@ fn what_the_kernel_shows_as_a_file_is_none_wherever_it_is() {
 
 #[test]
 fn folders_deeper_than_any_path_are_listed_as_far_as_they_can_be() {
-    let workshop = TestWorkspace::new();
-    workshop.write("beside/file", "");
+    let test_workspace = TestWorkspace::new();
+    test_workspace.write("beside/file", "");
     let open =
         |at: &_, name: &str| openat(at, name, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-    let mut at = openat(CWD, &workshop.path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let mut at =
+        openat(CWD, &test_workspace.path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     // Short names, so that some paths can be opened but are too long to be resolved.
     let name = "deeper";
     for _ in 0..700 {
         mkdirat(&at, name, Mode::RWXU).unwrap();
         at = open(&at, name);
     }
-    let listing = workshop.access().list(&workshop.path, ListingDepth::Recursive, 1_000).unwrap();
+    let listing = test_workspace.access().list(&test_workspace.path, ListingDepth::Recursive, 1_000).unwrap();
     assert!(listing.truncated);
     assert!(listing.entries.iter().any(|entry| entry.path == Path::new("beside/file")), "{listing:?}");
     assert!(listing.entries.len() > 10, "{listing:?}");
     drop(at);
-    assert!(ward_process::sandbox::remove_folder(&workshop.path));
+    assert!(ward_process::sandbox::remove_folder(&test_workspace.path));
 }
 
 #[test]
 fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge() {
-    let mut workshop = TestWorkspace::new();
-    workshop.policy.autonomy = AutonomyLevel::Full;
-    workshop.policy.forbidden_paths.push(workshop.path.join(".vault"));
-    workshop.write("attack.sh", "mkdir .vault && echo x > .vault/key");
-    let desk = workshop.gateway();
+    let mut test_workspace = TestWorkspace::new();
+    test_workspace.policy.autonomy = AutonomyLevel::Full;
+    test_workspace.policy.forbidden_paths.push(test_workspace.path.join(".vault"));
+    test_workspace.write("attack.sh", "mkdir .vault && echo x > .vault/key");
+    let gateway = test_workspace.gateway();
     for line in ["bash attack.sh", "x=.va; mkdir ${x}ult", "for i in 1; do ls; done"] {
-        let came = desk.shell(line);
+        let outcome = gateway.shell(line);
         assert!(
-            came.status == "failed" && came.text.contains("so the sandbox can't block it"),
-            "{line}: {came:?}"
+            outcome.status == "failed" && outcome.text.contains("so the sandbox can't block it"),
+            "{line}: {outcome:?}"
         );
-        assert!(!workshop.path.join(".vault").exists(), "{line}");
+        assert!(!test_workspace.path.join(".vault").exists(), "{line}");
     }
-    assert_eq!(desk.shell("ls && cp attack.sh copy").exit_code(), 0);
-    fs::create_dir(workshop.path.join(".vault")).unwrap();
-    assert_ne!(desk.shell("bash attack.sh").exit_code(), 0);
-    assert_eq!(fs::read_dir(workshop.path.join(".vault")).unwrap().count(), 0);
+    assert_eq!(gateway.shell("ls && cp attack.sh copy").exit_code(), 0);
+    fs::create_dir(test_workspace.path.join(".vault")).unwrap();
+    assert_ne!(gateway.shell("bash attack.sh").exit_code(), 0);
+    assert_eq!(fs::read_dir(test_workspace.path.join(".vault")).unwrap().count(), 0);
 }
 
 #[test]
 fn what_is_forbidden_is_not_reached_by_moving_the_folder_around_it() {
-    let mut workshop = TestWorkspace::new();
-    workshop.policy.autonomy = AutonomyLevel::Full;
-    workshop.write("a/b/secret", SECRET);
-    workshop.policy.forbidden_paths.push(workshop.path.join("a/b/secret"));
-    workshop.write("attack.sh", "mv a c; mv a/b d; mv a/b a/e; true");
-    let desk = workshop.gateway();
-    assert_eq!(desk.shell("mv a c").status, "denied");
-    assert_eq!(desk.shell("bash attack.sh").exit_code(), 0);
+    let mut test_workspace = TestWorkspace::new();
+    test_workspace.policy.autonomy = AutonomyLevel::Full;
+    test_workspace.write("a/b/secret", SECRET);
+    test_workspace.policy.forbidden_paths.push(test_workspace.path.join("a/b/secret"));
+    test_workspace.write("attack.sh", "mv a c; mv a/b d; mv a/b a/e; true");
+    let gateway = test_workspace.gateway();
+    assert_eq!(gateway.shell("mv a c").status, "denied");
+    assert_eq!(gateway.shell("bash attack.sh").exit_code(), 0);
     for line in ["cat c/b/secret d/secret a/e/secret", "grep -r the ."] {
-        let came = desk.shell(line);
-        assert!(!came.text.contains(SECRET), "{line}: {came:?}");
+        let outcome = gateway.shell(line);
+        assert!(!outcome.text.contains(SECRET), "{line}: {outcome:?}");
     }
-    assert_eq!(workshop.text("a/b/secret"), SECRET);
+    assert_eq!(test_workspace.text("a/b/secret"), SECRET);
 }

@@ -26,12 +26,12 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// Swaps the meaning of a path for as long as the work runs.
-fn while_swapped(workshop: &TestWorkspace, swap: impl Fn(&Path) + Sync, work: impl FnOnce()) {
+fn while_swapped(test_workspace: &TestWorkspace, swap: impl Fn(&Path) + Sync, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
-                swap(&workshop.path);
+                swap(&test_workspace.path);
             }
         });
         let _done = SetOnDrop(&done);
@@ -54,12 +54,12 @@ fn swap_folder(path: &Path) {
     renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
 }
 
-fn read_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
-    let place = workshop.path.join(path);
+fn read_in_rounds(test_workspace: &TestWorkspace, path: &str) -> usize {
+    let place = test_workspace.path.join(path);
     let (mut reads, mut rounds, begun) = (0, 0, Instant::now());
     while rounds < ROUNDS || (reads == 0 && begun.elapsed() < MAX_DURATION) {
         rounds += 1;
-        let Ok(file) = workshop.access().open_for_reading(&place) else { continue };
+        let Ok(file) = test_workspace.access().open_for_reading(&place) else { continue };
         let mut text = String::new();
         fs::File::from(file).read_to_string(&mut text).unwrap();
         assert!(!text.contains(SECRET), "it was read outside");
@@ -68,43 +68,43 @@ fn read_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
     reads
 }
 
-fn write_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
-    let place = workshop.path.join(path);
+fn write_in_rounds(test_workspace: &TestWorkspace, path: &str) -> usize {
+    let place = test_workspace.path.join(path);
     let mut writes = 0;
     for round in 0..ROUNDS {
         let output = if round % 2 == 0 { OutputMode::Truncate } else { OutputMode::Append };
         writes += usize::from(
-            workshop
+            test_workspace
                 .access()
                 .open_for_output(&place, output)
                 .is_ok_and(|file| rustix::io::write(&file, b"overwritten").is_ok()),
         );
         // Each write is synced to the disk, so fewer rounds have to be enough.
         if round % 16 == 0 {
-            writes += usize::from(workshop.access().replace(&place, b"overwritten").is_ok());
+            writes += usize::from(test_workspace.access().replace(&place, b"overwritten").is_ok());
         }
     }
-    assert_eq!(fs::read_to_string(workshop.home.join("secret")).unwrap(), SECRET);
+    assert_eq!(fs::read_to_string(test_workspace.home.join("secret")).unwrap(), SECRET);
     writes
 }
 
 #[test]
 fn a_file_that_turns_into_a_link_is_never_read_or_written_outside() {
-    let workshop = TestWorkspace::new();
-    workshop.write("target", "inside");
-    while_swapped(&workshop, swap_last, || {
-        assert!(read_in_rounds(&workshop, "target") > 0, "it was never a file");
-        write_in_rounds(&workshop, "target");
+    let test_workspace = TestWorkspace::new();
+    test_workspace.write("target", "inside");
+    while_swapped(&test_workspace, swap_last, || {
+        assert!(read_in_rounds(&test_workspace, "target") > 0, "it was never a file");
+        write_in_rounds(&test_workspace, "target");
     });
 }
 
 #[test]
 fn a_folder_that_turns_into_a_link_is_never_read_or_written_outside() {
-    let workshop = TestWorkspace::new();
-    workshop.write("folder/secret", "inside");
-    workshop.link("..", "link");
-    while_swapped(&workshop, swap_folder, || {
-        assert!(read_in_rounds(&workshop, "folder/secret") > 0, "it was never a folder");
-        write_in_rounds(&workshop, "folder/secret");
+    let test_workspace = TestWorkspace::new();
+    test_workspace.write("folder/secret", "inside");
+    test_workspace.link("..", "link");
+    while_swapped(&test_workspace, swap_folder, || {
+        assert!(read_in_rounds(&test_workspace, "folder/secret") > 0, "it was never a folder");
+        write_in_rounds(&test_workspace, "folder/secret");
     });
 }

@@ -21,55 +21,55 @@ impl PlaceholderNames {
     }
 
     /// Returns the first line of the page that is missing in the output, if any.
-    pub(crate) fn first_mismatch(&mut self, shown: &[String], told: &[&str]) -> Option<String> {
-        let mut told = told.iter().filter(|line| !line.trim().is_empty()).peekable();
+    pub(crate) fn first_mismatch(&mut self, shown: &[String], actual: &[&str]) -> Option<String> {
+        let mut actual = actual.iter().filter(|line| !line.trim().is_empty()).peekable();
         let mut shown = shown.iter().filter(|line| !line.trim().is_empty()).peekable();
         while let Some(line) = shown.next() {
             if line.trim() != "…" {
-                let came = told.next();
-                if !came.is_some_and(|came| self.matches_line(line, came)) {
-                    return Some(format!("`{line}` is shown, and {came:?} came"));
+                let found = actual.next();
+                if !found.is_some_and(|found| self.matches_line(line, found)) {
+                    return Some(format!("the page shows `{line}`, but the program printed {found:?}"));
                 }
                 continue;
             }
             match shown.peek() {
                 None => return None,
                 Some(next) => {
-                    while told.peek().is_some_and(|came| !self.matches_line(next, came)) {
-                        told.next();
+                    while actual.peek().is_some_and(|found| !self.matches_line(next, found)) {
+                        actual.next();
                     }
                 }
             }
         }
-        told.next().map(|more| format!("`{more}` came, and is not shown"))
+        actual.next().map(|more| format!("the program printed `{more}`, which the page does not show"))
     }
 
-    fn matches_line(&mut self, shown: &str, told: &str) -> bool {
-        let (mut shown, mut told) = (shown.split_whitespace().peekable(), told.split_whitespace());
+    fn matches_line(&mut self, shown: &str, actual: &str) -> bool {
+        let (mut shown, mut actual) = (shown.split_whitespace().peekable(), actual.split_whitespace());
         while let Some(word) = shown.next() {
-            let came = told.next().unwrap_or_default();
+            let found = actual.next().unwrap_or_default();
             match word.strip_suffix('…').filter(|_| shown.peek().is_none()) {
-                Some(beginning) if came.starts_with(beginning) => return true,
-                _ if !self.matches_word(word, came) => return false,
+                Some(beginning) if found.starts_with(beginning) => return true,
+                _ if !self.matches_word(word, found) => return false,
                 _ => {}
             }
         }
-        told.next().is_none()
+        actual.next().is_none()
     }
 
-    fn matches_word(&mut self, shown: &str, told: &str) -> bool {
+    fn matches_word(&mut self, shown: &str, actual: &str) -> bool {
         if let Some((before, name, after)) = name_in(shown) {
-            let came = told.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-            let Some(came) = came.filter(|came| name_in(came).is_some_and(|(_, name, _)| name == *came))
+            let found = actual.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            let Some(found) = found.filter(|found| name_in(found).is_some_and(|(_, name, _)| name == *found))
             else {
                 return false;
             };
-            return self.0.entry(name.to_owned()).or_insert_with(|| came.to_owned()) == came;
+            return self.0.entry(name.to_owned()).or_insert_with(|| found.to_owned()) == found;
         }
         if let Some((before, after)) = shown.split_once('…') {
-            return told.strip_prefix(before).is_some_and(|rest| matches_end(after, rest));
+            return actual.strip_prefix(before).is_some_and(|rest| matches_end(after, rest));
         }
-        shown == told || (is_timestamp(shown) && mask_digits(shown) == mask_digits(told))
+        shown == actual || (is_timestamp(shown) && mask_digits(shown) == mask_digits(actual))
     }
 }
 
@@ -84,9 +84,9 @@ fn name_in(word: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Returns whether `told` ends with `shown`, in which `…` stands for any text.
-fn matches_end(shown: &str, told: &str) -> bool {
-    let Some((before, after)) = shown.split_once('…') else { return told.ends_with(shown) };
-    told.find(before).is_some_and(|at| matches_end(after, &told[at + before.len()..]))
+fn matches_end(shown: &str, actual: &str) -> bool {
+    let Some((before, after)) = shown.split_once('…') else { return actual.ends_with(shown) };
+    actual.find(before).is_some_and(|at| matches_end(after, &actual[at + before.len()..]))
 }
 
 /// Returns whether a word is a date or a time, such as `2026-11-16` or `18:47:30`.
@@ -102,9 +102,9 @@ fn mask_digits(word: &str) -> String {
 #[test]
 fn what_is_shown_is_what_came_but_for_what_changes_each_time() {
     let mut names = PlaceholderNames::default();
-    let mut check = |shown: &str, told: &str| {
+    let mut check = |shown: &str, actual: &str| {
         let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
-        names.first_mismatch(&shown, &told.lines().collect::<Vec<_>>()).is_none()
+        names.first_mismatch(&shown, &actual.lines().collect::<Vec<_>>()).is_none()
     };
     assert!(check("run-0123: stopped at …", "run-89abcdef: stopped at the step x"));
     assert!(check("yes with run-0123", "yes  with run-89abcdef"));

@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use super::block::{DocBlock, DocCommand, blocks, parse_commands};
 use super::match_lines::PlaceholderNames;
-use crate::support::{AgentTerminal, TestAgent, program, wait_for_exit};
+use crate::support::{AgentTerminal, ChildGuard, TestAgent, noon_time_zone, program, wait_for_exit};
 
 /// The prompt in front of typed text.
 const PROMPTS: [&str; 8] = [
@@ -26,33 +26,23 @@ const HOME: &str = "/home/you";
 
 /// The agent that runs a page, and the replacements for this machine.
 pub(crate) struct DocPage {
-    pub(crate) house: TestAgent,
+    pub(crate) test_agent: TestAgent,
     names: PlaceholderNames,
     replacements: Vec<(String, String)>,
     running: Vec<RunningCommand>,
 }
 
 struct RunningCommand {
-    child: KillOnDrop,
+    child: ChildGuard,
     terminal: AgentTerminal,
 }
 
-/// A running command; it is killed when this value is dropped.
-struct KillOnDrop(Child);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl DocPage {
-    pub(crate) fn new(house: TestAgent) -> Self {
-        let bin = house.path().join("bin");
+    pub(crate) fn new(test_agent: TestAgent) -> Self {
+        let bin = test_agent.path().join("bin");
         fs::create_dir(&bin).unwrap();
         symlink(program(), bin.join("collieclaw")).unwrap();
-        Self { house, names: PlaceholderNames::default(), replacements: Vec::new(), running: Vec::new() }
+        Self { test_agent, names: PlaceholderNames::default(), replacements: Vec::new(), running: Vec::new() }
     }
 
     /// Replaces a text of the page, such as a port, with its value in this test.
@@ -84,7 +74,7 @@ impl DocPage {
             rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
             wait_for_exit(&mut running.child.0);
         }
-        self.house
+        self.test_agent
     }
 
     fn localize(&self, text: &str) -> String {
@@ -93,7 +83,7 @@ impl DocPage {
     }
 
     fn write(&self, path: &str, text: &str) {
-        let path: PathBuf = self.house.path().join(path.strip_prefix("~/").unwrap_or(path));
+        let path: PathBuf = self.test_agent.path().join(path.strip_prefix("~/").unwrap_or(path));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, self.localize(text)).unwrap();
         if text.starts_with("#!") {
@@ -103,7 +93,7 @@ impl DocPage {
 
     fn configure(&self, text: &str, place: &str) {
         self.write("~/.collieclaw/config.toml", text);
-        let validate = self.house.run(&["config", "validate"]);
+        let validate = self.test_agent.run(&["config", "validate"]);
         assert_eq!(validate.code, 0, "{place}: {}", validate.err);
     }
 
@@ -120,14 +110,14 @@ impl DocPage {
             }
             let said = self.answer_prompts(&mut at, typed);
             let code = wait_for_exit(&mut at.child.0);
-            let told = self.normalize_output(&(said + &at.terminal.read_to_end()));
-            assert_eq!(code, typed.exit_code(), "{place}: $ {}\n{told}", typed.command);
+            let actual = self.normalize_output(&(said + &at.terminal.read_to_end()));
+            assert_eq!(code, typed.exit_code(), "{place}: $ {}\n{actual}", typed.command);
             if typed.shown.is_empty() {
                 continue;
             }
             let shown: Vec<String> = typed.shown.iter().map(|line| self.localize(line)).collect();
-            let missing = self.names.first_mismatch(&shown, &told.lines().collect::<Vec<_>>());
-            assert_eq!(missing, None, "{place}: $ {}\n{told}", typed.command);
+            let missing = self.names.first_mismatch(&shown, &actual.lines().collect::<Vec<_>>());
+            assert_eq!(missing, None, "{place}: $ {}\n{actual}", typed.command);
         }
     }
 
@@ -137,16 +127,17 @@ impl DocPage {
         shell
             .args(["-euo", "pipefail", "-c", &self.localize(&typed.command)])
             .env_clear()
-            .env("HOME", self.house.path())
-            .env("PATH", format!("{}/bin:/usr/bin:/bin", self.house.path().display()))
+            .env("HOME", self.test_agent.path())
+            .env("PATH", format!("{}/bin:/usr/bin:/bin", self.test_agent.path().display()))
             // A terminal without colours and cursor movements, so that the output is compared as it is.
             .env("TERM", "dumb")
             .env("LANG", "C.UTF-8")
-            .current_dir(self.house.path())
+            .env("TZ", noon_time_zone())
+            .current_dir(self.test_agent.path())
             .stdin(terminal.slave())
             .stdout(terminal.slave())
             .stderr(terminal.slave());
-        let child = KillOnDrop(shell.spawn().unwrap());
+        let child = ChildGuard(shell.spawn().unwrap());
         drop(shell);
         terminal.close_slave();
         RunningCommand { child, terminal }
@@ -167,10 +158,10 @@ impl DocPage {
     }
 
     /// Returns the output as a page shows it: final lines only, and paths in the home of `you`.
-    fn normalize_output(&self, told: &str) -> String {
+    fn normalize_output(&self, actual: &str) -> String {
         let last = |line: &str| line.rsplit('\r').next().unwrap_or_default().to_owned();
-        let lines: Vec<String> = told.lines().map(|line| last(&strip_escapes(line))).collect();
-        lines.join("\n").replace(self.house.path().to_str().unwrap(), HOME)
+        let lines: Vec<String> = actual.lines().map(|line| last(&strip_escapes(line))).collect();
+        lines.join("\n").replace(self.test_agent.path().to_str().unwrap(), HOME)
     }
 }
 

@@ -30,9 +30,9 @@ const PAGES: [(&str, fn()); 13] = [
     ("collieclaw-tools.md", the_tools_do_what_they_are_for),
 ];
 
-fn with_notes(house: TestAgent) -> TestAgent {
-    fs::write(house.workspace().join("notes.txt"), "buy hay today\n").unwrap();
-    house
+fn with_notes(test_agent: TestAgent) -> TestAgent {
+    fs::write(test_agent.workspace().join("notes.txt"), "buy hay today\n").unwrap();
+    test_agent
 }
 
 /// Returns a port that nobody listens on at the moment.
@@ -56,10 +56,10 @@ fn streamed_reply(bits: &[&str]) -> ServerAction {
 
 #[test]
 fn the_tour_is_as_it_is_told() {
-    let house = TestAgent::empty();
-    assert_eq!(house.run(&["onboard", "--allow-writing"]).code, 0);
-    let house = DocPage::new(house).run("../README.md");
-    assert_eq!(fs::read_to_string(house.workspace().join("notes.txt")).unwrap(), "buy hay");
+    let test_agent = TestAgent::empty();
+    assert_eq!(test_agent.run(&["onboard", "--allow-writing"]).code, 0);
+    let test_agent = DocPage::new(test_agent).run("../README.md");
+    assert_eq!(fs::read_to_string(test_agent.workspace().join("notes.txt")).unwrap(), "buy hay");
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn the_guide_is_right() {
 
 #[test]
 fn the_configurations_are_valid() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     // The workspace that one of the configurations names.
-    fs::create_dir_all(house.path().join("documents/taxes")).unwrap();
-    DocPage::new(house).run("collieclaw-config.md");
+    fs::create_dir_all(test_agent.path().join("documents/taxes")).unwrap();
+    DocPage::new(test_agent).run("collieclaw-config.md");
 }
 
 #[test]
@@ -83,25 +83,27 @@ fn the_fixtures_play() {
 #[test]
 fn the_gateway_listens() {
     let port = free_port();
-    let house = TestAgent::new().with_config_change("port = 8477", &format!("port = {port}"));
-    DocPage::new(house).with("8477", &port).run("collieclaw-gateway.md");
+    let test_agent = TestAgent::new().with_config_change("port = 8477", &format!("port = {port}"));
+    DocPage::new(test_agent).with("8477", &port).run("collieclaw-gateway.md");
 }
 
 #[test]
 fn the_servers_and_clients_of_mcp_work() {
-    let house = with_notes(TestAgent::new());
+    let test_agent = with_notes(TestAgent::new());
     // `cargo xtask setup` has already installed what the page installs.
-    symlink(crate::mcp::installed_peers().join("python"), house.path().join("mcp")).unwrap();
-    let house =
-        DocPage::new(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
+    symlink(crate::mcp::installed_peers().join("python"), test_agent.path().join("mcp")).unwrap();
+    let test_agent = DocPage::new(test_agent)
+        .with("8765", &free_port())
+        .with("8766", &free_port())
+        .run("collieclaw-mcp.md");
     // The same client, for a home in another place.
-    let elsewhere = house.path().join("elsewhere");
-    fs::rename(house.home(), &elsewhere).unwrap();
-    let mut client = std::process::Command::new(house.path().join("mcp/bin/python3"));
-    client.arg(house.path().join("client.py")).env_clear().env("HOME", house.path());
-    client.env("COLLIECLAW_HOME", elsewhere).env("PATH", house.path().join("bin"));
-    let told = crate::support::agent_output(client.output().unwrap());
-    assert!(told.code == 0 && told.out.contains("buy hay today"), "{told:?}");
+    let elsewhere = test_agent.path().join("elsewhere");
+    fs::rename(test_agent.home(), &elsewhere).unwrap();
+    let mut client = std::process::Command::new(test_agent.path().join("mcp/bin/python3"));
+    client.arg(test_agent.path().join("client.py")).env_clear().env("HOME", test_agent.path());
+    client.env("COLLIECLAW_HOME", elsewhere).env("PATH", test_agent.path().join("bin"));
+    let actual = crate::support::agent_output(client.output().unwrap());
+    assert!(actual.code == 0 && actual.out.contains("buy hay today"), "{actual:?}");
 }
 
 #[test]
@@ -147,8 +149,8 @@ fn the_service_says_that_there_is_no_manager() {
 
 #[test]
 fn the_procedure_is_carried_out() {
-    let house = DocPage::new(with_notes(TestAgent::new())).run("collieclaw-sop.md");
-    assert!(house.workspace().join("summary.txt").exists());
+    let test_agent = DocPage::new(with_notes(TestAgent::new())).run("collieclaw-sop.md");
+    assert!(test_agent.workspace().join("summary.txt").exists());
 }
 
 #[test]
@@ -158,9 +160,9 @@ fn the_tools_do_what_they_are_for() {
         { "title": "Goats, too", "url": "https://goats.example/", "content": "Fewer." },
     ] });
     let service = TestServer::start(vec![json_reply(&found)]);
-    let house = TestAgent::new();
-    fs::write(house.workspace().join("flock.pdf"), crate::pdf_extract::flock()).unwrap();
-    DocPage::new(house)
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.workspace().join("flock.pdf"), crate::pdf_extract::flock()).unwrap();
+    DocPage::new(test_agent)
         .with("localhost:8888", &format!("localhost:{}", service.port()))
         .run("collieclaw-tools.md");
 }
@@ -197,9 +199,9 @@ fn document_names() -> Vec<String> {
 
 /// Lists every command without subcommands, by its manual page.
 fn commands() -> Vec<String> {
-    let house = TestAgent::empty();
-    let folder = house.path().join("man");
-    assert_eq!(house.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
+    let test_agent = TestAgent::empty();
+    let folder = test_agent.path().join("man");
+    assert_eq!(test_agent.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".1")?.to_owned())).collect();
     let is_leaf = |name: &&String| !names.iter().any(|other| other.starts_with(&format!("{name}-")));

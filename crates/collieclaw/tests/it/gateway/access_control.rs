@@ -1,7 +1,6 @@
 //! Refused requests: other sites, other hosts, wrong tokens, garbage, floods and slow clients.
 
 use std::io::{Read, Write};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -69,7 +68,7 @@ fn a_form_of_another_site_posts_nothing() {
         assert_eq!(status_of(&gateway.send_with_headers("POST", "/estop", &origin, "")), "403");
     }
     assert_eq!(gateway.get("/status").json()["estop"], false);
-    assert_eq!(gateway.house.run(&["memory", "list", "--output", "json"]).json(), json!([]));
+    assert_eq!(gateway.test_agent.run(&["memory", "list", "--output", "json"]).json(), json!([]));
 }
 
 #[test]
@@ -110,7 +109,7 @@ fn without_the_token_there_is_the_page_and_a_sign_of_life() {
     let guesses: Vec<u16> = (0..40).map(|_| without("/status").status).collect();
     assert!(guesses.contains(&429), "{guesses:?}");
     assert_eq!(gateway.get("/status").status, 200);
-    let log = std::fs::read_to_string(gateway.house.path().join("gateway.err")).unwrap();
+    let log = std::fs::read_to_string(gateway.test_agent.path().join("gateway.err")).unwrap();
     assert!(!log.contains(&gateway.token), "a token in a log: {log}");
 }
 
@@ -234,9 +233,9 @@ fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
 #[test]
 fn more_turns_than_may_go_on_are_put_off_and_one_conversation_has_one_turn() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
-    let house =
+    let test_agent =
         TestAgent::new().with_mock_fixture(fixture).with_config_change("max_chats = 4", "max_chats = 1");
-    let gateway = TestGateway::start_in(house);
+    let gateway = TestGateway::start_in(test_agent);
     let mut events = gateway.stream_chat(&json!({ "message": "write", "conversation_id": "mine" }));
     events.wait_for("approval");
     let again = json!({ "message": "write", "conversation_id": "mine" });
@@ -250,14 +249,13 @@ fn more_turns_than_may_go_on_are_put_off_and_one_conversation_has_one_turn() {
     assert_eq!(status_of(&other), "503");
     assert!(other.contains("retry-after: "), "{other}");
     drop(events);
-    gateway.wait_until("there is room again", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    gateway.wait_for_end_of_turns();
 
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_mock_fixture("[[round]]\ntext = \"so\"\n")
         .with_config_change("chats_per_minute = 60", "chats_per_minute = 2");
-    let gateway = TestGateway::start_in(house);
+    let gateway = TestGateway::start_in(test_agent);
     let say = || gateway.post("/chat", &json!({ "message": "hi" })).status;
     assert_eq!([say(), say(), say()], [200, 200, 429]);
-    std::thread::sleep(Duration::from_millis(10));
     assert_eq!(gateway.get("/status").status, 200);
 }

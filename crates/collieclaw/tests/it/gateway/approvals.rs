@@ -1,16 +1,14 @@
 //! Approvals over HTTP are bound to exactly the call that was shown; everything else is a denial (C5.3, C7.7, C11).
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::support::TestGateway;
-use crate::support::TestAgent;
+use crate::support::{TestAgent, unique_sleep_seconds, wait_for_sleep, wait_until};
 
 const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x.txt\", content = \"hello\" }\n\
                       [[round]]\ntext = \"over\"\n";
 
-fn writing_house() -> TestAgent {
+fn writing_agent() -> TestAgent {
     TestAgent::new().with_mock_fixture(WRITES)
 }
 
@@ -29,7 +27,7 @@ fn approval_path(asked: &Value) -> String {
 
 #[test]
 fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
-    let gateway = TestGateway::start_in(writing_house());
+    let gateway = TestGateway::start_in(writing_agent());
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!((&asked["tool"], &asked["risk"]), (&json!("file_write"), &json!("medium")));
         assert_eq!(asked["arguments"], json!({ "path": "x.txt", "content": "hello" }));
@@ -49,8 +47,8 @@ fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
         assert_eq!(gateway.post(&approval_path(asked), &yes).error_code(), (404, "not-asked".to_owned()));
     });
     assert_eq!(call["fate"], "done");
-    assert_eq!(std::fs::read_to_string(gateway.house.workspace().join("x.txt")).unwrap(), "hello");
-    let receipt = &gateway.house.receipts()[0];
+    assert_eq!(std::fs::read_to_string(gateway.test_agent.workspace().join("x.txt")).unwrap(), "hello");
+    let receipt = &gateway.test_agent.receipts()[0];
     assert_eq!((&receipt["approver"], &receipt["status"]), (&json!("operator"), &json!("allowed")));
     assert_eq!(gateway.get("/approvals").json(), json!([]));
 }
@@ -58,7 +56,7 @@ fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
 #[test]
 fn a_yes_for_good_asks_once() {
     let gateway =
-        TestGateway::start_in(writing_house().with_config_change(
+        TestGateway::start_in(writing_agent().with_config_change(
             "port = 8477\ntools_allow = [",
             "port = 8477\ntools_allow = [\"file_write\", ",
         ));
@@ -70,10 +68,10 @@ fn a_yes_for_good_asks_once() {
     assert_eq!(call["fate"], "done");
     let again = gateway.post("/chat", &json!({ "message": "write" })).json();
     assert_eq!(again["tool_calls"][0]["fate"], "done", "{again}");
-    assert_eq!(gateway.house.receipts()[1]["approver"], "remembered");
+    assert_eq!(gateway.test_agent.receipts()[1]["approver"], "remembered");
 
     // A tool that is not on the list can't be approved permanently.
-    let gateway = TestGateway::start_in(writing_house());
+    let gateway = TestGateway::start_in(writing_agent());
     chat_and_answer(&gateway, |asked| {
         let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
         assert_eq!(
@@ -88,10 +86,10 @@ fn a_yes_for_good_asks_once() {
 fn a_question_of_the_model_is_answered_in_words() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which?\", choices = [\"red\", \"blue\"] }\n\
                    [[round]]\ntext = \"so\"\n";
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_config_change("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"ask_user\", ")
         .with_mock_fixture(fixture);
-    let gateway = TestGateway::start_in(house);
+    let gateway = TestGateway::start_in(test_agent);
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!((&asked["kind"], &asked["question"]), (&json!("question"), &json!("Which?")));
         assert_eq!(asked["choices"], json!(["red", "blue"]));
@@ -107,30 +105,30 @@ fn a_question_of_the_model_is_answered_in_words() {
 
 #[test]
 fn a_no_and_silence_deny() {
-    let gateway = TestGateway::start_in(writing_house());
+    let gateway = TestGateway::start_in(writing_agent());
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
     assert_eq!(call["fate"], "denied");
 
     let gateway = TestGateway::start_in(
-        writing_house().with_config_change("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""),
+        writing_agent().with_config_change("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""),
     );
     let reply = gateway.post("/chat", &json!({ "message": "write" }));
     assert_eq!(reply.json()["tool_calls"][0]["fate"], "nobody-to-ask", "{reply:?}");
-    assert_eq!(gateway.house.receipt_summaries(), [["file_write", "denied", "nobody-to-ask"]]);
-    assert!(!gateway.house.workspace().join("x.txt").exists());
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["file_write", "denied", "nobody-to-ask"]]);
+    assert!(!gateway.test_agent.workspace().join("x.txt").exists());
 }
 
 #[test]
 fn a_client_that_goes_away_takes_its_question_with_it() {
-    let gateway = TestGateway::start_in(writing_house());
+    let gateway = TestGateway::start_in(writing_agent());
     // One client reads events, the other waits for the whole answer.
     let mut events = gateway.stream_chat(&json!({ "message": "write", "conversation_id": "first" }));
     let shown = events.wait_for("approval");
     assert_eq!(shown, gateway.wait_for_question());
     drop(events);
-    gateway.wait_until("the question is gone", |gateway| gateway.get("/approvals").json() == json!([]));
+    wait_until("no question is open", || gateway.get("/approvals").json() == json!([]));
     let late = json!({ "approve": true, "args_hash": shown["args_hash"] });
     assert_eq!(gateway.post(&approval_path(&shown), &late).status, 404);
 
@@ -146,42 +144,37 @@ fn a_client_that_goes_away_takes_its_question_with_it() {
     std::io::Write::write_all(&mut waiting, head.as_bytes()).unwrap();
     gateway.wait_for_question();
     drop(waiting);
-    gateway.wait_until("no turn goes on", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    gateway.wait_for_end_of_turns();
 
-    assert_eq!(gateway.house.receipt_summaries(), [["file_write", "denied", "cancelled"]; 2]);
-    assert!(!gateway.house.workspace().join("x.txt").exists());
-    let turns = gateway.house.run(&["memory", "show", "first", "--output", "json"]).json();
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["file_write", "denied", "cancelled"]; 2]);
+    assert!(!gateway.test_agent.workspace().join("x.txt").exists());
+    let turns = gateway.test_agent.run(&["memory", "show", "first", "--output", "json"]).json();
     let last = turns.as_array().unwrap().last().unwrap();
     assert!(last["content"].as_str().unwrap().contains("cancelled"), "{turns}");
 }
 
 #[test]
 fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
-    let gateway = TestGateway::start_in(writing_house());
+    let gateway = TestGateway::start_in(writing_agent());
     let call = chat_and_answer(&gateway, |_| {
         assert_eq!(gateway.post("/estop", &json!({})).json(), json!({ "active": true, "was_active": false }));
     });
     assert_eq!(call["fate"], "stopped");
     assert_eq!(gateway.get("/status").json()["estop"], true);
-    assert!(gateway.house.home().join("ESTOP").exists());
+    assert!(gateway.test_agent.home().join("ESTOP").exists());
     // Every process of the home obeys the emergency stop.
-    assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 8);
+    assert_eq!(gateway.test_agent.run(&["tool", "run", "time"]).code, 8);
     assert_eq!(gateway.delete("/estop").json(), json!({ "active": false, "was_active": true }));
-    assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(gateway.test_agent.run(&["tool", "run", "time"]).code, 0);
 
-    // `sleep` is not in the list of allowed commands; `full` runs it.
-    let fixture = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
-    let house = TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
-        .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
-        .with_mock_fixture(fixture);
-    let gateway = TestGateway::start_in(house);
+    // Only the stop ends the command before the test fails; the benchmark `estop` measures the time.
+    let seconds = unique_sleep_seconds();
+    let gateway = TestGateway::start_in(TestAgent::new().with_sleeping_model(&seconds));
     let mut events = gateway.stream_chat(&json!({ "message": "wait" }));
     assert_eq!(events.wait_for("tool")["phase"], "begins");
-    let begun = std::time::Instant::now();
+    wait_for_sleep(&seconds);
     gateway.post("/estop", &json!({}));
     assert_eq!(events.wait_for("tool")["fate"], "stopped");
-    assert_eq!(events.wait_for("answer")["answer"], "so");
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    assert_eq!(gateway.house.receipt_summaries(), [["shell", "failed", "estop"]]);
+    assert_eq!(events.wait_for("answer")["answer"], "Tools are stopped.");
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["shell", "failed", "estop"]]);
 }

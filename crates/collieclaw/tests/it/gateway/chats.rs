@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::TestGateway;
-use crate::support::TestAgent;
+use crate::support::{TestAgent, wait_until};
 
 const LISTS: &str = "[[round]]\ntext = \"I look.\"\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n\
                      [[round]]\ntext = \"One file.\"\n";
@@ -11,7 +11,7 @@ const LISTS: &str = "[[round]]\ntext = \"I look.\"\n[[round.call]]\ntool = \"fil
 #[test]
 fn a_turn_has_its_answer_its_calls_and_their_receipts() {
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(LISTS));
-    std::fs::write(gateway.house.workspace().join("notes.txt"), "").unwrap();
+    std::fs::write(gateway.test_agent.workspace().join("notes.txt"), "").unwrap();
     let reply = gateway.post("/chat", &json!({ "message": "what is there?" }));
     assert_eq!(reply.status, 200, "{reply:?}");
     let answer = reply.json();
@@ -22,13 +22,13 @@ fn a_turn_has_its_answer_its_calls_and_their_receipts() {
     assert!(call["output"].as_str().unwrap().contains("notes.txt"));
 
     // The receipt and the memory are the same as those of `agent`.
-    assert_eq!(gateway.house.receipts()[0]["id"], call["receipt_id"]);
+    assert_eq!(gateway.test_agent.receipts()[0]["id"], call["receipt_id"]);
     let conversation = answer["conversation_id"].as_str().unwrap();
-    let turns = gateway.house.run(&["memory", "show", conversation, "--output", "json"]).json();
+    let turns = gateway.test_agent.run(&["memory", "show", conversation, "--output", "json"]).json();
     let roles: Vec<&str> =
         turns.as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
-    assert_eq!(gateway.house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(gateway.test_agent.run(&["receipt", "verify"]).code, 0);
     let found = gateway.get("/memory/search?q=what+is").json();
     assert_eq!(found[0]["conversation_id"], *conversation, "{found}");
 
@@ -81,7 +81,7 @@ fn a_conversation_goes_on_and_receipts_come_in_pages() {
     assert_eq!(first["tool_calls"][2]["fate"], "denied", "{first}");
     let conversation = first["conversation_id"].as_str().unwrap();
     gateway.post("/chat", &json!({ "message": "two", "conversation_id": conversation }));
-    let turns = gateway.house.run(&["memory", "show", conversation, "--output", "json"]).json();
+    let turns = gateway.test_agent.run(&["memory", "show", conversation, "--output", "json"]).json();
     assert_eq!(turns.as_array().unwrap().iter().filter(|turn| turn["role"] == "user").count(), 2);
 
     let mut seen = Vec::new();
@@ -105,10 +105,10 @@ fn a_broken_chain_is_seen_at_once_without_a_restart() {
     );
     gateway.post("/chat", &json!({ "message": "one" }));
     assert_eq!(gateway.get("/receipts").json()["chain"]["valid"], true);
-    let log = gateway.house.home().join("tool_receipts.log");
+    let log = gateway.test_agent.home().join("tool_receipts.log");
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, text.replacen("\"allowed\"", "\"denied\"", 1)).unwrap();
-    gateway.wait_until("the break is seen", |gateway| {
+    wait_until("the break is reported", || {
         let chain = gateway.get("/receipts").json()["chain"].clone();
         chain["valid"] == false && chain["broken_at"].is_u64()
     });
@@ -122,16 +122,16 @@ fn a_provider_that_fails_is_named_and_counted_and_the_turn_is_kept() {
     let reply = gateway.post("/chat", &json!({ "message": "hello" }));
     assert_eq!(reply.error_code(), (502, "provider".to_owned()));
     let conversation = reply.json()["conversation_id"].as_str().unwrap().to_owned();
-    let turns = gateway.house.run(&["memory", "show", &conversation, "--output", "json"]).json();
+    let turns = gateway.test_agent.run(&["memory", "show", &conversation, "--output", "json"]).json();
     assert!(turns[1]["content"].as_str().unwrap().starts_with("[no answer"), "{turns}");
     assert!(gateway.get("/metrics").body.contains("collieclaw_provider_errors_total 1\n"));
 }
 
 #[test]
 fn tools_and_status_say_what_is_in_force_here() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_config_change("port = 8477\ntools_allow = [\"file_read\", ", "port = 8477\ntools_allow = [");
-    let gateway = TestGateway::start_in(house);
+    let gateway = TestGateway::start_in(test_agent);
     let offered: Vec<Value> = gateway
         .get("/tools")
         .json()

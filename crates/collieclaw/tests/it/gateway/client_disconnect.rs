@@ -8,14 +8,7 @@ use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for
 
 /// Starts a gateway whose model runs a command of this length.
 fn start_sleeping_gateway(seconds: &str) -> TestGateway {
-    let fixture = format!(
-        "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = {{ command = \"sleep {seconds}\" }}\n[[round]]\ntext = \"so\"\n"
-    );
-    TestGateway::start_in(
-        TestAgent::new()
-            .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
-            .with_mock_fixture(&fixture),
-    )
+    TestGateway::start_in(TestAgent::new().with_sleeping_model(seconds))
 }
 
 /// Requests a turn, sends extra bytes, and returns once the command runs.
@@ -35,19 +28,17 @@ fn start_turn(gateway: &TestGateway, accept: &str, more: &str, seconds: &str) ->
 }
 
 fn assert_cancelled(gateway: &TestGateway, seconds: &str) {
-    gateway.wait_until("the turn is over", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    gateway.wait_for_end_of_turns();
     assert!(!is_sleep_running(seconds));
-    assert_eq!(gateway.house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["shell", "failed", "cancelled"]]);
 }
 
 #[test]
 fn a_client_that_has_sent_more_than_its_request_and_leaves_cancels_its_turn() {
     let accepts = ["application/json", "text/event-stream"];
     let more = ["", "x", "GET /status HTTP/1.1\r\n\r\n"];
-    for (number, (accept, more)) in
-        (1..).zip(accepts.iter().flat_map(|accept| more.map(|more| (accept, more))))
-    {
-        let seconds = unique_sleep_seconds(number);
+    for (accept, more) in accepts.iter().flat_map(|accept| more.map(|more| (accept, more))) {
+        let seconds = unique_sleep_seconds();
         let gateway = start_sleeping_gateway(&seconds);
         let stream = start_turn(&gateway, accept, more, &seconds);
         drop(stream);
@@ -58,7 +49,7 @@ fn a_client_that_has_sent_more_than_its_request_and_leaves_cancels_its_turn() {
 /// A client that closes only its sending side still gets the answer.
 #[test]
 fn a_client_that_shuts_down_its_side_is_taken_as_gone_and_told_so() {
-    let seconds = unique_sleep_seconds(7);
+    let seconds = unique_sleep_seconds();
     let gateway = start_sleeping_gateway(&seconds);
     let mut stream = start_turn(&gateway, "application/json", "x", &seconds);
     stream.shutdown(Shutdown::Write).unwrap();

@@ -55,11 +55,11 @@ const MEGABYTES: u64 = 256;
 
 #[test]
 fn a_thousand_chats_at_once_are_answered_or_put_off_and_the_chain_holds() {
-    let house = TestAgent::new()
+    let test_agent = TestAgent::new()
         .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n")
         .with_config_change("max_chats = 4", "max_chats = 16")
         .with_config_change("chats_per_minute = 60", "chats_per_minute = 600");
-    let gateway = TestGateway::start_in(house);
+    let gateway = TestGateway::start_in(test_agent);
     let body = "{\"message\":\"what time is it?\"}";
     let head = format!("{}Content-Type: application/json\r\n", request_head(&gateway, "POST /chat"));
     let answers = send_concurrently(&gateway, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
@@ -75,8 +75,8 @@ fn a_thousand_chats_at_once_are_answered_or_put_off_and_the_chain_holds() {
     let held = peak_resident_megabytes(&gateway);
     assert!(held < MEGABYTES, "{held} MB");
 
-    gateway.wait_until("all turns are over", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
-    let verify = gateway.house.run(&["receipt", "verify", "--output", "json"]);
+    gateway.wait_for_end_of_turns();
+    let verify = gateway.test_agent.run(&["receipt", "verify", "--output", "json"]);
     assert_eq!((verify.code, verify.json()["records"].as_u64()), (0, Some(answered as u64)), "{verify:?}");
     assert_eq!(gateway.get("/receipts").json()["chain"]["valid"], true);
 }

@@ -21,16 +21,16 @@ struct ReloadFixture {
 
 impl ReloadFixture {
     fn new(autonomy: &str) -> Self {
-        let house = TestAgent::new()
+        let test_agent = TestAgent::new()
             .with_mock_fixture(WRITES)
             .with_config_change(
                 "port = 8477\ntools_allow = [",
                 "port = 8477\ntools_allow = [\"file_write\", ",
             )
             .with_config_change("autonomy = \"supervised\"", &format!("autonomy = \"{autonomy}\""));
-        let path = house.home().join("config.toml");
+        let path = test_agent.home().join("config.toml");
         let text = fs::read_to_string(&path).unwrap();
-        Self { gateway: TestGateway::start_in(house), path, text }
+        Self { gateway: TestGateway::start_in(test_agent), path, text }
     }
 
     /// Writes the file with a modification time one minute ago.
@@ -62,7 +62,7 @@ impl ReloadFixture {
     }
 
     fn audit_records(&self) -> Vec<Value> {
-        let log = fs::read_to_string(self.gateway.house.home().join("audit.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.gateway.test_agent.home().join("audit.log")).unwrap_or_default();
         let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.filter(|line| line["event"] == "config_taken").collect()
     }
@@ -78,7 +78,7 @@ fn a_fault_is_over_when_it_is_mended_wherever_that_is() {
     assert!(fault.contains("elsewhere") && fault.contains("\nhelp: run `collieclaw init`"), "{fault}");
     assert!(!fault.contains("os error"), "{fault}");
     assert_eq!(scene.attempt_write(), "done", "the rules of before hold");
-    fs::create_dir(scene.gateway.house.path().join("elsewhere")).unwrap();
+    fs::create_dir(scene.gateway.test_agent.path().join("elsewhere")).unwrap();
     assert_eq!(scene.attempt_write(), "denied", "the next turn has the new ones");
     let status = scene.status();
     assert_eq!((&status["config_fault"], &status["config_changed"]), (&json!(null), &json!(false)));
@@ -118,14 +118,14 @@ fn a_file_that_lost_its_end_loosens_nothing_and_what_is_taken_is_told() {
     scene.write_config(&scene.text);
     assert_eq!(scene.status()["autonomy"], "readonly");
     let audited = scene.audit_records();
-    let told: Vec<_> =
+    let actual: Vec<_> =
         audited.iter().map(|line| (&line["autonomy_before"], &line["autonomy"], &line["loosened"])).collect();
     let (readonly, full) = (json!("readonly"), json!("full"));
-    assert_eq!(told, [(&readonly, &full, &json!(true)), (&full, &readonly, &json!(false))]);
+    assert_eq!(actual, [(&readonly, &full, &json!(true)), (&full, &readonly, &json!(false))]);
     assert_eq!(audited[0]["policy_hash_before"], audited[1]["policy_hash"]);
     assert_ne!(audited[0]["policy_hash_before"], audited[0]["policy_hash"]);
-    assert_eq!(scene.gateway.house.receipts().last().unwrap()["policy_hash"], audited[0]["policy_hash"]);
-    let said = fs::read_to_string(scene.gateway.house.path().join("gateway.err")).unwrap();
+    assert_eq!(scene.gateway.test_agent.receipts().last().unwrap()["policy_hash"], audited[0]["policy_hash"]);
+    let said = fs::read_to_string(scene.gateway.test_agent.path().join("gateway.err")).unwrap();
     assert!(said.contains("config taken: autonomy before readonly, autonomy full"), "{said}");
 }
 

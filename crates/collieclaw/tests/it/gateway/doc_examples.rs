@@ -9,13 +9,13 @@ use crate::support::agent_output;
 #[test]
 fn the_examples_of_the_guide_work() {
     let gateway = TestGateway::new();
-    std::fs::write(gateway.house.workspace().join("notes.txt"), "").unwrap();
+    std::fs::write(gateway.test_agent.workspace().join("notes.txt"), "").unwrap();
     let script = blocks(&document("docs/collieclaw-gateway.md"), "sh gateway").concat();
     let script = script.replace("127.0.0.1:8477", &format!("127.0.0.1:{}", gateway.port));
     let mut bash = Command::new("bash");
     bash.args(["-euo", "pipefail", "-c", &script])
-        .env("HOME", gateway.house.path())
-        .current_dir(gateway.house.path());
+        .env("HOME", gateway.test_agent.path())
+        .current_dir(gateway.test_agent.path());
     let done = agent_output(bash.output().expect("bash, curl and jq are needed: run `cargo xtask setup`"));
     assert_eq!(done.code, 0, "{done:?}");
     for shown in [

@@ -10,11 +10,11 @@ use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::support::TestAgent;
 
 fn start_with_config(config: &str) -> TestGateway {
-    let house = TestAgent::new();
-    fs::write(house.home().join("small.toml"), "[[round]]\ntext = \"I am small.\"\n").unwrap();
+    let test_agent = TestAgent::new();
+    fs::write(test_agent.home().join("small.toml"), "[[round]]\ntext = \"I am small.\"\n").unwrap();
     let small = "[providers.models.small]\nkind = \"mock\"\nfixture = \"small.toml\"\n";
-    fs::write(house.home().join("config.toml"), format!("{config}\n{small}")).unwrap();
-    TestGateway::start_in(house)
+    fs::write(test_agent.home().join("config.toml"), format!("{config}\n{small}")).unwrap();
+    TestGateway::start_in(test_agent)
 }
 
 fn server_table(server: &TestServer) -> String {
@@ -45,8 +45,8 @@ fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
             _ => {}
         }
     };
-    let told = |text: &str| json!({ "text": text });
-    assert_eq!(drafts, [told("I am the"), told(" first"), json!({ "void": true })]);
+    let actual = |text: &str| json!({ "text": text });
+    assert_eq!(drafts, [actual("I am the"), actual(" first"), json!({ "void": true })]);
     assert_eq!(answer, "I am small.");
 }
 

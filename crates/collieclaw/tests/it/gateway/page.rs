@@ -38,7 +38,7 @@ fn script_path() -> PathBuf {
 #[test]
 fn a_person_chats_approves_denies_stops_and_sees_receipts_and_no_other_site_can() {
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(NOTE));
-    std::fs::write(gateway.house.workspace().join("shopping.md"), "apples").unwrap();
+    std::fs::write(gateway.test_agent.workspace().join("shopping.md"), "apples").unwrap();
     let installed = playwright_folder();
     let link = format!("{}#token={}", gateway.url("/"), gateway.token);
     // `COLLIECLAW_PICTURE=docs/images/collieclaw-gateway.png` updates the picture in the documentation.
@@ -52,7 +52,7 @@ fn a_person_chats_approves_denies_stops_and_sees_receipts_and_no_other_site_can(
     let done = agent_output(output);
     assert_eq!((done.code, done.out.trim()), (0, "all well"), "{done:?}");
     assert_eq!(
-        std::fs::read_to_string(gateway.house.workspace().join("note.txt")).unwrap(),
+        std::fs::read_to_string(gateway.test_agent.workspace().join("note.txt")).unwrap(),
         "Milk, bread, apples.\nRight to left: \u{202e} and back."
     );
 }

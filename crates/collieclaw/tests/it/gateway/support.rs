@@ -2,18 +2,17 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
 use serde_json::Value;
 use ureq::Agent;
 
-use crate::support::{TEST_TIMEOUT, TestAgent, wait_for_exit};
+use crate::support::{ChildGuard, TEST_TIMEOUT, TestAgent, wait_for_exit, wait_for_value, wait_until};
 
 /// A gateway on its own port; dropping it kills the process.
 pub(crate) struct TestGateway {
-    pub(crate) house: TestAgent,
-    pub(crate) child: Child,
+    pub(crate) test_agent: TestAgent,
+    pub(crate) child: ChildGuard,
     pub(crate) port: u16,
     pub(crate) token: String,
 }
@@ -42,15 +41,16 @@ impl TestGateway {
         Self::start_in(TestAgent::new())
     }
 
-    pub(crate) fn start_in(house: TestAgent) -> Self {
-        let (child, port) = spawn_gateway(&house);
-        let token = std::fs::read_to_string(house.home().join("gateway.token")).unwrap().trim().to_owned();
-        Self { house, child, port, token }
+    pub(crate) fn start_in(test_agent: TestAgent) -> Self {
+        let (child, port) = spawn_gateway(&test_agent);
+        let token =
+            std::fs::read_to_string(test_agent.home().join("gateway.token")).unwrap().trim().to_owned();
+        Self { test_agent, child, port, token }
     }
 
     /// Starts another gateway in the same home, after the first has ended.
     pub(crate) fn restart(&mut self) {
-        (self.child, self.port) = spawn_gateway(&self.house);
+        (self.child, self.port) = spawn_gateway(&self.test_agent);
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -128,21 +128,14 @@ impl TestGateway {
         SseReader { lines: BufReader::new(stream) }
     }
 
-    /// Waits until a condition holds.
-    pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
-        let patience = Instant::now() + TEST_TIMEOUT;
-        while !is_so(self) {
-            assert!(Instant::now() < patience, "never: {what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    /// Waits until no turn is open.
+    pub(crate) fn wait_for_end_of_turns(&self) {
+        wait_until("no turn is open", || self.get("/status").json()["turns"]["open"] == 0);
     }
 
     /// Waits for an open approval or question.
     pub(crate) fn wait_for_question(&self) -> Value {
-        self.wait_until("something is asked", |gateway| {
-            gateway.get("/approvals").json() != Value::Array(vec![])
-        });
-        self.get("/approvals").json()[0].clone()
+        wait_for_value("a question is open", || self.get("/approvals").json().get(0).cloned())
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
@@ -157,23 +150,16 @@ impl TestGateway {
     }
 }
 
-impl Drop for TestGateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn_gateway(house: &TestAgent) -> (Child, u16) {
-    let mut command = house.command(&["gateway", "--port", "0", "--output", "json"]);
-    let log = std::fs::File::create(house.path().join("gateway.err")).unwrap();
-    let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+fn spawn_gateway(test_agent: &TestAgent) -> (ChildGuard, u16) {
+    let mut command = test_agent.command(&["gateway", "--port", "0", "--output", "json"]);
+    let log = std::fs::File::create(test_agent.path().join("gateway.err")).unwrap();
+    let mut child = ChildGuard(command.stdout(Stdio::piped()).stderr(log).spawn().unwrap());
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let port = lines.map_while(Result::ok).find_map(|line| {
         let (_, rest) = line.split_once("http://127.0.0.1:")?;
         rest.split('/').next()?.parse().ok()
     });
-    let said = || std::fs::read_to_string(house.path().join("gateway.err"));
+    let said = || std::fs::read_to_string(test_agent.path().join("gateway.err"));
     (child, port.unwrap_or_else(|| panic!("it does not say where it listens: {:?}", said())))
 }
 

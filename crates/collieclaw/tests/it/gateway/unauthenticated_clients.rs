@@ -3,17 +3,21 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::support::{TestGateway, read_reply};
-use crate::support::TEST_TIMEOUT;
+use crate::support::wait_until;
 
 const STRANGERS: usize = 600;
 
 /// The number of rounds after which the attackers hold as many connections as they can get.
 const SETTLING: usize = 2;
+
+/// The time between two rounds of an attack.
+const ROUND_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A generous limit, shorter than the attackers hold their connections.
 const SOON: Duration = Duration::from_secs(30);
@@ -33,9 +37,9 @@ impl UnauthenticatedClient {
             Some(stream)
         });
         let asked = format!("GET /health HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{}", self.port, self.asks);
-        let mut heard = [0; 4096];
+        let mut buffer = [0; 4096];
         if let Some(stream) = &mut there {
-            let lives = match stream.read(&mut heard) {
+            let lives = match stream.read(&mut buffer) {
                 Ok(0) => false,
                 Ok(_) => true,
                 Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
@@ -55,30 +59,21 @@ fn the_stop_gets_through_whatever_strangers_hold() {
 
 fn check_estop_among(asks: [&'static str; 2]) {
     let gateway = TestGateway::new();
-    let (rounds, over) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let rounds = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let port = gateway.port;
+        // Dropping the sender ends the attack, also if this test fails.
+        let (attack, end_of_attack) = channel::<()>();
+        let (port, rounds) = (gateway.port, &rounds);
+        scope.spawn(move || {
             let mut strangers: Vec<UnauthenticatedClient> = (0..STRANGERS)
                 .map(|number| UnauthenticatedClient { port, asks: asks[number % 2], stream: None })
                 .collect();
-            let mut patience = None;
-            while over.load(Ordering::SeqCst) == 0 && patience.is_none_or(|end| Instant::now() < end) {
+            while end_of_attack.recv_timeout(ROUND_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 strangers.iter_mut().for_each(UnauthenticatedClient::keep_busy);
-                if rounds.fetch_add(1, Ordering::SeqCst) == SETTLING {
-                    patience = Some(Instant::now() + TEST_TIMEOUT);
-                }
-                std::thread::sleep(Duration::from_millis(200));
+                rounds.fetch_add(1, Ordering::SeqCst);
             }
         });
-        let enough = Instant::now() + TEST_TIMEOUT;
-        while rounds.load(Ordering::SeqCst) <= SETTLING && Instant::now() < enough {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        if rounds.load(Ordering::SeqCst) <= SETTLING {
-            over.store(1, Ordering::SeqCst);
-            panic!("the strangers do not come");
-        }
+        wait_until("the attackers hold connections", || rounds.load(Ordering::SeqCst) > SETTLING);
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON));
         let agent = config.build().new_agent();
         let stopped = agent
@@ -86,7 +81,7 @@ fn check_estop_among(asks: [&'static str; 2]) {
             .header("Authorization", gateway.bearer())
             .send_empty()
             .map(|answer| read_reply(Ok(answer)).json());
-        over.store(1, Ordering::SeqCst);
+        drop(attack);
         assert_eq!(stopped.unwrap(), json!({ "active": true, "was_active": false }));
     });
     assert_eq!(gateway.get("/status").json()["estop"], true);

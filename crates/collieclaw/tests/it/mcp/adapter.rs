@@ -6,13 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::support::{
     AgentOutput, ChildGuard, TEST_TIMEOUT, TestAgent, agent_output, is_sleep_running, program,
-    unique_sleep_seconds, wait_for_exit, wait_for_sleep,
+    unique_sleep_seconds, wait_for_exit, wait_for_sleep, wait_for_value,
 };
 
 fn adapter_program() -> PathBuf {
@@ -47,86 +46,88 @@ impl TestAgent {
 
 #[test]
 fn without_it_nothing_is_called_and_the_cure_is_told() {
-    let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
+    let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let cure = "help: build both programs with `cargo build --release --package collieclaw`, and keep them in one folder";
     for arguments in [&["mcp", "approve", "--yes", "fake"][..], &["mcp", "serve"]] {
-        let done = house.run_with_adapter(None, arguments);
+        let done = test_agent.run_with_adapter(None, arguments);
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.err.contains("collieclaw-mcp is missing") && done.err.contains(cure), "{}", done.err);
     }
-    let doctor = house.run_with_adapter(None, &["doctor"]);
+    let doctor = test_agent.run_with_adapter(None, &["doctor"]);
     assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("build both programs"), "{}", doctor.out);
-    assert!(house.run(&["doctor"]).out.contains("✓ MCP: adapter "));
-    let older = house.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
+    assert!(test_agent.run(&["doctor"]).out.contains("✓ MCP: adapter "));
+    let older = test_agent.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
     assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0` instead of"), "{}", older.out);
     assert!(older.out.contains("build both programs"), "{}", older.out);
-    let beside = house.path().join("bin/collieclaw-mcp");
+    let beside = test_agent.path().join("bin/collieclaw-mcp");
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
-    let doctor = house.run_with_adapter(None, &["doctor"]);
+    let doctor = test_agent.run_with_adapter(None, &["doctor"]);
     assert!(doctor.out.contains("the file at this path is not a program"), "{}", doctor.out);
     std::fs::remove_file(beside).unwrap();
-    let called = house.run_with_adapter(None, &["tool", "run", "fake__echo", "--json", "{}"]);
+    let called = test_agent.run_with_adapter(None, &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
-    assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
 }
 
 /// Calls a tool with this script as the adapter.
-fn assert_call_fails_with(house: &TestAgent, script: &str, expected: &str) {
-    let called = house.run_with_adapter(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
+fn assert_call_fails_with(test_agent: &TestAgent, script: &str, expected: &str) {
+    let called = test_agent.run_with_adapter(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
-    assert_eq!(house.last_receipt()["status"], "failed");
+    assert_eq!(test_agent.last_receipt()["status"], "failed");
 }
 
 #[test]
 fn one_that_is_broken_fails_the_call_and_nothing_else() {
-    let house = TestAgent::new().with_fake_server("plain", "timeout = \"30s\"").with_approved_server("fake");
+    let test_agent =
+        TestAgent::new().with_fake_server("plain", "timeout = \"30s\"").with_approved_server("fake");
     let answers =
         |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2; sleep 1");
     let panic = "printf '\\nthread main (1) panicked at x.rs:1:1:\\nboom\\n' >&2";
-    let told = "{\"told\": {\"text\": \"x\", \"worked\": true}}";
+    let actual = "{\"told\": {\"text\": \"x\", \"worked\": true}}";
     assert_call_fails_with(
-        &house,
+        &test_agent,
         panic,
         "collieclaw-mcp failed: thread main (1) panicked at x.rs:1:1: boom",
     );
-    assert_call_fails_with(&house, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
-    assert_call_fails_with(&house, &answers("[]"), "collieclaw-mcp failed: []");
-    assert_call_fails_with(&house, &answers(told), "the server sent a reply of the wrong kind");
-    assert_call_fails_with(&house, &answers("{\"failed\": \"no luck\"}"), "no luck");
-    assert_call_fails_with(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "collieclaw-mcp failed");
+    assert_call_fails_with(&test_agent, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
+    assert_call_fails_with(&test_agent, &answers("[]"), "collieclaw-mcp failed: []");
+    assert_call_fails_with(&test_agent, &answers(actual), "the server sent a reply of the wrong kind");
+    assert_call_fails_with(&test_agent, &answers("{\"failed\": \"no luck\"}"), "no luck");
+    assert_call_fails_with(&test_agent, "head -c 20000000 /dev/zero >&2; sleep 100", "collieclaw-mcp failed");
     let ended = "collieclaw-mcp";
-    assert_call_fails_with(&house, "exit 0", ended);
-    assert_call_fails_with(&house, "read greeting <&2; exec 0<&- 1>&- 2>&-; sleep 100", ended);
-    assert_call_fails_with(&house, &answers("{\"gone\": 1}"), "collieclaw-mcp failed");
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_call_fails_with(&test_agent, "exit 0", ended);
+    assert_call_fails_with(&test_agent, "read greeting <&2; exec 0<&- 1>&- 2>&-; sleep 100", ended);
+    assert_call_fails_with(&test_agent, &answers("{\"gone\": 1}"), "collieclaw-mcp failed");
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn one_that_says_nothing_is_left_in_time() {
-    let house = TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
-    assert_call_fails_with(&house, "sleep 100", "took longer than 2 s");
+    let test_agent =
+        TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
+    assert_call_fails_with(&test_agent, "sleep 100", "took longer than 2 s");
 }
 
 #[test]
 fn a_list_that_nobody_could_read_is_refused() {
-    let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
+    let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let mut tools = super::server_fixture::echo_tool();
     tools[0]["inputSchema"]["examples"] = json!(vec![json!({ "": 0 }); 200_000]);
-    house.set_server_tools(&tools);
-    house.assert_call_fails("fake__echo", "{}", "its list of tools is longer than 1024 kB");
+    test_agent.set_server_tools(&tools);
+    test_agent.assert_call_fails("fake__echo", "{}", "its list of tools is longer than 1024 kB");
 }
 
 #[test]
 fn calls_under_one_number_are_not_served() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let long = unique_sleep_seconds(4);
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let long = unique_sleep_seconds();
     let arguments = json!({ "command": format!("sleep {long}") }).to_string();
     let call = json!({ "call": { "number": 1, "tool": "shell", "arguments": arguments } });
     let script = format!("read greeting <&2; echo '{call}' >&2; echo '{call}' >&2; sleep 100");
-    let served = house.run_with_adapter(Some(&script), &["mcp", "serve"]);
+    let served = test_agent.run_with_adapter(Some(&script), &["mcp", "serve"]);
     assert!(served.code == 1 && served.err.contains("two calls have the same number"), "{served:?}");
     assert!(!is_sleep_running(&long));
-    assert!(house.receipt_summaries().iter().all(|[_, _, reason]| reason == "cancelled"));
+    assert!(test_agent.receipt_summaries().iter().all(|[_, _, reason]| reason == "cancelled"));
 }
 
 /// Starts the adapter by hand, with our end of its connection.
@@ -142,23 +143,23 @@ fn start_adapter() -> (ChildGuard, UnixStream) {
 fn one_of_another_version_says_so_to_every_question() {
     let (mut child, mut line) = start_adapter();
     writeln!(line, "{}", json!({ "version": "0.0.0", "task": "ask_program" })).unwrap();
-    let mut heard = BufReader::new(line.try_clone().unwrap()).lines();
+    let mut lines = BufReader::new(line.try_clone().unwrap()).lines();
     for _ in 0..2 {
         writeln!(line, "{}", json!("list")).unwrap();
-        let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
-        let why = answer["ended"].as_str().unwrap();
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let why = answer["wrong_version"].as_str().unwrap();
         assert!(
             why.starts_with("`collieclaw` has the version 0.0.0, but `collieclaw-mcp` has the version "),
             "{why}"
         );
     }
-    drop((line, heard));
+    drop((line, lines));
     assert_eq!(wait_for_exit(&mut child.0), 0);
 
     let (mut child, mut line) = start_adapter();
     writeln!(line, "{}", json!({ "version": "0.0.0", "task": { "offer_to_one": { "tools": [] } } })).unwrap();
     let over: Value = serde_json::from_str(&BufReader::new(line).lines().next().unwrap().unwrap()).unwrap();
-    assert!(over["over"]["fault"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
+    assert!(over["over"]["wrong_version"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
     assert_eq!(wait_for_exit(&mut child.0), 0);
 }
 
@@ -195,21 +196,16 @@ fn adapter_under(ours: u32) -> PathBuf {
         Some(PathBuf::from("/proc").join(status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?))
     };
     let ours = PathBuf::from(format!("/proc/{ours}"));
-    let is_speaker = |process: &PathBuf| {
+    let is_adapter = |process: &PathBuf| {
         std::fs::read(process.join("cmdline")).is_ok_and(|line| line == b"collieclaw-mcp\0")
     };
     let is_under = |process: &PathBuf| {
         std::iter::successors(Some(process.clone()), parent).any(|ancestor| ancestor == ours)
     };
-    let patience = Instant::now() + TEST_TIMEOUT;
-    loop {
+    wait_for_value("the adapter runs", || {
         let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        if let Some(found) = processes.find(|process| is_speaker(process) && is_under(process)) {
-            return found;
-        }
-        assert!(Instant::now() < patience, "it is not there");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+        processes.find(|process| is_adapter(process) && is_under(process))
+    })
 }
 
 fn kill(process: &std::path::Path) {
@@ -220,23 +216,23 @@ fn kill(process: &std::path::Path) {
 
 #[test]
 fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
-    let house = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(1);
+    let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
+    let long = unique_sleep_seconds();
     let child =
-        house.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
+        test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
     wait_for_sleep(&long);
     kill(&adapter_under(child.id()));
     let called = agent_output(child.wait_with_output().unwrap());
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp has ended"), "{called:?}");
     assert!(!is_sleep_running(&long));
-    assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
 }
 
 #[test]
 fn killed_while_it_serves_it_ends_the_call_and_us() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let long = unique_sleep_seconds(2);
-    let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let long = unique_sleep_seconds();
+    let mut child = test_agent.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "test", "version": "1" } });
@@ -253,14 +249,14 @@ fn killed_while_it_serves_it_ends_the_call_and_us() {
     let served = agent_output(child.wait_with_output().unwrap());
     assert!(served.code == 1 && served.err.contains("collieclaw-mcp has ended"), "{served:?}");
     assert!(!is_sleep_running(&long));
-    assert_eq!(house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
+    assert_eq!(test_agent.receipt_summaries(), [["shell", "failed", "cancelled"]]);
 }
 
 #[test]
 fn it_is_told_nothing_and_confined() {
-    let house = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
-    let long = unique_sleep_seconds(3);
-    let mut command = house.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]);
+    let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
+    let long = unique_sleep_seconds();
+    let mut command = test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]);
     let child = ChildGuard(command.env("CANARY_KEY", "canary-1234").spawn().unwrap());
     wait_for_sleep(&long);
     let process = adapter_under(child.0.id());

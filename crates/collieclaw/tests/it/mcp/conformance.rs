@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use super::server_fixture::installed_peers;
+use super::serving::HttpServeProcess;
 use crate::support::{ChildGuard, TestAgent};
 
 /// The features that the suite tests and we don't offer. The suite checks this list in both directions.
@@ -83,44 +84,37 @@ proxy.listen(0, "127.0.0.1", () => console.log(proxy.address().port));
 
 #[test]
 fn the_official_suite_passes_where_it_applies() {
-    let house = TestAgent::new();
-    let folder = house.write_plugin_folder(
+    let test_agent = TestAgent::new();
+    let folder = test_agent.write_plugin_folder(
         "conformance",
         &[("manifest.toml", MANIFEST), ("run", "#!/bin/sh\necho \"$1\"\n")],
     );
-    let installed_plugin = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    let installed_plugin = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(installed_plugin.code, 0, "{installed_plugin:?}");
     let names = "\"test_simple_text\", \"test_error_handling\", \"json_schema_2020_12_tool\", ";
-    let house = house.with_config_change("tools_allow = [", &format!("tools_allow = [{names}"));
+    let test_agent = test_agent.with_config_change("tools_allow = [", &format!("tools_allow = [{names}"));
 
-    let mut server = ChildGuard(house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap());
-    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
-    let port = lines.find_map(|line| {
-        line.unwrap().strip_prefix("listening on http://127.0.0.1:")?.strip_suffix("/mcp").map(str::to_owned)
-    });
-    std::thread::spawn(move || lines.for_each(drop));
-    let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap();
-    let token = token.trim();
-
+    let server = HttpServeProcess::new(&test_agent);
+    let (_, port) = server.host.split_once(':').unwrap();
     let bin = installed_peers().join("node_modules/.bin");
     let mut proxy = Command::new(bin.join("node"));
-    proxy.args(["-e", WITH_TOKEN, &port.unwrap(), token]).stdout(Stdio::piped()).stdin(Stdio::null());
+    proxy.args(["-e", WITH_TOKEN, port, &server.token]).stdout(Stdio::piped()).stdin(Stdio::null());
     let mut proxy = ChildGuard(proxy.spawn().unwrap());
     let mut port = String::new();
     BufReader::new(proxy.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
     let url = format!("http://127.0.0.1:{}/mcp", port.trim());
 
-    let baseline = house.path().join("not-offered.yml");
+    let baseline = test_agent.path().join("not-offered.yml");
     std::fs::write(&baseline, NOT_OFFERED).unwrap();
     let run = |more: &[&str]| {
         let mut suite = Command::new(bin.join("node"));
         suite.arg(bin.join("conformance")).args(["server", "--url", &url]).args(more);
-        let ran = suite.current_dir(house.path()).stdin(Stdio::null()).output().unwrap();
-        let told = String::from_utf8_lossy(&ran.stdout).into_owned();
-        assert!(ran.status.success(), "{more:?}: {told}{}", String::from_utf8_lossy(&ran.stderr));
-        told
+        let ran = suite.current_dir(test_agent.path()).stdin(Stdio::null()).output().unwrap();
+        let actual = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{more:?}: {actual}{}", String::from_utf8_lossy(&ran.stderr));
+        actual
     };
-    let told = run(&["--expected-failures", baseline.to_str().unwrap()]);
+    let actual = run(&["--expected-failures", baseline.to_str().unwrap()]);
     for passed in [
         "server-initialize",
         "tools-list",
@@ -128,10 +122,10 @@ fn the_official_suite_passes_where_it_applies() {
         "tools-call-error",
         "dns-rebinding-protection",
     ] {
-        assert!(told.contains(&format!("✓ {passed}: ")), "{passed}: {told}");
+        assert!(actual.contains(&format!("✓ {passed}: ")), "{passed}: {actual}");
     }
     // Not in the suite's default list yet.
     run(&["--scenario", "json-schema-2020-12"]);
-    assert!(house.receipts().len() >= 2, "its calls went through the door");
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert!(test_agent.receipts().len() >= 2, "its calls went through the tool gateway");
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }

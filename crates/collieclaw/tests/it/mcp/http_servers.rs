@@ -1,47 +1,44 @@
 //! MCP servers that already run, on a loopback address.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::server_fixture::installed_peers;
-use crate::support::{ChildGuard, TEST_TIMEOUT, TestAgent, agent_output, program};
+use super::serving::HttpServeProcess;
+use crate::support::{ChildGuard, TestAgent, agent_output, program, wait_until};
 
 #[test]
 fn one_with_a_token_is_used_and_one_without_is_refused() {
     let offering = TestAgent::new();
-    let mut server = ChildGuard(offering.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap());
-    let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
-    let url = lines.find_map(|line| Some(line.unwrap().strip_prefix("listening on ")?.to_owned())).unwrap();
-    std::thread::spawn(move || lines.for_each(drop));
-    let token = std::fs::read_to_string(offering.home().join("mcp.token")).unwrap();
+    let server = HttpServeProcess::new(&offering);
+    let (url, token) = (format!("http://{}/mcp", server.host), &server.token);
 
-    let house = TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    let test_agent = TestAgent::new()
+        .with_full_autonomy()
         .with_server_settings("other", &format!("url = \"{url}\"\ntoken_env = \"OTHER_TOKEN\""));
     let run = |arguments: &[&str], token: &str| {
-        agent_output(house.command(arguments).env("OTHER_TOKEN", token).output().unwrap())
+        agent_output(test_agent.command(arguments).env("OTHER_TOKEN", token).output().unwrap())
     };
     let refused = run(&["mcp", "approve", "--yes", "other"], "wrong");
-    assert!(refused.code == 1 && !refused.err.contains(token.trim()), "{refused:?}");
+    assert!(refused.code == 1 && !refused.err.contains(token), "{refused:?}");
     assert!(
         refused.err.contains("the server denied access (status 401): `token_env` names the variable"),
         "{refused:?}"
     );
     // As the token is read from its file.
-    let approved = run(&["mcp", "approve", "--yes", "other"], &format!(" {}\n", token.trim()));
+    let approved = run(&["mcp", "approve", "--yes", "other"], &format!(" {token}\n"));
     assert_eq!(approved.code, 0, "{approved:?}");
-    let called = run(&["tool", "run", "other__time"], token.trim());
-    assert!(called.code == 0 && called.out.contains("UTC"), "{called:?}");
+    let called = run(&["tool", "run", "other__time"], token);
+    assert!(called.code == 0 && called.out.contains("\"utc\":"), "{called:?}");
     // Both sides have a receipt.
-    assert_eq!((house.receipt_summaries().len(), offering.receipt_summaries().len()), (1, 1));
-    assert_eq!(house.last_receipt()["sandbox"], "none");
+    assert_eq!((test_agent.receipt_summaries().len(), offering.receipt_summaries().len()), (1, 1));
+    assert_eq!(test_agent.last_receipt()["sandbox"], "none");
 
     // A server outside of the sandbox may do anything, so it is not called at `readonly`.
-    let house = house.with_config_change("autonomy = \"full\"", "autonomy = \"readonly\"");
-    assert_eq!(house.call_tool("other__time", "{}").code, 4);
+    let test_agent = test_agent.with_config_change("autonomy = \"full\"", "autonomy = \"readonly\"");
+    assert_eq!(test_agent.call_tool("other__time", "{}").code, 4);
 }
 
 #[test]
@@ -52,41 +49,41 @@ fn the_everything_server_works_over_http() {
     server.arg(bin.join("mcp-server-everything")).arg("streamableHttp").env("PORT", port.to_string());
     let _server =
         ChildGuard(server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let patience = Instant::now() + TEST_TIMEOUT;
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < patience, "it never listens");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let house = TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    wait_until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let test_agent = TestAgent::new()
+        .with_full_autonomy()
         .with_server_settings("every", &format!("url = \"http://localhost:{port}/mcp\""))
         .with_approved_server("every");
-    assert!(house.call_output("every__get-sum", r#"{"a": 4, "b": 38}"#).contains("42"));
-    assert!(house.call_output("every__echo", r#"{"message": "hello"}"#).contains("hello"));
+    assert!(test_agent.call_output("every__get-sum", r#"{"a": 4, "b": 38}"#).contains("42"));
+    assert!(test_agent.call_output("every__echo", r#"{"message": "hello"}"#).contains("hello"));
 }
 
 #[test]
 fn the_official_suite_sees_a_proper_client() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let config = house.home().join("config.toml");
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let config = test_agent.home().join("config.toml");
     let before = std::fs::read_to_string(&config).unwrap();
     let script = format!(
         "#!/bin/sh\nset -e\n{{ cat '{plain}'; printf '[mcp.servers.suite]\\nurl = \"%s\"\\n' \"$1\"; }} > '{config}'\n\
          '{program}' mcp approve --yes suite\n\
          case $MCP_CONFORMANCE_SCENARIO in tools_call) '{program}' tool run suite__add_numbers --json '{{\"a\": 5, \"b\": 3}}';; esac\n",
-        plain = house.path().join("plain.toml").display(),
+        plain = test_agent.path().join("plain.toml").display(),
         config = config.display(),
         program = program().display(),
     );
-    std::fs::write(house.path().join("plain.toml"), before).unwrap();
-    let client = house.path().join("client.sh");
+    std::fs::write(test_agent.path().join("plain.toml"), before).unwrap();
+    let client = test_agent.path().join("client.sh");
     std::fs::write(&client, script).unwrap();
     std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).unwrap();
     let bin = installed_peers().join("node_modules/.bin");
     for scenario in ["initialize", "tools_call"] {
         let mut suite = Command::new(bin.join("node"));
         suite.arg(bin.join("conformance")).args(["client", "--scenario", scenario, "--command"]).arg(&client);
-        suite.env_clear().env("HOME", house.path()).env("PATH", "/usr/bin:/bin").current_dir(house.path());
+        suite
+            .env_clear()
+            .env("HOME", test_agent.path())
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir(test_agent.path());
         let ran = agent_output(suite.stdin(Stdio::null()).output().unwrap());
         assert_eq!(ran.code, 0, "{scenario}: {}{}", ran.out, ran.err);
     }
@@ -116,9 +113,9 @@ fn serve_fixed_bytes(first: &'static str, then: &'static str) -> u16 {
 fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
     let check = |first, then, expected: &str| {
         let port = serve_fixed_bytes(first, then);
-        let house =
+        let test_agent =
             TestAgent::new().with_server_settings("bad", &format!("url = \"http://127.0.0.1:{port}/mcp\""));
-        let done = house.run(&["mcp", "approve", "--yes", "bad"]);
+        let done = test_agent.run(&["mcp", "approve", "--yes", "bad"]);
         assert!(done.code == 1 && done.err.contains(expected), "{expected}: {done:?}");
     };
     check(
@@ -149,9 +146,9 @@ fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
 #[test]
 fn one_that_is_not_there_is_told_of_in_plain_words() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let house =
+    let test_agent =
         TestAgent::new().with_server_settings("gone", &format!("url = \"http://127.0.0.1:{port}/mcp\""));
-    let done = house.run(&["mcp", "approve", "--yes", "gone"]);
+    let done = test_agent.run(&["mcp", "approve", "--yes", "gone"]);
     assert_eq!(done.code, 1, "{done:?}");
     let expected = format!(
         "error: the MCP server `gone` can't be used: nothing listens at http://127.0.0.1:{port}/mcp\n\

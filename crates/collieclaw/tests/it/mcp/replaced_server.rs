@@ -106,11 +106,11 @@ impl ReplaceableServer {
 }
 
 /// Creates an agent that calls the server this many times in a turn.
-fn house_calling(address: &ReplaceableServer, calls: usize) -> TestAgent {
+fn agent_calling(address: &ReplaceableServer, calls: usize) -> TestAgent {
     let call = "[[round]]\n[[round.call]]\ntool = \"flock__count\"\nargs = {}\n";
     let url = format!("http://127.0.0.1:{}/mcp", address.listen());
     TestAgent::new()
-        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .with_full_autonomy()
         .with_config_change("tools_allow = [", "tools_allow = [\"flock__count\", ")
         .with_config_change("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"flock__count\", ")
         .with_server_settings("flock", &format!("url = \"{url}\"\nrisk = \"low\""))
@@ -121,8 +121,8 @@ fn house_calling(address: &ReplaceableServer, calls: usize) -> TestAgent {
 const APPROVED: &str = "Counts sheep.";
 const OTHER: &str = "Shears sheep.";
 
-fn statuses(house: &TestAgent) -> Vec<String> {
-    house.receipts().iter().map(|receipt| receipt["status"].as_str().unwrap().to_owned()).collect()
+fn statuses(test_agent: &TestAgent) -> Vec<String> {
+    test_agent.receipts().iter().map(|receipt| receipt["status"].as_str().unwrap().to_owned()).collect()
 }
 
 /// C7.4: the server is replaced between two turns of a gateway.
@@ -131,7 +131,7 @@ fn another_server_in_the_next_turn_is_compared_first() {
     for (session, then) in [("", ""), ("one", "two")] {
         let address = ReplaceableServer::default();
         address.replace(APPROVED, session);
-        let gateway = TestGateway::start_in(house_calling(&address, 1));
+        let gateway = TestGateway::start_in(agent_calling(&address, 1));
         let turn = || gateway.post("/chat", &json!({ "message": "count" })).json().to_string();
         assert!(turn().contains("23 sheep"));
         address.replace(OTHER, then);
@@ -142,7 +142,7 @@ fn another_server_in_the_next_turn_is_compared_first() {
             "{:?}",
             address.state().methods_received
         );
-        assert_eq!(statuses(&gateway.house), ["allowed", "failed"]);
+        assert_eq!(statuses(&gateway.test_agent), ["allowed", "failed"]);
         address.replace(APPROVED, "three");
         assert!(turn().contains("23 sheep"), "it is the approved one again");
     }
@@ -153,16 +153,16 @@ fn another_server_in_the_middle_of_a_turn_is_compared_first() {
     for (session, then) in [("", ""), ("one", "two")] {
         let address = ReplaceableServer::default();
         address.replace(APPROVED, session);
-        let house = house_calling(&address, 3);
+        let test_agent = agent_calling(&address, 3);
         address.state().replacement = Some((ReplacementTime::AfterCall, OTHER, then));
-        let done = house.run(&["agent", "-m", "count"]);
+        let done = test_agent.run(&["agent", "-m", "count"]);
         assert!(done.out.contains("changed since they were approved"), "{done:?}");
         assert!(
             !address.state().methods_received.contains(&"tools/call".to_owned()),
             "{:?}",
             address.state().methods_received
         );
-        assert_eq!(statuses(&house), ["allowed", "failed", "failed"]);
+        assert_eq!(statuses(&test_agent), ["allowed", "failed", "failed"]);
     }
 }
 
@@ -171,12 +171,12 @@ fn another_server_in_the_middle_of_a_turn_is_compared_first() {
 fn a_call_in_a_session_that_is_forgotten_is_not_sent_again() {
     let address = ReplaceableServer::default();
     address.replace(APPROVED, "one");
-    let house = house_calling(&address, 2);
+    let test_agent = agent_calling(&address, 2);
     address.state().methods_received.clear();
     address.state().replacement = Some((ReplacementTime::DuringCall, APPROVED, "two"));
-    let done = house.run(&["agent", "-m", "count"]);
+    let done = test_agent.run(&["agent", "-m", "count"]);
     assert!(done.out.contains("23 sheep"), "{done:?}");
-    assert_eq!(statuses(&house), ["failed", "allowed"]);
+    assert_eq!(statuses(&test_agent), ["failed", "allowed"]);
     let calls = address.state().methods_received.iter().filter(|method| *method == "tools/call").count();
     assert_eq!(calls, 2, "one for each receipt: {:?}", address.state().methods_received);
 }

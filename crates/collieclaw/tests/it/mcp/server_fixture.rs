@@ -19,17 +19,17 @@ pub(crate) fn echo_tool() -> Value {
 impl TestAgent {
     /// Adds a fake server with this behaviour and these settings, at `full`.
     pub(crate) fn with_fake_server(self, mode: &str, more: &str) -> Self {
-        let house = self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-        let folder = house.path().join("server");
+        let test_agent = self.with_full_autonomy();
+        let folder = test_agent.path().join("server");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("fake.py"), FAKE_SERVER).unwrap();
-        house.set_server_tools(&echo_tool());
+        test_agent.set_server_tools(&echo_tool());
         let settings = format!(
             "command = \"python3\"\nargs = [\"{folder}/fake.py\", \"{mode}\", \"{folder}/tools.json\"]\n\
              programs = [\"{folder}\"]\n{more}",
             folder = folder.display()
         );
-        house.with_server_settings("fake", &settings)
+        test_agent.with_server_settings("fake", &settings)
     }
 
     pub(crate) fn with_server_settings(self, name: &str, settings: &str) -> Self {

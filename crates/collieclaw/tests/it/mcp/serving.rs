@@ -3,25 +3,27 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_exit, wait_for_sleep};
+use crate::support::{
+    ChildGuard, TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_exit, wait_for_sleep, wait_until,
+};
 
 /// A client that sends exactly the given messages.
 struct StdioMcpClient {
-    child: Child,
+    child: ChildGuard,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     number: u64,
 }
 
 impl StdioMcpClient {
-    fn new(house: &TestAgent) -> Self {
-        let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+    fn new(test_agent: &TestAgent) -> Self {
+        let mut child = test_agent.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut client = Self { child, input, output, number: 0 };
+        let mut client = Self { child: ChildGuard(child), input, output, number: 0 };
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "test", "version": "1" } });
         let answer = client.request("initialize", &hello);
@@ -51,9 +53,9 @@ impl StdioMcpClient {
     fn request(&mut self, method: &str, params: &Value) -> Value {
         let number = self.send_request(method, params);
         loop {
-            let heard = self.receive();
-            if heard["id"] == number {
-                return heard;
+            let message = self.receive();
+            if message["id"] == number {
+                return message;
             }
         }
     }
@@ -74,9 +76,9 @@ fn result_text(result: &Value) -> (bool, &str) {
 
 #[test]
 fn another_agent_gets_our_tools_with_gate_and_receipts() {
-    let house = TestAgent::new();
-    std::fs::write(house.workspace().join("note.txt"), "a note").unwrap();
-    let mut client = StdioMcpClient::new(&house);
+    let test_agent = TestAgent::new();
+    std::fs::write(test_agent.workspace().join("note.txt"), "a note").unwrap();
+    let mut client = StdioMcpClient::new(&test_agent);
     let tools = client.request("tools/list", &json!({}));
     let names: Vec<_> =
         tools["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
@@ -97,33 +99,34 @@ fn another_agent_gets_our_tools_with_gate_and_receipts() {
     assert!(result_text(&unknown).0 && result_text(&unknown).1.contains("is not offered here"), "{unknown}");
     assert_eq!(client.close(), 0);
 
-    let statuses: Vec<String> = house.receipt_summaries().into_iter().map(|[_, status, _]| status).collect();
+    let statuses: Vec<String> =
+        test_agent.receipt_summaries().into_iter().map(|[_, status, _]| status).collect();
     assert_eq!(statuses, ["allowed", "denied", "failed", "denied", "denied", "denied"]);
-    let receipts = house.receipts();
+    let receipts = test_agent.receipts();
     assert_eq!(read["_meta"]["collieclaw/receipt"], receipts[0]["id"]);
     assert!(receipts[0]["conversation_id"].as_str().unwrap().starts_with("mcp-"));
-    assert!(!house.workspace().join("made").exists());
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert!(!test_agent.workspace().join("made").exists());
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn the_emergency_stop_holds_for_other_agents_too() {
-    let house = TestAgent::new();
-    let mut client = StdioMcpClient::new(&house);
+    let test_agent = TestAgent::new();
+    let mut client = StdioMcpClient::new(&test_agent);
     assert!(!result_text(&client.call_tool("time", &json!({}))).0);
-    assert_eq!(house.run(&["estop"]).code, 0);
+    assert_eq!(test_agent.run(&["estop"]).code, 0);
     let stopped = client.call_tool("time", &json!({}));
     assert!(result_text(&stopped).0 && result_text(&stopped).1.contains("emergency stop"), "{stopped}");
-    assert_eq!(house.run(&["estop", "--clear"]).code, 0);
+    assert_eq!(test_agent.run(&["estop", "--clear"]).code, 0);
     assert!(!result_text(&client.call_tool("time", &json!({}))).0);
     assert_eq!(client.close(), 0);
 }
 
 #[test]
 fn a_call_ends_with_the_request_and_with_the_client() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let mut client = StdioMcpClient::new(&house);
-    let long = unique_sleep_seconds(1);
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let mut client = StdioMcpClient::new(&test_agent);
+    let long = unique_sleep_seconds();
     let number = client.send_request(
         "tools/call",
         &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
@@ -136,7 +139,7 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     assert!(!result_text(&client.call_tool("time", &json!({}))).0);
     assert!(!is_sleep_running(&long));
 
-    let long = unique_sleep_seconds(2);
+    let long = unique_sleep_seconds();
     client.send_request(
         "tools/call",
         &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
@@ -144,14 +147,15 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     wait_for_sleep(&long);
     client.close();
     assert!(!is_sleep_running(&long));
-    let reasons: Vec<String> = house.receipt_summaries().into_iter().map(|[_, _, reason]| reason).collect();
+    let reasons: Vec<String> =
+        test_agent.receipt_summaries().into_iter().map(|[_, _, reason]| reason).collect();
     assert_eq!(reasons.len(), 3, "{reasons:?}");
     assert_eq!((reasons[0].as_str(), reasons[2].as_str()), ("cancelled", "cancelled"), "{reasons:?}");
 }
 
 #[test]
 fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     for said in [
         "\n",
         "hello\n",
@@ -159,7 +163,7 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
         "[1, 2]\n",
         "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\"}\n",
     ] {
-        let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = test_agent.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
         let done = crate::support::agent_output(child.wait_with_output().unwrap());
         assert!(!done.err.contains("panicked"), "{said:?}: {done:?}");
@@ -170,22 +174,22 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
 }
 
 /// `mcp serve --http` on its own port; dropping it kills the process.
-struct HttpServeProcess {
-    child: Child,
-    host: String,
-    token: String,
+pub(super) struct HttpServeProcess {
+    _child: ChildGuard,
+    pub(super) host: String,
+    pub(super) token: String,
 }
 
 impl HttpServeProcess {
-    fn new(house: &TestAgent) -> Self {
-        let mut child = house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
+    pub(super) fn new(test_agent: &TestAgent) -> Self {
+        let mut child = test_agent.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
             .find_map(|line| Some(line.unwrap().strip_prefix("listening on http://")?.to_owned()))
             .unwrap();
         std::thread::spawn(move || lines.for_each(drop));
-        let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap().trim().to_owned();
-        Self { child, host: address.strip_suffix("/mcp").unwrap().to_owned(), token }
+        let token = std::fs::read_to_string(test_agent.home().join("mcp.token")).unwrap().trim().to_owned();
+        Self { _child: ChildGuard(child), host: address.strip_suffix("/mcp").unwrap().to_owned(), token }
     }
 
     /// Sends a message with extra bytes after it.
@@ -220,32 +224,21 @@ impl HttpServeProcess {
     }
 }
 
-impl Drop for HttpServeProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_call_over_http_ends_when_its_client_leaves() {
-    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let listening = HttpServeProcess::new(&house);
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let listening = HttpServeProcess::new(&test_agent);
     let session = listening.begin_session();
-    for (number, more) in [(3, ""), (4, "x")] {
-        let long = unique_sleep_seconds(number);
+    for (number, more) in [(3_usize, ""), (4, "x")] {
+        let long = unique_sleep_seconds();
         let call = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
             "params": { "name": "shell", "arguments": { "command": format!("sleep {long}") } } });
         let stream = listening.send(&session, &call, more);
         wait_for_sleep(&long);
         drop(stream);
-        let patience = std::time::Instant::now() + crate::support::TEST_TIMEOUT;
-        while house.receipts().len() < number as usize - 2 {
-            assert!(std::time::Instant::now() < patience, "it goes on");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        wait_until("the call has its receipt", || test_agent.receipts().len() == number - 2);
         assert!(!is_sleep_running(&long));
-        assert_eq!(house.receipt_summaries().last().unwrap(), &["shell", "failed", "cancelled"]);
+        assert_eq!(test_agent.receipt_summaries().last().unwrap(), &["shell", "failed", "cancelled"]);
     }
     // The session continues for a client that reconnects.
     let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "time" } });
@@ -256,8 +249,8 @@ fn a_call_over_http_ends_when_its_client_leaves() {
 
 #[test]
 fn over_http_only_the_token_on_a_loopback_name_opens() {
-    let house = TestAgent::new();
-    let listening = HttpServeProcess::new(&house);
+    let test_agent = TestAgent::new();
+    let listening = HttpServeProcess::new(&test_agent);
     let (host, token) = (&listening.host, &listening.token);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } })
@@ -284,6 +277,6 @@ fn over_http_only_the_token_on_a_loopback_name_opens() {
     assert_eq!(status("/mcp", &format!("Host: evil.example\r\n{right}")), "403");
     assert_eq!(status("/mcp", &format!("{own}{right}Origin: http://evil.example\r\n")), "403");
     assert_eq!(status("/mcp", &format!("{own}{right}Origin: null\r\n")), "403");
-    let mode = std::fs::metadata(house.home().join("mcp.token")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(test_agent.home().join("mcp.token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -27,8 +27,8 @@ fn check_integrity(place: &MemoryFolder) {
 #[test]
 fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
     let place = MemoryFolder::new();
-    let mut dice = MemoryRandom::new(7);
-    let mut told = 0;
+    let mut random = MemoryRandom::new(7);
+    let mut actual = 0;
     for _ in 0..KILLS {
         let mut child =
             rememberer_command(&place.file(), "c", "100000").stdout(Stdio::piped()).spawn().unwrap();
@@ -40,22 +40,23 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
                 .filter(|line| line.starts_with("kept"))
                 .count()
         });
-        thread::sleep(Duration::from_micros(dice.next_below(LONGEST_LIFE_MICROS) as u64));
+        // A kill at a random moment.
+        thread::sleep(Duration::from_micros(random.next_below(LONGEST_LIFE_MICROS) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
-        told += reader.join().unwrap();
+        actual += reader.join().unwrap();
         let memory = place.open();
         let kept = whole_exchanges(&memory, "c");
         // The last exchange of each process may be stored without having been reported.
-        assert!(kept >= told, "{kept} {told}");
-        told = kept;
+        assert!(kept >= actual, "{kept} {actual}");
+        actual = kept;
         assert_eq!(memory.search("exchange", 5).unwrap().is_empty(), kept == 0);
     }
-    assert!(told > 20, "{told}");
+    assert!(actual > 20, "{actual}");
     check_integrity(&place);
     // Index and tables agree: the last exchange is found.
     let memory = place.open();
-    let last = format!("exchange {} has turn", told - 1);
+    let last = format!("exchange {} has turn", actual - 1);
     assert!(memory.search(&last, 5).unwrap()[0].excerpt.starts_with(&last));
     assert_eq!(memory.turn_count().unwrap(), memory.conversation("c").unwrap().len() as u64);
 }

@@ -82,14 +82,14 @@ fn a_memory_of_a_later_version_is_refused_in_words() {
 #[test]
 fn bytes_that_were_changed_are_an_error_or_harmless_and_never_a_crash() {
     let original = fs::read(filled_memory().file()).unwrap();
-    let mut dice = MemoryRandom::new(3);
+    let mut random = MemoryRandom::new(3);
     let mut refused = 0;
     for _ in 0..150 {
         let mut bytes = original.clone();
-        let start = dice.next_below(bytes.len());
-        let length = 1 + dice.next_below(600);
+        let start = random.next_below(bytes.len());
+        let length = 1 + random.next_below(600);
         for byte in bytes.iter_mut().skip(start).take(length) {
-            *byte = u8::try_from(dice.next_below(256)).unwrap();
+            *byte = u8::try_from(random.next_below(256)).unwrap();
         }
         let place = MemoryFolder::new();
         fs::write(place.file(), &bytes).unwrap();

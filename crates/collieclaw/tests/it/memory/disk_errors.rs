@@ -24,7 +24,7 @@ fn error_message(output: &Output) -> String {
 /// The signal that would kill the process is ignored, so that writes fail as on a full disk.
 #[test]
 fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
-    let mut told = 0;
+    let mut actual = 0;
     // In blocks of 512 bytes: too small for the log, for the log a little later, and for the database.
     for blocks in [260, 700, 1_400] {
         let place = MemoryFolder::new();
@@ -42,9 +42,9 @@ fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
         assert_eq!(whole_exchanges(&memory, "c"), exchanges_kept(&output), "{blocks}");
         memory.persist(&single_turn_exchange("after", 0, "there is room again")).unwrap();
         assert_eq!(memory.search("room again", 5).unwrap().len(), 1);
-        told += exchanges_kept(&output);
+        actual += exchanges_kept(&output);
     }
-    assert!(told > 20, "{told}");
+    assert!(actual > 20, "{actual}");
 }
 
 #[test]
@@ -63,16 +63,16 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
         .arg(rememberer_program())
         .output()
         .expect("unshare is missing: run `cargo xtask setup`");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let actual = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("code 1"), "{told}{errors}");
+    assert!(actual.contains("code 1"), "{actual}{errors}");
     assert!(errors.contains("memory.db"), "{errors}");
-    assert!(told.ends_with("code 0\n"), "there is room again: {told}{errors}");
+    assert!(actual.ends_with("code 0\n"), "there is room again: {actual}{errors}");
     // The numbers continue without a gap, so nothing was lost and nothing unreported was stored.
     let numbers: Vec<usize> =
-        told.lines().filter_map(|line| line.strip_prefix("kept ")?.parse().ok()).collect();
+        actual.lines().filter_map(|line| line.strip_prefix("kept ")?.parse().ok()).collect();
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
-    assert!(numbers.len() > 10, "{told}{errors}");
+    assert!(numbers.len() > 10, "{actual}{errors}");
 }
 
 /// Runs the helper as an ordinary user if we are root, because permissions don't stop root.

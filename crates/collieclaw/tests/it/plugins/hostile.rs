@@ -1,17 +1,15 @@
 //! Plugins that crash, hang, lie, flood or attack: each results in a failed call with a receipt, and nothing else.
 
-use std::time::Instant;
-
 use super::plugin_fixture::PLAIN;
-use crate::support::{TEST_TIMEOUT, TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_sleep};
+use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_sleep};
 
 fn assert_failure(run: &str, expected: &str) {
     assert_tool_failure(PLAIN, run, expected);
 }
 
 fn assert_tool_failure(tool: &str, run: &str, expected: &str) {
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", tool, run);
-    house.assert_call_fails("weather_now", "{}", expected);
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", tool, run);
+    test_agent.assert_call_fails("weather_now", "{}", expected);
 }
 
 #[test]
@@ -36,21 +34,19 @@ fn what_answers_too_much_is_not_passed_on() {
 #[test]
 fn what_hangs_is_ended_with_all_it_started() {
     let tool = format!("{PLAIN}\ntimeout = \"500ms\"");
-    let started = Instant::now();
-    let long = unique_sleep_seconds(1);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\nsleep {long} &\nsetsid sleep {long} &\nsleep {long}\n");
     assert_tool_failure(&tool, &run, "took longer than 0.5 s");
-    assert!(started.elapsed() < TEST_TIMEOUT);
     assert!(!is_sleep_running(&long));
 }
 
 #[test]
 fn what_forks_away_does_not_outlive_the_call() {
-    let long = unique_sleep_seconds(2);
+    let long = unique_sleep_seconds();
     let run =
         format!("#!/bin/sh\nsetsid nohup sleep {long} >/dev/null 2>&1 &\necho '{{\"output\": \"bye\"}}'\n");
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
-    assert_eq!(house.call_output("weather_now", "{}"), "bye");
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
+    assert_eq!(test_agent.call_output("weather_now", "{}"), "bye");
     assert!(!is_sleep_running(&long));
 }
 
@@ -58,10 +54,10 @@ fn what_forks_away_does_not_outlive_the_call() {
 fn more_processes_than_it_may_have_do_not_get_out_of_hand() {
     // A limited fork bomb: at most 900 sleepers, against a limit of 512.
     let tool = format!("{PLAIN}\ntimeout = \"20s\"");
-    let long = unique_sleep_seconds(3);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\ni=0\nwhile [ $i -lt 900 ]; do sleep {long} & i=$((i+1)); done\nwait\n");
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, &run);
-    let done = house.call_tool("weather_now", "{}");
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, &run);
+    let done = test_agent.call_tool("weather_now", "{}");
     assert_eq!(done.code, 1, "{done:?}");
     assert!(!is_sleep_running(&long));
 }
@@ -96,30 +92,31 @@ print(json.dumps({"output": reached}))
     let port = listener.local_addr().unwrap().port();
     // The plugin asks for the network, and the configuration doesn't allow it.
     let tool = format!("{PLAIN}\nnetwork = true");
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, run);
-    std::fs::write(house.path().join("diary"), "private").unwrap();
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, run);
+    std::fs::write(test_agent.path().join("diary"), "private").unwrap();
     let paths = [
-        house.path().join("diary"),
-        house.home().join("config.toml"),
-        house.home().join("memory.db"),
-        house.home().join("tool_receipts.log"),
+        test_agent.path().join("diary"),
+        test_agent.home().join("config.toml"),
+        test_agent.home().join("memory.db"),
+        test_agent.home().join("tool_receipts.log"),
         "/etc/passwd".into(),
         "/proc/1/environ".into(),
     ];
-    let arguments = serde_json::json!({ "paths": paths, "home": house.path(), "port": port }).to_string();
-    assert_eq!(house.call_output("weather_now", &arguments), "[]");
+    let arguments =
+        serde_json::json!({ "paths": paths, "home": test_agent.path(), "port": port }).to_string();
+    assert_eq!(test_agent.call_output("weather_now", &arguments), "[]");
 
-    let allowed = house.with_config_change("[limits]", "[plugins.weather]\nnetwork = true\n\n[limits]");
+    let allowed = test_agent.with_config_change("[limits]", "[plugins.weather]\nnetwork = true\n\n[limits]");
     assert_eq!(allowed.call_output("weather_now", &arguments), "[\"connected\"]");
 }
 
 #[test]
 fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
     let run = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, run);
-    let folder = house.home().join("plugins/weather");
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, run);
+    let folder = test_agent.home().join("plugins/weather");
     let fails = |expected: &str| {
-        let done = house.call_tool("weather_now", "{}");
+        let done = test_agent.call_tool("weather_now", "{}");
         assert_eq!(done.code, 1, "{done:?}");
         assert!(
             done.err.contains("has changed since it was installed") && done.err.contains(expected),
@@ -127,14 +124,14 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
             done.err
         );
         assert!(done.err.contains("`collieclaw plugin remove weather`"), "{}", done.err);
-        assert_eq!(house.last_receipt()["status"], "failed");
-        let listed = house.run(&["plugin", "list"]);
+        assert_eq!(test_agent.last_receipt()["status"], "failed");
+        let listed = test_agent.run(&["plugin", "list"]);
         assert!(listed.out.contains(expected), "{listed:?}");
     };
     std::fs::write(folder.join("run"), format!("{run}# more\n")).unwrap();
     fails("`run` was changed");
     std::fs::write(folder.join("run"), run).unwrap();
-    assert_eq!(house.call_output("weather_now", "{}"), "sunny");
+    assert_eq!(test_agent.call_output("weather_now", "{}"), "sunny");
     std::fs::write(folder.join("more"), "").unwrap();
     fails("`more` is new");
     std::fs::remove_file(folder.join("more")).unwrap();
@@ -149,15 +146,15 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
 
 #[test]
 fn the_emergency_stop_ends_a_plugin_at_once() {
-    let long = unique_sleep_seconds(4);
+    let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\nsleep {long}\n");
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
-    let child = house.command(&["tool", "run", "weather_now"]).spawn().unwrap();
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
+    let child = test_agent.command(&["tool", "run", "weather_now"]).spawn().unwrap();
     wait_for_sleep(&long);
-    assert_eq!(house.run(&["estop"]).code, 0);
+    assert_eq!(test_agent.run(&["estop"]).code, 0);
     let done = crate::support::agent_output(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");
     assert!(!is_sleep_running(&long));
-    assert_eq!(house.last_receipt()["reason_code"], "estop");
-    assert_eq!(house.call_tool("weather_now", "{}").code, 8);
+    assert_eq!(test_agent.last_receipt()["reason_code"], "estop");
+    assert_eq!(test_agent.call_tool("weather_now", "{}").code, 8);
 }

@@ -9,14 +9,14 @@ const RUN: &str = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
 
 #[test]
 fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let tool = "command = \"./run\"\nschema = { type = \"object\" }\nworkspace = \"write\"\nnetwork = true\n\
                 timeout = \"5s\"\nrisk = \"high\"";
-    let folder =
-        house.write_plugin_folder("weather", &[("manifest.toml", &manifest("weather", tool)), ("run", RUN)]);
+    let folder = test_agent
+        .write_plugin_folder("weather", &[("manifest.toml", &manifest("weather", tool)), ("run", RUN)]);
     let folder = folder.to_str().unwrap();
 
-    let nobody = house.run(&["plugin", "install", folder]);
+    let nobody = test_agent.run(&["plugin", "install", folder]);
     assert_eq!((nobody.code, nobody.out.as_str()), (5, ""), "{nobody:?}");
     for shown in [
         "weather 1.0.0: 2 files",
@@ -27,31 +27,31 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     ] {
         assert!(nobody.err.contains(shown), "{shown}: {}", nobody.err);
     }
-    let no = house.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "\n")]);
+    let no = test_agent.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "\n")]);
     assert_eq!(no.code, 4, "{no:?}");
-    assert!(!house.home().join("plugins/weather").exists());
+    assert!(!test_agent.home().join("plugins/weather").exists());
 
-    let yes = house.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "y\n")]);
+    let yes = test_agent.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "y\n")]);
     assert_eq!(yes.code, 0, "{yes:?}");
-    let listed = house.run(&["plugin", "list", "--output", "json"]).json();
+    let listed = test_agent.run(&["plugin", "list", "--output", "json"]).json();
     assert_eq!(listed[0]["name"], "weather");
     assert_eq!(listed[0]["state"], "as installed");
     let listed = &listed[0]["tools"][0];
     assert_eq!((listed["name"].as_str(), listed["timeout"].as_str()), (Some("weather_now"), Some("5s")));
     assert_eq!((listed["workspace"].as_str(), &listed["network"]["given"]), (Some("write"), &false.into()));
-    let listed = house.run(&["plugin", "list"]).out;
+    let listed = test_agent.run(&["plugin", "list"]).out;
     let powers = "risk high; workspace: reads and changes all of it; network: requested, but not allowed";
     assert!(listed.contains(powers), "{listed}");
-    assert!(house.run(&["tool", "list"]).out.contains("weather_now"));
+    assert!(test_agent.run(&["tool", "list"]).out.contains("weather_now"));
 
-    let allowed = house.with_config_change("tools_allow = [", "tools_allow = [\"weather_now\", ");
+    let allowed = test_agent.with_config_change("tools_allow = [", "tools_allow = [\"weather_now\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
     let removed = allowed.run(&["plugin", "remove", "weather"]);
     // The plugin is removed; the list that still names its tool causes a warning and no error.
     assert_eq!(removed.code, 0, "{removed:?}");
     let absent = "`channels.cli.tools_allow` lists `weather_now`, but no such tool exists";
-    for told in [removed, allowed.run(&["config", "validate"])] {
-        assert!(told.err.contains(absent), "{told:?}");
+    for actual in [removed, allowed.run(&["config", "validate"])] {
+        assert!(actual.err.contains(absent), "{actual:?}");
     }
     assert!(allowed.run(&["doctor"]).out.contains(absent));
     assert_eq!(allowed.run(&["agent", "-m", "hello"]).code, 0);
@@ -62,22 +62,22 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
 
 #[test]
 fn a_newer_version_takes_the_place_of_the_older_one_whole() {
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
     let newer = manifest("weather", PLAIN).replace("1.0.0", "2.0.0");
     let run = "#!/bin/sh\necho '{\"output\": \"rain\"}'\n";
     let folder =
-        house.write_plugin_folder("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
-    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+        test_agent.write_plugin_folder("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
+    let done = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.err.contains("It replaces version 1.0.0."), "{}", done.err);
-    assert_eq!(house.call_output("weather_now", "{}"), "rain");
-    let left: Vec<_> = std::fs::read_dir(house.home().join("plugins")).unwrap().collect();
+    assert_eq!(test_agent.call_output("weather_now", "{}"), "rain");
+    let left: Vec<_> = std::fs::read_dir(test_agent.home().join("plugins")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
 fn every_fault_of_a_manifest_is_told_at_once() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let text = r#"name = "Weather Report"
 version = ""
 capabilities = ["tool", "root"]
@@ -111,26 +111,26 @@ description = "Two."
 command = "run"
 schema = { type = "object" }
 "#;
-    let folder = house.write_plugin_folder("weather", &[("manifest.toml", text), ("run", RUN)]);
-    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    let folder = test_agent.write_plugin_folder("weather", &[("manifest.toml", text), ("run", RUN)]);
+    let done = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 3, "{done:?}");
     let lines: Vec<&str> =
         done.err.lines().filter_map(|line| line.strip_prefix(folder.to_str().unwrap())).collect();
     insta::assert_snapshot!(lines.join("\n"));
-    assert!(!house.home().join("plugins").exists());
+    assert!(!test_agent.home().join("plugins").exists());
 }
 
 #[test]
 fn what_belongs_into_no_plugin_is_refused() {
     let check = |expected: &str, make: &dyn Fn(&TestAgent, &std::path::Path)| {
-        let house = TestAgent::new();
-        let folder = house
+        let test_agent = TestAgent::new();
+        let folder = test_agent
             .write_plugin_folder("weather", &[("manifest.toml", &manifest("weather", PLAIN)), ("run", RUN)]);
-        make(&house, &folder);
-        let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+        make(&test_agent, &folder);
+        let done = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
         assert_ne!(done.code, 0, "{expected}: {done:?}");
         assert!(done.err.contains(expected), "{expected}: {}", done.err);
-        let left = std::fs::read_dir(house.home().join("plugins")).map_or(0, Iterator::count);
+        let left = std::fs::read_dir(test_agent.home().join("plugins")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{expected}");
     };
     check("neither a regular file nor a folder", &|_, folder| {
@@ -159,21 +159,21 @@ fn what_belongs_into_no_plugin_is_refused() {
 
 #[test]
 fn no_plugin_takes_a_name_of_another_one() {
-    let house = TestAgent::new().with_plugin("weather", PLAIN, RUN);
+    let test_agent = TestAgent::new().with_plugin("weather", PLAIN, RUN);
     let text = manifest("other", PLAIN).replace("other_now", "weather_now");
-    let folder = house.write_plugin_folder("other", &[("manifest.toml", &text), ("run", RUN)]);
-    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    let folder = test_agent.write_plugin_folder("other", &[("manifest.toml", &text), ("run", RUN)]);
+    let done = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.contains("a tool named `weather_now` already exists"), "{}", done.err);
 }
 
 #[test]
 fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
-    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
-    let plugins = house.home().join("plugins");
+    let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
+    let plugins = test_agent.home().join("plugins");
     std::fs::create_dir(plugins.join("dropped")).unwrap();
     std::fs::write(plugins.join("dropped/manifest.toml"), manifest("dropped", PLAIN)).unwrap();
-    let listed = house.run(&["plugin", "list"]);
+    let listed = test_agent.run(&["plugin", "list"]);
     assert!(listed.err.contains("the plugin in \"dropped\" was not loaded"), "{listed:?}");
     assert!(listed.out.contains("weather") && !listed.out.contains("dropped_now"), "{listed:?}");
 
@@ -181,21 +181,21 @@ fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
         std::fs::set_permissions(plugins.join("weather"), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     open(0o777);
-    let done = house.call_tool("weather_now", "{}");
+    let done = test_agent.call_tool("weather_now", "{}");
     assert_ne!(done.code, 0, "{done:?}");
     open(0o700);
-    assert_eq!(house.call_output("weather_now", "{}"), "sunny");
+    assert_eq!(test_agent.call_output("weather_now", "{}"), "sunny");
 }
 
 #[test]
 fn escape_sequences_of_an_author_reach_no_terminal() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let text = manifest("weather", PLAIN).replace("Tells the weather.", "\\u001b[2J\\u202eTells.");
-    let folder = house.write_plugin_folder("weather", &[("manifest.toml", &text), ("run", RUN)]);
-    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    let folder = test_agent.write_plugin_folder("weather", &[("manifest.toml", &text), ("run", RUN)]);
+    let done = test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
-    let listed = house.run(&["plugin", "list"]);
-    let tools = house.run(&["tool", "list"]);
+    let listed = test_agent.run(&["plugin", "list"]);
+    let tools = test_agent.run(&["tool", "list"]);
     for shown in [done.err, listed.out, tools.out] {
         assert!(shown.contains("\\u{1b}[2J\\u{202e}Tells."), "{shown}");
         assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
@@ -204,40 +204,42 @@ fn escape_sequences_of_an_author_reach_no_terminal() {
 
 #[test]
 fn an_installation_that_is_killed_leaves_the_old_one_or_the_new_one() {
-    let house = TestAgent::new().with_full_autonomy();
+    let test_agent = TestAgent::new().with_full_autonomy();
     let version = |number: usize| {
         let text = manifest("weather", PLAIN).replace("1.0.0", &format!("{number}.0.0"));
         let run = format!("#!/bin/sh\necho '{{\"output\": \"{number}\"}}'\n");
-        let folder = house.write_plugin_folder(
+        let folder = test_agent.write_plugin_folder(
             &format!("v{number}"),
             &[("manifest.toml", &text), ("run", &run), ("data", &"x".repeat(100_000))],
         );
         folder.to_str().unwrap().to_owned()
     };
     let folders = [version(1), version(2)];
-    assert_eq!(house.run(&["plugin", "install", "--yes", &folders[0]]).code, 0);
+    assert_eq!(test_agent.run(&["plugin", "install", "--yes", &folders[0]]).code, 0);
     for round in 0..24 {
-        let mut child = house.command(&["plugin", "install", "--yes", &folders[round % 2]]).spawn().unwrap();
+        let mut child =
+            test_agent.command(&["plugin", "install", "--yes", &folders[round % 2]]).spawn().unwrap();
+        // A kill at any moment of the installation.
         std::thread::sleep(std::time::Duration::from_millis(round as u64 * 2));
         child.kill().unwrap();
         child.wait().unwrap();
-        let listed = house.run(&["plugin", "list", "--output", "json"]);
+        let listed = test_agent.run(&["plugin", "list", "--output", "json"]);
         assert_eq!((listed.code, listed.err.as_str()), (0, ""), "{listed:?}");
         let listed = listed.json();
         assert_eq!(listed[0]["state"], "as installed", "{listed}");
         let number = listed[0]["version"].as_str().unwrap().split('.').next().unwrap().to_owned();
-        assert_eq!(house.call_output("weather_now", "{}"), number);
+        assert_eq!(test_agent.call_output("weather_now", "{}"), number);
     }
 }
 
 #[test]
 fn a_program_that_can_not_be_run_is_refused_with_its_cure() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     let install = |command: &str| {
         let tool = format!("command = {command}\nschema = {{ type = \"object\" }}");
-        let folder =
-            house.write_plugin_folder("slow", &[("manifest.toml", &manifest("slow", &tool)), ("go.sh", RUN)]);
-        house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()])
+        let folder = test_agent
+            .write_plugin_folder("slow", &[("manifest.toml", &manifest("slow", &tool)), ("go.sh", RUN)]);
+        test_agent.run(&["plugin", "install", "--yes", folder.to_str().unwrap()])
     };
     let refused = install("\"./go.sh\"");
     assert_eq!(refused.code, 3, "{refused:?}");

@@ -1,11 +1,9 @@
-//! An agent, and plugins to install.
+//! Plugins to install, and a builder that installs them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
-use crate::support::{AgentOutput, TestAgent};
+use crate::support::TestAgent;
 
 /// The settings of a tool in the manifest, besides name and description.
 pub(crate) const PLAIN: &str = r#"command = "./run"
@@ -40,36 +38,5 @@ impl TestAgent {
         let done = self.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
         assert_eq!(done.code, 0, "{done:?}");
         self
-    }
-
-    /// Sets the level to `full`, so that no approval is needed.
-    pub(crate) fn with_full_autonomy(self) -> Self {
-        self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
-    }
-
-    pub(crate) fn call_tool(&self, tool: &str, arguments: &str) -> AgentOutput {
-        self.run(&["tool", "run", tool, "--json", arguments])
-    }
-
-    /// Returns the output of a successful call.
-    pub(crate) fn call_output(&self, tool: &str, arguments: &str) -> String {
-        let done = self.call_tool(tool, arguments);
-        assert_eq!(done.code, 0, "{done:?}");
-        done.out.trim_end().to_owned()
-    }
-
-    /// Checks that a call fails with this text, and that its receipt says so.
-    pub(crate) fn assert_call_fails(&self, tool: &str, arguments: &str, expected: &str) -> AgentOutput {
-        let done = self.call_tool(tool, arguments);
-        assert_eq!(done.code, 1, "{done:?}");
-        assert!(done.err.contains(expected), "{expected}: {}", done.err);
-        let receipt = self.last_receipt();
-        let words = (receipt["status"].as_str(), receipt["reason_code"].as_str());
-        assert_eq!(words, (Some("failed"), Some("tool-failed")));
-        done
-    }
-
-    pub(crate) fn last_receipt(&self) -> Value {
-        self.receipts().pop().expect("a receipt")
     }
 }

@@ -4,9 +4,9 @@ use crate::support::TestAgent;
 
 #[test]
 fn all_faults_are_told_at_once() {
-    let house = TestAgent::new();
+    let test_agent = TestAgent::new();
     super::write(
-        &house,
+        &test_agent,
         "faulty",
         r#"name = "other"
 description = ""
@@ -54,27 +54,27 @@ args = { path = "x", content = "y" }
 content_from = "two"
 "#,
     );
-    let validate = house.run(&["sop", "validate", "faulty"]);
+    let validate = test_agent.run(&["sop", "validate", "faulty"]);
     assert_eq!(validate.code, 3, "{validate:?}");
-    let home = house.home().canonicalize().unwrap();
+    let home = test_agent.home().canonicalize().unwrap();
     insta::assert_snapshot!(validate.err.replace(home.to_str().unwrap(), "HOME"));
-    let all = house.run(&["sop", "validate", "--output", "json"]);
+    let all = test_agent.run(&["sop", "validate", "--output", "json"]);
     assert_eq!((all.code, &all.json()[0]["valid"]), (3, &false.into()), "{all:?}");
-    assert_eq!(house.run(&["sop", "run", "faulty"]).code, 3);
-    assert!(house.run(&["sop", "list"]).out.contains("NOT VALID"));
+    assert_eq!(test_agent.run(&["sop", "run", "faulty"]).code, 3);
+    assert!(test_agent.run(&["sop", "list"]).out.contains("NOT VALID"));
 }
 
 #[test]
 fn what_is_no_procedure_is_said_to_be_none() {
-    let house = TestAgent::new();
-    assert_eq!(house.run(&["sop", "list", "--output", "json"]).json(), serde_json::json!([]));
-    assert_eq!(house.run(&["sop", "validate"]).code, 0);
+    let test_agent = TestAgent::new();
+    assert_eq!(test_agent.run(&["sop", "list", "--output", "json"]).json(), serde_json::json!([]));
+    assert_eq!(test_agent.run(&["sop", "validate"]).code, 0);
     for name in ["missing", "../../config", "", "A"] {
-        assert_eq!(house.run(&["sop", "run", name]).code, 2, "{name}");
+        assert_eq!(test_agent.run(&["sop", "run", name]).code, 2, "{name}");
     }
-    super::write(&house, "empty", "name = \"empty\"\ndescription = \"nothing\"\n");
-    let empty = house.run(&["sop", "validate", "empty"]);
+    super::write(&test_agent, "empty", "name = \"empty\"\ndescription = \"nothing\"\n");
+    let empty = test_agent.run(&["sop", "validate", "empty"]);
     assert!(empty.code == 3 && empty.err.contains("at least one step"), "{empty:?}");
-    super::write(&house, "torn", "name = \"torn\"\n[[steps]\n");
-    assert_eq!(house.run(&["sop", "validate", "torn"]).code, 3);
+    super::write(&test_agent, "torn", "name = \"torn\"\n[[steps]\n");
+    assert_eq!(test_agent.run(&["sop", "validate", "torn"]).code, 3);
 }

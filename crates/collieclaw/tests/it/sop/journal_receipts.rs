@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::{agent_with_sop, run_command_on_run, single_run};
 use crate::support::TestAgent;
 
-fn journal(house: &TestAgent) -> PathBuf {
-    let run = single_run(house)["run"].as_str().unwrap().to_owned();
-    house.home().join("sop-runs").join(format!("{run}.jsonl"))
+fn journal(test_agent: &TestAgent) -> PathBuf {
+    let run = single_run(test_agent)["run"].as_str().unwrap().to_owned();
+    test_agent.home().join("sop-runs").join(format!("{run}.jsonl"))
 }
 
 /// Returns step, tool, status and reason of every receipt.
-fn steps(house: &TestAgent) -> Vec<[String; 4]> {
+fn steps(test_agent: &TestAgent) -> Vec<[String; 4]> {
     let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap_or("-").to_owned();
     let of = |receipt: &Value| ["step_id", "tool", "status", "reason_code"].map(|name| word(receipt, name));
-    house.receipts().iter().map(of).collect()
+    test_agent.receipts().iter().map(of).collect()
 }
 
 #[test]
 fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
-    let house = agent_with_sop(
+    let test_agent = agent_with_sop(
         "all",
         "[[steps]]\nid = \"gone\"\nkind = \"tool\"\ntool = \"file_read\"\nargs = { path = \"gone\" }\non_failure = \"continue\"\n\
          [[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n\
@@ -32,10 +32,10 @@ fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
          [[steps]]\nid = \"none\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"none\" }\ncontent_from = \"gone\"\n",
     )
     .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n");
-    assert_eq!(house.run(&["sop", "run", "all"]).code, 5);
-    assert_eq!(run_command_on_run(&house, &["approve"]).code, 1);
+    assert_eq!(test_agent.run(&["sop", "run", "all"]).code, 5);
+    assert_eq!(run_command_on_run(&test_agent, &["approve"]).code, 1);
     assert_eq!(
-        steps(&house),
+        steps(&test_agent),
         [
             ["gone", "file_read", "failed", "tool-failed"],
             // Calls of the model have receipts of their own, as everywhere.
@@ -46,30 +46,30 @@ fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
             ["none", "file_write", "failed", "nothing-to-give"],
         ]
     );
-    let run = single_run(&house);
-    for receipt in house.receipts() {
+    let run = single_run(&test_agent);
+    for receipt in test_agent.receipts() {
         assert_eq!(receipt["conversation_id"], run["run"]);
         if receipt["step_id"].is_string() {
             assert_eq!(receipt["sop_hash"], run["sop_hash"]);
         }
     }
-    let think = house.receipts()[2].clone();
+    let think = test_agent.receipts()[2].clone();
     assert_eq!((&think["result_hash"], &think["approver"]), (&json!(hash_text("so")), &json!("rules")));
-    assert_eq!(house.receipts()[3]["approver"], "operator");
-    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(test_agent.receipts()[3]["approver"], "operator");
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
 }
 
 #[test]
 fn a_question_that_was_stopped_failed_or_denied_a_call_says_so_in_its_receipt() {
     let agent = "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n";
     let check = |says: &str, stop: bool, code: i32, expected: [&str; 2]| {
-        let house = agent_with_sop("ask", agent).with_mock_fixture(says);
+        let test_agent = agent_with_sop("ask", agent).with_mock_fixture(says);
         if stop {
-            house.run(&["estop"]);
+            test_agent.run(&["estop"]);
         }
-        let run = house.run(&["sop", "run", "ask"]);
+        let run = test_agent.run(&["sop", "run", "ask"]);
         assert_eq!(run.code, code, "{run:?}");
-        let last = steps(&house).pop().unwrap();
+        let last = steps(&test_agent).pop().unwrap();
         assert_eq!(last, ["think", "step:agent", expected[0], expected[1]]);
     };
     let reads = "[[round]]\n[[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n";
@@ -85,15 +85,15 @@ const GIVES: &str = "[[steps]]\nid = \"read\"\nkind = \"tool\"\ntool = \"file_re
 
 /// Creates a run that waits for an approval.
 fn agent_with_waiting_run() -> TestAgent {
-    let house = agent_with_sop("give", GIVES);
-    fs::write(house.workspace().join("a"), "the true text").unwrap();
-    assert_eq!(house.run(&["sop", "run", "give"]).code, 5);
-    house
+    let test_agent = agent_with_sop("give", GIVES);
+    fs::write(test_agent.workspace().join("a"), "the true text").unwrap();
+    assert_eq!(test_agent.run(&["sop", "run", "give"]).code, 5);
+    test_agent
 }
 
 /// Changes the lines of a journal.
-fn edit_journal(house: &TestAgent, change: impl FnOnce(&mut Vec<String>)) {
-    let path = journal(house);
+fn edit_journal(test_agent: &TestAgent, change: impl FnOnce(&mut Vec<String>)) {
+    let path = journal(test_agent);
     let mut lines: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
     change(&mut lines);
     fs::write(path, lines.join("\n") + "\n").unwrap();
@@ -102,17 +102,18 @@ fn edit_journal(house: &TestAgent, change: impl FnOnce(&mut Vec<String>)) {
 #[test]
 fn a_journal_that_does_not_agree_with_the_receipts_is_refused_with_place_fault_and_cure() {
     let check = |command: &str, step: &str, fault: &str, change: &dyn Fn(&mut Vec<String>)| {
-        let house = agent_with_waiting_run();
-        edit_journal(&house, change);
-        let before = fs::read(journal(&house)).unwrap();
-        let refused = run_command_on_run(&house, &[command]);
+        let test_agent = agent_with_waiting_run();
+        edit_journal(&test_agent, change);
+        let before = fs::read(journal(&test_agent)).unwrap();
+        let refused = run_command_on_run(&test_agent, &[command]);
         assert_eq!(refused.code, 1, "{fault}: {refused:?}");
-        let place = format!("{} does not match the receipts at the step `{step}`", journal(&house).display());
+        let place =
+            format!("{} does not match the receipts at the step `{step}`", journal(&test_agent).display());
         assert!(refused.err.contains(&place) && refused.err.contains(fault), "no `{fault}` in {refused:?}");
         assert!(refused.err.contains("sop cancel RUN"), "a cure: {refused:?}");
-        assert!(!house.workspace().join("kept").exists(), "{fault}");
-        assert_eq!(fs::read(journal(&house)).unwrap(), before, "it is left for whoever looks at it");
-        assert_eq!(run_command_on_run(&house, &["cancel"]).code, 0, "the cure works");
+        assert!(!test_agent.workspace().join("kept").exists(), "{fault}");
+        assert_eq!(fs::read(journal(&test_agent)).unwrap(), before, "it is left for whoever looks at it");
+        assert_eq!(run_command_on_run(&test_agent, &["cancel"]).code, 0, "the cure works");
     };
     let at = "2026-01-01T00:00:00Z";
     let approved = json!({ "approved": { "step": "ok", "at": at } }).to_string();
@@ -156,37 +157,37 @@ fn a_journal_that_does_not_agree_with_the_receipts_is_refused_with_place_fault_a
 fn a_line_that_frees_an_interrupted_step_decides_nothing_without_its_receipt() {
     let mark = "[[steps]]\nid = \"mark\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n";
     for freed in [json!({ "rerun": { "step": "mark" } }), json!({ "void": { "step": "mark" } })] {
-        let house = agent_with_sop("mark", mark);
-        assert_eq!(house.run(&["sop", "run", "mark"]).code, 0);
-        edit_journal(&house, |lines| *lines.last_mut().unwrap() = freed.to_string());
-        let asked = run_command_on_run(&house, &["resume"]);
+        let test_agent = agent_with_sop("mark", mark);
+        assert_eq!(test_agent.run(&["sop", "run", "mark"]).code, 0);
+        edit_journal(&test_agent, |lines| *lines.last_mut().unwrap() = freed.to_string());
+        let asked = run_command_on_run(&test_agent, &["resume"]);
         assert!(asked.code == 1 && asked.err.contains("--rerun-interrupted"), "{freed}: {asked:?}");
-        let marks = || fs::read_to_string(house.workspace().join("marks")).unwrap();
+        let marks = || fs::read_to_string(test_agent.workspace().join("marks")).unwrap();
         assert_eq!(marks(), "x\n");
         // The decision of the operator has its own receipt.
-        assert_eq!(run_command_on_run(&house, &["resume", "--rerun-interrupted"]).code, 0);
+        assert_eq!(run_command_on_run(&test_agent, &["resume", "--rerun-interrupted"]).code, 0);
         assert_eq!(marks(), "x\nx\n");
-        let tools: Vec<String> = steps(&house).into_iter().map(|[_, tool, ..]| tool).collect();
+        let tools: Vec<String> = steps(&test_agent).into_iter().map(|[_, tool, ..]| tool).collect();
         assert_eq!(tools, ["shell", "step:rerun", "shell"]);
-        assert_eq!(run_command_on_run(&house, &["resume"]).code, 0);
+        assert_eq!(run_command_on_run(&test_agent, &["resume"]).code, 0);
     }
 }
 
 #[test]
 fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
-    let house = agent_with_waiting_run();
-    assert_eq!(run_command_on_run(&house, &["cancel"]).code, 0);
-    edit_journal(&house, |lines| drop(lines.pop()));
-    assert_eq!(single_run(&house)["state"], "waiting");
-    let resumed = run_command_on_run(&house, &["resume"]);
+    let test_agent = agent_with_waiting_run();
+    assert_eq!(run_command_on_run(&test_agent, &["cancel"]).code, 0);
+    edit_journal(&test_agent, |lines| drop(lines.pop()));
+    assert_eq!(single_run(&test_agent)["state"], "waiting");
+    let resumed = run_command_on_run(&test_agent, &["resume"]);
     assert!(resumed.code == 2 && resumed.err.contains("it was cancelled"), "{resumed:?}");
-    assert_eq!(single_run(&house)["state"], "cancelled");
+    assert_eq!(single_run(&test_agent)["state"], "cancelled");
 
     // Killed between the receipt of an approval and its journal line.
-    let house = agent_with_waiting_run();
-    assert_eq!(run_command_on_run(&house, &["approve"]).code, 0);
-    edit_journal(&house, |lines| lines.truncate(3));
-    let resumed = run_command_on_run(&house, &["resume"]);
+    let test_agent = agent_with_waiting_run();
+    assert_eq!(run_command_on_run(&test_agent, &["approve"]).code, 0);
+    edit_journal(&test_agent, |lines| lines.truncate(3));
+    let resumed = run_command_on_run(&test_agent, &["resume"]);
     assert!(
         resumed.code == 1 && resumed.err.contains("but no lines in the journal"),
         "what followed is gone, too: {resumed:?}"
@@ -195,23 +196,23 @@ fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
 
 #[test]
 fn a_run_that_an_older_version_has_begun_does_not_go_on() {
-    let house = agent_with_waiting_run().with_config_change("signed = true", "signed = false");
-    crate::receipt_signing::rewrite_log(&house, &["sop_hash"]);
-    let refused = run_command_on_run(&house, &["approve"]);
+    let test_agent = agent_with_waiting_run().with_config_change("signed = true", "signed = false");
+    crate::receipt_signing::rewrite_log(&test_agent, &["sop_hash"]);
+    let refused = run_command_on_run(&test_agent, &["approve"]);
     assert!(refused.code == 1 && refused.err.contains("don't name the procedure"), "{refused:?}");
     assert!(refused.err.contains("start again") && !refused.err.contains("somebody"), "{refused:?}");
-    assert!(!house.workspace().join("kept").exists());
+    assert!(!test_agent.workspace().join("kept").exists());
 }
 
 #[test]
 fn receipts_that_were_changed_vouch_for_nothing() {
-    let house = agent_with_waiting_run();
+    let test_agent = agent_with_waiting_run();
     // A following record: processes that only append check the last record.
-    assert_eq!(house.run(&["tool", "run", "file_list"]).code, 0);
-    let log = house.home().join("tool_receipts.log");
+    assert_eq!(test_agent.run(&["tool", "run", "file_list"]).code, 0);
+    let log = test_agent.home().join("tool_receipts.log");
     let text = fs::read_to_string(&log).unwrap();
     fs::write(&log, text.replacen("\"allowed\"", "\"failed\"", 1)).unwrap();
-    let refused = run_command_on_run(&house, &["approve"]);
+    let refused = run_command_on_run(&test_agent, &["approve"]);
     assert!(refused.code == 9 && refused.err.contains("receipt verify"), "{refused:?}");
-    assert!(!house.workspace().join("kept").exists());
+    assert!(!test_agent.workspace().join("kept").exists());
 }
