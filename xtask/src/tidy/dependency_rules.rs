@@ -50,6 +50,7 @@ const COLLIECLAW_LIBRARIES: &[(&str, &[&str])] = &[
     ("rusqlite", &["collieclaw-agent"]),
     ("tokio", &["collieclaw-gateway", "collieclaw-listen", "collieclaw-mcp-adapter"]),
     ("ureq", &["collieclaw-providers"]),
+    ("ward-sqlite", &["collieclaw-agent"]),
 ];
 
 /// The product that a crate belongs to.
@@ -215,7 +216,7 @@ mod tests {
             .with_package("collieclaw-providers", &["collieclaw-gate", "ureq", "collieclaw-agent"])
             .with_package("collieclaw-agent", &["collieclaw-providers", "rusqlite", "dev tokio"])
             .with_package("collieclaw-gateway", &["collieclaw-agent", "axum", "collieclaw-mcp"])
-            .with_package("collieclaw", &["collieclaw-agent", "collieclaw-gateway", "rmcp"])
+            .with_package("collieclaw", &["collieclaw-agent", "collieclaw-gateway", "rmcp", "ward-sqlite"])
             .with_package("shepherd-store", &["rusqlite"]);
         assert_eq!(
             messages(collieclaw_arrows, &model),
@@ -223,6 +224,7 @@ mod tests {
                 "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` may not use `collieclaw-agent`",
                 "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` may not use `collieclaw-mcp`",
                 "crates/collieclaw/Cargo.toml: `collieclaw` may not use `rmcp`",
+                "crates/collieclaw/Cargo.toml: `collieclaw` may not use `ward-sqlite`",
             ]
         );
     }
