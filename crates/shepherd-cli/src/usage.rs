@@ -6,14 +6,14 @@ use clap::Args;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use shepherd_api::{Command, CommandReply, UsageView};
+use ward_terminal::{TextTone, display_width, pad_or_truncate, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::output::ConsoleOutput;
 use crate::status::{draw_bar, fraction};
-use crate::text::{pad_or_truncate, truncate, width};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd usage\n  shepherd usage --week --profile anna")]
@@ -53,7 +53,7 @@ pub(crate) fn run(
 
 /// Draws one day: a bar for each entry and budget, by profile.
 fn day_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
-    let names = used.iter().map(|usage| width(&humanize::scope(&usage.of, display)));
+    let names = used.iter().map(|usage| display_width(&humanize::scope(&usage.of, display)));
     let name_width = names.max().unwrap_or(0).min(display.width / 3);
     let mut lines = Vec::new();
     let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();
