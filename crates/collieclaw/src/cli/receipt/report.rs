@@ -2,9 +2,7 @@
 
 use ward_ledger::VerificationReport;
 use ward_ledger::verify::{LogAuthenticity, LogCompleteness};
-use ward_terminal::escape_line;
-
-use crate::cli::output::format_count;
+use ward_terminal::{escape_line, format_count};
 
 pub(super) fn format_report(report: &VerificationReport) -> String {
     let mut lines = Vec::new();
@@ -12,7 +10,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
         None => {
             lines.push(format!(
                 "integrity: {} in a row, every link holds",
-                format_count(report.records, "receipt")
+                format_count(report.records, "receipt", "receipts")
             ));
         }
         Some(broken) => {
