@@ -3,29 +3,26 @@
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
-const BOLD: &str = "1";
-const GREEN: &str = "32";
-const RED: &str = "31";
-const YELLOW: &str = "33";
+use ward_terminal::TextTone;
 
 /// Formats text as a heading.
 pub(crate) fn heading(text: &str) -> String {
-    paint(text, BOLD)
+    paint_if_wanted(TextTone::Strong, text)
 }
 
 /// Formats text about a success.
 pub(crate) fn success(text: &str) -> String {
-    paint(text, GREEN)
+    paint_if_wanted(TextTone::Good, text)
 }
 
 /// Formats text about a failure.
 pub(crate) fn failure(text: &str) -> String {
-    paint(text, RED)
+    paint_if_wanted(TextTone::Bad, text)
 }
 
 /// Formats text about a problem that isn't a failure.
 pub(crate) fn warning(text: &str) -> String {
-    paint(text, YELLOW)
+    paint_if_wanted(TextTone::Warn, text)
 }
 
 /// Formats seconds with one decimal, right-aligned for a column.
@@ -33,7 +30,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:>6.1} s", duration.as_secs_f64())
 }
 
-fn paint(text: &str, colour: &str) -> String {
+fn paint_if_wanted(tone: TextTone, text: &str) -> String {
     let wanted = stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    if wanted { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.to_owned() }
+    if wanted { ward_terminal::paint(tone, text) } else { text.to_owned() }
 }

@@ -52,8 +52,10 @@ pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
     "shepherd-core",
     "shepherd-util",
     "ward-bench",
+    "ward-cli",
     "ward-diag",
     "ward-fuzz",
+    "ward-terminal",
     "xtask",
 ];
 

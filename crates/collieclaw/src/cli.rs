@@ -33,8 +33,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::json;
+use ward_cli::OutputFormat;
 
-use arguments::{CollieclawArgs, CollieclawCommand, OutputFormat};
+use arguments::{CollieclawArgs, CollieclawCommand};
 use environment::CliEnvironment;
 use failure::CommandFailure;
 use output::OutputPrinter;
@@ -46,7 +47,7 @@ pub(crate) fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let arguments = CollieclawArgs::try_parse().unwrap_or_else(|error| exit_with_usage_error(&error));
-    let screen = OutputPrinter::new(arguments.output);
+    let screen = OutputPrinter::new(arguments.output.format);
     match run(arguments.command, &screen).and_then(|()| screen.check_written()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use shepherd_util::ProfileId;
+use ward_cli::OutputArgs;
 
 use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, up, usage, week};
 
@@ -34,9 +35,8 @@ Exit codes: 0 success, 1 the answer is no, 2 mistake in the command line, 3 fail
     after_help = EXAMPLES
 )]
 pub(crate) struct ShepherdArgs {
-    /// Output format: text for people, json for scripts
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Path of the daemon's socket [default: SHEPHERD_SOCKET, else the machine's daemon, else your own]
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) socket: Option<PathBuf>,
@@ -131,18 +131,24 @@ pub(crate) enum ShepherdCommand {
     Man(generate::ManArgs),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    #[default]
-    Text,
-    Json,
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    /// Splits a line into words like a shell, as far as the examples need it.
+    fn split_shell_words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (number, part) in line.split('"').enumerate() {
+            if number % 2 == 1 {
+                words.push(part.to_owned());
+            } else {
+                words.extend(part.split_whitespace().map(str::to_owned));
+            }
+        }
+        words
+    }
 
     #[test]
     fn the_command_line_definition_is_consistent() {
@@ -157,7 +163,7 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in help.lines().filter(|line| line.starts_with("  shepherd")) {
                 let example = line.trim().split("   ").next().unwrap();
-                let words = crate::text::split_shell_words(example);
+                let words = split_shell_words(example);
                 if let Err(error) = ShepherdArgs::try_parse_from(&words) {
                     panic!("{example}: {error}");
                 }
@@ -176,7 +182,7 @@ mod tests {
         for line in examples.filter(|line| line.starts_with("shepherd")) {
             let example = line.split(" | ").next().unwrap().split(" #").next().unwrap();
             // clap reports `--help` as an error with exit code 0.
-            if let Err(error) = ShepherdArgs::try_parse_from(crate::text::split_shell_words(example))
+            if let Err(error) = ShepherdArgs::try_parse_from(split_shell_words(example))
                 && error.exit_code() != 0
             {
                 panic!("{example}: {error}");

@@ -6,9 +6,11 @@ mod text_demo;
 
 use std::process::ExitCode;
 
+use ward_terminal::TextTone;
+
 use crate::context::CommandContext;
 use crate::error::ShepherdCliError;
-use crate::output::{ConsoleOutput, TextTone};
+use crate::output::ConsoleOutput;
 use crate::watch::{self, LiveViewExit, LiveViewOptions};
 use demo_daemon::DemoDaemon;
 

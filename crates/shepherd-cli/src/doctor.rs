@@ -8,12 +8,12 @@ use shepherd_api::{ClientRole, Command, CommandReply, HealthView};
 use shepherd_ipc::{BlockingClient, ClientOptions};
 use ward_process::sandbox::{self, SandboxPartStatus, SandboxReport};
 use ward_process::{Containment, ContainmentReport};
+use ward_terminal::{TextTone, escape_label};
 
 use crate::context::CommandContext;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone};
-use crate::text::escape_unsafe;
+use crate::output::ConsoleOutput;
 
 #[derive(Serialize)]
 struct DoctorReport {
@@ -75,7 +75,7 @@ fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
     output.print_heading("The daemon");
     let socket = daemon.socket.display();
     if let Some(why) = &daemon.unreachable {
-        output.print_marked(TextTone::Bad, "✗", &escape_unsafe(why));
+        output.print_marked(TextTone::Bad, "✗", &escape_label(why));
         output.print_marked(
             TextTone::Faint,
             "→",
@@ -105,14 +105,14 @@ fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
         output.print_marked(
             tone,
             mark,
-            &format!("{}: {}", escape_unsafe(&check.name), escape_unsafe(&check.detail)),
+            &format!("{}: {}", escape_label(&check.name), escape_label(&check.detail)),
         );
     }
     if let Some(containment) = humanize::containment(health) {
         output.print_marked(TextTone::Good, "●", &containment);
     }
     for limitation in &health.limitations {
-        output.print_marked(TextTone::Warn, "–", &escape_unsafe(limitation));
+        output.print_marked(TextTone::Warn, "–", &escape_label(limitation));
     }
 }
 

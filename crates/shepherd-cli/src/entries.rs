@@ -6,14 +6,13 @@ use shepherd_api::{
     Command, CommandReply, EntryView, ExplanationView, ReasonCode, RuleOutcomeView, RuleView,
 };
 use shepherd_util::EntryId;
+use ward_terminal::{ConsoleTable, TableCell, TextTone, escape_label, paint, wrap};
 
 use crate::context::{CommandContext, DisplaySettings, EntryLabels};
 use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::table::{ConsoleTable, TableCell};
-use crate::text::{escape_unsafe, wrap};
+use crate::output::ConsoleOutput;
 use crate::time_argument::TimeArgument;
 
 /// Columns before the text of a rule.
@@ -70,7 +69,7 @@ pub(crate) fn list_lines(entries: &[EntryView], display: &DisplaySettings) -> Ve
     if entries.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["", "Entry~", "Id", "Status"]);
+    let mut table = ConsoleTable::new(&["", "Entry", "Id", "Status"]).shrinkable(&["Entry"]);
     for entry in entries {
         let (tone, mark) = entry_mark(entry);
         let mark = TableCell::with_tone(tone, mark);
@@ -165,7 +164,7 @@ pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec
         let next = why.entry.next_available.map(|next| format!(" until {}", humanize::time(next, display)));
         (TextTone::Bad, "✗", format!("not available{}", next.unwrap_or_default()))
     };
-    let label = paint(TextTone::Strong, &escape_unsafe(&why.entry.label));
+    let label = paint(TextTone::Strong, &escape_label(&why.entry.label));
     let time = full_time(why.at, display);
     let mut lines = vec![format!("{} {label} for {} on {time}: {answer}", paint(tone, mark), why.profile)];
     for rule in &why.rules {
@@ -185,7 +184,7 @@ pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec
         let mut start = format!("  {} ", paint(tone, mark));
         let remark = RuleView::policy_zone_remark(&display.zone_name(why.at));
         let facts = rule.looked_at.strip_suffix(&remark).unwrap_or(&rule.looked_at);
-        for part in wrap(&escape_unsafe(facts), display.width.saturating_sub(RULE_INDENT)) {
+        for part in wrap(&escape_label(facts), display.width.saturating_sub(RULE_INDENT)) {
             lines.push(format!("{start}{part}"));
             start.clone_from(&indent);
         }

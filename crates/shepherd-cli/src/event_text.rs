@@ -2,11 +2,10 @@
 
 use jiff::Timestamp;
 use shepherd_api::{Event, EventKind, Millis, SessionView, TimeRequestState, WarningSeverity};
+use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::DisplaySettings;
 use crate::humanize;
-use crate::output::TextTone;
-use crate::text::escape_unsafe;
 
 /// A line that describes an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +51,7 @@ impl EventFormatter {
             }
             EventKind::WarningIssued { session, severity, message, .. } => {
                 self.remember_label(session);
-                (severity_tone(*severity), "!", escape_unsafe(message))
+                (severity_tone(*severity), "!", escape_label(message))
             }
             EventKind::DeadlineChanged { session } => {
                 let left = session.remaining.map_or_else(
@@ -78,13 +77,13 @@ impl EventFormatter {
             EventKind::PolicyReloaded { entry_count } => (
                 TextTone::Strong,
                 "↻",
-                format!("new policy in force: {}", humanize::count(*entry_count, "entry", "entries")),
+                format!("new policy in force: {}", format_count(*entry_count, "entry", "entries")),
             ),
             EventKind::ModeSwitched { mode } if mode.is_empty() => {
                 (TextTone::Strong, "↻", "no mode is set any more".to_owned())
             }
             EventKind::ModeSwitched { mode } => {
-                (TextTone::Strong, "↻", format!("the mode is now {}", escape_unsafe(mode)))
+                (TextTone::Strong, "↻", format!("the mode is now {}", escape_label(mode)))
             }
             EventKind::ClockTrustChanged { trusted: true } => {
                 (TextTone::Good, "✓", "the clock is trusted again".to_owned())
@@ -122,7 +121,7 @@ impl EventFormatter {
     }
 
     fn remember_label(&mut self, session: &SessionView) -> String {
-        let label = escape_unsafe(&session.label);
+        let label = escape_label(&session.label);
         self.label = Some(label.clone());
         label
     }

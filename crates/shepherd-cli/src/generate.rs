@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use ward_cli::{Shell, completion_script, manual_page, write_manual_pages};
 
 use crate::arguments::ShepherdArgs;
 use crate::error::ShepherdCliError;
@@ -28,31 +28,21 @@ pub(crate) fn completions(
     completions: &CompletionsArgs,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut ShepherdArgs::command(), "shepherd", &mut script);
-    output.write_bytes(&script);
+    output.write_bytes(&completion_script(ShepherdArgs::command(), completions.shell));
     Ok(())
 }
 
 pub(crate) fn man(man: &ManArgs, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let mut command = ShepherdArgs::command();
-    command.build();
+    let command = ShepherdArgs::command();
     match &man.dir {
         None => {
-            let page = render_page(&command).map_err(ShepherdCliError::io("render the manual page"))?;
+            let page = manual_page(command).map_err(ShepherdCliError::io("render the manual page"))?;
             output.write_bytes(&page);
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(ShepherdCliError::file(folder))?;
-            clap_mangen::generate_to(command, folder).map_err(ShepherdCliError::file(folder))?;
+            write_manual_pages(command, folder).map_err(ShepherdCliError::file(folder))?;
             output.print_line(&format!("Wrote the manual pages to {}.", folder.display()));
         }
     }
     Ok(())
-}
-
-fn render_page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    Ok(page)
 }

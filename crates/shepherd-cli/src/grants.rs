@@ -3,13 +3,13 @@
 use clap::{ArgGroup, Args};
 use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note};
 use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
+use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::table::{ConsoleTable, TableCell};
+use crate::output::ConsoleOutput;
 use crate::time_argument::TimeArgument;
 
 #[derive(Args)]
@@ -120,7 +120,8 @@ fn list_lines(grants: &[GrantView], display: &DisplaySettings) -> Vec<String> {
     if grants.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["Id", "For~", "Entry", "Gives", "Valid", "Reason"]);
+    let mut table =
+        ConsoleTable::new(&["Id", "For", "Entry", "Gives", "Valid", "Reason"]).shrinkable(&["For"]);
     for grant in grants {
         let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
         let valid = match grant.revoked_at {

@@ -1,13 +1,13 @@
 //! `shepherd health` and `metrics`: the daemon's checks, limitations and counters (S13.2).
 
 use shepherd_api::{Command, CommandReply, HealthView};
+use ward_terminal::{TextTone, escape_label, pad_or_truncate, paint, wrap};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::{escape_unsafe, wrap};
+use crate::output::ConsoleOutput;
 
 pub(crate) fn health(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let reply = daemon::send_command(context, Command::Health {})?;
@@ -23,15 +23,15 @@ pub(crate) fn health(context: &CommandContext, output: &mut ConsoleOutput) -> Re
 fn health_lines(health: &HealthView, display: &DisplaySettings) -> Vec<String> {
     let (tone, mark, state) =
         if health.ready { (TextTone::Good, "●", "ready") } else { (TextTone::Bad, "✗", "not ready") };
-    let version = escape_unsafe(&health.daemon_version);
+    let version = escape_label(&health.daemon_version);
     let uptime = humanize::duration(health.uptime);
     let mut lines = vec![format!("{} shepherdd {version} is {state}, up {uptime}", paint(tone, mark))];
     let column = health.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     for check in &health.checks {
         let (tone, mark) = if check.passed { (TextTone::Good, "✓") } else { (TextTone::Bad, "✗") };
-        let name = crate::text::pad_or_truncate(&escape_unsafe(&check.name), column);
+        let name = pad_or_truncate(&escape_label(&check.name), column);
         let mut start = format!("  {} {name}  ", paint(tone, mark));
-        for part in wrap(&escape_unsafe(&check.detail), display.width.saturating_sub(column + 6)) {
+        for part in wrap(&escape_label(&check.detail), display.width.saturating_sub(column + 6)) {
             lines.push(format!("{start}{part}"));
             start = " ".repeat(column + 6);
         }
@@ -44,7 +44,7 @@ fn health_lines(health: &HealthView, display: &DisplaySettings) -> Vec<String> {
     }
     for limitation in &health.limitations {
         let mut start = format!("  {} ", paint(TextTone::Warn, "–"));
-        for part in wrap(&escape_unsafe(limitation), display.width.saturating_sub(4)) {
+        for part in wrap(&escape_label(limitation), display.width.saturating_sub(4)) {
             lines.push(format!("{start}{part}"));
             start = " ".repeat(4);
         }
@@ -57,7 +57,7 @@ pub(crate) fn metrics(context: &CommandContext, output: &mut ConsoleOutput) -> R
     let CommandReply::Metrics { text } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         for line in text.lines() {
-            output.print_line(&escape_unsafe(line));
+            output.print_line(&escape_label(line));
         }
     });
     Ok(())

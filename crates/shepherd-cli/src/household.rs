@@ -2,14 +2,13 @@
 
 use clap::{Args, Subcommand};
 use shepherd_api::{Command, CommandReply};
+use ward_terminal::{TextTone, escape_label, format_count, paint};
 
 use crate::context::CommandContext;
 use crate::daemon;
 use crate::entries::full_time;
 use crate::error::ShepherdCliError;
-use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::escape_unsafe;
+use crate::output::ConsoleOutput;
 
 /// The mode argument that lets the calendar decide again.
 const AUTO: &str = "auto";
@@ -50,7 +49,7 @@ fn print_mode(reply: &CommandReply, output: &mut ConsoleOutput) -> Result<(), Sh
         if mode.is_empty() {
             output.print_line("No mode is set.");
         } else {
-            output.print_line(&format!("The mode is {}.", paint(TextTone::Strong, &escape_unsafe(mode))));
+            output.print_line(&format!("The mode is {}.", paint(TextTone::Strong, &escape_label(mode))));
         }
     });
     Ok(())
@@ -87,7 +86,7 @@ pub(crate) fn print_policy_applied(
         output.print_line(&format!(
             "{} The policy is in force: {}.",
             paint(TextTone::Good, "✓"),
-            humanize::count(*entry_count, "entry", "entries")
+            format_count(*entry_count, "entry", "entries")
         ));
     });
     Ok(())

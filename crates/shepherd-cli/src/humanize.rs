@@ -7,10 +7,9 @@ use shepherd_api::{
 };
 use shepherd_util::{EntryId, HumanDuration};
 use ward_process::Containment;
+use ward_terminal::{TextTone, escape_label};
 
 use crate::context::DisplaySettings;
-use crate::output::TextTone;
-use crate::text::escape_unsafe;
 
 pub(crate) fn duration(millis: Millis) -> String {
     HumanDuration(millis.into()).to_string()
@@ -19,7 +18,7 @@ pub(crate) fn duration(millis: Millis) -> String {
 /// Describes how the daemon contains its programs. Names that this version does not know are shown unchanged.
 pub(crate) fn containment(health: &HealthView) -> Option<String> {
     let code = health.containment.as_deref()?;
-    let name = Containment::from_code(code).map_or_else(|| escape_unsafe(code), |known| known.to_string());
+    let name = Containment::from_code(code).map_or_else(|| escape_label(code), |known| known.to_string());
     Some(format!("its programs are contained by a {name}"))
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn end_reason(end: &EndReason) -> String {
         EndReason::Exited { .. } => "the program exited".to_owned(),
         EndReason::Expired => "time is up".to_owned(),
         EndReason::Stopped { by } => format!("stopped by {}", requester(*by)),
-        EndReason::LaunchFailed { detail } => format!("could not start: {}", escape_unsafe(detail)),
+        EndReason::LaunchFailed { detail } => format!("could not start: {}", escape_label(detail)),
         EndReason::LaunchTimedOut => "it did not start in time".to_owned(),
         EndReason::Lost => "it was no longer running when the daemon restarted".to_owned(),
     }
@@ -85,17 +84,12 @@ pub(crate) fn reason(reason: &ReasonCode, display: &DisplaySettings) -> String {
         // The daemon doesn't send the labels of budgets.
         LabelledItem::Budget(_) => None,
     };
-    escape_unsafe(&reason.sentence_with(|at| time(at, display), label_of))
+    escape_label(&reason.sentence_with(|at| time(at, display), label_of))
 }
 
 /// Returns the label of an entry, or its id if the label is unknown.
 pub(crate) fn entry_name(entry_id: &EntryId, display: &DisplaySettings) -> String {
-    escape_unsafe(display.labels.get(entry_id).unwrap_or(entry_id.as_str()))
-}
-
-/// Formats a number with its noun, such as "1 entry" or "2 entries".
-pub(crate) fn count(number: usize, singular: &str, plural: &str) -> String {
-    format!("{number} {}", if number == 1 { singular } else { plural })
+    escape_label(display.labels.get(entry_id).unwrap_or(entry_id.as_str()))
 }
 
 pub(crate) fn scope(scope: &EntryScope, display: &DisplaySettings) -> String {
@@ -120,7 +114,7 @@ pub(crate) fn request_state(state: &TimeRequestState) -> (TextTone, String) {
         TimeRequestState::Granted { .. } => (TextTone::Good, "granted".to_owned()),
         TimeRequestState::Denied { why: None } => (TextTone::Bad, "denied".to_owned()),
         TimeRequestState::Denied { why: Some(why) } => {
-            (TextTone::Bad, format!("denied: {}", escape_unsafe(why)))
+            (TextTone::Bad, format!("denied: {}", escape_label(why)))
         }
         TimeRequestState::Lapsed => (TextTone::Faint, "expired".to_owned()),
     }

@@ -17,8 +17,6 @@ mod output;
 mod pin;
 mod pin_recipient;
 mod policy_warnings;
-mod table;
-mod text;
 mod time_argument;
 
 mod audit;
@@ -43,21 +41,23 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use ward_cli::OutputFormat;
 
-use arguments::{OutputFormat, ShepherdArgs, ShepherdCommand};
+use arguments::{ShepherdArgs, ShepherdCommand};
 use context::CommandContext;
 use error::ShepherdCliError;
 use output::ConsoleOutput;
 
 fn main() -> ExitCode {
     let arguments = ShepherdArgs::parse();
-    if arguments.output == OutputFormat::Json && arguments.is_interactive() {
+    if arguments.output.format == OutputFormat::Json && arguments.is_interactive() {
         let problem = "this command has no JSON output; scripts can use `shepherd status --output json`";
         ShepherdArgs::command().error(ErrorKind::ArgumentConflict, problem).exit();
     }
-    let mut output = ConsoleOutput::new(arguments.output);
+    let mut output = ConsoleOutput::new(arguments.output.format);
     let context = CommandContext::new(&arguments, output.width());
-    match run(arguments, &context, &mut output) {
+    let result = run(arguments, &context, &mut output);
+    match result.and_then(|code| output.check_written().map(|()| code)) {
         Ok(code) => code,
         Err(failure) => {
             output.print_error(&failure, &daemon::display_for_error(&failure, &context));

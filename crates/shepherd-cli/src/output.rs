@@ -6,49 +6,24 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use serde_json::json;
 use shepherd_util::ErrorChain;
+use ward_cli::{OutputFormat, WriteStatus, to_json_document, to_json_line};
+use ward_terminal::{TextTone, escape_lines, paint};
 
-use crate::arguments::OutputFormat;
 use crate::context::DisplaySettings;
 use crate::error::ShepherdCliError;
-use crate::{humanize, text};
+use crate::humanize;
 
 /// The width used if neither the terminal nor `COLUMNS` gives one.
 const DEFAULT_WIDTH: usize = 80;
 
-/// The meaning of a text, which decides its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextTone {
-    Good,
-    Warn,
-    Bad,
-    Faint,
-    Strong,
-}
-
-/// Wraps a text in the escape sequences of its colour.
-pub(crate) fn paint(tone: TextTone, text: &str) -> String {
-    let colour = match tone {
-        TextTone::Good => 32,
-        TextTone::Warn => 33,
-        TextTone::Bad => 31,
-        TextTone::Faint => 2,
-        TextTone::Strong => 1,
-    };
-    format!("\x1b[{colour}m{text}\x1b[0m")
-}
-
-pub(crate) fn paint_optional(tone: Option<TextTone>, text: &str) -> String {
-    tone.map_or_else(|| text.to_owned(), |tone| paint(tone, text))
-}
-
 pub(crate) struct ConsoleOutput {
     format: OutputFormat,
-    is_open: bool,
+    written: WriteStatus,
 }
 
 impl ConsoleOutput {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format, is_open: true }
+        Self { format, written: WriteStatus::Open }
     }
 
     /// Returns the width of the terminal, or of `COLUMNS` if there is no terminal.
@@ -62,10 +37,7 @@ impl ConsoleOutput {
     pub(crate) fn print_result(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
         match self.format {
             OutputFormat::Text => text(self),
-            OutputFormat::Json => match serde_json::to_string_pretty(value) {
-                Ok(json) => self.print_line(&json),
-                Err(error) => self.print_line(&json!({ "error": error.to_string() }).to_string()),
-            },
+            OutputFormat::Json => self.print_line(&to_json_document(value)),
         }
     }
 
@@ -73,16 +45,18 @@ impl ConsoleOutput {
     pub(crate) fn print_stream_item(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
         match self.format {
             OutputFormat::Text => text(self),
-            OutputFormat::Json => match serde_json::to_string(value) {
-                Ok(json) => self.print_line(&json),
-                Err(error) => self.print_line(&json!({ "error": error.to_string() }).to_string()),
-            },
+            OutputFormat::Json => self.print_line(&to_json_line(value)),
         }
     }
 
     /// Returns false once a write has failed, so that endless commands stop when nobody reads their output.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_open
+        self.written.is_open()
+    }
+
+    /// Returns an error if a result could not be written. A closed pipe is not an error: its reader has all it wanted.
+    pub(crate) fn check_written(&mut self) -> Result<(), ShepherdCliError> {
+        self.written.take_failure().map_err(ShepherdCliError::io("write the output"))
     }
 
     pub(crate) fn print_heading(&mut self, text: &str) {
@@ -90,14 +64,14 @@ impl ConsoleOutput {
     }
 
     pub(crate) fn print_line(&mut self, text: &str) {
-        // `anstream` removes the colours unless the output is a terminal. A closed pipe is not an error.
-        self.is_open &= writeln!(anstream::stdout().lock(), "{text}").is_ok();
+        // `anstream` removes the colours unless the output is a terminal.
+        self.written.record(writeln!(anstream::stdout().lock(), "{text}"));
     }
 
     /// Writes bytes unchanged, for a file or a pipe.
     pub(crate) fn write_bytes(&mut self, bytes: &[u8]) {
         let mut output = std::io::stdout().lock();
-        self.is_open &= output.write_all(bytes).and_then(|()| output.flush()).is_ok();
+        self.written.record(output.write_all(bytes).and_then(|()| output.flush()));
     }
 
     /// Prints a remark to standard error, so that it stays out of pipes.
@@ -123,16 +97,12 @@ impl ConsoleOutput {
                 }
             }
             _ => {
-                let _ = writeln!(
-                    error_output,
-                    "{error}: {}",
-                    text::escape_unsafe_lines(&ErrorChain(failure).to_string())
-                );
+                let _ = writeln!(error_output, "{error}: {}", escape_lines(&ErrorChain(failure).to_string()));
             }
         }
         if let ShepherdCliError::Refused(error) = failure {
             for fault in &error.faults {
-                let _ = writeln!(error_output, "{}", text::escape_unsafe_lines(fault));
+                let _ = writeln!(error_output, "{}", escape_lines(fault.trim_end()));
             }
         }
         if let Some(help) = failure.help() {

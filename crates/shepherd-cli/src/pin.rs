@@ -9,11 +9,12 @@ use shepherd_api::{AdminPin, Command as Order, CommandReply, MAX_PIN_LENGTH};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
+use ward_terminal::TextTone;
 
 use crate::context::CommandContext;
 use crate::daemon;
 use crate::error::ShepherdCliError;
-use crate::output::{ConsoleOutput, TextTone};
+use crate::output::ConsoleOutput;
 
 /// Bytes read of a PIN: the longest PIN and a line ending.
 const MAX_PIN_BYTES: u64 = 4 * MAX_PIN_LENGTH as u64 + 2;

@@ -12,11 +12,12 @@ use shepherd_api::{Command as Order, CommandReply};
 use shepherd_config::{LoadedPolicy, describe_policy, json_schema, load_bytes};
 use shepherd_ipc::MAX_ADMIN_FRAME;
 use ward_diag::ReportStyle;
+use ward_terminal::{TextTone, format_count, paint};
 
 use crate::context::CommandContext;
 use crate::error::ShepherdCliError;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::{daemon, household, humanize, policy_warnings};
+use crate::output::ConsoleOutput;
+use crate::{daemon, household, policy_warnings};
 
 /// The starter policy. It works on any machine.
 pub(crate) const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
@@ -85,7 +86,7 @@ pub(crate) fn run(
                 warnings: policy_warnings::collect_warnings(&loaded, file),
             };
             output.print_result(&checked, |output| {
-                let entries = humanize::count(checked.entries, "entry", "entries");
+                let entries = format_count(checked.entries, "entry", "entries");
                 let examples = match checked.examples {
                     0 => "no examples".to_owned(),
                     1 => "1 example passed".to_owned(),

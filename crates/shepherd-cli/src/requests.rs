@@ -3,14 +3,14 @@
 use clap::{Args, ValueEnum};
 use shepherd_api::{Command, CommandReply, Note, TimeRequestDecision, TimeRequestView};
 use shepherd_util::{DurationText, EntryId};
+use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::grants::find_by_prefix;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::table::{ConsoleTable, TableCell};
+use crate::output::ConsoleOutput;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd request tuxmath 15m --note \"nearly done\"")]
@@ -108,7 +108,8 @@ fn list_lines(requests: &[TimeRequestView], display: &DisplaySettings) -> Vec<St
     if requests.is_empty() {
         return Vec::new();
     }
-    let mut table = ConsoleTable::new(&["Id", "For~", "Entry~", "Time", "Asked", "Answer~", "Note"]);
+    let mut table = ConsoleTable::new(&["Id", "For", "Entry", "Time", "Asked", "Answer", "Note"])
+        .shrinkable(&["For", "Entry", "Answer"]);
     for request in requests {
         let (tone, state) = humanize::request_state(&request.state);
         table.push_row([

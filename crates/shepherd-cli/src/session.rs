@@ -4,14 +4,14 @@ use clap::Args;
 use shepherd_api::{Command, CommandReply, EndReason, EventKind, StopMode};
 use shepherd_ipc::ServerPush;
 use shepherd_util::{DurationText, EntryId, SessionId};
+use ward_terminal::{TextTone, escape_label, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::event_text::EventFormatter;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::escape_unsafe;
+use crate::output::ConsoleOutput;
 
 #[derive(Args)]
 #[command(
@@ -56,7 +56,7 @@ pub(crate) fn launch(
     let reply = daemon.send_command(order)?;
     let CommandReply::Launched { session } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_stream_item(&reply, |output| {
-        let label = paint(TextTone::Strong, &escape_unsafe(&session.label));
+        let label = paint(TextTone::Strong, &escape_label(&session.label));
         let most = match session.remaining {
             Some(most) => format!("for up to {}", humanize::duration(most)),
             None => "with no time limit".to_owned(),
@@ -139,7 +139,7 @@ pub(crate) fn extend(
         let left = session
             .remaining
             .map_or("no time limit".to_owned(), |left| format!("{} left", humanize::duration(left)));
-        let label = paint(TextTone::Strong, &escape_unsafe(&session.label));
+        let label = paint(TextTone::Strong, &escape_label(&session.label));
         output.print_line(&format!("{} {label} now has {left}.", paint(TextTone::Good, "✓")));
     });
     Ok(())

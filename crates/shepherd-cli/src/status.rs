@@ -1,13 +1,13 @@
 //! `shepherd status`: the running session, its remaining time, and the household's mode.
 
 use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, Millis, SessionView};
+use ward_terminal::{TextTone, escape_label, format_count, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::{escape_unsafe, truncate};
+use crate::output::ConsoleOutput;
 
 /// Width of the bar, in columns.
 const BAR_WIDTH: usize = 40;
@@ -25,11 +25,11 @@ fn format_status(snapshot: &DaemonStateSnapshot, display: &DisplaySettings) -> S
         Some(session) => session_lines(session, display),
         None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
     };
-    let entries = humanize::count(snapshot.entry_count, "entry", "entries");
+    let entries = format_count(snapshot.entry_count, "entry", "entries");
     let mode = if snapshot.mode.is_empty() {
         String::new()
     } else {
-        format!("mode {}, ", escape_unsafe(&snapshot.mode))
+        format!("mode {}, ", escape_label(&snapshot.mode))
     };
     lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
@@ -42,7 +42,7 @@ fn format_status(snapshot: &DaemonStateSnapshot, display: &DisplaySettings) -> S
 }
 
 fn session_lines(session: &SessionView, display: &DisplaySettings) -> Vec<String> {
-    let label = truncate(&escape_unsafe(&session.label), display.width.saturating_sub(40).max(20));
+    let label = truncate(&escape_label(&session.label), display.width.saturating_sub(40).max(20));
     let mut lines = vec![format!(
         "{} {} · {} · {}",
         paint(TextTone::Good, "●"),

@@ -13,11 +13,12 @@ use ward_process::{
     Containment, EndedBy, OutputTarget, ProcessExit, ProcessSpec, ProcessTree, StopLadder, Supervisor,
     TreeLifetime,
 };
+use ward_terminal::TextTone;
 
 use crate::audit::EVENT_HASH;
 use crate::doctor;
 use crate::error::{ShepherdCliError, ensure};
-use crate::output::{ConsoleOutput, TextTone};
+use crate::output::ConsoleOutput;
 
 const SESSION: Duration = Duration::from_secs(3);
 const WARNING: Duration = Duration::from_secs(1);

@@ -6,14 +6,14 @@ use clap::Args;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use shepherd_api::{Command, CommandReply, UsageView};
+use ward_terminal::{TextTone, display_width, pad_or_truncate, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::output::ConsoleOutput;
 use crate::status::{draw_bar, fraction};
-use crate::text::{pad_or_truncate, truncate, width};
 
 /// The most days between the reader's date and the daemon's, which counts days in the policy's time zone: zones are up
 /// to 26 hours apart.
@@ -67,7 +67,7 @@ pub(crate) fn run(
 
 /// Draws one day: a bar for each entry and budget, by profile.
 fn day_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
-    let names = used.iter().map(|usage| width(&humanize::scope(&usage.of, display)));
+    let names = used.iter().map(|usage| display_width(&humanize::scope(&usage.of, display)));
     let name_width = names.max().unwrap_or(0).min(display.width / 3);
     let mut lines = Vec::new();
     let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();

@@ -4,12 +4,12 @@ use clap::Args;
 use jiff::{Timestamp, ToSpan, Zoned};
 use shepherd_api::{Command, CommandReply, EntryTimeline, TimeInterval};
 use shepherd_util::EntryId;
+use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
 use crate::error::ShepherdCliError;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::{escape_unsafe, pad_or_truncate, truncate};
+use crate::output::ConsoleOutput;
 
 const DAYS: i64 = 7;
 
@@ -70,7 +70,7 @@ fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings)
         _ => 1,
     };
     let columns = 24 * cells_per_hour;
-    let mut lines = vec![paint(TextTone::Strong, &truncate(&escape_unsafe(&entry.label), display.width))];
+    let mut lines = vec![paint(TextTone::Strong, &truncate(&escape_label(&entry.label), display.width))];
     let hours: String =
         (0..24).step_by(3).map(|hour| pad_or_truncate(&hour.to_string(), 3 * cells_per_hour)).collect();
     lines.push(paint(TextTone::Faint, format!("{}{hours}", " ".repeat(NAME)).trim_end()));
@@ -87,8 +87,7 @@ fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings)
 /// Draws all entries: a line for each entry, with the days side by side.
 fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySettings) -> Vec<String> {
     let room = usize::try_from(DAYS).unwrap_or(7);
-    let longest =
-        entries.iter().map(|entry| crate::text::width(&escape_unsafe(&entry.label))).max().unwrap_or(0);
+    let longest = entries.iter().map(|entry| display_width(&escape_label(&entry.label))).max().unwrap_or(0);
     let (columns, label) = [24, 12, 8, 6, 4]
         .into_iter()
         .map(|columns| (columns, display.width.saturating_sub(room * (columns + 1))))
@@ -100,7 +99,7 @@ fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySe
     let head = format!("{} {}", pad_or_truncate("", label), names.collect::<Vec<_>>().join(" "));
     let mut lines = vec![paint(TextTone::Faint, head.trim_end())];
     for entry in entries {
-        let mut line = pad_or_truncate(&escape_unsafe(&entry.label), label);
+        let mut line = pad_or_truncate(&escape_label(&entry.label), label);
         for day in days.windows(2) {
             let [begin, end] = day else { continue };
             line.push(' ');
@@ -262,7 +261,7 @@ mod tests {
         for width in [40, 60, 80, 120, 200] {
             let shown = plain(&overview_lines(&sample(), &week_midnights(&display(width)), &display(width)));
             let table = shown.lines().take(4);
-            assert!(table.clone().all(|line| crate::text::width(line) <= width), "{width}:\n{shown}");
+            assert!(table.clone().all(|line| display_width(line) <= width), "{width}:\n{shown}");
         }
         insta::assert_snapshot!(plain(&overview_lines(&sample(), &week_midnights(&display(80)), &display(80))), @r"
                       Mon 16   Tue 17   Wed 18   Thu 19   Fri 20   Sat 21   Sun 22

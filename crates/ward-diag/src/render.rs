@@ -2,8 +2,8 @@
 
 use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use ward_terminal::{escape_char, escape_line};
 
-use crate::escape::{escape_char, escape_invisible};
 use crate::span_set::SpanSet;
 use crate::{ConfigFault, SourcePosition, SourceText, Span};
 
@@ -67,13 +67,13 @@ struct SnippetMark {
 impl ReportRenderer<'_> {
     fn render_fault(&self, fault: &ConfigFault) -> String {
         let SourcePosition { line, column } = self.source.position(fault.span.start);
-        let place = format!("{}:{line}:{column}:", escape_invisible(self.source.name()));
+        let place = format!("{}:{line}:{column}:", escape_line(self.source.name()));
         let place = self.apply_style(&place, DEFAULT_EMPHASIS_STYLE);
-        let mut text = format!("{place} {}\n", escape_invisible(&fault.message));
+        let mut text = format!("{place} {}\n", escape_line(&fault.message));
         text.push_str(&self.render_snippet(fault));
         if let Some(help) = &fault.help {
             let label = self.apply_style("help:", DEFAULT_HELP_STYLE);
-            text.push_str(&format!("{label} {}\n", escape_invisible(help)));
+            text.push_str(&format!("{label} {}\n", escape_line(help)));
         }
         text
     }
@@ -115,7 +115,7 @@ impl ReportRenderer<'_> {
         let mut places = vec![(fault.span, AnnotationKind::Primary, None)];
         let related = fault.related.iter();
         places.extend(
-            related.map(|place| (place.span, AnnotationKind::Context, Some(escape_invisible(&place.note)))),
+            related.map(|place| (place.span, AnnotationKind::Context, Some(escape_line(&place.note)))),
         );
         let places: Vec<_> =
             places.into_iter().map(|(span, kind, note)| (self.source.clamp(span), kind, note)).collect();

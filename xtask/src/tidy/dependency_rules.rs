@@ -50,6 +50,7 @@ const COLLIECLAW_LIBRARIES: &[(&str, &[&str])] = &[
     ("rusqlite", &["collieclaw-agent"]),
     ("tokio", &["collieclaw-gateway", "collieclaw-listen", "collieclaw-mcp-adapter"]),
     ("ureq", &["collieclaw-providers"]),
+    ("ward-sqlite", &["collieclaw-agent"]),
 ];
 
 /// The product that a crate belongs to.
@@ -216,7 +217,7 @@ mod tests {
             .with_package("collieclaw-providers", &["collieclaw-gate", "ureq", "collieclaw-agent"])
             .with_package("collieclaw-agent", &["collieclaw-providers", "rusqlite", "dev tokio"])
             .with_package("collieclaw-gateway", &["collieclaw-agent", "axum", "collieclaw-mcp"])
-            .with_package("collieclaw", &["collieclaw-agent", "collieclaw-gateway", "rmcp"])
+            .with_package("collieclaw", &["collieclaw-agent", "collieclaw-gateway", "rmcp", "ward-sqlite"])
             .with_package("shepherd-store", &["rusqlite"]);
         assert_eq!(
             messages(collieclaw_arrows, &model),
@@ -224,6 +225,7 @@ mod tests {
                 "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` must not depend on `collieclaw-agent`",
                 "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` must not depend on `collieclaw-mcp`",
                 "crates/collieclaw/Cargo.toml: `collieclaw` must not depend on `rmcp`",
+                "crates/collieclaw/Cargo.toml: `collieclaw` may not use `ward-sqlite`",
             ]
         );
     }

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Error, ErrorCode, ffi};
+use rusqlite::Error;
 use thiserror::Error;
+use ward_sqlite::SqliteErrorKind;
 
 /// An error of the memory.
 #[derive(Debug, Error)]
@@ -83,7 +84,7 @@ pub(super) enum MemoryFault {
 
 impl From<Error> for MemoryFault {
     fn from(error: Error) -> Self {
-        if is_damage(&error) { Self::Damage(error.to_string()) } else { Self::Sql(error) }
+        Self::Sql(error)
     }
 }
 
@@ -103,36 +104,15 @@ impl MemoryFault {
             Self::TracesRemain => MemoryError::TracesRemain { path },
             Self::Foreign => MemoryError::Foreign { path },
             Self::Newer(found) => MemoryError::Newer { path, found, known: super::schema::VERSION },
-            Self::Sql(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => MemoryError::Busy { path },
-                Some(ErrorCode::DiskFull) => MemoryError::Full { path },
-                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-                    MemoryError::ReadOnly { path }
+            Self::Sql(error) => match SqliteErrorKind::of(&error) {
+                SqliteErrorKind::Damaged | SqliteErrorKind::NotADatabase => {
+                    MemoryError::Damaged { path, fault: error.to_string() }
                 }
-                _ => MemoryError::Database { step, path, source: Box::new(error) },
+                SqliteErrorKind::Busy => MemoryError::Busy { path },
+                SqliteErrorKind::DiskFull => MemoryError::Full { path },
+                SqliteErrorKind::NotWritable => MemoryError::ReadOnly { path },
+                SqliteErrorKind::Other => MemoryError::Database { step, path, source: Box::new(error) },
             },
         }
-    }
-}
-
-fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::SqliteFailure(failure, _) => {
-            // A short read means that the file was truncated.
-            let cut = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS];
-            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-                || cut.contains(&failure.extended_code)
-        }
-        // The columns, types and tables are fixed, so a mismatch means that the file was changed from
-        // outside.
-        Error::SqlInputError { .. }
-        | Error::FromSqlConversionFailure(..)
-        | Error::IntegralValueOutOfRange(..)
-        | Error::Utf8Error(..)
-        | Error::InvalidColumnIndex(_)
-        | Error::InvalidColumnName(_)
-        | Error::InvalidColumnType(..)
-        | Error::QueryReturnedNoRows => true,
-        _ => false,
     }
 }

@@ -6,12 +6,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
+use ward_sqlite::{ConnectionSettings, DatabaseHeader, SyncMode, enable_wal, is_empty_database};
 
 use super::error::{MemoryError, MemoryFault};
-use crate::sqlite::{self, enable_wal, is_empty_database};
+use crate::sqlite::BUSY_TIMEOUT;
 
-/// The application id in the header of the file, "Coll", which marks the database as ours.
-const APPLICATION_ID: i32 = 0x436f_6c6c;
+/// The header of the file: the application id "Coll", which marks the database as ours, and the version.
+const HEADER: DatabaseHeader = DatabaseHeader { application_id: 0x436f_6c6c, version: VERSION };
 
 /// The migrations from each version to the next. The first one creates the tables.
 ///
@@ -123,22 +124,21 @@ fn prepare_file(path: &Path) -> Result<PathBuf, MemoryError> {
 
 /// Opens an existing file and applies the settings of the connection.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = sqlite::connect(path)?;
+    let settings = ConnectionSettings { busy_timeout: BUSY_TIMEOUT, sync: SyncMode::Full };
+    let connection = settings.connect(path)?;
     connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-         PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{CACHE_KIB};
+        "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{CACHE_KIB};
          PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
     ))?;
     Ok(connection)
 }
 
 fn version(connection: &Connection) -> Result<i32, MemoryFault> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let version = number("user_version")?;
-    match number("application_id")? {
-        APPLICATION_ID if version > VERSION || version < 1 => Err(MemoryFault::Newer(version)),
-        APPLICATION_ID => Ok(version),
-        0 if version == 0 && is_empty_database(connection)? => Ok(0),
+    match DatabaseHeader::read(connection)? {
+        DatabaseHeader { application_id, version } if application_id == HEADER.application_id => {
+            if (1..=VERSION).contains(&version) { Ok(version) } else { Err(MemoryFault::Newer(version)) }
+        }
+        DatabaseHeader { application_id: 0, version: 0 } if is_empty_database(connection)? => Ok(0),
         _ => Err(MemoryFault::Foreign),
     }
 }
@@ -152,8 +152,7 @@ fn migrate(connection: &mut Connection) -> Result<(), MemoryFault> {
     for migration in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(migration)?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    HEADER.write(&transaction)?;
     transaction.commit()?;
     Ok(())
 }

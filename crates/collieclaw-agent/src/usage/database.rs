@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use collieclaw_providers::TokenUsage;
 use jiff::Zoned;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, named_params, params};
+use ward_sqlite::{
+    ConnectionSettings, DatabaseHeader, SqliteErrorKind, SyncMode, enable_wal, is_empty_database,
+};
 
 use super::amount::TokenPrice;
 use super::budget::{LimitReached, UsageBudget};
@@ -16,15 +19,13 @@ use super::daily_sums;
 use super::error::UsageError;
 use super::report::{UsageGrouping, UsageReport, UsageTotals};
 use super::totals::{self, column_value};
-use crate::sqlite;
+use crate::sqlite::BUSY_TIMEOUT;
 
-/// The application id in the header of the file, "Cuse", which marks the database as ours.
-const APPLICATION_ID: i32 = 0x4375_7365;
+/// The header of the file: the application id "Cuse", which marks the database as ours, and the version.
+const HEADER: DatabaseHeader = DatabaseHeader { application_id: 0x4375_7365, version: 2 };
 
-const VERSION: i32 = 2;
-
-/// The version before daily sums were added.
-const VERSION_WITHOUT_SUMS: i32 = 1;
+/// The header before daily sums were added.
+const HEADER_WITHOUT_SUMS: DatabaseHeader = DatabaseHeader { version: 1, ..HEADER };
 
 /// Times are milliseconds since 1970. `took` is NULL while a request runs, and stays NULL if its process was
 /// killed.
@@ -100,34 +101,33 @@ impl UsageDatabase {
     }
 
     fn prepare(&self) -> Result<(), UsageError> {
-        if self.version()? == Some(VERSION) {
+        if self.read_header()? == HEADER {
             return Ok(());
         }
         let migrate = || {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
             // Another process may have migrated the database in the meantime.
-            let empty = sqlite::is_empty_database(&transaction)?;
+            let empty = is_empty_database(&transaction)?;
             if empty {
                 transaction.execute_batch(SCHEMA)?;
-                transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             }
-            if empty || database_version(&transaction)? == Some(VERSION_WITHOUT_SUMS) {
+            if empty || DatabaseHeader::read(&transaction)? == HEADER_WITHOUT_SUMS {
                 transaction.execute_batch(daily_sums::SCHEMA)?;
-                transaction.pragma_update(None, "user_version", VERSION)?;
+                HEADER.write(&transaction)?;
             }
             transaction.commit()
         };
-        sqlite::enable_wal(&self.connection)
+        enable_wal(&self.connection)
             .and_then(|()| migrate())
             .map_err(|error| database_error(&self.path, error))?;
-        match self.version()? {
-            Some(VERSION) => Ok(()),
+        match self.read_header()? {
+            HEADER => Ok(()),
             _ => Err(UsageError::Foreign { path: self.path.clone() }),
         }
     }
 
-    fn version(&self) -> Result<Option<i32>, UsageError> {
-        database_version(&self.connection).map_err(|error| database_error(&self.path, error))
+    fn read_header(&self) -> Result<DatabaseHeader, UsageError> {
+        DatabaseHeader::read(&self.connection).map_err(|error| database_error(&self.path, error))
     }
 
     /// Records the start of a request if it is within all limits, and returns its number.
@@ -225,23 +225,16 @@ impl UsageDatabase {
     }
 }
 
-/// Returns the version, or `None` if the file belongs to another program or is empty.
-fn database_version(connection: &Connection) -> rusqlite::Result<Option<i32>> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-    let (id, version) = (number("application_id")?, number("user_version")?);
-    Ok((id == APPLICATION_ID).then_some(version))
-}
-
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = sqlite::connect(path)?;
-    // Commits survive a killed process; a power cut may lose the last requests.
-    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256;")?;
+    let settings = ConnectionSettings { busy_timeout: BUSY_TIMEOUT, sync: SyncMode::Normal };
+    let connection = settings.connect(path)?;
+    connection.execute_batch("PRAGMA wal_autocheckpoint = 256;")?;
     Ok(connection)
 }
 
 fn database_error(path: &Path, error: rusqlite::Error) -> UsageError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
+    match SqliteErrorKind::of(&error) {
+        SqliteErrorKind::NotADatabase => UsageError::Foreign { path: path.to_owned() },
         _ => UsageError::Database { path: path.to_owned(), source: Box::new(error) },
     }
 }

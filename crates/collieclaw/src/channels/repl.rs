@@ -17,12 +17,12 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config as EditorConfig, Editor};
 use serde_json::{Map, Value};
+use ward_terminal::{TextTone, escape_lines, paint};
 
 use super::ReplError;
 use super::streaming_operator::StreamingOperator;
 use commands::{CommandCompleter, ReplInput};
 use history::HistoryFile;
-use ward_terminal::escape_lines;
 
 /// The channel `cli`.
 pub struct Repl<'r> {
@@ -136,7 +136,7 @@ impl Repl<'_> {
             Err(error) => {
                 self.print_remark(
                     runtime,
-                    &format!("\x1b[31merror\x1b[0m: {}", escape_lines(&error.to_string())),
+                    &format!("{}: {}", paint(TextTone::Bad, "error"), escape_lines(&error.to_string())),
                 );
                 self.last_error = Some(error);
             }

@@ -5,7 +5,7 @@ use std::io::Write;
 use collieclaw_agent::runtime::{
     ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
 };
-use ward_terminal::escape_lines;
+use ward_terminal::{TextTone, escape_lines, paint};
 
 /// An operator that prints streamed text and forwards everything else to the wrapped operator.
 pub(super) struct StreamingOperator<'l> {
@@ -73,8 +73,8 @@ impl Operator for StreamingOperator<'_> {
             ProgressNotice::DraftDiscarded => {
                 self.inner.notify(notice);
                 if self.end_line() {
-                    let _ =
-                        writeln!((self.err)(), "\x1b[2m(the answer broke off here and is incomplete)\x1b[0m");
+                    let remark = "(the answer broke off here and is incomplete)";
+                    let _ = writeln!((self.err)(), "{}", paint(TextTone::Faint, remark));
                 }
             }
             ProgressNotice::AssistantText(text) => match text.strip_prefix(self.shown.as_str()) {

@@ -18,7 +18,7 @@ use collieclaw_agent::runtime::{
 use collieclaw_agent::tools::truncate_text;
 use spinner::Spinner;
 pub use spinner::SpinnerAwareWriter;
-use ward_terminal::{escape_line, escape_lines};
+use ward_terminal::{TextTone, escape_line, escape_lines, paint};
 
 /// The operator at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
 /// output is reserved for the answer.
@@ -65,7 +65,7 @@ impl TerminalOperator {
     /// Shows the complete call that needs an approval. If writing fails, the question counts as not asked.
     fn show_approval(&mut self, asked: &ApprovalPrompt<'_>) -> std::io::Result<()> {
         let tool = escape_line(asked.tool);
-        let mut text = format!("\n\x1b[1m{tool}\x1b[0m wants to run:\n");
+        let mut text = format!("\n{} wants to run:\n", paint(TextTone::Strong, &tool));
         match asked.arguments {
             Value::Object(arguments) => {
                 for (name, value) in arguments {
@@ -75,7 +75,8 @@ impl TerminalOperator {
             }
             other => text.push_str(&format!("  {}\n", escape_line(&other.to_string()))),
         }
-        text.push_str(&format!("Risk: \x1b[1m{}\x1b[0m, tool: {tool}\n", asked.verdict.risk));
+        let risk = paint(TextTone::Strong, &asked.verdict.risk.to_string());
+        text.push_str(&format!("Risk: {risk}, tool: {tool}\n"));
         for reason in &asked.verdict.reasons {
             text.push_str(&format!("  - {}\n", escape_line(&reason.detail())));
         }
@@ -179,19 +180,21 @@ impl Operator for TerminalOperator {
             ProgressNotice::AssistantText(text) => self.print_line(&escape_lines(text)),
             ProgressNotice::CallStarted { tool, arguments } => {
                 let shown = truncate_text(&escape_line(&arguments.to_string()), MAX_ARGUMENTS_SHOWN);
-                self.print_line(&format!("\x1b[2m→ {} {shown}\x1b[0m", escape_line(tool)));
+                self.print_line(&paint(TextTone::Faint, &format!("→ {} {shown}", escape_line(tool))));
             }
             ProgressNotice::CallEnded { tool, call, .. } => {
                 let tool = escape_line(tool);
                 let line = match &call.outcome {
                     CallOutcome::Completed { run, .. } => {
                         let milliseconds = run.elapsed.as_millis();
-                        format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {milliseconds} ms\x1b[0m")
+                        let what = paint(TextTone::Faint, &format!("{tool}, {milliseconds} ms"));
+                        format!("{} {what}", paint(TextTone::Good, "✓"))
                     }
                     _ => {
                         let why = escape_line(call.text.lines().next().unwrap_or_default());
                         let why = truncate_text(&why, MAX_REASONS_SHOWN);
-                        format!("\x1b[31m✗\x1b[0m {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
+                        let mark = paint(TextTone::Bad, "✗");
+                        format!("{mark} {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
                     }
                 };
                 self.print_line(&line);

@@ -3,11 +3,11 @@
 use clap::Subcommand;
 use collieclaw_agent::security::{Approval, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
 use serde_json::{Value, json};
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line, format_count};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
-use super::output::{OutputPrinter, format_count, format_table, format_timestamp};
+use super::output::{OutputPrinter, format_timestamp};
 use super::wiring;
 
 #[derive(Subcommand)]
@@ -52,7 +52,7 @@ pub(crate) fn run(
             }
             let number = ids.len() as u64;
             screen.print_answer(&json!({ "revoked": ids }), || {
-                format!("{} revoked.", format_count(number, "approval"))
+                format!("{} revoked.", format_count(number, "approval", "approvals"))
             });
             Ok(())
         }
@@ -96,7 +96,7 @@ fn list(
         if listed.is_empty() {
             return "no permanent approvals; answer `a` to an approval question to add one".to_owned();
         }
-        format_table(&listed.iter().map(row).collect::<Vec<_>>())
+        align_columns(&listed.iter().map(row).collect::<Vec<_>>())
     });
     Ok(())
 }

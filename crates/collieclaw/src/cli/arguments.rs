@@ -1,6 +1,7 @@
 //! The command-line grammar of `collieclaw`.
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+use ward_cli::OutputArgs;
 
 use super::{
     agent, approval, config, estop, gateway, generate, mcp, memory, onboard, plugin, policy, provider,
@@ -44,9 +45,8 @@ Environment:
     after_help = EXAMPLES
 )]
 pub(crate) struct CollieclawArgs {
-    /// Format of the output
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub(crate) output: OutputFormat,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     #[command(subcommand)]
     pub(crate) command: CollieclawCommand,
 }
@@ -106,16 +106,6 @@ pub(crate) enum CollieclawCommand {
     Completions(generate::CompletionsArgs),
     /// Print or write manual pages.
     Man(generate::ManArgs),
-}
-
-/// The output format of all commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// Text for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
 }
 
 #[cfg(test)]

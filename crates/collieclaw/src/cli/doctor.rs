@@ -8,7 +8,7 @@ use collieclaw_agent::tools::SandboxProbe;
 use collieclaw_mcp::McpFailure;
 use serde::Serialize;
 use ward_diag::ErrorChain;
-use ward_terminal::escape_line;
+use ward_terminal::{TextTone, escape_line, paint};
 
 use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, mcp_help};
@@ -48,7 +48,7 @@ pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Resul
 }
 
 fn format_finding(finding: &DoctorFinding) -> String {
-    let mark = if finding.ok { "\x1b[32m✓\x1b[0m" } else { "\x1b[31m✗\x1b[0m" };
+    let mark = if finding.ok { paint(TextTone::Good, "✓") } else { paint(TextTone::Bad, "✗") };
     let cure = finding.cure.as_ref().map(|cure| format!("\n    {cure}")).unwrap_or_default();
     format!("{mark} {}: {}{cure}", finding.what, finding.detail)
 }

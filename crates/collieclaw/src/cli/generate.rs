@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use ward_cli::{Shell, completion_script, manual_page, write_manual_pages};
 
 use super::arguments::CollieclawArgs;
 use super::failure::CommandFailure;
@@ -28,33 +28,22 @@ pub(crate) fn completions(
     completions: &CompletionsArgs,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut CollieclawArgs::command(), "collieclaw", &mut script);
-    screen.print_bytes(&script);
+    screen.print_bytes(&completion_script(CollieclawArgs::command(), completions.shell));
     Ok(())
 }
 
 pub(crate) fn man(man: &ManArgs, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let mut command = CollieclawArgs::command();
-    command.build();
+    let command = CollieclawArgs::command();
     match &man.dir {
         None => {
-            let page = render_page(&command).map_err(CommandFailure::io("make the page"))?;
+            let page = manual_page(command).map_err(CommandFailure::io("make the page"))?;
             screen.print_bytes(&page);
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder)
-                .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
-            clap_mangen::generate_to(command, folder)
+            write_manual_pages(command, folder)
                 .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
             screen.print_line(&format!("Wrote a page for every command to {}.", folder.display()));
         }
     }
     Ok(())
-}
-
-fn render_page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    Ok(page)
 }

@@ -13,13 +13,13 @@ use collieclaw_mcp::{
 };
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line, format_count};
 
 use super::confirm::confirm;
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::interrupt::InterruptHandler;
-use super::output::{OutputPrinter, format_count, format_table};
+use super::output::OutputPrinter;
 use super::wiring::{self, LoadedSetup};
 
 #[derive(Subcommand)]
@@ -127,7 +127,7 @@ fn list(config: &Config, environment: &CliEnvironment, screen: &OutputPrinter) -
             name.clone(),
             describe_connection(&settings.connection),
             state.to_owned(),
-            format_count(number as u64, "tool"),
+            format_count(number, "tool", "tools"),
         ];
         listed.push((value, row));
     }
@@ -135,7 +135,7 @@ fn list(config: &Config, environment: &CliEnvironment, screen: &OutputPrinter) -
     screen.print_answer(&values, || match rows.as_slice() {
         [] => "no MCP servers: add one as `[mcp.servers.NAME]` to the configuration, then `collieclaw mcp approve NAME`"
             .to_owned(),
-        rows => format_table(rows),
+        rows => align_columns(rows),
     });
     Ok(())
 }
@@ -196,7 +196,7 @@ fn approve(
     let names: Vec<String> = tools.iter().map(|tool| offered_name(server, &tool.name)).collect();
     let file = PinnedServer::new(server, settings, tools).save(&environment.home)?;
     screen.print_answer(&json!({ "approved": server, "tools": names, "file": file }), || {
-        let number = format_count(names.len() as u64, "tool");
+        let number = format_count(names.len(), "tool", "tools");
         format!(
             "approved {number} of {server}; the model can call those that `channels.cli.tools_allow` lists"
         )

@@ -5,11 +5,11 @@ use collieclaw_agent::config::Config;
 use collieclaw_agent::memory::ConversationTurn;
 use collieclaw_providers::ChatRole;
 use serde_json::json;
-use ward_terminal::{escape_line, escape_lines};
+use ward_terminal::{TextTone, align_columns, escape_line, escape_lines, format_count, paint};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
-use super::output::{OutputPrinter, format_count, format_table, format_timestamp};
+use super::output::{OutputPrinter, format_timestamp};
 use super::wiring;
 
 #[derive(Subcommand)]
@@ -66,14 +66,14 @@ pub(crate) fn run(
                     vec![
                         escape_line(&summary.conversation_id),
                         format_timestamp(summary.last),
-                        format_count(summary.turns, "turn"),
+                        format_count(summary.turns, "turn", "turns"),
                         escape_line(&summary.first_words),
                     ]
                 };
                 if conversations.is_empty() {
                     return "no conversations yet: start one with `collieclaw agent`".to_owned();
                 }
-                format_table(&conversations.iter().map(row).collect::<Vec<_>>())
+                align_columns(&conversations.iter().map(row).collect::<Vec<_>>())
             });
         }
         MemoryCommand::Search { query, limit } => {
@@ -87,7 +87,7 @@ pub(crate) fn run(
                         escape_line(&found_turn.excerpt),
                     ]
                 };
-                format_table(&found.iter().map(row).collect::<Vec<_>>())
+                align_columns(&found.iter().map(row).collect::<Vec<_>>())
             });
             if found.is_empty() {
                 screen.print_remark("nothing found");
@@ -135,15 +135,16 @@ fn clear(
     screen.print_answer(&value, || {
         format!(
             "deleted {} with {}",
-            format_count(cleared.conversations, "conversation"),
-            format_count(cleared.turns, "turn")
+            format_count(cleared.conversations, "conversation", "conversations"),
+            format_count(cleared.turns, "turn", "turns")
         )
     });
     Ok(())
 }
 
 fn format_turn(turn: &ConversationTurn) -> String {
-    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", role_name(turn.role), format_timestamp(turn.timestamp));
+    let role = paint(TextTone::Strong, role_name(turn.role));
+    let mut text = format!("{role}  {}\n", format_timestamp(turn.timestamp));
     if !turn.content.is_empty() {
         text.push_str(&escape_lines(&turn.content));
         text.push('\n');

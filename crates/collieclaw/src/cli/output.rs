@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use collieclaw_agent::events::{AgentEvent, EventFormat, EventLevel, EventSink};
 use serde::Serialize;
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr;
+use ward_cli::{OutputFormat, WriteStatus, to_json_document};
 use ward_diag::{ErrorChain, FaultReport, ReportStyle};
-use ward_terminal::escape_lines;
+use ward_terminal::{TextTone, escape_lines, paint};
 
-use super::arguments::OutputFormat;
 use super::environment;
 use super::failure::CommandFailure;
 use super::wiring;
@@ -25,8 +24,7 @@ pub(crate) struct OutputPrinter {
 /// True once an answer was written: a command writes at most one JSON answer.
 static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// The error of a failed write to standard output.
-static WRITE_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
+static WRITE_STATUS: Mutex<WriteStatus> = Mutex::new(WriteStatus::Open);
 
 impl OutputPrinter {
     pub(crate) fn new(format: OutputFormat) -> Self {
@@ -45,8 +43,7 @@ impl OutputPrinter {
     pub(crate) fn print_answer(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let told = match self.format {
             OutputFormat::Text => text(),
-            OutputFormat::Json => serde_json::to_string_pretty(value)
-                .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()),
+            OutputFormat::Json => to_json_document(value),
         };
         HAS_ANSWERED.store(true, Ordering::Relaxed);
         if !told.is_empty() {
@@ -57,13 +54,13 @@ impl OutputPrinter {
     pub(crate) fn print_line(&self, text: &str) {
         // `anstream` removes colours if the output isn't a terminal.
         let mut out = anstream::stdout().lock();
-        record_write_error(writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()));
+        record_write(writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()));
     }
 
     /// Returns an error if any answer could not be written. Commands that already failed report their own error instead.
     pub(crate) fn check_written(&self) -> Result<(), CommandFailure> {
-        let lost = WRITE_ERROR.lock().ok().and_then(|mut lost| lost.take());
-        lost.map_or(Ok(()), |error| Err(CommandFailure::io("write the answer")(error)))
+        let written = WRITE_STATUS.lock().map_or(Ok(()), |mut status| status.take_failure());
+        written.map_err(CommandFailure::io("write the answer"))
     }
 
     /// Writes text from a model or tool: unchanged to a pipe, with escape sequences made visible at a terminal.
@@ -81,7 +78,7 @@ impl OutputPrinter {
     /// Writes bytes unchanged, for files and pipes.
     pub(crate) fn print_bytes(&self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
-        record_write_error(out.write_all(bytes).and_then(|()| out.flush()));
+        record_write(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
     /// Writes a remark to standard error.
@@ -124,9 +121,10 @@ fn show_failure(failure: &CommandFailure, report: Option<&FaultReport>) {
         let style = if io::stderr().is_terminal() { ReportStyle::Coloured } else { ReportStyle::Plain };
         let _ = writeln!(err, "{}", report.render(style));
     }
-    let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", escape_lines(&ErrorChain(failure).to_string()));
+    let error = paint(TextTone::Bad, "error");
+    let _ = writeln!(err, "{error}: {}", escape_lines(&ErrorChain(failure).to_string()));
     if let Some(cure) = failure.help() {
-        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
+        let _ = writeln!(err, "{}: {cure}", paint(TextTone::Strong, "help"));
     }
 }
 
@@ -148,41 +146,13 @@ fn json_event_log() -> EventSink {
     EventSink::new(EventFormat::Json, EventLevel::Info, wiring::stderr())
 }
 
-/// Ignores a broken pipe: the reader has all it wanted.
-fn record_write_error(written: io::Result<()>) {
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            if let Ok(mut lost) = WRITE_ERROR.lock() {
-                lost.get_or_insert(error);
-            }
-        }
-        _ => {}
+fn record_write(written: io::Result<()>) {
+    if let Ok(mut status) = WRITE_STATUS.lock() {
+        status.record(written);
     }
-}
-
-/// Formats rows with aligned columns; the last column isn't padded.
-pub(crate) fn format_table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Formats a time in UTC, in whole seconds.
 pub(crate) fn format_timestamp(moment: jiff::Timestamp) -> String {
     moment.strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// Formats a number with its noun: `1 receipt`, `2 receipts`.
-pub(crate) fn format_count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -10,12 +10,12 @@ use collieclaw_agent::plugins::{
 use collieclaw_agent::tools;
 use collieclaw_gate::RiskLevel;
 use serde_json::{Value, json};
-use ward_terminal::escape_line;
+use ward_terminal::{escape_line, format_count};
 
 use super::confirm::confirm;
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
-use super::output::{OutputPrinter, format_count};
+use super::output::OutputPrinter;
 use super::wiring;
 
 #[derive(Subcommand)]
@@ -106,8 +106,8 @@ fn format_install_summary(
         "{} {}: {}, {}\n",
         manifest.name,
         escape_line(&manifest.version),
-        format_count(files as u64, "file"),
-        format_count(bytes as u64, "byte")
+        format_count(files, "file", "files"),
+        format_count(bytes, "byte", "bytes")
     );
     if let Some(older) = older {
         text.push_str(&format!("It replaces version {}.\n", escape_line(&older.manifest.version)));

@@ -6,12 +6,12 @@ use clap::Subcommand;
 use collieclaw_agent::config::{ModelServerSettings, ProviderSettings};
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::interrupt::InterruptHandler;
-use super::output::{OutputPrinter, format_table};
+use super::output::OutputPrinter;
 use super::wiring;
 
 #[derive(Subcommand)]
@@ -60,7 +60,7 @@ pub(crate) fn run(
                 };
                 vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]
             };
-            let text = || format_table(&models.iter().map(rows).collect::<Vec<_>>());
+            let text = || align_columns(&models.iter().map(rows).collect::<Vec<_>>());
             screen.print_answer(&json!({ "default": config.default_provider, "models": models }), text);
         }
         ProviderCommand::Test { name } => {

@@ -9,11 +9,11 @@ use collieclaw_agent::receipts::{self, Receipt, ReceiptError, ReceiptSigning};
 use serde_json::{Value, json};
 use ward_ledger::verify::{LedgerVerifyError, LogAuthenticity, LogCompleteness};
 use ward_ledger::{LedgerKey, LedgerOpenError, VerificationReport};
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
-use super::output::{OutputPrinter, format_table};
+use super::output::OutputPrinter;
 use super::wiring;
 
 #[derive(Subcommand)]
@@ -54,7 +54,7 @@ pub(crate) fn run(
             screen.print_answer(&listed, || match listed.as_slice() {
                 [] if whole.is_err() => "no readable receipts".to_owned(),
                 [] => "no receipts yet: every tool call leaves one".to_owned(),
-                listed => format_table(&listed.iter().map(table_row).collect::<Vec<_>>()),
+                listed => align_columns(&listed.iter().map(table_row).collect::<Vec<_>>()),
             });
             whole?;
         }

@@ -10,12 +10,12 @@ use collieclaw_agent::runtime::{
 use collieclaw_agent::tools::Tool;
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::{Value, json};
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line};
 
 use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, check_call_outcome};
 use super::interrupt::InterruptHandler;
-use super::output::{OutputPrinter, format_table};
+use super::output::OutputPrinter;
 use super::wiring::{self, ToolCatalog};
 
 #[derive(Subcommand)]
@@ -65,7 +65,7 @@ pub(crate) fn run(
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
                 format!(
                     "{}\n\n* the model can call this tool (`channels.cli.tools_allow`)",
-                    format_table(&rows)
+                    align_columns(&rows)
                 )
             });
             Ok(())

@@ -5,11 +5,11 @@ use collieclaw_agent::config::Config;
 use collieclaw_agent::usage::{UsageBudget, UsageDatabase, UsageGrouping, UsageReport, UsageTotals};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
-use ward_terminal::escape_line;
+use ward_terminal::{align_columns, escape_line};
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
-use super::output::{OutputPrinter, format_table};
+use super::output::OutputPrinter;
 use super::wiring;
 
 #[derive(Args)]
@@ -134,7 +134,7 @@ fn format_usage(usage: &UsageReport, limits: &[LimitUsage], config: &Config, by:
         rows.push(usage_row("total", &usage.total));
     }
     align_right(&mut rows);
-    let mut text = format_table(&rows);
+    let mut text = align_columns(&rows);
     if usage.total.estimated > 0 {
         text.push_str("\n~ partly estimated: not every server counts tokens");
     }

@@ -3,11 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 use shepherd_api::{AuditKind, AuditRecord, GrantView, StopMode};
+use ward_terminal::{TextTone, escape_label, format_count, paint, paint_optional};
 
 use crate::context::DisplaySettings;
 use crate::humanize;
-use crate::output::{TextTone, paint, paint_optional};
-use crate::text::escape_unsafe;
 
 pub(super) const CSV_HEADER: &str = "sequence,at,actor,event,details\r\n";
 
@@ -15,8 +14,8 @@ pub(super) const CSV_HEADER: &str = "sequence,at,actor,event,details\r\n";
 pub(super) fn format_line(record: &AuditRecord, display: &DisplaySettings) -> String {
     let at = record.line.at.to_zoned(display.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
     let (tone, text) = describe_event(&record.line.what, display);
-    let head = format!("{:>6}  {at}  {}", record.sequence, escape_unsafe(&record.line.actor));
-    format!("{}  {}", paint(TextTone::Faint, &head), paint_optional(tone, &escape_unsafe(&text)))
+    let head = format!("{:>6}  {at}  {}", record.sequence, escape_label(&record.line.actor));
+    format!("{}  {}", paint(TextTone::Faint, &head), paint_optional(tone, &escape_label(&text)))
 }
 
 fn describe_event(what: &AuditKind, display: &DisplaySettings) -> (Option<TextTone>, String) {
@@ -80,10 +79,10 @@ fn describe_event(what: &AuditKind, display: &DisplaySettings) -> (Option<TextTo
         }
         AuditKind::PolicyRejected { faults } => (
             Some(TextTone::Bad),
-            format!("policy rejected, {}", humanize::count(faults.len(), "fault", "faults")),
+            format!("policy rejected, {}", format_count(faults.len(), "fault", "faults")),
         ),
         AuditKind::PolicyLoaded { entry_count, .. } => {
-            (None, format!("policy loaded, {}", humanize::count(*entry_count, "entry", "entries")))
+            (None, format!("policy loaded, {}", format_count(*entry_count, "entry", "entries")))
         }
         AuditKind::Note { text } => (None, text.clone()),
         other => (None, describe_fields(other)),

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use shepherd_ipc::{BlockingClient, ClientOptions};
 use shepherd_util::MAX_SOCKET_PATH;
 use tempfile::TempDir;
+use ward_terminal::escape_lines;
 
 use crate::error::ShepherdCliError;
 use crate::policy::STARTER_POLICY;
@@ -88,7 +89,7 @@ impl DemoDaemon {
     fn read_log(&mut self) -> String {
         let mut text = String::new();
         let read = self.log.rewind().and_then(|()| self.log.read_to_string(&mut text));
-        read.map(|_| crate::text::escape_unsafe_lines(text.trim_end())).unwrap_or_default()
+        read.map(|_| escape_lines(text.trim_end())).unwrap_or_default()
     }
 
     /// Stops the daemon and checks that none of its processes is left. Returns the time this took.

@@ -6,6 +6,7 @@ use shepherd_api::{Command, CommandReply, EndReason, EventKind, SessionView};
 use shepherd_ipc::{BlockingClient, CallError, ServerPush};
 use shepherd_util::EntryId;
 use ward_ledger::LedgerFormat;
+use ward_terminal::{TextTone, escape_label, paint};
 
 use crate::audit::EVENT_HASH;
 use crate::context::{DisplaySettings, EntryLabels};
@@ -14,8 +15,7 @@ use crate::entries;
 use crate::error::{ShepherdCliError, ensure};
 use crate::event_text::EventFormatter;
 use crate::humanize;
-use crate::output::{ConsoleOutput, TextTone, paint};
-use crate::text::escape_unsafe;
+use crate::output::ConsoleOutput;
 
 /// An entry whose program exits when asked.
 pub(super) const OBEDIENT: &str = "twenty-seconds";
@@ -80,7 +80,7 @@ impl TextDemo<'_> {
             Err(CallError::Refused(error)) if !error.reasons.is_empty() => {
                 let reasons: Vec<String> =
                     error.reasons.iter().map(|reason| humanize::reason(reason, &display)).collect();
-                let label = escape_unsafe(&closed.label);
+                let label = escape_label(&closed.label);
                 let result = format!("launching {label} is refused: {}", reasons.join(" "));
                 self.output.print_marked(TextTone::Good, "✓", &result);
                 Ok(())

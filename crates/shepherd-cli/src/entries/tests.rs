@@ -63,7 +63,7 @@ fn a_list_fits_80_columns() {
                                                    (4 seconds so far).
     ✓  数学の音楽                         radio    no time limit
     ");
-    assert!(shown.lines().all(|line| crate::text::width(line) <= 80));
+    assert!(shown.lines().all(|line| ward_terminal::display_width(line) <= 80));
 }
 
 #[test]

@@ -10,12 +10,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
 use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
+use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, truncate, wrap};
 
 use crate::entries::{describe_availability, entry_mark, is_running};
 use crate::humanize;
-use crate::output::TextTone;
 use crate::status::{draw_bar, remaining_fraction};
-use crate::text::{escape_unsafe, pad_or_truncate, truncate};
 use crate::watch::model::{LiveViewConnection, LiveViewModel};
 use styles::style;
 
@@ -64,7 +63,7 @@ fn draw_session(
     state: Option<&DaemonStateSnapshot>,
     area: Rect,
 ) {
-    let mode = state.map(|state| truncate(&escape_unsafe(&state.mode), 20)).filter(|mode| !mode.is_empty());
+    let mode = state.map(|state| truncate(&escape_label(&state.mode), 20)).filter(|mode| !mode.is_empty());
     let mode = mode.map_or(String::new(), |mode| format!(" mode {mode} "));
     let profile = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
     let block = Block::bordered()
@@ -125,7 +124,7 @@ fn session_lines(
 fn session_line(session: &SessionView, width: usize) -> Line<'static> {
     let rest = format!(" · {} · {}", humanize::phase(session.phase), session.profile);
     let label =
-        truncate(&escape_unsafe(&session.label), width.saturating_sub(crate::text::width(&rest) + 2).max(8));
+        truncate(&escape_label(&session.label), width.saturating_sub(display_width(&rest) + 2).max(8));
     Line::from(vec![
         Span::styled("▶ ", style(TextTone::Good)),
         Span::styled(label, style(TextTone::Strong)),
@@ -163,7 +162,7 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let block = Block::bordered().title(" Entries ").border_style(style(TextTone::Faint));
     let width = usize::from(block.inner(area).width).saturating_sub(4);
     let longest =
-        model.entries.iter().map(|entry| crate::text::width(&escape_unsafe(&entry.label))).max().unwrap_or(0);
+        model.entries.iter().map(|entry| display_width(&escape_label(&entry.label))).max().unwrap_or(0);
     let label_width = longest.min(width / 2).max(8);
     let items: Vec<ListItem<'_>> = model
         .entries
@@ -178,7 +177,7 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
             );
             ListItem::new(Line::from(vec![
                 Span::styled(format!("{mark} "), style(tone)),
-                Span::styled(pad_or_truncate(&escape_unsafe(&entry.label), label_width), label_style),
+                Span::styled(pad_or_truncate(&escape_label(&entry.label), label_width), label_style),
                 Span::raw("  "),
                 Span::raw(status),
             ]))
@@ -199,7 +198,7 @@ fn draw_events(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for event in &model.event_lines {
         let at = event.at.to_zoned(model.display.zone.clone()).strftime("%H:%M:%S ").to_string();
-        let parts = crate::text::wrap(&event.text, usize::from(inner.width).saturating_sub(11));
+        let parts = wrap(&event.text, usize::from(inner.width).saturating_sub(11));
         for (number, part) in parts.into_iter().enumerate() {
             lines.push(if number == 0 {
                 let mark = Span::styled(event.mark, style(event.tone));

@@ -13,9 +13,9 @@ use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, Watc
 use shepherd_util::{EntryId, ErrorChain, ProfileId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use ward_terminal::TextTone;
 
 use crate::error::ShepherdCliError;
-use crate::output::TextTone;
 use crate::pin_recipient;
 use crate::watch::LiveViewOptions;
 

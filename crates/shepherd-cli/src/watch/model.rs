@@ -11,12 +11,11 @@ use shepherd_api::{
     SessionPhase,
 };
 use shepherd_util::{EntryId, ProfileId};
+use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::{DisplaySettings, EntryLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
 use crate::humanize;
-use crate::output::TextTone;
-use crate::text::escape_unsafe;
 use crate::watch::LiveViewExit;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 
@@ -127,7 +126,7 @@ impl LiveViewModel {
                         "…",
                         format!(
                             "{} left out",
-                            humanize::count(
+                            format_count(
                                 usize::try_from(missed).unwrap_or(usize::MAX),
                                 "event was",
                                 "events were"
@@ -151,7 +150,7 @@ impl LiveViewModel {
                 if matches!(self.connection, LiveViewConnection::Connected) {
                     self.push_line(Timestamp::now(), TextTone::Bad, "✗", "connection lost".to_owned());
                 }
-                self.connection = LiveViewConnection::Disconnected { why: escape_unsafe(&why) };
+                self.connection = LiveViewConnection::Disconnected { why: escape_label(&why) };
                 self.entries_refresh = EntriesRefresh::Idle;
                 return LiveViewAction::Send(vec![LiveViewRequest::Disconnect]);
             }
@@ -163,7 +162,7 @@ impl LiveViewModel {
     fn handle_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::WarningIssued { severity, message, .. } => {
-                self.warning = Some((severity_tone(*severity), escape_unsafe(message)));
+                self.warning = Some((severity_tone(*severity), escape_label(message)));
             }
             EventKind::DeadlineChanged { .. }
             | EventKind::SessionLaunching { .. }
@@ -189,13 +188,13 @@ impl LiveViewModel {
                 return self.entries_received();
             }
             LiveViewReply::EntriesFailed(message) => {
-                self.notice = Some((TextTone::Bad, escape_unsafe(&message)));
+                self.notice = Some((TextTone::Bad, escape_label(&message)));
                 return self.entries_received();
             }
             LiveViewReply::PinRequired { request, message } => {
                 self.popup = Some(LiveViewPopup::Pin {
                     request,
-                    message: escape_unsafe(&message),
+                    message: escape_label(&message),
                     typed: String::new(),
                 });
             }
@@ -203,7 +202,7 @@ impl LiveViewModel {
             LiveViewReply::Denied(reason) => {
                 self.notice = Some((TextTone::Bad, humanize::reason(&reason, &self.display)));
             }
-            LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_unsafe(&message))),
+            LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_label(&message))),
         }
         LiveViewAction::Nothing
     }

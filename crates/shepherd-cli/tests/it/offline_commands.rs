@@ -1,5 +1,6 @@
 //! Commands that need no daemon: `tour`, `doctor`, `audit verify` and `policy`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output};
 
@@ -27,6 +28,22 @@ fn write_three_records(folder: &Path, options: LedgerOptions) -> PathBuf {
 
 fn unsigned_options() -> LedgerOptions {
     LedgerOptions::new(LedgerFormat::new("event_hash").unwrap())
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure_unless_its_reader_left() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command(&["completions", "bash"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).starts_with("error: could not write the output: "),
+        "{}",
+        text(&output.stderr)
+    );
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command(&["completions", "bash"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl AsyncDaemonWatcher {
     /// Returns whether the state is kept up to date.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        matches!(self.watch_state.connection, WatchConnection::Up(_))
+        self.watch_state.is_connected()
     }
 
     /// Waits for the next update. A cancellation loses no update.

@@ -66,6 +66,10 @@ impl<C> WatchState<C> {
         }
     }
 
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.connection, WatchConnection::Up(_))
+    }
+
     pub(super) fn apply_push(&mut self, pushed: ServerPush) -> WatchUpdate {
         match (pushed, &mut self.state) {
             (ServerPush::FellBehind { missed, snapshot }, _) => self.replace_state(snapshot, missed),

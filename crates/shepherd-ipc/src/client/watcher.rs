@@ -34,7 +34,7 @@ impl DaemonWatcher {
     /// Returns whether the state is kept up to date.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        matches!(self.watch_state.connection, WatchConnection::Up(_))
+        self.watch_state.is_connected()
     }
 
     /// Waits for the next update; `None` if there was none in this time.

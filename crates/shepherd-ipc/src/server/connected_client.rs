@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use shepherd_util::ClientId;
+use ward_terminal::is_invisible;
 
 use super::outbox::ClientOutbox;
 use crate::PeerCredentials;
@@ -56,12 +57,9 @@ impl ConnectedClient {
     }
 }
 
-/// Returns whether a character is neither a bracket, nor a control character, nor invisible.
+/// Returns whether a character is neither a bracket nor invisible.
 fn is_safe_in_log(character: &char) -> bool {
-    let is_hidden = matches!(character,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
-    !character.is_control() && !is_hidden && !matches!(character, '(' | ')')
+    !is_invisible(*character) && !matches!(character, '(' | ')')
 }
 
 #[cfg(test)]

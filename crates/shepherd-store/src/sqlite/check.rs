@@ -1,6 +1,7 @@
 //! Detects damage before any data is trusted (S8.4).
 
 use rusqlite::Connection;
+use ward_sqlite::DatabaseHeader;
 
 use super::digest::{RowHasher, RowSetDigest};
 use super::fault::SqliteFault;
@@ -15,11 +16,10 @@ pub(super) fn check_database(
     head: StoreHeadState,
     migrations: &[&str],
 ) -> Result<DatabaseState, SqliteFault> {
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    if application != APPLICATION_ID {
+    let DatabaseHeader { application_id, version } = DatabaseHeader::read(connection)?;
+    if application_id != APPLICATION_ID {
         return damage_error("it is not a database of Shepherd");
     }
-    let version = schema::schema_version(connection)?;
     if usize::try_from(version).is_ok_and(|version| version > migrations.len()) {
         return Err(SqliteFault::NewerSchema(version));
     }

@@ -4,8 +4,10 @@
 use std::fs::{self, File};
 use std::io;
 
+use ward_sqlite::{checkpoint_on_close, enable_wal};
+
 use super::fault::SqliteFault;
-use super::schema::{self, APPLICATION_ID, MIGRATIONS};
+use super::schema::{self, MIGRATIONS};
 use super::state::{self, DatabaseState};
 use crate::audit::AuditAnchor;
 use crate::error::StoreOpenError;
@@ -37,12 +39,11 @@ pub(super) fn create_database(
 
 fn initialize_database(folder: &StoreFolder, audit: AuditAnchor) -> Result<(), SqliteFault> {
     let mut connection = schema::connect(&folder.unfinished_database_path())?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     schema::migrate(&mut connection, MIGRATIONS)?;
     let state_row = DatabaseState { audit, ..state::read_state(&connection)? };
     state::write_state(&connection, &state_row)?;
     // This comes last, so that everything is in the one file.
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    schema::set_keep_wal_on_close(&connection, false)?;
+    enable_wal(&connection)?;
+    checkpoint_on_close(&connection)?;
     connection.close().map_err(|(_, error)| SqliteFault::from(error))
 }

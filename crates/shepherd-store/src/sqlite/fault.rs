@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use rusqlite::{Error, ErrorCode, ffi};
+use rusqlite::{Error, ErrorCode};
 use shepherd_util::IdError;
+use ward_sqlite::SqliteErrorKind;
 
 use crate::error::StoreError;
 
@@ -22,7 +23,10 @@ pub(super) enum SqliteFault {
 
 impl From<Error> for SqliteFault {
     fn from(error: Error) -> Self {
-        if is_damage(&error) { Self::Damage(error.to_string()) } else { Self::Sql(error) }
+        match SqliteErrorKind::of(&error) {
+            SqliteErrorKind::Damaged | SqliteErrorKind::NotADatabase => Self::Damage(error.to_string()),
+            _ => Self::Sql(error),
+        }
     }
 }
 
@@ -48,33 +52,12 @@ impl SqliteFault {
                 StoreError::Damaged { path, fault: format!("its version turned into {found}") }
             }
             Self::Refused(error) => error,
-            Self::Sql(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { path },
-                Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
+            Self::Sql(error) => match SqliteErrorKind::of(&error) {
+                SqliteErrorKind::Busy => StoreError::Busy { path },
+                SqliteErrorKind::DiskFull => StoreError::DiskFull { path },
                 _ => StoreError::Database { step, path, source: Box::new(error) },
             },
         }
-    }
-}
-
-fn is_damage(error: &Error) -> bool {
-    match error {
-        Error::SqliteFailure(failure, _) => {
-            // A file that ends before its pages do was truncated.
-            let cut = [ffi::SQLITE_IOERR_SHORT_READ, ffi::SQLITE_IOERR_CORRUPTFS];
-            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-                || cut.contains(&failure.extended_code)
-        }
-        // Columns, types and tables are ours; if they differ, the file was changed from outside.
-        Error::SqlInputError { .. }
-        | Error::FromSqlConversionFailure(..)
-        | Error::IntegralValueOutOfRange(..)
-        | Error::Utf8Error(..)
-        | Error::InvalidColumnIndex(_)
-        | Error::InvalidColumnName(_)
-        | Error::InvalidColumnType(..)
-        | Error::QueryReturnedNoRows => true,
-        _ => false,
     }
 }
 

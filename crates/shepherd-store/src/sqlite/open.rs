@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::{Map, Value};
 use ward_ledger::LedgerRecovery;
+use ward_sqlite::checkpoint_on_close;
 
 use super::batch::SqliteBatch;
 use super::create::create_database;
 use super::fault::SqliteFault;
 use super::head::StoreHeadFile;
-use super::schema::{MIGRATIONS, SCHEMA_VERSION, connect, migrate, set_keep_wal_on_close};
+use super::schema::{MIGRATIONS, SCHEMA_VERSION, connect, migrate};
 use super::state::{self, DatabaseState};
 use super::{SqliteStore, check, rows};
 use crate::audit::{AuditAnchor, AuditCheck, AuditLog, WHOLE_CHECK_BYTES, verify_if_small};
@@ -137,7 +138,7 @@ impl SqliteDatabase {
             check::check_database(&connection, reading, MIGRATIONS)?;
             let version = migrate(&mut connection, MIGRATIONS)?;
             let state = state::read_state(&connection)?;
-            set_keep_wal_on_close(&connection, false)?;
+            checkpoint_on_close(&connection)?;
             Ok((connection, state, version))
         };
         match open() {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
+use ward_sqlite::{ConnectionSettings, DatabaseHeader, SyncMode};
 
 use super::fault::SqliteFault;
 use super::state::{self, DatabaseState};
@@ -61,40 +61,19 @@ pub const SCHEMA_VERSION: i32 = 1;
 /// The time for which another process may hold the database before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Opens an existing database, with settings that last as long as the connection.
+/// Opens an existing database.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Closing would write to a database that may turn out to be damaged, and remove its write-ahead log.
-    set_keep_wal_on_close(&connection, true)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    Ok(connection)
-}
-
-pub(super) fn set_keep_wal_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
-}
-
-pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+    ConnectionSettings { busy_timeout: BUSY_TIMEOUT, sync: SyncMode::Full }.connect(path)
 }
 
 /// Migrates a database to the newest version, each step in its own transaction. Returns the version before.
 pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<i32, SqliteFault> {
-    let from = schema_version(connection)?;
+    let from = DatabaseHeader::read(connection)?.version;
     let done = usize::try_from(from).map_err(|_| SqliteFault::NewerSchema(from))?;
     for (number, migration) in (1..).zip(migrations).skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
-        transaction.pragma_update(None, "user_version", number)?;
+        DatabaseHeader { application_id: APPLICATION_ID, version: number }.write(&transaction)?;
         // The rows have other columns now. Their old content was checked before.
         let digest = super::check::digest_all_rows(&transaction)?;
         let before = if number == 1 { DatabaseState::default() } else { state::read_state(&transaction)? };

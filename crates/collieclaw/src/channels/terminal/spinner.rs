@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ward_terminal::{TextTone, paint};
+
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const CLEAR_LINE: &str = "\r\x1b[2K";
 const FRAME_TIME: Duration = Duration::from_millis(100);
@@ -44,7 +46,8 @@ impl SpinnerState {
                 return;
             }
             let seconds = started.elapsed().as_secs();
-            write_stderr(&format!("\r\x1b[2m{frame} thinking, {seconds} s (Ctrl-C cancels)\x1b[0m"));
+            let line = format!("{frame} thinking, {seconds} s (Ctrl-C cancels)");
+            write_stderr(&format!("\r{}", paint(TextTone::Faint, &line)));
             over = self
                 .stop_signal
                 .wait_timeout_while(over, FRAME_TIME, |over| !*over)

@@ -2,15 +2,16 @@
 
 use ward_ledger::VerificationReport;
 use ward_ledger::verify::{LogAuthenticity, LogCompleteness};
-use ward_terminal::escape_line;
-
-use crate::cli::output::format_count;
+use ward_terminal::{escape_line, format_count};
 
 pub(super) fn format_report(report: &VerificationReport) -> String {
     let mut lines = Vec::new();
     match &report.broken {
         None => {
-            lines.push(format!("integrity: {}, every link holds", format_count(report.records, "receipt")));
+            lines.push(format!(
+                "integrity: {}, every link holds",
+                format_count(report.records, "receipt", "receipts")
+            ));
         }
         Some(broken) => {
             let kind = serde_json::to_value(broken.kind).unwrap_or_default();

@@ -7,13 +7,13 @@ use collieclaw_agent::sop::{
 use collieclaw_agent::tools::Tool;
 use collieclaw_gate::GateReason;
 use serde_json::{Value, json};
-use ward_terminal::{escape_line, escape_lines};
+use ward_terminal::{align_columns, escape_line, escape_lines, format_count};
 
 use super::files::{self, SopFile, SopLoadError, SopLoadResult};
 use super::{started_copy, step_kind, steps_json};
 use crate::cli::environment::CliEnvironment;
 use crate::cli::failure::CommandFailure;
-use crate::cli::output::{OutputPrinter, format_count, format_table, format_timestamp};
+use crate::cli::output::{OutputPrinter, format_timestamp};
 
 pub(super) fn print_sops(
     all: &[SopLoadResult],
@@ -32,7 +32,7 @@ pub(super) fn print_sops(
         let row = |(name, read): &SopLoadResult| match read {
             Ok(sop) => vec![
                 name.clone(),
-                format_count(sop.steps.len() as u64, "step"),
+                format_count(sop.steps.len(), "step", "steps"),
                 escape_line(&sop.description),
             ],
             Err(_) => {
@@ -50,7 +50,7 @@ pub(super) fn print_sops(
                 place.display()
             );
         }
-        format_table(&all.iter().map(row).collect::<Vec<_>>())
+        align_columns(&all.iter().map(row).collect::<Vec<_>>())
     });
     Ok(())
 }
@@ -87,7 +87,7 @@ pub(super) fn print_dry_run(results: &[(&SopStep, DryRunResult)], screen: &Outpu
             vec![step.id.clone(), step_kind(step), word, escape_line(&why)]
         };
         let rows: Vec<Vec<String>> = results.iter().map(row).collect();
-        format!("{}\n\nNothing was run.", format_table(&rows))
+        format!("{}\n\nNothing was run.", align_columns(&rows))
     });
 }
 
@@ -165,7 +165,7 @@ pub(super) fn print_runs(
         if listed.is_empty() {
             return "no runs yet: start one with `collieclaw sop run NAME`".to_owned();
         }
-        format_table(&listed.iter().map(row).collect::<Vec<_>>())
+        align_columns(&listed.iter().map(row).collect::<Vec<_>>())
     });
     Ok(())
 }
@@ -198,7 +198,7 @@ pub(super) fn print_run(
             vec![step.id.clone(), step_kind(step), how.to_owned(), escape_line(first)]
         };
         let rows: Vec<Vec<String>> = listing.sop.steps.iter().map(row).collect();
-        format!("{}: {}\n{}", run.header.run, listing.describe(), format_table(&rows))
+        format!("{}: {}\n{}", run.header.run, listing.describe(), align_columns(&rows))
     });
     Ok(())
 }

@@ -4,12 +4,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
+use ward_terminal::{TextTone, wrap};
 
 use super::styles::{parse_painted_line, style};
 use crate::context::DisplaySettings;
 use crate::entries::why_lines;
-use crate::output::TextTone;
-use crate::text::wrap;
 use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
 const HELP: [&str; 12] = [

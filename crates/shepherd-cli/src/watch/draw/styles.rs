@@ -2,8 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-
-use crate::output::TextTone;
+use ward_terminal::TextTone;
 
 pub(super) fn style(tone: TextTone) -> Style {
     match tone {
@@ -49,7 +48,7 @@ fn style_for_code(code: &str) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::paint;
+    use ward_terminal::paint;
 
     #[test]
     fn a_painted_line_keeps_its_colours() {

@@ -2,10 +2,9 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode};
+use ward_terminal::{TextTone, escape_label};
 
 use super::{DEFAULT_REQUEST_MINUTES, LiveViewAction, LiveViewModel, LiveViewPopup};
-use crate::output::TextTone;
-use crate::text::escape_unsafe;
 use crate::watch::LiveViewExit;
 use crate::watch::inputs::LiveViewRequest;
 
@@ -58,7 +57,7 @@ impl LiveViewModel {
             KeyCode::Enter => return LiveViewAction::Send(vec![LiveViewRequest::Launch(entry_id)]),
             KeyCode::Char('w') => return LiveViewAction::Send(vec![LiveViewRequest::Why(entry_id)]),
             _ => {
-                let (label, minutes) = (escape_unsafe(&entry.label), DEFAULT_REQUEST_MINUTES.to_owned());
+                let (label, minutes) = (escape_label(&entry.label), DEFAULT_REQUEST_MINUTES.to_owned());
                 self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
             }
         }
