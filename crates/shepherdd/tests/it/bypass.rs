@@ -1,4 +1,4 @@
-//! The bypass suite (S13.6): each way round that children are known to try, what Shepherd does, and what it can't do.
+//! The bypass suite (S13.6): each known way around the limits, what Shepherd does, and what it can't do.
 //!
 //! One table is the source of the tests, of `docs/bypass.md` and of what `cargo xtask bypass` prints.
 
@@ -7,18 +7,18 @@ mod people;
 mod programs;
 mod time;
 
-/// One way round.
-struct Way {
+/// A way around the limits: what a child tries, what Shepherd does, and what it can not do.
+struct BypassAttempt {
     name: &'static str,
     tries: &'static str,
     does: &'static str,
     cannot: &'static str,
 }
 
-/// Each row has its test, of the same name, in the module named.
-macro_rules! ways {
+/// Defines the table and one test for each row, which calls the function of that name in its module.
+macro_rules! bypass_attempts {
     ($($module:ident::$name:ident { tries: $tries:literal, does: $does:literal, cannot: $cannot:literal })*) => {
-        const WAYS: &[Way] = &[$(Way { name: stringify!($name), tries: $tries, does: $does, cannot: $cannot }),*];
+        const BYPASS_ATTEMPTS: &[BypassAttempt] = &[$(BypassAttempt { name: stringify!($name), tries: $tries, does: $does, cannot: $cannot }),*];
 
         $(#[test]
         fn $name() {
@@ -27,7 +27,7 @@ macro_rules! ways {
     };
 }
 
-ways! {
+bypass_attempts! {
     time::clock_forward {
         tries: "sets the clock forward, to play tomorrow's time today",
         does: "a running session keeps its end; what is borrowed from tomorrow is gone tomorrow",
@@ -125,10 +125,10 @@ ways! {
     }
 }
 
-/// The table as it stands in the documentation.
+/// Returns the table of the documentation.
 fn table() -> String {
     let mut table = "| way | a child | Shepherd | can't |\n| --- | --- | --- | --- |\n".to_owned();
-    for Way { name, tries, does, cannot } in WAYS {
+    for BypassAttempt { name, tries, does, cannot } in BYPASS_ATTEMPTS {
         table.push_str(&format!("| `{name}` | {tries} | {does} | {cannot} |\n"));
     }
     table
