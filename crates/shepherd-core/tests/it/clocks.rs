@@ -12,8 +12,7 @@ use crate::harness::{
 
 /// Half an hour of play.
 fn game() -> PolicyEntry {
-    let game = entry_with_max_run(minutes(30));
-    game
+    entry_with_max_run(minutes(30))
 }
 
 #[test]

@@ -25,8 +25,7 @@ pub(crate) fn day(text: &str) -> Day {
 }
 
 pub(crate) fn afternoon_entry() -> PolicyEntry {
-    let game = entry_in_window((15, 0), (18, 0));
-    game
+    entry_in_window((15, 0), (18, 0))
 }
 
 fn interval(from: &str, to: &str) -> TimeInterval {

@@ -15,8 +15,7 @@ use crate::harness::{
 use crate::queries::{add_modes, entry_with_quota_by_mode};
 
 fn half_hour_entry() -> PolicyEntry {
-    let game = entry_with_max_run(minutes(30));
-    game
+    entry_with_max_run(minutes(30))
 }
 
 fn count_expirations(events: &[CoreEvent]) -> usize {
