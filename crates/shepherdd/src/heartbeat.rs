@@ -212,23 +212,26 @@ mod tests {
         let data = folder.path().join("data");
         let (store, _) = SqliteStore::open(&data, SystemClock.now().wall).unwrap();
         let boot = BootId::read().unwrap();
-        let (mut pulse, mut reports) = HeartbeatThread::start(boot, HeartbeatFile::in_folder(&data)).unwrap();
+        let (mut heartbeat, mut reports) =
+            HeartbeatThread::start(boot, HeartbeatFile::in_folder(&data)).unwrap();
         let last = || store.load().unwrap().heartbeat;
         assert_eq!(last(), None);
         for _ in 0..3 {
             let began = SystemClock.now().mono;
-            pulse.set_mode(HeartbeatMode::Active);
+            heartbeat.set_mode(HeartbeatMode::Active);
             wait_until("it is on the disk", || {
-                last().is_some_and(|pulse| pulse.boot == boot && pulse.at.mono.total() >= began.total())
+                last().is_some_and(|heartbeat| {
+                    heartbeat.boot == boot && heartbeat.at.mono.total() >= began.total()
+                })
             });
-            pulse.set_mode(HeartbeatMode::Paused);
+            heartbeat.set_mode(HeartbeatMode::Paused);
         }
         assert!(reports.try_recv().is_err(), "nothing went wrong");
     }
 
     #[test]
     fn the_last_moment_before_a_sleep_is_told_once_it_is_over() {
-        let pulse = HeartbeatThread { shared: Arc::default(), mode: HeartbeatMode::Paused };
+        let heartbeat = HeartbeatThread { shared: Arc::default(), mode: HeartbeatMode::Paused };
         let now = SystemClock.now();
         let slept = |hours: u64| {
             let mono = MonotonicInstant::new(
@@ -237,17 +240,17 @@ mod tests {
             );
             ClockReading { wall: now.wall, mono }
         };
-        assert_eq!(pulse.take_beat_before_sleep(now), None);
-        pulse.shared.state().last_beat = Some(now);
-        assert_eq!(pulse.take_beat_before_sleep(slept(0)), None);
-        assert_eq!(pulse.take_beat_before_sleep(slept(8)), Some(now));
+        assert_eq!(heartbeat.take_beat_before_sleep(now), None);
+        heartbeat.shared.state().last_beat = Some(now);
+        assert_eq!(heartbeat.take_beat_before_sleep(slept(0)), None);
+        assert_eq!(heartbeat.take_beat_before_sleep(slept(8)), Some(now));
         // This holds even if there was another heartbeat since the machine woke up.
-        *pulse.shared.state() = HeartbeatState {
+        *heartbeat.shared.state() = HeartbeatState {
             last_beat: Some(slept(8)),
             before_sleep: Some(now),
             ..HeartbeatState::default()
         };
-        assert_eq!(pulse.take_beat_before_sleep(slept(8)), Some(now));
-        assert_eq!(pulse.take_beat_before_sleep(slept(8)), None, "once");
+        assert_eq!(heartbeat.take_beat_before_sleep(slept(8)), Some(now));
+        assert_eq!(heartbeat.take_beat_before_sleep(slept(8)), None, "once");
     }
 }

@@ -7,11 +7,13 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
-use crate::sys::procfs::{ProcRoot, each_number_in_file};
+use crate::sys::procfs::{ProcRoot, ProcessStat, each_number_in_file, open_pidfd};
 
 mod root;
 
@@ -28,6 +30,8 @@ pub(crate) struct Cgroup {
     kill: OwnedFd,
     events: OwnedFd,
     inode: u64,
+    /// True once [`kill_members`](Self::kill_members) was called.
+    was_killed: AtomicBool,
 }
 
 /// The state to put every member of a cgroup into.
@@ -75,6 +79,27 @@ impl Cgroup {
     /// Kills every member, including children whose fork is still in progress. Allocates nothing.
     pub(crate) fn kill(&self) -> Result<(), Errno> {
         rustix::io::write(&self.kill, b"1").map(drop)
+    }
+
+    /// Kills every member, and from the second call on also processes whose first thread has ended. Allocates nothing.
+    ///
+    /// A write to `cgroup.kill` doesn't end such a process, because the kernel sends the signal to the first thread
+    /// only. The first call leaves these processes out: a list of the members would delay the end of a large tree.
+    pub(crate) fn kill_members(&self, proc: &ProcRoot) {
+        // Fails only if the group was removed, and then it has no members.
+        let _ = self.kill();
+        if !self.was_killed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Ok(file) = open_at(self.directory.as_fd(), "cgroup.procs", OFlags::RDONLY) else { return };
+        each_number_in_file(file.as_fd(), &mut |pid| {
+            let Ok(pidfd) = open_pidfd(pid) else { return };
+            let lacks_first_thread = proc.stat(pid).is_ok_and(ProcessStat::lacks_first_thread);
+            if lacks_first_thread && self.contains(proc, pid) {
+                // Fails if the process has ended meanwhile, which is fine.
+                let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+            }
+        });
     }
 
     /// Freezes or thaws every member.

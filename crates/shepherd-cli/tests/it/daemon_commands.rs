@@ -4,13 +4,11 @@ use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
 
-use crate::support::{CliTestDaemon, command, text, wait_until};
+use crate::support::{CliTestDaemon, command, disabled_entry, entry, policy, text, wait_until};
 
 /// Entries that only wait, one whose program is missing, and one that is switched off.
-const POLICY: &str = r#"
-config_version = 1
-on_shutdown = "end-sessions"
-
+const POLICY: &str = policy!(
+    r#"
 [modes]
 names = ["school", "holiday"]
 
@@ -19,36 +17,18 @@ label = "Anna"
 
 [budgets.games]
 daily = "1h"
-
-[[entries]]
-id = "racing"
-label = "Racing"
-argv = ["sleep", "600"]
-always = true
-max_run = "10m"
-budgets = ["games"]
-
-[[entries]]
-id = "blink"
-label = "Blink"
-argv = ["sleep", "0.2"]
-always = true
-max_run = "10m"
-
-[[entries]]
-id = "missing"
-label = "Missing"
-argv = ["/nonexistent/program"]
-always = true
-max_run = "10m"
-
-[[entries]]
-id = "off"
-label = "Switched off"
-argv = ["true"]
-always = true
-disabled = "broken"
-"#;
+"#,
+    entry!(
+        "racing",
+        "Racing",
+        r#"["sleep", "600"]"#,
+        r#"max_run = "10m"
+budgets = ["games"]"#
+    ),
+    entry!("blink", "Blink", r#"["sleep", "0.2"]"#, r#"max_run = "10m""#),
+    entry!("missing", "Missing", r#"["/nonexistent/program"]"#, r#"max_run = "10m""#),
+    disabled_entry!()
+);
 
 fn is_session_running(daemon: &CliTestDaemon) -> bool {
     !daemon.json(&["status"])["snapshot"]["session"].is_null()

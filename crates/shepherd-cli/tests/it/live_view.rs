@@ -3,34 +3,19 @@
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::terminal::TmuxTerminal;
-use crate::support::{CliTestDaemon, program};
+use crate::support::{CliTestDaemon, disabled_entry, entry, policy, program};
 
-const POLICY: &str = r#"
-config_version = 1
-on_shutdown = "end-sessions"
-
-[[entries]]
-id = "racing"
-label = "Racing 数学"
-argv = ["sleep", "600"]
-always = true
-max_run = "3m"
-
-[[entries]]
-id = "brief"
-label = "Brief"
-argv = ["sleep", "600"]
-always = true
-max_run = "4s"
-warnings = [{ before = "2s", severity = "critical", message = "Save your game." }]
-
-[[entries]]
-id = "off"
-label = "Switched off"
-argv = ["true"]
-always = true
-disabled = "broken"
-"#;
+const POLICY: &str = policy!(
+    entry!("racing", "Racing 数学", r#"["sleep", "600"]"#, r#"max_run = "3m""#),
+    entry!(
+        "brief",
+        "Brief",
+        r#"["sleep", "600"]"#,
+        r#"max_run = "4s"
+warnings = [{ before = "2s", severity = "critical", message = "Save your game." }]"#
+    ),
+    disabled_entry!()
+);
 
 fn watch(daemon: &CliTestDaemon, width: u16, height: u16) -> TmuxTerminal {
     let line = format!("{} watch --socket {}", program().display(), daemon.socket().display());

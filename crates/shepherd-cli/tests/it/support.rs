@@ -18,13 +18,57 @@ pub(crate) fn program() -> OsString {
     std::env::var_os("NEXTEST_BIN_EXE_shepherd").unwrap_or_else(|| env!("CARGO_BIN_EXE_shepherd").into())
 }
 
+/// Returns a time zone in which it is now between 12:00 and 13:00, so that no test runs over midnight.
+pub(crate) fn zone_at_noon() -> String {
+    let hour = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).hour();
+    // The names have the sign of POSIX: `Etc/GMT+3` is three hours behind UTC.
+    format!("Etc/GMT{:+}", hour - 12)
+}
+
+/// Returns a policy with these entries, whose sessions end with the daemon.
+macro_rules! policy {
+    ($($part:tt)*) => { concat!("config_version = 1\non_shutdown = \"end-sessions\"\n", $($part)*) };
+}
+pub(crate) use policy;
+
+/// An entry that is always available, with its id, its label, its command line and further settings.
+macro_rules! entry {
+    ($id:literal, $label:literal, $argv:literal, $settings:literal) => {
+        concat!(
+            "\n[[entries]]\nid = \"",
+            $id,
+            "\"\nlabel = \"",
+            $label,
+            "\"\nargv = ",
+            $argv,
+            "\nalways = true\n",
+            $settings,
+            "\n"
+        )
+    };
+}
+pub(crate) use entry;
+
+/// An entry that is switched off.
+macro_rules! disabled_entry {
+    () => {
+        crate::support::entry!("off", "Switched off", r#"["true"]"#, r#"disabled = "broken""#)
+    };
+}
+pub(crate) use disabled_entry;
+
 /// Returns a command for the program, without environment variables that could lead it to another daemon.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
     for variable in ["SHEPHERD_SOCKET", "SHEPHERD_POLICY", "SHEPHERD_DATA", "COLUMNS"] {
         command.env_remove(variable);
     }
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env("TZ", zone_at_noon())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -33,12 +77,20 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Waits until a condition holds.
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(becomes_true_in_time(condition), "not within {WAIT_TIMEOUT:?}: {what}");
+}
+
+/// Waits until a condition holds, and returns false if it doesn't in time. Every other wait uses this one.
+pub(crate) fn becomes_true_in_time(mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not within {WAIT_TIMEOUT:?}: {what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(30));
     }
+    true
 }
 
 /// A private daemon: `shepherd up` in a temporary folder.
@@ -105,12 +157,8 @@ impl CliTestDaemon {
         let Some(mut child) = self.child.take() else { return };
         let pid = rustix::process::Pid::from_child(&child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let deadline = Instant::now() + WAIT_TIMEOUT;
-        while Instant::now() < deadline {
-            if let Ok(Some(_)) = child.try_wait() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        if becomes_true_in_time(|| matches!(child.try_wait(), Ok(Some(_)))) {
+            return;
         }
         let _ = child.kill();
         let _ = child.wait();

@@ -144,7 +144,7 @@ fn apply(text: &str, mutation: &TextMutation) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn arbitrary_text_never_panics(text in any::<String>()) {

@@ -1,16 +1,13 @@
 //! Grants that were given in advance and begin to hold while something runs (S2.7, S3.5b).
 
 use shepherd_api::{EntryScope, GrantKind};
-use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, WarningPolicy, Weekdays};
+use shepherd_core::policy::{DailyQuota, PolicyEntry, WarningPolicy};
 use shepherd_core::{CoreEvent, NewGrant, SessionLiveness};
-use shepherd_util::GrantId;
 
 use crate::harness::{
-    BERLIN, EngineHarness, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
-    warning, warnings, window,
+    BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_in_window, entry_with_max_run, extra, grant,
+    hours, minutes, policy, policy_with, wall_time, warning, warnings,
 };
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn grant_from(id: u128, civil: &str, scope: EntryScope, gift: GrantKind) -> NewGrant {
     NewGrant { scope, valid_from: Some(wall_time(BERLIN, civil)), ..grant(id, gift) }
@@ -36,7 +33,7 @@ fn count_availability_changes(events: &[CoreEvent]) -> usize {
 fn extra_time_reaches_a_running_session_when_it_begins_to_hold_and_only_once() {
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     let grant = grant_from(1, "2026-11-16 12:40", EntryScope::Everything {}, half_an_hour());
-    world.engine.grant(grant, world.now()).unwrap();
+    world.grant(grant);
     world.launch("game");
     let before = world.run_for(minutes(39));
     assert_eq!((world.remaining(), count_availability_changes(&before)), (Some(minutes(21)), 0));
@@ -59,7 +56,7 @@ fn a_daemon_that_trusts_next_due_is_there_when_a_grant_begins() {
     // S4.7: nothing else is due at that moment.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     let grant = grant_from(1, "2026-11-16 12:00:07", EntryScope::Everything {}, half_an_hour());
-    world.engine.grant(grant, world.now()).unwrap();
+    world.grant(grant);
     world.launch("game");
     world.tick();
     let due = world.engine.next_due().unwrap().total_since(world.now().mono);
@@ -68,8 +65,7 @@ fn a_daemon_that_trusts_next_due_is_there_when_a_grant_begins() {
 
 #[test]
 fn a_window_that_is_opened_in_advance_is_open_when_the_old_one_closes() {
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (13, 0))]);
+    let game = entry_in_window((11, 0), (13, 0));
     for (begins, until, length) in [
         ("2026-11-16 12:30", "2026-11-16 14:00", hours(2)),
         ("2026-11-16 13:00", "2026-11-16 14:00", hours(2)),
@@ -78,7 +74,7 @@ fn a_window_that_is_opened_in_advance_is_open_when_the_old_one_closes() {
     ] {
         let mut world = EngineHarness::new(policy(vec![game.clone()]), MONDAY_NOON);
         let open = GrantKind::OpenUntil { until: wall_time(BERLIN, until) };
-        world.engine.grant(grant_from(1, begins, EntryScope::Everything {}, open), world.now()).unwrap();
+        world.grant(grant_from(1, begins, EntryScope::Everything {}, open));
         world.launch("game");
         assert_eq!(world.play_until_expired(), length, "from {begins} until {until}");
     }
@@ -88,18 +84,18 @@ fn a_window_that_is_opened_in_advance_is_open_when_the_old_one_closes() {
 fn grants_for_other_entries_or_revoked_grants_give_nothing() {
     let mut game = an_hour_a_day();
     game.budgets = vec!["games".parse().unwrap()];
-    let household = policy_with(vec![game, entry("piano")], |rules| {
+    let test_policy = policy_with(vec![game, entry("piano")], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(50)));
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     let piano = EntryScope::Entry { entry_id: "piano".parse().unwrap() };
     let games = EntryScope::Budget { budget_id: "games".parse().unwrap() };
     let at = "2026-11-16 12:10";
-    world.engine.grant(grant_from(1, at, piano, half_an_hour()), world.now()).unwrap();
-    world.engine.grant(grant_from(2, at, EntryScope::Everything {}, half_an_hour()), world.now()).unwrap();
-    world.engine.grant(grant_from(3, at, games, half_an_hour()), world.now()).unwrap();
+    world.grant(grant_from(1, at, piano, half_an_hour()));
+    world.grant(grant_from(2, at, EntryScope::Everything {}, half_an_hour()));
+    world.grant(grant_from(3, at, games, half_an_hour()));
     world.launch("game");
-    world.engine.revoke(&GrantId::from_random(2), "parent", world.now()).unwrap();
+    world.revoke(2);
     world.run_for(minutes(10));
     assert_eq!(world.remaining(), Some(minutes(50)), "the budget gives way, the entry's own hour does not");
 }
@@ -107,14 +103,13 @@ fn grants_for_other_entries_or_revoked_grants_give_nothing() {
 #[test]
 fn a_grant_that_held_at_the_launch_is_not_given_again() {
     // The clock is a little behind the time that counts: the grant begins after what it shows, not after that.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.limits.daily_quota = DailyQuota::every_day(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.tick();
     world.move_wall(jiff::SignedDuration::from_mins(-5));
     let grant = grant_from(1, "2026-11-16 11:58", EntryScope::Everything {}, half_an_hour());
-    world.engine.grant(grant, world.now()).unwrap();
+    world.grant(grant);
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(30));
 }

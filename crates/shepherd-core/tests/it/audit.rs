@@ -8,11 +8,10 @@ use shepherd_core::policy::{HouseholdModes, Policy, WarningPolicy};
 use shepherd_core::{ExitInfo, NewTimeRequest, SessionLiveness, StopRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId, SessionId};
 
-use crate::harness::{EngineHarness, entry, extra, grant, minutes, policy_with, warning, zone};
+use crate::harness::{EngineHarness, entry_with_max_run, extra, grant, minutes, policy_with, warning, zone};
 
-fn household() -> Policy {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+fn test_policy() -> Policy {
+    let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
     policy_with(vec![game], |rules| {
         rules.zone = None;
@@ -26,7 +25,7 @@ fn household() -> Policy {
 }
 
 fn new_world() -> EngineHarness {
-    EngineHarness::new(household(), "2026-11-16 12:00")
+    EngineHarness::new(test_policy(), "2026-11-16 12:00")
 }
 
 fn world_with_running_session() -> EngineHarness {
@@ -142,7 +141,7 @@ fn grant_audit_kinds() -> Vec<BTreeSet<String>> {
         drop(world.engine.grant(grant(2, extra(amount)), world.now()));
     };
     let revoke = |world: &mut EngineHarness| {
-        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        world.revoke(1);
     };
     vec![
         check(new_world(), |world| give(world, minutes(5)), &["parent: granted"]),
@@ -179,7 +178,7 @@ fn request_audit_kinds() -> Vec<BTreeSet<String>> {
 fn environment_audit_kinds() -> Vec<BTreeSet<String>> {
     let back = SignedDuration::from_hours(-1);
     let reload =
-        |world: &mut EngineHarness| drop(world.engine.reload(household(), None, "parent", world.now()));
+        |world: &mut EngineHarness| drop(world.engine.reload(test_policy(), None, "parent", world.now()));
     let reject = |world: &mut EngineHarness| {
         world.engine.reload_failed(vec!["no".to_owned()], "parent", world.now());
     };

@@ -6,15 +6,13 @@ use jiff::SignedDuration;
 use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, SuspendedTime, Weekdays};
 use shepherd_core::{CoreEvent, SessionLiveness};
 
-use crate::harness::{EngineHarness, entry, hours, minutes, policy, policy_with, window};
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
+use crate::harness::{
+    EngineHarness, MONDAY_NOON, entry, entry_with_max_run, hours, minutes, policy, policy_with, window,
+};
 
 /// Half an hour of play.
 fn game() -> PolicyEntry {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
-    game
+    entry_with_max_run(minutes(30))
 }
 
 #[test]

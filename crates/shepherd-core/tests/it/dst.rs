@@ -246,8 +246,8 @@ fn another_zone_moves_the_windows_but_not_the_session() {
     world.sync();
     assert_eq!(events, [CoreEvent::EntryAvailabilityChanged]);
     assert_eq!(world.remaining(), Some(minutes(50)));
-    let told = AuditKind::ZoneChanged { zone: "Europe/London".to_owned() };
-    assert!(world.audit.iter().any(|event| event.what == told));
+    let zone_change = AuditKind::ZoneChanged { zone: "Europe/London".to_owned() };
+    assert!(world.audit.iter().any(|event| event.what == zone_change));
     assert_eq!(world.play_until_expired(), minutes(50));
     // It is 17:00 in London now. The wall was put back, which somebody has to vouch for.
     assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
@@ -313,7 +313,7 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
     }
 }
 
-/// A household in Newfoundland, where the clock went back at one minute past midnight: 7 November 2010 began, and a
+/// A test_policy in Newfoundland, where the clock went back at one minute past midnight: 7 November 2010 began, and a
 /// minute later it was one past eleven on the 6th again.
 fn world_in_newfoundland(at: &str) -> EngineHarness {
     let mut game = entry("game");

@@ -10,14 +10,12 @@ use shepherd_core::{
 };
 use shepherd_util::SessionId;
 
-use crate::harness::{EngineHarness, entry, minutes, policy, policy_with};
+use crate::harness::{EngineHarness, MONDAY_NOON, entry, entry_with_max_run, minutes, policy, policy_with};
 
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 const GRACE: Duration = Duration::from_secs(7);
 
 fn game_policy(on_shutdown: OnShutdown) -> Policy {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.run.stop_grace = Some(GRACE);
     game.run.display = WindowDisplay::Fullscreen;
     policy_with(vec![game], |rules| rules.on_shutdown = on_shutdown)
@@ -151,14 +149,14 @@ fn a_shutdown_waits_for_the_session_if_the_policy_ends_it() {
 fn a_plan_names_the_user_that_its_program_runs_as() {
     // S6.5: the profile's account, where the host can run programs as another user.
     let anna = Profile { label: "Anna".to_owned(), accounts: vec![SystemAccount::User("anna".to_owned())] };
-    let household = policy_with(vec![entry("game")], |rules| {
+    let test_policy = policy_with(vec![entry("game")], |rules| {
         rules.profiles = [("anna".parse().unwrap(), anna)].into();
     });
     for (can_switch_user, user) in [(true, Some("anna".to_owned())), (false, None)] {
-        let mut world = EngineHarness::new(household.clone(), MONDAY_NOON);
+        let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
         let host = HostCapabilities { can_switch_user, ..HostCapabilities::all_supported() };
         let place = world.place.clone();
-        world.engine = CoreEngine::new(household.clone(), StoredState::default(), host, place).into();
+        world.engine = CoreEngine::new(test_policy.clone(), StoredState::default(), host, place).into();
         let plan = world.launch("game");
         assert_eq!(plan.entry.run.user, user);
     }

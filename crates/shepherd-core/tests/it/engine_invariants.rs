@@ -4,21 +4,14 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use shepherd_api::{EndReason, EntryScope, GrantKind, StopMode, StopRequester};
-use shepherd_core::policy::{AvailabilityPolicy, BreakRule, DailyQuota, OnReload, Weekdays};
+use shepherd_core::policy::{BreakRule, DailyQuota, OnReload};
 use shepherd_core::{CoreEvent, GrantError, LaunchDecision, NewGrant, SessionLiveness, StopRequest};
 use shepherd_util::GrantId;
 
 use crate::harness::{
-    BERLIN, EngineHarness, boot, entry, extra, grant, hours, minutes, policy, policy_with, wall_time, window,
+    BERLIN, EngineHarness, MONDAY_NOON, boot, entry, entry_in_window, entry_with_max_run, extra, grant,
+    hours, minutes, policy, policy_with, wall_time,
 };
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
-
-fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> shepherd_core::policy::PolicyEntry {
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
-    game
-}
 
 #[test]
 fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
@@ -27,14 +20,14 @@ fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
     for before_the_launch in [true, false] {
         let mut world = EngineHarness::new(policy(vec![entry_in_window((11, 0), (13, 0))]), MONDAY_NOON);
         if before_the_launch {
-            world.engine.grant(grant(1, until), world.now()).unwrap();
+            world.grant(grant(1, until));
             world.launch("game");
         } else {
             world.launch("game");
-            world.engine.grant(grant(1, until), world.now()).unwrap();
+            world.grant(grant(1, until));
         }
         assert_eq!(world.remaining(), Some(hours(3)));
-        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        world.revoke(1);
         assert_eq!(world.remaining(), Some(hours(1)), "before the launch: {before_the_launch}");
     }
 }
@@ -42,14 +35,13 @@ fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
 #[test]
 fn revoking_what_does_not_hold_now_takes_nothing() {
     // S2.7.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let tomorrow =
         NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-17 08:00")), ..grant(1, extra(minutes(20))) };
-    world.engine.grant(tomorrow, world.now()).unwrap();
+    world.grant(tomorrow);
     world.launch("game");
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert_eq!(world.remaining(), Some(minutes(30)));
 }
 
@@ -111,8 +103,8 @@ fn extra_time_counts_only_while_its_grant_holds() {
         NewGrant { lapses_at: Some(wall_time(BERLIN, "2026-11-16 12:30")), ..grant(1, extra(minutes(30))) };
     let later =
         NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-16 20:00")), ..grant(2, extra(minutes(30))) };
-    world.engine.grant(lapsed, world.now()).unwrap();
-    world.engine.grant(later, world.now()).unwrap();
+    world.grant(lapsed);
+    world.grant(later);
     world.clock.advance(hours(2));
     assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(30 * 60_000));
 }
@@ -166,8 +158,7 @@ fn a_reboot_is_no_break_and_comes_at_a_price_however_early_the_daemon_is_up() {
 #[test]
 fn a_program_that_resists_its_end_is_charged_all_the_while() {
     // S8.2.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(1));
+    let game = entry_with_max_run(minutes(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));
@@ -197,7 +188,7 @@ fn the_ceiling_holds_on_every_day_of_a_long_grant() {
     let mut world = EngineHarness::new(policy, MONDAY_NOON);
     let week =
         NewGrant { lapses_at: Some(wall_time(BERLIN, "2026-11-23 00:00")), ..grant(1, extra(hours(1))) };
-    world.engine.grant(week, world.now()).unwrap();
+    world.grant(week);
     world.clock.advance(hours(24));
     let error = world.engine.grant(grant(2, extra(minutes(1))), world.now()).unwrap_err();
     assert_eq!(error, GrantError::AboveCeiling { left: Duration::ZERO });
@@ -215,32 +206,30 @@ fn what_can_not_be_recorded_is_not_given() {
 #[test]
 fn a_session_keeps_its_plan_when_a_quota_shrinks_unless_the_policy_says_otherwise() {
     // S7.3, and what was granted survives a new plan.
-    let household = |quota, on_reload| {
-        let mut game = entry("game");
-        game.limits.max_run = Some(hours(1));
+    let test_policy = |quota, on_reload| {
+        let mut game = entry_with_max_run(hours(1));
         game.limits.daily_quota = DailyQuota::every_day(quota);
         policy_with(vec![game], |rules| rules.on_reload = on_reload)
     };
-    let mut world = EngineHarness::new(household(hours(1), OnReload::KeepPlan), MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy(hours(1), OnReload::KeepPlan), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));
-    world.engine.reload(household(minutes(20), OnReload::KeepPlan), None, "parent", world.now());
+    world.engine.reload(test_policy(minutes(20), OnReload::KeepPlan), None, "parent", world.now());
     world.run_for(minutes(1));
     assert_eq!(world.remaining(), Some(minutes(49)));
 
-    let mut world = EngineHarness::new(household(hours(1), OnReload::Replan), MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy(hours(1), OnReload::Replan), MONDAY_NOON);
     world.launch("game");
     world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
     world.run_for(minutes(70));
-    world.engine.reload(household(hours(1), OnReload::Replan), None, "parent", world.now());
+    world.engine.reload(test_policy(hours(1), OnReload::Replan), None, "parent", world.now());
     assert_eq!(world.remaining(), Some(minutes(20)), "the extension is not forgotten");
 }
 
 #[test]
 fn clients_are_told_when_sleep_has_moved_the_end() {
     // S3.5b.
-    let mut game = entry("game");
-    game.limits.max_run = Some(hours(1));
+    let game = entry_with_max_run(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world.tick();
@@ -287,8 +276,8 @@ fn a_clock_that_catches_up_is_due() {
 #[test]
 fn a_zone_further_west_reopens_no_window() {
     // S4.3, S4.5: a change of the system's zone that puts the wall back is a clock that is set back.
-    let household = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, "2026-11-16 17:00");
+    let test_policy = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 17:00");
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));
     let now = world.now();
@@ -301,8 +290,7 @@ fn a_zone_further_west_reopens_no_window() {
 #[test]
 fn more_of_a_budget_is_not_a_longer_run() {
     // S2.7.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.budgets = vec!["games".parse().unwrap()];
     let policy = policy_with(vec![game], |rules| {
         rules.budgets.insert("games".parse().unwrap(), crate::harness::budget(minutes(20)));
@@ -314,7 +302,7 @@ fn more_of_a_budget_is_not_a_longer_run() {
         scope: EntryScope::Budget { budget_id: "games".parse().unwrap() },
         ..grant(1, extra(hours(1)))
     };
-    world.engine.grant(more, world.now()).unwrap();
+    world.grant(more);
     assert_eq!(world.remaining(), Some(minutes(25)));
 }
 

@@ -1,4 +1,4 @@
-//! Faults that an adversary found, each with the rule that it broke.
+//! Grants and clocks that are used to gain time.
 
 use std::time::Duration;
 
@@ -9,40 +9,27 @@ use shepherd_core::policy::{
     AvailabilityPolicy, DailyQuota, EarningRule, MinuteOfDay, OnReload, Policy, PolicyEntry, SuspendedTime,
     TimeCost, Weekdays,
 };
-use shepherd_core::{CoreEvent, GrantError, NewGrant, SessionLiveness};
+use shepherd_core::{GrantError, NewGrant, SessionLiveness};
 use shepherd_util::GrantId;
 
 use crate::harness::{
-    BERLIN, EngineHarness, boot, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
-    window,
+    BERLIN, EngineHarness, MONDAY_NOON, boot, budget, entry, entry_in_window, entry_with_max_run, extra,
+    grant, has_expiry, hours, minutes, policy, policy_with, wall_time, window,
 };
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn open_until_gift(civil: &str) -> GrantKind {
     GrantKind::OpenUntil { until: wall_time(BERLIN, civil) }
 }
 
-fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> PolicyEntry {
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
-    game
-}
-
-fn has_expiry(events: &[CoreEvent]) -> bool {
-    events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. }))
-}
-
 #[test]
 fn an_extension_is_taken_back_after_midnight_too() {
     // S2.7: the grant lapsed with its day, but the session lives on it.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(10));
+    let game = entry_with_max_run(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:50");
     world.launch("game");
     world.engine.extend_current(hours(3), &GrantId::from_random(1), "parent", world.now()).unwrap();
     world.run_for(minutes(30));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert!(has_expiry(&world.tick()));
 }
 
@@ -54,33 +41,31 @@ fn taking_back_what_begins_tomorrow_reaches_a_session_that_was_planned_with_it()
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:00");
     let tomorrow =
         NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-17 08:00")), ..grant(1, extra(hours(3))) };
-    world.engine.grant(tomorrow, world.now()).unwrap();
+    world.grant(tomorrow);
     world.launch("game");
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert_eq!(world.remaining(), Some(minutes(60 + 90)));
 }
 
 #[test]
 fn taking_back_goes_by_the_time_that_counts() {
     // S2.7, S4.2: the clock was put back a little, the grant has begun all the same.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world.move_wall(SignedDuration::from_mins(-5));
     let soon =
         NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-16 11:58")), ..grant(1, extra(hours(1))) };
-    world.engine.grant(soon, world.now()).unwrap();
+    world.grant(soon);
     assert_eq!(world.remaining(), Some(minutes(90)));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert_eq!(world.remaining(), Some(minutes(30)));
 }
 
 #[test]
 fn what_is_given_while_the_clock_is_behind_holds_now() {
     // S2.7, S4.2: the wall shows five to twelve, but it is past midnight.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:59");
     world.launch("game");
     world.run_for(minutes(2));
@@ -92,8 +77,8 @@ fn what_is_given_while_the_clock_is_behind_holds_now() {
 #[test]
 fn zones_without_a_name_open_no_window_again_either() {
     // S4.3, S4.5.
-    let household = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, "2026-11-16 17:00");
+    let test_policy = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 17:00");
     world.engine.zone_changed(TimeZone::fixed(offset(1)), world.now());
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));
@@ -194,9 +179,9 @@ fn of_two_openings_the_other_one_stands() {
     {
         let mut world = EngineHarness::new(policy(vec![entry_in_window((11, 0), (13, 0))]), MONDAY_NOON);
         world.launch("game");
-        world.engine.grant(grant(1, open_until_gift(first)), world.now()).unwrap();
-        world.engine.grant(grant(2, open_until_gift(second)), world.now()).unwrap();
-        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        world.grant(grant(1, open_until_gift(first)));
+        world.grant(grant(2, open_until_gift(second)));
+        world.revoke(1);
         let left = Duration::try_from(wall_time(BERLIN, second).duration_since(world.now().wall)).unwrap();
         assert_eq!(world.remaining(), Some(left));
     }
@@ -205,18 +190,18 @@ fn of_two_openings_the_other_one_stands() {
 #[test]
 fn a_new_plan_leaves_an_extension_past_the_window_its_time() {
     // S7.3, S2.7: the window closed at one; the session has until half past by its parents' leave.
-    let household = |closes| {
+    let test_policy = |closes| {
         policy_with(vec![entry_in_window((11, 0), closes)], |rules| rules.on_reload = OnReload::Replan)
     };
-    let mut world = EngineHarness::new(household((13, 0)), MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy((13, 0)), MONDAY_NOON);
     world.launch("game");
     world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
     world.run_for(minutes(70));
-    world.engine.reload(household((13, 0)), None, "parent", world.now());
+    world.engine.reload(test_policy((13, 0)), None, "parent", world.now());
     assert_eq!(world.remaining(), Some(minutes(20)));
-    world.engine.reload(household((12, 50)), None, "parent", world.now());
+    world.engine.reload(test_policy((12, 50)), None, "parent", world.now());
     assert_eq!(world.remaining(), Some(minutes(10)), "half an hour past ten to one");
-    world.engine.reload(household((12, 30)), None, "parent", world.now());
+    world.engine.reload(test_policy((12, 30)), None, "parent", world.now());
     assert!(has_expiry(&world.tick()), "half an hour past half past twelve is over");
 }
 
@@ -229,9 +214,9 @@ fn an_opening_for_what_runs_is_followed_by_the_next_window() {
     game.availability = AvailabilityPolicy::Windows(windows.into());
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
-    world.engine.grant(grant(1, open_until_gift("2026-11-16 14:30")), world.now()).unwrap();
+    world.grant(grant(1, open_until_gift("2026-11-16 14:30")));
     assert_eq!(world.remaining(), Some(hours(4)));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert_eq!(world.remaining(), Some(hours(1)));
 }
 
@@ -244,10 +229,10 @@ fn the_past_shows_a_grant_until_it_was_taken_back() {
     let mut world = EngineHarness::new(policy(vec![game, film]), MONDAY_NOON);
     let noon = world.now().wall;
     world.engine.grant(grant(1, extra(minutes(20))), world.now()).unwrap();
-    world.engine.grant(grant(2, open_until_gift("2026-11-16 14:00")), world.now()).unwrap();
+    world.grant(grant(2, open_until_gift("2026-11-16 14:00")));
     world.run_for(minutes(10));
     for id in 1..=2 {
-        world.engine.revoke(&GrantId::from_random(id), "parent", world.now()).unwrap();
+        world.revoke(id);
     }
     world.run_for(minutes(10));
     let child = world.engine.policy().default_profile();
@@ -262,9 +247,9 @@ fn the_past_shows_a_grant_until_it_was_taken_back() {
 fn a_clock_that_is_put_right_brings_back_nothing_that_was_taken_back() {
     // S2.7, S4.5: it was taken back while the clock ran two days ahead.
     let mut world = EngineHarness::new(policy(vec![entry_in_window((9, 0), (10, 0))]), MONDAY_NOON);
-    world.engine.grant(grant(1, open_until_gift("2026-11-16 20:00")), world.now()).unwrap();
+    world.grant(grant(1, open_until_gift("2026-11-16 20:00")));
     world.move_wall(SignedDuration::from_hours(48));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     world.clock.move_wall(SignedDuration::from_hours(-48));
     world.engine.confirm_clock("parent", world.now());
     assert_eq!(world.denied_codes("game"), ["outside-hours"]);
@@ -287,5 +272,5 @@ fn a_window_across_midnight_has_the_ceiling_of_the_day_it_belongs_to() {
     world.run_for(hours(1));
     world.exit();
     world.run_for(hours(9));
-    world.engine.grant(grant(3, open_until_gift("2026-11-17 12:00")), world.now()).unwrap();
+    world.grant(grant(3, open_until_gift("2026-11-17 12:00")));
 }

@@ -1,4 +1,4 @@
-//! Small policies, a manual clock, and a store that is a value.
+//! The shared set-up of the tests: small policies, a manual clock, and a store in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use crate::engine_driver::EngineDriver;
 
 pub(crate) const BERLIN: &str = "Europe/Berlin";
 
+pub(crate) const MONDAY_NOON: &str = "2026-11-16 12:00";
+
 pub(crate) fn minutes(count: u64) -> Duration {
     Duration::from_secs(count * 60)
 }
@@ -35,7 +37,7 @@ pub(crate) fn zone(name: &str) -> TimeZone {
         .unwrap_or_else(|_| panic!("no zone {name}: tzdata is missing, `cargo xtask setup` installs it"))
 }
 
-/// A moment given as a clock on the wall in a zone shows it.
+/// Returns the moment at which a clock in this zone shows this time.
 pub(crate) fn wall_time(zone_name: &str, civil: &str) -> Timestamp {
     civil.parse::<DateTime>().unwrap().to_zoned(zone(zone_name)).unwrap().timestamp()
 }
@@ -57,6 +59,20 @@ pub(crate) fn entry(id: &str) -> PolicyEntry {
         unlock: None,
         run: RunPolicy::default(),
     }
+}
+
+/// Returns the entry `game`, available every day between these times.
+pub(crate) fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> PolicyEntry {
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game
+}
+
+/// Returns the entry `game`, always available, whose sessions last this long.
+pub(crate) fn entry_with_max_run(max_run: Duration) -> PolicyEntry {
+    let mut game = entry("game");
+    game.limits.max_run = Some(max_run);
+    game
 }
 
 pub(crate) fn window(days: Weekdays, from: (u16, u16), to: (u16, u16)) -> TimeWindow {
@@ -82,7 +98,7 @@ pub(crate) fn policy_with(entries: Vec<PolicyEntry>, change: impl FnOnce(&mut Po
     Policy::new(rules).unwrap()
 }
 
-/// A grant for everyone and everything, from now on.
+/// Returns a grant for everyone and everything, from now on.
 pub(crate) fn grant(id: u128, gift: GrantKind) -> NewGrant {
     NewGrant {
         grant_id: GrantId::from_random(id),
@@ -96,12 +112,17 @@ pub(crate) fn grant(id: u128, gift: GrantKind) -> NewGrant {
     }
 }
 
-/// So much more of everything.
+/// Returns a grant for a budget or an entry, from now on.
+pub(crate) fn scoped_grant(id: u128, scope: EntryScope, gift: GrantKind) -> NewGrant {
+    NewGrant { scope, ..grant(id, gift) }
+}
+
+/// Returns the gift of extra time.
 pub(crate) fn extra(amount: Duration) -> GrantKind {
     GrantKind::Extra { amount: amount.into() }
 }
 
-/// An engine with everything around it that a daemon would be.
+/// An engine with a manual clock and a store in memory, driven as the daemon drives it.
 pub(crate) struct EngineHarness {
     pub(crate) engine: EngineDriver,
     pub(crate) clock: ManualClock,
@@ -145,7 +166,7 @@ impl EngineHarness {
         }
     }
 
-    /// The store refuses the writes, and keeps them to try again.
+    /// Lets the store fail; the writes are kept for another attempt.
     pub(crate) fn fail_to_sync(&mut self) {
         self.engine.store_failed("no space left".to_owned());
     }
@@ -175,7 +196,7 @@ impl EngineHarness {
         decision
     }
 
-    /// Launches and starts.
+    /// Launches an entry, and starts its session.
     pub(crate) fn launch(&mut self, id: &str) -> SessionPlan {
         match self.request_launch(id) {
             LaunchDecision::Approved(plan) => {
@@ -194,13 +215,21 @@ impl EngineHarness {
         }
     }
 
+    pub(crate) fn grant(&mut self, grant: NewGrant) {
+        self.engine.grant(grant, self.now()).unwrap();
+    }
+
+    pub(crate) fn revoke(&mut self, id: u128) {
+        self.engine.revoke(&GrantId::from_random(id), "parent", self.now()).unwrap();
+    }
+
     pub(crate) fn tick(&mut self) -> Vec<CoreEvent> {
         let events = self.engine.tick(self.now());
         self.sync();
         events
     }
 
-    /// Lets time pass as a daemon does: from one thing that is due to the next.
+    /// Lets time pass as a daemon does, from one due event to the next.
     pub(crate) fn run_for(&mut self, length: Duration) -> Vec<CoreEvent> {
         let end = self.now().mono.total() + length;
         let mut events = self.tick();
@@ -211,13 +240,13 @@ impl EngineHarness {
             if left.is_zero() {
                 return events;
             }
-            // A due moment that is now is dealt with by the tick; time goes on in any case.
+            // The tick handles what is due now; time goes on in any case.
             self.advance(due.max(Duration::from_millis(1)).min(left));
             events.extend(self.tick());
         }
     }
 
-    /// Lets time pass without waking the engine; only signs of life are written meanwhile, if there is a session.
+    /// Lets time pass without waking the engine. Only heartbeats are written, if there is a session.
     pub(crate) fn advance(&mut self, length: Duration) {
         let end = self.now().mono.after(length);
         while let Some(due) = self.heartbeat_due().filter(|due| due.awake() <= end.awake()) {
@@ -227,7 +256,7 @@ impl EngineHarness {
         self.clock.advance(end.awake_since(self.now().mono));
     }
 
-    /// When the next sign of life is due: at the launch, and then again and again while the machine is awake.
+    /// Returns when the next heartbeat is due: at the launch, and then at each interval while the machine is awake.
     fn heartbeat_due(&self) -> Option<MonotonicInstant> {
         let session = self.engine.snapshot().session.as_ref()?;
         let last = self.store.heartbeat.filter(|last| last.boot == self.place.boot).map(|last| last.at.mono);
@@ -247,7 +276,7 @@ impl EngineHarness {
         events
     }
 
-    /// Lets the session run to its end and go.
+    /// Lets the session run until its time is over and its program exits, and returns how long that took.
     pub(crate) fn play_until_expired(&mut self) -> Duration {
         let before = self.now().mono;
         for _ in 0..10_000 {
@@ -270,7 +299,7 @@ impl EngineHarness {
         self.tick();
     }
 
-    /// A killed daemon that comes back in the same boot, knowing only what was durable.
+    /// Kills the daemon and starts another in the same boot, with only the durable state.
     pub(crate) fn crash(&mut self) {
         let policy = self.engine.policy().clone();
         self.engine = EngineDriver::new(
@@ -281,7 +310,7 @@ impl EngineHarness {
         );
     }
 
-    /// Use of an entry over all days, as the store has it.
+    /// Returns the stored usage of an entry over all days.
     pub(crate) fn used(&self, id: &str) -> Duration {
         let of = |counter: &shepherd_core::UsageCounter| {
             *counter == shepherd_core::UsageCounter::Entry(id.parse().unwrap())
@@ -295,6 +324,11 @@ pub(crate) fn boot(number: u128) -> BootId {
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
         .parse()
         .unwrap()
+}
+
+/// Returns true if the time of the session is over.
+pub(crate) fn has_expiry(events: &[CoreEvent]) -> bool {
+    events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. }))
 }
 
 pub(crate) fn warnings(events: &[CoreEvent]) -> Vec<u64> {

@@ -8,7 +8,9 @@ use shepherd_core::policy::{BreakRule, DailyQuota};
 use shepherd_core::{CoreEvent, DaemonHeartbeat, SessionLiveness};
 use shepherd_util::{ClockReading, ManualClock, MonotonicInstant};
 
-use crate::harness::{BERLIN, EngineHarness, boot, entry, hours, minutes, policy, policy_with, wall_time};
+use crate::harness::{
+    BERLIN, EngineHarness, boot, entry, entry_with_max_run, hours, minutes, policy, policy_with, wall_time,
+};
 
 const EVENING: &str = "2026-11-16 23:00";
 
@@ -20,8 +22,7 @@ const TOLERANCE: Duration = Duration::from_secs(600);
 
 /// Two hours of a game, from eleven in the evening.
 fn world_with_two_hour_session() -> EngineHarness {
-    let mut game = entry("game");
-    game.limits.max_run = Some(hours(2));
+    let mut game = entry_with_max_run(hours(2));
     game.limits.daily_quota = DailyQuota::every_day(hours(3));
     let mut world = EngineHarness::new(policy(vec![game]), EVENING);
     world.launch("game");
@@ -98,11 +99,11 @@ fn without_a_sign_of_life_all_that_may_have_been_played_is_charged() {
             })
         },
     ];
-    for pulse in lost {
+    for lost_heartbeat in lost {
         for (off, used) in [(minutes(3), minutes(13) + TOLERANCE), (hours(7), hours(2))] {
             let mut world = world_with_two_hour_session();
             world.advance(minutes(10));
-            world.store.heartbeat = pulse(&world);
+            world.store.heartbeat = lost_heartbeat(&world);
             power_cut(&mut world, off);
             assert_eq!(world.used("game"), used, "off for {off:?}");
         }

@@ -47,7 +47,7 @@ fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str
     let profile: ProfileId = profile.parse().unwrap();
     let now = ClockReading { wall: wall_time(BERLIN, NOON), mono: MonotonicInstant::BOOT.after(hours(5)) };
     let views = engine.list_entries_for(&profile, now);
-    let told: Vec<_> = views
+    let listed: Vec<_> = views
         .iter()
         .map(|view| {
             let left = view.max_run_if_started_now.map(|left| left.0 / 60_000);
@@ -55,7 +55,7 @@ fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str
             (view.entry_id.as_str(), left.ok_or_else(refused))
         })
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(listed, expected);
     let singly = views.iter().map(|view| engine.why(&profile, &view.entry_id, now).unwrap().entry);
     assert_eq!(views, singly.collect::<Vec<_>>());
 }

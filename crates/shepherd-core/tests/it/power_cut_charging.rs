@@ -7,9 +7,9 @@ use shepherd_core::SessionLiveness;
 use shepherd_core::policy::{OnReload, SuspendedTime};
 use shepherd_util::ManualClock;
 
-use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, policy_with, zone};
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
+use crate::harness::{
+    EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, policy_with, zone,
+};
 
 /// The grace, the time to the next sign of life, and what a disk takes to write it.
 const RESISTED_AT_MOST: Duration = Duration::from_secs(10 + 30 + 1);
@@ -48,11 +48,11 @@ fn what_was_played_unseen_counts_by_the_clock_that_was_put_right() {
 #[test]
 fn what_was_played_unseen_after_a_new_plan_counts() {
     // S7.3, S9.2b: the new plan was made an hour after the launch.
-    let household = policy_with(vec![entry("game")], |rules| rules.on_reload = OnReload::Replan);
-    let mut world = EngineHarness::new(household.clone(), MONDAY_NOON);
+    let test_policy = policy_with(vec![entry("game")], |rules| rules.on_reload = OnReload::Replan);
+    let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
     world.launch("game");
     world.run_for(hours(1));
-    world.engine.reload(household, None, "parent", world.now());
+    world.engine.reload(test_policy, None, "parent", world.now());
     world.sync();
     world.clock.advance(minutes(40));
     let shows = world.now().wall;
@@ -73,8 +73,8 @@ fn that_the_clock_was_set_is_remembered_at_once() {
 #[test]
 fn a_day_that_has_begun_in_another_zone_is_not_over_after_a_crash() {
     // S4.5, S9.1: nothing was due between the change of the zone and the crash, and the zone is changed back meanwhile.
-    let household = policy_with(vec![entry("game")], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, "2026-11-16 21:00");
+    let test_policy = policy_with(vec![entry("game")], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 21:00");
     world.launch("game");
     world.engine.zone_changed(zone("Pacific/Apia"), world.now());
     world.tick();
@@ -89,8 +89,8 @@ fn a_day_that_has_begun_in_another_zone_is_not_over_after_a_crash() {
 #[test]
 fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
     // S4.4, S4.6: half an hour of sleep before midnight, and nobody looked at the clock until after it.
-    let household = policy_with(vec![entry("game")], |rules| rules.suspended_time = SuspendedTime::Counts);
-    let mut world = EngineHarness::new(household, "2026-11-16 23:00");
+    let test_policy = policy_with(vec![entry("game")], |rules| rules.suspended_time = SuspendedTime::Counts);
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 23:00");
     world.launch("game");
     world.clock.suspend(minutes(30));
     world.clock.advance(minutes(40));
@@ -101,8 +101,7 @@ fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
 
 /// Ten minutes of a game, which then resists its end for a while. Nobody looks at the clock meanwhile.
 fn world_with_resisting_program(resisted: Duration) -> EngineHarness {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(10));
+    let game = entry_with_max_run(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));

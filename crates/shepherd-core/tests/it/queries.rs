@@ -16,20 +16,16 @@ use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use crate::engine_driver::EngineDriver;
 use crate::harness::{
-    BERLIN, EngineHarness, budget, entry, hours, minutes, policy, policy_with, wall_time, warning, window,
+    BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_in_window, hours, minutes, policy, policy_with,
+    wall_time, warning, window,
 };
-
-// 2026-11-16 is a Monday.
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 pub(crate) fn day(text: &str) -> Day {
     Day::from_date(text.parse().unwrap())
 }
 
 pub(crate) fn afternoon_entry() -> PolicyEntry {
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (18, 0))]);
-    game
+    entry_in_window((15, 0), (18, 0))
 }
 
 fn interval(from: &str, to: &str) -> TimeInterval {
@@ -54,12 +50,12 @@ fn a_listing_says_how_long_or_why_not_and_when_again() {
     let world = EngineHarness::new(policy(vec![afternoon_entry(), disabled, piano]), MONDAY_NOON);
     let views = world.engine.list_entries(world.now());
     let three = Some(wall_time(BERLIN, "2026-11-16 15:00"));
-    let told: Vec<_> = views
+    let listed: Vec<_> = views
         .iter()
         .map(|view| (view.entry_id.as_str(), view.enabled, view.max_run_if_started_now, view.next_available))
         .collect();
     assert_eq!(
-        told,
+        listed,
         [("game", false, None, three), ("broken", false, None, None), ("piano", true, None, None)],
         "in the order of the policy"
     );
@@ -106,7 +102,7 @@ fn run_scripted_day() -> String {
         rules.breaks = Some(BreakRule { after: minutes(50), length: minutes(10) });
     });
     let mut world = EngineHarness::new(policy, "2026-11-16 15:00");
-    let mut told = String::new();
+    let mut history = String::new();
     for step in 0..80_u128 {
         let now = world.now();
         let line = match step % 8 {
@@ -125,10 +121,10 @@ fn run_scripted_day() -> String {
             }
             _ => format!("{:?}", world.engine.tick(now)),
         };
-        told += &format!("{step}: {line} {:?}\n", world.engine.take_writes());
+        history += &format!("{step}: {line} {:?}\n", world.engine.take_writes());
         world.clock.advance(minutes(4));
     }
-    told
+    history
 }
 
 #[test]
@@ -334,8 +330,7 @@ fn an_exception_can_be_for_some_entries_and_closes_what_is_always_open() {
 #[test]
 fn a_window_of_the_evening_before_reaches_into_a_closed_day() {
     // S2.3: 22:00–01:00 belongs to the day it starts on.
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (22, 0), (1, 0))]);
+    let game = entry_in_window((22, 0), (1, 0));
     let policy = policy_with(vec![game], |rules| {
         rules.exceptions = vec![date_exception("2026-11-17", "2026-11-17", DayRule::Closed)];
     });
@@ -387,9 +382,11 @@ fn the_mode_is_switched_by_date_and_by_command() {
     world.engine.switch_mode(None, "parent", world.now()).unwrap();
     world.sync();
     assert_eq!(world.denied_codes("game"), ["outside-hours"]);
-    let told = |mode: Option<&str>| AuditKind::ModeSwitched { mode: mode.map(str::to_owned) };
-    assert!(world.audit.iter().any(|event| event.what == told(Some("holiday")) && event.actor == "parent"));
-    assert!(world.audit.iter().any(|event| event.what == told(None)));
+    let switched_to = |mode: Option<&str>| AuditKind::ModeSwitched { mode: mode.map(str::to_owned) };
+    assert!(
+        world.audit.iter().any(|event| event.what == switched_to(Some("holiday")) && event.actor == "parent")
+    );
+    assert!(world.audit.iter().any(|event| event.what == switched_to(None)));
 }
 
 #[test]
@@ -473,12 +470,12 @@ fn a_host_that_would_run_things_as_root_wants_to_know_as_whom() {
         (vec![SystemAccount::Group("family".to_owned())], &["account-missing"]),
         (vec![SystemAccount::Uid(1_000), SystemAccount::User("anna".to_owned())], &[]),
     ] {
-        let household = policy_with(vec![own.clone(), shared.clone()], |rules| {
+        let test_policy = policy_with(vec![own.clone(), shared.clone()], |rules| {
             rules.profiles.values_mut().for_each(|profile| profile.accounts.clone_from(&accounts));
         });
-        let mut world = EngineHarness::new(household.clone(), MONDAY_NOON);
+        let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
         let host = HostCapabilities { needs_account: true, ..HostCapabilities::all_supported() };
-        world.engine = EngineDriver::new(household, world.store.clone(), host, world.place.clone());
+        world.engine = EngineDriver::new(test_policy, world.store.clone(), host, world.place.clone());
         assert_eq!(world.reason_codes("own"), Vec::<&str>::new());
         assert_eq!(world.reason_codes("shared"), of_shared, "{accounts:?}");
     }

@@ -6,10 +6,8 @@ use std::time::Duration;
 use shepherd_api::ReasonCode;
 use shepherd_core::policy::{DailyQuota, Day};
 
-use crate::harness::{BERLIN, EngineHarness, entry, hours, minutes, policy, wall_time};
+use crate::harness::{BERLIN, EngineHarness, MONDAY_NOON, entry, hours, minutes, policy, wall_time};
 use crate::queries::{afternoon_entry, day};
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 #[test]
 fn a_week_begins_on_monday_also_for_its_quota() {

@@ -7,16 +7,15 @@ use shepherd_core::policy::{DailyQuota, WarningPolicy};
 use shepherd_core::{CoreEvent, LaunchDecision, SessionLiveness, SessionStage, StopDecision, StopRequest};
 use shepherd_util::MonotonicInstant;
 
-use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, warning, warnings};
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
+use crate::harness::{
+    EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, warning, warnings,
+};
 
 /// What a power cut costs after the last sign of life: the time to the next one, and what a disk takes to write it.
 const MAX_LOST: Duration = Duration::from_secs(31);
 
 fn world_with_half_hour_session() -> EngineHarness {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     EngineHarness::new(policy(vec![game]), MONDAY_NOON)
 }
@@ -127,8 +126,7 @@ fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_
         (SessionLiveness::Gone, true, Duration::ZERO),
         (SessionLiveness::Gone, false, Duration::ZERO),
     ] {
-        let mut game = entry("game");
-        game.limits.max_run = Some(minutes(30));
+        let mut game = entry_with_max_run(minutes(30));
         game.limits.cooldown_after_run = minutes(10);
         let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
         let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
@@ -258,8 +256,7 @@ fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back
 
 /// Half an hour, with warnings ten and five minutes before its end.
 fn world_with_warnings() -> EngineHarness {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");

@@ -1,4 +1,4 @@
-//! What changes under a household: another policy, a store that fails, requests and their answers (S2.7, S7.3, S8.4b).
+//! What changes under a test_policy: another policy, a store that fails, requests and their answers (S2.7, S7.3, S8.4b).
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, DayRule, OnReload, P
 use shepherd_core::{CoreEvent, GrantError, NewTimeRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId};
 
-use crate::harness::{EngineHarness, entry, hours, minutes, policy, policy_with};
+use crate::harness::{
+    EngineHarness, MONDAY_NOON, entry, entry_with_max_run, hours, minutes, policy, policy_with,
+};
 use crate::queries::{add_modes, date_exception, entry_with_quota_by_mode};
-
-// 2026-11-16 is a Monday.
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn reload(world: &mut EngineHarness, policy: Policy) -> Vec<CoreEvent> {
     let events = world.engine.reload(policy, None, "parent", world.now());
@@ -20,8 +19,7 @@ fn reload(world: &mut EngineHarness, policy: Policy) -> Vec<CoreEvent> {
 }
 
 fn policy_with_max_run(run: Duration, on_reload: OnReload) -> Policy {
-    let mut game = entry("game");
-    game.limits.max_run = Some(run);
+    let game = entry_with_max_run(run);
     policy_with(vec![game, entry("piano")], |rules| rules.on_reload = on_reload)
 }
 

@@ -1,30 +1,21 @@
-//! Faults that a second reader found: about clocks that were set back, and about what is told and to whom.
+//! The reported state after clocks were set back, and which clients get it.
 
 use jiff::SignedDuration;
 use shepherd_api::{AuditKind, ReasonCode, StopMode, StopRequester};
 use shepherd_core::policy::{
-    AvailabilityPolicy, OnShutdown, Policy, PolicyEntry, Profile, WarningPolicy, WarningThreshold, Weekdays,
+    AvailabilityPolicy, OnShutdown, Policy, PolicyEntry, Profile, WarningPolicy, WarningThreshold,
 };
 use shepherd_core::{CoreEvent, SessionLiveness};
 use shepherd_util::{GrantId, ManualClock};
 
 use crate::harness::{
-    BERLIN, EngineHarness, boot, entry, hours, minutes, policy, policy_with, wall_time, warning, window,
+    BERLIN, EngineHarness, MONDAY_NOON, boot, entry, entry_in_window, entry_with_max_run, hours, minutes,
+    policy, policy_with, wall_time, warning,
 };
 use crate::queries::{add_modes, entry_with_quota_by_mode};
 
-const MONDAY_NOON: &str = "2026-11-16 12:00";
-
-fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> PolicyEntry {
-    let mut game = entry("game");
-    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
-    game
-}
-
 fn half_hour_entry() -> PolicyEntry {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
-    game
+    entry_with_max_run(minutes(30))
 }
 
 fn count_expirations(events: &[CoreEvent]) -> usize {
@@ -43,11 +34,11 @@ fn a_message_speaks_to_people_by_their_names() {
     let template = Some("{profile}, {label}: {remaining} ({remaining}) left.".to_owned());
     game.warnings =
         WarningPolicy::new(vec![WarningThreshold { message_template: template, ..warning(minutes(5)) }]);
-    let household = policy_with(vec![game], |rules| {
+    let test_policy = policy_with(vec![game], |rules| {
         let anna = Profile { label: "Anna".to_owned(), accounts: Vec::new() };
         rules.profiles = [("kid-1".parse().unwrap(), anna)].into();
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     world.launch("game");
     let messages: Vec<String> = world
         .run_for(minutes(26))
@@ -176,12 +167,12 @@ fn the_week_of_a_child_shows_nothing_of_another() {
     // S3.10: as the listing does.
     let mut bens = entry("trains");
     bens.profiles = Some(["ben".parse().unwrap()].into());
-    let household = policy_with(vec![bens, entry("game")], |rules| {
+    let test_policy = policy_with(vec![bens, entry("game")], |rules| {
         let named =
             |name: &str| (name.parse().unwrap(), Profile { label: name.to_owned(), accounts: Vec::new() });
         rules.profiles = ["anna", "ben"].map(named).into();
     });
-    let world = EngineHarness::new(household, MONDAY_NOON);
+    let world = EngineHarness::new(test_policy, MONDAY_NOON);
     let (from, to) = (wall_time(BERLIN, "2026-11-16 00:00"), wall_time(BERLIN, "2026-11-23 00:00"));
     for (profile, expected) in [("anna", vec!["game"]), ("ben", vec!["trains", "game"])] {
         let profile = profile.parse().unwrap();

@@ -12,21 +12,18 @@ use shepherd_core::{
     CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, NewGrant, SessionLiveness,
     StopDecision, StopRequest, StoredState,
 };
-use shepherd_util::{GrantId, SessionId};
+use shepherd_util::SessionId;
 
 use crate::harness::{
-    EngineHarness, boot, budget, entry, hours, minutes, policy, policy_with, warning, warnings, window,
+    EngineHarness, MONDAY_NOON, boot, budget, entry, entry_with_max_run, hours, minutes, policy, policy_with,
+    warning, warnings, window,
 };
 
 fn game() -> shepherd_core::policy::PolicyEntry {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5)), warning(minutes(1)), warning(hours(2))]);
     game
 }
-
-// 2026-11-16 is a Monday.
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 #[test]
 fn a_session_warns_expires_and_ends_each_once() {
@@ -347,7 +344,7 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
         ..extra(id, Duration::ZERO)
     };
     assert!(world.engine.grant(open("2026-11-16 18:00", "2026-11-16 21:00", 1), world.now()).is_err());
-    world.engine.grant(open("2026-11-16 18:00", "2026-11-16 19:00", 2), world.now()).unwrap();
+    world.grant(open("2026-11-16 18:00", "2026-11-16 19:00", 2));
     world.clock.advance(minutes(361));
     world.tick();
     assert!(world.view("game").enabled);
@@ -362,11 +359,11 @@ fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
     let mut game = entry("game");
     game.limits = LimitsPolicy { daily_quota: DailyQuota::every_day(minutes(10)), ..LimitsPolicy::default() };
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
-    world.engine.grant(extra(1, minutes(30)), world.now()).unwrap();
+    world.grant(extra(1, minutes(30)));
     world.launch("game");
     world.run_for(minutes(5));
     assert_eq!(world.remaining(), Some(minutes(35)));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
     assert_eq!(world.remaining(), Some(minutes(5)));
 }
 

@@ -7,13 +7,12 @@ use shepherd_core::{
 };
 use shepherd_util::SessionId;
 
-use crate::harness::{EngineHarness, entry, minutes, policy_with, warning};
+use crate::harness::{EngineHarness, entry_with_max_run, minutes, policy_with, warning};
 
 const STATES: [&str; 6] = ["idle", "launching", "withdrawn", "running", "warned", "expiring"];
 
 fn half_hour_policy() -> Policy {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
     policy_with(vec![game], |rules| rules.on_shutdown = OnShutdown::EndSessions)
 }
@@ -95,7 +94,7 @@ fn apply_event(world: &mut EngineHarness, event: &str) -> String {
     let own = known.unwrap_or_else(|| stranger.clone());
     let exit = |session_id: SessionId| ExitInfo { session_id, code: Some(0), signal: None };
     let now = world.now();
-    let told = match event {
+    let reply = match event {
         "launch" => match world.request_launch("game") {
             LaunchDecision::Approved(_) => "approved".to_owned(),
             LaunchDecision::Denied { reasons } => {
@@ -151,15 +150,15 @@ fn apply_event(world: &mut EngineHarness, event: &str) -> String {
         other => panic!("no event {other}"),
     };
     world.sync();
-    told
+    reply
 }
 
 /// What comes out in each of the states, and the state after it.
 fn check(event: &str, expected: [(&str, &str); 6]) {
     for (state, (out, after)) in STATES.into_iter().zip(expected) {
         let mut world = world_in(state);
-        let told = apply_event(&mut world, event);
-        assert_eq!((told.as_str(), stored_phase(&world)), (out, after), "{event} while {state}");
+        let reply = apply_event(&mut world, event);
+        assert_eq!((reply.as_str(), stored_phase(&world)), (out, after), "{event} while {state}");
     }
 }
 
@@ -328,8 +327,7 @@ fn who_was_warned_is_shown_how_loudly() {
     // S3.6: the levels of `Warned` are those of S2.5. A softer warning after a loud one changes nothing.
     let levels = [(10, WarningSeverity::Info), (5, WarningSeverity::Critical), (1, WarningSeverity::Warn)];
     let warnings = levels.map(|(before, severity)| WarningThreshold { severity, ..warning(minutes(before)) });
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(20));
+    let mut game = entry_with_max_run(minutes(20));
     game.warnings = WarningPolicy::new(warnings.into());
     let mut world = EngineHarness::new(policy_with(vec![game], |_| {}), "2026-11-16 12:00");
     world.launch("game");

@@ -6,9 +6,10 @@ use shepherd_core::policy::DailyQuota;
 use shepherd_core::{CoreEvent, GrantError, LaunchDecision, NewTimeRequest, StopRequest};
 use shepherd_util::{GrantId, RequestId};
 
-use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, policy_with};
+use crate::harness::{
+    EngineHarness, MONDAY_NOON, entry, entry_with_max_run, extra, grant, hours, minutes, policy, policy_with,
+};
 
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 const DETAIL: &str = "there is no room";
 
 /// A world in which the day's time of the only entry is used up.
@@ -59,11 +60,11 @@ fn an_answer_is_taken_back_and_can_be_given_again() {
 
 #[test]
 fn a_mode_is_the_one_before_again() {
-    let household = policy_with(vec![entry("game")], |rules| {
+    let test_policy = policy_with(vec![entry("game")], |rules| {
         rules.modes.names = ["school", "holiday"].map(str::to_owned).into();
         rules.modes.default = "school".to_owned();
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     world.engine.switch_mode(Some("school".to_owned()), "parent", world.now()).unwrap();
     world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap();
     world.engine.lose_last_grant(DETAIL, world.now());
@@ -80,8 +81,8 @@ fn a_clock_is_not_believed_again() {
     assert!(world.view("game").enabled);
     world.engine.lose_last_grant(DETAIL, world.now());
     assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
-    let told = world.audit.iter().filter(|line| matches!(line.what, AuditKind::ClockUntrusted { .. }));
-    assert_eq!(told.count(), 2, "it is on record why");
+    let records = world.audit.iter().filter(|line| matches!(line.what, AuditKind::ClockUntrusted { .. }));
+    assert_eq!(records.count(), 2, "it is on record why");
 }
 
 #[test]
@@ -97,8 +98,7 @@ fn a_launch_is_over_and_costs_nothing() {
 /// S3.5b, S3.6: what is approved has an end that can be moved, what is being ended has none.
 #[test]
 fn what_is_being_launched_can_be_extended_and_what_is_being_ended_can_not() {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let extend = |world: &mut EngineHarness, id| {
         world.engine.extend_current(minutes(10), &GrantId::from_random(id), "parent", world.now())

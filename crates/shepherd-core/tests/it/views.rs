@@ -14,11 +14,9 @@ use shepherd_core::{
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 use crate::harness::{
-    BERLIN, EngineHarness, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
-    warning, zone,
+    BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_with_max_run, extra, grant, hours, minutes,
+    policy, policy_with, wall_time, warning, zone,
 };
-
-const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn entry_scope(id: &str) -> EntryScope {
     EntryScope::Entry { entry_id: id.parse().unwrap() }
@@ -90,10 +88,10 @@ fn usage_is_reported_by_day_with_its_limit() {
         earned: minutes(10),
         ceiling: minutes(30),
     });
-    let household = policy_with(vec![game, maths], |rules| {
+    let test_policy = policy_with(vec![game, maths], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(hours(2)));
     });
-    let mut world = EngineHarness::new(household, "2026-11-16 23:00");
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 23:00");
     world.launch("maths");
     world.run_for(minutes(40));
     world.exit();
@@ -156,8 +154,7 @@ fn query_ranges_are_bounded() {
 #[test]
 fn events_carry_the_session_whole() {
     // S10.4.
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
+    let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };

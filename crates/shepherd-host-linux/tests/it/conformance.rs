@@ -51,6 +51,7 @@ impl ConformanceHarness for LinuxHarness {
         25
     }
 
+    /// A real host has no other clock than the real one.
     fn advance_time(&mut self, duration: Duration) {
         std::thread::sleep(duration);
     }

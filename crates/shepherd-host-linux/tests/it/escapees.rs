@@ -1,15 +1,16 @@
 //! Programs that a service manager moves out of the cgroup of their session, as it does for any client that asks. They stay
 //! part of the session, and end with it (S6.2, S6.2b). Only root has cgroups, so other users skip these tests.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shepherd_host_api::{HostAdapter, HostEvent, HostSessionHandle, HostStopRequest};
+use shepherd_host_api::{HostAdapter, HostEvent, HostStopRequest};
 use ward_process::Containment;
 
-use crate::harness::{MarkedScript, SHORT_GRACE, TestHost, is_root, new_session, wait_until};
-use crate::restart::{kill_daemon, next_host, start_daemon};
+use crate::harness::{
+    MarkedScript, SHORT_GRACE, TEST_TIMEOUT, TestHost, becomes_true_within, is_root, new_session, wait_until,
+};
+use crate::restart::{kill_daemon, next_host, read_handle, start_daemon};
 
 /// Long enough to notice a session that ends too early.
 const SETTLE_TIME: Duration = Duration::from_millis(150);
@@ -36,12 +37,7 @@ impl ForeignCgroup {
 impl Drop for ForeignCgroup {
     fn drop(&mut self) {
         // The kernel may take a moment to release the last member.
-        for _ in 0..1_000 {
-            if std::fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        becomes_true_within(TEST_TIMEOUT, || std::fs::remove_dir(&self.0).is_ok());
     }
 }
 
@@ -90,14 +86,12 @@ fn a_moved_program_is_reattached_after_a_crash_and_ended() {
         let (elsewhere, folder) = (ForeignCgroup::new(), tempfile::tempdir().unwrap());
         let (marked, session_id) = (MarkedScript::new(), new_session());
         let mut first = start_daemon(Containment::Cgroup, folder.path(), &session_id, &marked.script(script));
-        let mut handle = String::new();
-        BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+        let handle = read_handle(&mut first);
         marked.wait_for_arrivals(1);
         marked.survivors().into_iter().for_each(|pid| elsewhere.attach(pid));
         wait_until("one member", || marked.survivors().len() == 1);
         kill_daemon(first);
         let mut test_host = next_host(Containment::Cgroup, folder.path());
-        let handle = HostSessionHandle::new(handle.trim_end().to_owned());
         test_host.host.reattach(&session_id, Some(&handle));
         assert_eq!(test_host.next_event(), HostEvent::Reattached { session_id: session_id.clone(), handle });
         test_host.assert_no_event(SETTLE_TIME);

@@ -15,47 +15,21 @@ use shepherd_util::{ProfileId, SessionId};
 use tempfile::TempDir;
 use ward_process::Containment;
 
+use crate::containments::test_program;
+pub(crate) use crate::containments::{containments, holding_containments, is_root};
+
 /// The longest wait of a test: long enough for the slowest machine, and reached only by a failing test.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The grace for programs that ignore the request to end.
 pub(crate) const SHORT_GRACE: Duration = Duration::from_millis(300);
 
-fn test_double(name: &str, built: &str) -> PathBuf {
-    // An archive of test binaries runs in another place than it was built in.
-    std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
-}
-
 pub(crate) fn fake_entry() -> PathBuf {
-    test_double("fake-entry", env!("CARGO_BIN_EXE_fake-entry"))
+    test_program("fake-entry", env!("CARGO_BIN_EXE_fake-entry"))
 }
 
 pub(crate) fn fake_daemon_host() -> PathBuf {
-    test_double("fake-daemon-host", env!("CARGO_BIN_EXE_fake-daemon-host"))
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Returns the available containments. Fails if one is missing that the user of the tests must have.
-pub(crate) fn containments() -> Vec<Containment> {
-    let probe = ward_process::probe();
-    let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
-    for offer in &probe.offers {
-        let missing = offer.missing.as_deref().unwrap_or_default();
-        assert!(
-            missing.is_empty() || !required.contains(&offer.containment),
-            "{}: {missing}",
-            offer.containment
-        );
-    }
-    probe.available().collect()
-}
-
-/// Returns the containments that hold a program that tries to escape.
-pub(crate) fn holding_containments() -> Vec<Containment> {
-    containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
+    test_program("fake-daemon-host", env!("CARGO_BIN_EXE_fake-daemon-host"))
 }
 
 pub(crate) fn new_session() -> SessionId {
@@ -192,8 +166,12 @@ impl TestHost {
 
     /// Checks that no event comes for this long.
     pub(crate) fn assert_no_event(&mut self, length: Duration) {
-        std::thread::sleep(length);
-        assert_eq!(self.events.try_recv().ok(), None);
+        let mut event = None;
+        becomes_true_within(length, || {
+            event = self.events.try_recv().ok();
+            event.is_some()
+        });
+        assert_eq!(event, None);
     }
 }
 
@@ -295,12 +273,40 @@ impl Drop for MarkedScript {
     }
 }
 
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TEST_TIMEOUT;
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(becomes_true_within(TEST_TIMEOUT, condition), "still waiting for {what} after {TEST_TIMEOUT:?}");
+}
+
+/// Checks that a condition keeps holding for this long.
+pub(crate) fn assert_stays(what: &str, length: Duration, mut condition: impl FnMut() -> bool) {
+    assert!(!becomes_true_within(length, || !condition()), "not for {length:?}: {what}");
+}
+
+/// Waits until a condition holds, and returns false if it doesn't within this time. Every other wait uses this one.
+pub(crate) fn becomes_true_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < deadline, "still waiting for {what} after {TEST_TIMEOUT:?}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(2));
     }
+    true
+}
+
+/// Waits until no thread of the host has run for a while, and then checks that none wakes up for this long (S4.7).
+pub(crate) fn assert_no_thread_wakes(length: Duration) {
+    const QUIET: Duration = Duration::from_millis(200);
+    let mut counts = context_switches();
+    let mut since = Instant::now();
+    wait_until("the threads of the host to fall asleep", || {
+        let now = context_switches();
+        if now != counts {
+            (counts, since) = (now, Instant::now());
+        }
+        since.elapsed() >= QUIET
+    });
+    assert_stays("no thread of the host wakes up", length, || context_switches() == counts);
 }
 
 /// Writes an executable shell script.

@@ -10,7 +10,7 @@ use shepherd_host_api::ExitStatus;
 use tempfile::TempDir;
 
 use crate::harness::{
-    SHORT_GRACE, TEST_TIMEOUT, TestHost, containments, entry, fake_entry, wait_until, write_script,
+    MarkedScript, TEST_TIMEOUT, TestHost, containments, entry, fake_entry, wait_until, write_script,
 };
 
 /// A stand-in that prints its arguments.
@@ -100,14 +100,15 @@ fn a_driver_of_the_policy_gets_the_payload_on_its_standard_input() {
 
 #[test]
 fn flatpak_is_told_to_kill_what_ignores_the_signal() {
+    let marked = MarkedScript::new();
     let stubborn = format!(
-        "if [ $1 = kill ]; then echo \"$@\" > ${{0%/*}}/killed; else exec {} 'ignore term; arrive; sleep 600000'; fi",
-        fake_entry().display()
+        "if [ $1 = kill ]; then echo \"$@\" > ${{0%/*}}/killed; else exec {} '{}'; fi",
+        fake_entry().display(),
+        marked.script("ignore term; FOREVER")
     );
     let (mut test_host, folder) = host_with_programs(&[("flatpak", &stubborn)]);
     let session = test_host.start(entry(custom("flatpak", json!({"app": "org.x.Y"}))));
-    // Gives the program the time to ignore the signal.
-    std::thread::sleep(SHORT_GRACE);
+    marked.wait_for_arrivals(1);
     let status = test_host.stop(&session, Duration::from_secs(2));
     assert_eq!(status, ExitStatus { code: None, signal: Some(9) });
     wait_until("kill by Flatpak", || folder.path().join("killed").exists());

@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+#[path = "../../../ward-process/tests/it/containments.rs"]
+mod containments;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod escapees;

@@ -28,6 +28,13 @@ pub(crate) fn start_daemon(
         .unwrap()
 }
 
+/// Waits until the daemon has started its program, and returns the handle that it prints then.
+pub(crate) fn read_handle(daemon: &mut Child) -> HostSessionHandle {
+    let mut handle = String::new();
+    BufReader::new(daemon.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+    HostSessionHandle::new(handle.trim_end().to_owned())
+}
+
 pub(crate) fn kill_daemon(mut daemon: Child) {
     daemon.kill().unwrap();
     daemon.wait().unwrap();
@@ -47,13 +54,11 @@ fn a_program_whose_daemon_was_killed_is_reattached_and_stopped() {
         let (marked, session_id) = (MarkedScript::new(), new_session());
         let script = marked.script("ignore term; fork 2 [ FOREVER ]; FOREVER");
         let mut first = start_daemon(containment, folder.path(), &session_id, &script);
-        let mut handle = String::new();
-        BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+        let handle = read_handle(&mut first);
         marked.wait_for_arrivals(3);
         kill_daemon(first);
         let mut test_host = next_host(containment, folder.path());
         assert_eq!(test_host.host.recorded_sessions(), std::slice::from_ref(&session_id));
-        let handle = HostSessionHandle::new(handle.trim_end().to_owned());
         test_host.host.reattach(&session_id, Some(&handle));
         assert_eq!(test_host.next_event(), HostEvent::Reattached { session_id: session_id.clone(), handle });
         assert_eq!(marked.survivors().len(), 3, "{containment}");
@@ -72,6 +77,7 @@ fn the_next_daemon_finds_every_program_of_a_daemon_killed_at_any_moment() {
             let folder = tempfile::tempdir().unwrap();
             let (marked, session_id) = (MarkedScript::new(), new_session());
             let first = start_daemon(containment, folder.path(), &session_id, &marked.script("FOREVER"));
+            // The moment of the kill.
             std::thread::sleep(Duration::from_millis(4 * moment));
             kill_daemon(first);
             let mut test_host = next_host(containment, folder.path());
@@ -114,17 +120,16 @@ fn a_program_of_another_boot_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let (marked, session_id) = (MarkedScript::new(), new_session());
     let mut first = start_daemon(containments()[0], folder.path(), &session_id, &marked.script("FOREVER"));
-    let mut handle = String::new();
-    BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+    let handle = read_handle(&mut first);
     kill_daemon(first);
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let earlier = handle.replace(boot.trim_end(), "00000000-0000-0000-0000-000000000000");
-    assert_ne!(handle, earlier);
+    let earlier = handle.as_str().replace(boot.trim_end(), "00000000-0000-0000-0000-000000000000");
+    assert_ne!(handle.as_str(), earlier);
     let mut test_host = next_host(containments()[0], folder.path());
     test_host.host.reattach(&session_id, Some(&HostSessionHandle::new(earlier)));
     assert_eq!(test_host.next_event(), HostEvent::Gone { session_id: session_id.clone() });
     // The program still runs, because only the handle was changed.
-    test_host.host.reattach(&session_id, Some(&HostSessionHandle::new(handle.trim_end().to_owned())));
+    test_host.host.reattach(&session_id, Some(&handle));
     assert!(matches!(test_host.next_event(), HostEvent::Reattached { .. }));
     test_host.host.stop(HostStopRequest { session_id, grace: Duration::ZERO });
     assert!(matches!(test_host.next_event(), HostEvent::Exited { .. }));
@@ -137,7 +142,7 @@ fn no_session_starts_while_an_earlier_one_is_unresolved() {
     let (marked, session_id) = (MarkedScript::new(), new_session());
     let mut first =
         start_daemon(containment, folder.path(), &session_id, &marked.script("ignore term; FOREVER"));
-    BufReader::new(first.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    read_handle(&mut first);
     marked.wait_for_arrivals(1);
     kill_daemon(first);
     // The handle file can't be read for a while.

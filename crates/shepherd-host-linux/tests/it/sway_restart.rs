@@ -1,12 +1,13 @@
 //! A Sway that the host started goes on with its session, even if the host ends or the policy changes (S9.1).
 
 use std::path::Path;
+use std::time::Duration;
 
 use shepherd_core::policy::{CompositorConfig, PolicyRules};
 use shepherd_host_api::{HostAdapter, HostEvent, HostStopRequest};
 use ward_process::Containment;
 
-use crate::harness::{StartedProgram, TEST_TIMEOUT, TestHost, containments, wait_until};
+use crate::harness::{StartedProgram, TEST_TIMEOUT, TestHost, assert_stays, containments, wait_until};
 use crate::sway::{await_window, listener_pid, own_socket};
 use crate::sway_desktop::{SwayDesktop, alive, process_tree, windows_at};
 
@@ -75,8 +76,7 @@ fn a_session_keeps_its_sway_when_the_policy_changes() {
     let (sway, windows) = (process_tree(listener_pid(&socket)), windows_at(&socket));
     assert_eq!(windows.len(), 1);
     test_host.apply_rules(PolicyRules::default());
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(windows_at(&socket), windows);
+    assert_stays("the window stays", Duration::from_millis(300), || windows_at(&socket) == windows);
     // The first policy again: the running Sway is used.
     test_host.apply_rules(own_sway_rules(&desktop));
     wait_until("a connection", || test_host.host.capabilities().can_force_fullscreen);

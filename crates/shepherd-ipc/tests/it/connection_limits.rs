@@ -99,6 +99,7 @@ fn without_descriptors_nothing_is_accepted_and_nothing_spins() {
     };
     crate::support::wait_until("an accept fails", || daemon.hub.counts().failed_accepts > 0);
     let failed = daemon.hub.counts().failed_accepts;
+    // The attempts of half a second are counted.
     std::thread::sleep(Duration::from_millis(500));
     let more = daemon.hub.counts().failed_accepts - failed;
     assert!(more <= 6, "{more} attempts in half a second");

@@ -54,6 +54,7 @@ fn subscribing_while_events_arrive_leaves_no_gap() {
         while stopped.try_recv().is_err() {
             number += 1;
             hub.broadcast(&event(number));
+            // The rate of the events: the test reads them as fast as they come.
             std::thread::sleep(Duration::from_micros(200));
         }
     });

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::net::Shutdown;
 use std::num::NonZeroU32;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -15,13 +14,13 @@ use crate::support::{FixedRole, IpcTestDaemon, RawClient, wait_until};
 
 const HELLO: &str = r#"{"type":"hello","api_version":1,"client":"x"}"#;
 
-/// Limits for whoever does not want to wait.
+/// Limits that a test can wait for, long enough for a handshake on a busy machine.
 fn short_timeouts() -> ConnectionLimits {
     ConnectionLimits {
-        hello_timeout: Duration::from_millis(300),
-        line_timeout: Duration::from_millis(300),
-        idle_timeout: Duration::from_millis(300),
-        write_timeout: Duration::from_millis(300),
+        hello_timeout: Duration::from_millis(600),
+        line_timeout: Duration::from_millis(600),
+        idle_timeout: Duration::from_millis(600),
+        write_timeout: Duration::from_millis(600),
         ..ConnectionLimits::default()
     }
 }
@@ -126,7 +125,8 @@ fn a_silent_client_is_disconnected() {
     assert_eq!(daemon.connect_greeted().closing_code(), "timed-out");
     let mut subscriber = daemon.connect_greeted();
     subscriber.call(1, &json!({"type": "subscribe_events"}));
-    sleep(Duration::from_millis(900));
+    // Twice the idle timeout passes.
+    std::thread::sleep(2 * short_timeouts().idle_timeout);
     assert_eq!(subscriber.call(2, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
 }
 
@@ -139,12 +139,8 @@ fn a_line_that_comes_byte_by_byte_has_to_end_in_time() {
         raw
     }] {
         let mut raw = prepare(&daemon);
-        let started = Instant::now();
-        // Every byte is a sign of life, but none ends the line.
-        while raw.stream.write_all(b" ").is_ok() {
-            assert!(started.elapsed() < Duration::from_secs(10), "it may go on like this for ever");
-            sleep(Duration::from_millis(20));
-        }
+        // The client keeps sending, but never ends the line.
+        wait_until("the end of the connection", || raw.stream.write_all(b" ").is_err());
         assert_eq!(raw.closing_code(), "timed-out");
     }
     daemon.assert_serves();
@@ -232,7 +228,7 @@ fn long_answers_that_nobody_reads_do_not_pile_up() {
 
 #[test]
 fn too_many_commands_are_answered_with_when_to_come_back() {
-    let few = RateLimit::new(NonZeroU32::new(3).unwrap(), Duration::from_millis(200));
+    let few = RateLimit::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(1));
     let of_client = CommandRates { cheap: few, listings: few, expensive: few };
     let daemon = IpcTestDaemon::with_authorizer(
         ConnectionLimits { rates_per_client: of_client, ..ConnectionLimits::default() },
@@ -246,7 +242,7 @@ fn too_many_commands_are_answered_with_when_to_come_back() {
     let refused = raw.call(3, &json!({"type": "get_state"}));
     assert_eq!(refused["result"]["err"]["code"], "rate-limited", "{refused}");
     let wait = refused["result"]["err"]["retry_after"].as_u64().unwrap();
-    assert!(wait <= 200, "{refused}");
+    assert!(wait <= 1_000, "{refused}");
     // The next one is not even read before it is its turn, and then it is heard.
     assert_eq!(raw.call(4, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
     assert!(started.elapsed() >= Duration::from_millis(wait));
@@ -276,7 +272,7 @@ fn more_connections_do_not_make_a_user_faster() {
 }
 
 #[test]
-fn a_flood_delays_nobody_for_long() {
+fn heavy_a_flood_delays_nobody_for_long() {
     // S13.4: whoever floods gets its turns and no more.
     let daemon = IpcTestDaemon::with_authorizer(generous_limits(), FixedRole(Some(ClientRole::Admin)));
     let mut flooders: Vec<_> = (0..8).map(|_| daemon.connect_greeted()).collect();

@@ -1,4 +1,4 @@
-//! A daemon with a trivial loop, on a thread of its own, and clients that do as they like.
+//! The shared set-up of the tests: a server with a trivial loop on its own thread, and clients that send raw bytes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,10 +19,10 @@ use shepherd_ipc::{
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// Long enough for a noisy machine; a test that waits for it has failed.
+/// The longest wait of a test: long enough for a busy machine, and reached only by a failing test.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Everybody has the same role, whoever runs the tests.
+/// Gives every peer the same role.
 pub(crate) struct FixedRole(pub(crate) Option<ClientRole>);
 
 impl PeerAuthorizer for FixedRole {
@@ -36,7 +36,7 @@ impl PeerAuthorizer for FixedRole {
 pub(crate) struct IpcTestDaemon {
     pub(crate) folder: TempDir,
     pub(crate) hub: ClientHub,
-    /// What was handed on for the record.
+    /// The events that a daemon would record.
     pub(crate) records: Arc<Mutex<Vec<String>>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -92,20 +92,20 @@ impl IpcTestDaemon {
         RawClient::connect(&self.socket())
     }
 
-    /// A connection after its handshake.
+    /// Opens a connection, and makes the handshake.
     pub(crate) fn connect_greeted(&self) -> RawClient {
         let mut raw = self.connect_raw();
         raw.hello();
         raw
     }
 
-    /// Whether the daemon still answers somebody else.
+    /// Checks that the daemon answers another client.
     pub(crate) fn assert_serves(&self) {
         let reply = self.connect_greeted().call(1, &json!({"type": "get_state"}));
         assert_eq!(reply["result"]["ok"]["type"], "state", "{reply}");
     }
 
-    /// Ends the daemon in order, as a restart would, and gives its folder back.
+    /// Shuts the daemon down, and returns its folder for the next one.
     pub(crate) fn stop(mut self) -> TempDir {
         self.shut_down();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
@@ -177,7 +177,7 @@ fn reply_to(command: &Command) -> Result<CommandReply, ApiError> {
     match command {
         Command::GetState {} => Ok(CommandReply::State { snapshot: snapshot(0) }),
         Command::SubscribeEvents {} => Ok(CommandReply::Subscribed { snapshot: snapshot(0) }),
-        // As much as the test asks for.
+        // The limit of the request is the size of the reply.
         Command::ReadAudit { limit, .. } => {
             Ok(CommandReply::Metrics { text: "x".repeat(usize::try_from(*limit).unwrap()) })
         }
@@ -197,12 +197,12 @@ pub(crate) fn snapshot(entry_count: usize) -> DaemonStateSnapshot {
     }
 }
 
-/// An event with a number in it.
+/// Returns an event that carries a number.
 pub(crate) fn event(number: usize) -> Event {
     Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::PolicyReloaded { entry_count: number } }
 }
 
-/// A client that writes what it wants.
+/// A client that sends raw bytes.
 pub(crate) struct RawClient {
     pub(crate) stream: UnixStream,
     reader: BufReader<UnixStream>,
@@ -229,7 +229,7 @@ impl RawClient {
         self.send_json(&json!({"type": "request", "id": id, "command": command}));
     }
 
-    /// The next line; `Normal` at the end of the connection.
+    /// Returns the next line, or `None` at the end of the connection.
     pub(crate) fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
@@ -254,7 +254,7 @@ impl RawClient {
         reply
     }
 
-    /// The code with which the daemon ends the connection.
+    /// Returns the code with which the daemon closes the connection.
     pub(crate) fn closing_code(&mut self) -> String {
         loop {
             let message = self.read().expect("the connection ended without a word");
@@ -266,11 +266,11 @@ impl RawClient {
     }
 }
 
-/// Waits until something is so.
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TEST_TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited {TEST_TIMEOUT:?} in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

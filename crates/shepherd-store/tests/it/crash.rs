@@ -49,12 +49,13 @@ fn what_was_acknowledged_survives_every_kill() {
         // Some die while they open the store, others after some batches, so that a busy machine can't keep all of
         // them from writing.
         let awaited = dice.below(5).saturating_sub(1);
-        let mut told: Vec<String> = lines.by_ref().take(awaited.try_into().unwrap()).collect();
+        let mut output: Vec<String> = lines.by_ref().take(awaited.try_into().unwrap()).collect();
+        // The random moment of the kill.
         thread::sleep(Duration::from_micros(dice.below(12_000)));
         child.kill().unwrap();
         child.wait().unwrap();
-        told.extend(lines);
-        for line in told {
+        output.extend(lines);
+        for line in output {
             match line.split_once(' ') {
                 Some(("opened", number)) => {
                     let number: u64 = number.parse().unwrap();

@@ -152,7 +152,7 @@ fn run_until_killed(
     }
 }
 
-/// Mostly short, sometimes long.
+/// Waits until the random moment of a kill. Short waits are more frequent than long ones.
 fn sleep_random(world: &mut HouseholdModel, micros: u64) {
     let bound = world.rng.below(micros) + 1;
     thread::sleep(Duration::from_micros(world.rng.below(bound)));

@@ -181,8 +181,6 @@ fn instant() -> impl Strategy<Value = MonotonicInstant> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn no_clock_event_makes_time_run_backwards(events in prop::collection::vec(clock_event(), 1..40)) {
         let clock = ManualClock::starting_at(saturday());

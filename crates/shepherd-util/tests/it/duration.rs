@@ -111,8 +111,6 @@ fn durations_in_words_are_rounded_down() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn a_formatted_duration_parses_to_itself(millis in 0..=MAX_DURATION.as_secs() * 1000) {
         let duration = Duration::from_millis(millis);

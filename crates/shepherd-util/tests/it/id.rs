@@ -86,8 +86,6 @@ fn deserialised_ids_are_validated() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn a_random_id_parses_to_itself_and_differs_from_others(bits in any::<u128>(), other in any::<u128>()) {
         let id = SessionId::from_random(bits);

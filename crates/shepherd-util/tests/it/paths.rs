@@ -89,8 +89,6 @@ fn a_socket_path_longer_than_the_kernel_allows_is_an_error() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn every_path_is_absolute(values in prop::collection::vec(prop::option::of("/?[a-z./~]{0,12}"), 7)) {
         let names = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHEPHERD_POLICY", "SHEPHERD_DATA", "SHEPHERD_SOCKET"];

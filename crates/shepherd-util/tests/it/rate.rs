@@ -93,8 +93,6 @@ fn a_flood_of_keys_resets_no_limit_and_is_bounded_in_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn no_interval_grants_more_than_its_share(
         burst in 1..20_u32,

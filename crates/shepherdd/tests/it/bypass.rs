@@ -7,18 +7,18 @@ mod people;
 mod programs;
 mod time;
 
-/// A known way around the limits.
-struct Way {
+/// A way around the limits: what a child tries, what Shepherd does, and what it can't do.
+struct BypassAttempt {
     name: &'static str,
     tries: &'static str,
     does: &'static str,
     cannot: &'static str,
 }
 
-/// Each row calls the function of the same name in the named module, as a test.
-macro_rules! ways {
+/// Defines the table, and one test for each row, which calls the function of that name in the named module.
+macro_rules! bypass_attempts {
     ($($module:ident::$name:ident { tries: $tries:literal, does: $does:literal, cannot: $cannot:literal })*) => {
-        const WAYS: &[Way] = &[$(Way { name: stringify!($name), tries: $tries, does: $does, cannot: $cannot }),*];
+        const BYPASS_ATTEMPTS: &[BypassAttempt] = &[$(BypassAttempt { name: stringify!($name), tries: $tries, does: $does, cannot: $cannot }),*];
 
         $(#[test]
         fn $name() {
@@ -27,7 +27,7 @@ macro_rules! ways {
     };
 }
 
-ways! {
+bypass_attempts! {
     time::clock_forward {
         tries: "sets the clock forward, to use tomorrow's time today",
         does: "A running session keeps its end. Time that is borrowed from tomorrow is missing tomorrow.",
@@ -125,12 +125,12 @@ ways! {
     }
 }
 
-/// Returns the table in the documentation.
+/// Returns the table of the documentation.
 fn table() -> String {
     let mut table =
         "| test | a child … | what Shepherd does | what it can't do |\n| --- | --- | --- | --- |\n"
             .to_owned();
-    for Way { name, tries, does, cannot } in WAYS {
+    for BypassAttempt { name, tries, does, cannot } in BYPASS_ATTEMPTS {
         table.push_str(&format!("| `{name}` | {tries} | {does} | {cannot} |\n"));
     }
     table

@@ -1,42 +1,31 @@
-//! Clocks that are moved, other boots, sleep and other zones (S4, S9.2): nobody wins a second by them.
+//! A changed clock, a reboot, a suspend or another time zone gains no time (S4, S9.2).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::ToSpan;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
 use shepherd_api::{AuditKind, Command, CommandReply, EndReason, EventKind, SessionPhase};
 use shepherd_util::SessionId;
 
-use crate::harness::{ShepherddFixture, in_mount_namespace, wait_until};
+use crate::harness::{ShepherddFixture, in_mount_namespace, policy, sleep_entry, stubborn_entry, wait_until};
 
-pub(crate) const POLICY: &str = r#"
-config_version = 1
+pub(crate) const POLICY: &str = policy!(
+    sleep_entry!(
+        "nap",
+        r#"max_run = "2s"
+daily_quota = "1h""#
+    ),
+    // Its grace counts, so nothing is left of its quota afterwards.
+    stubborn_entry!(
+        "brief",
+        r#"daily_quota = "500ms"
+stop_grace = "300ms""#
+    ),
+    sleep_entry!("long", r#"max_run = "1h""#)
+);
 
-[[entries]]
-id = "nap"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "2s"
-daily_quota = "1h"
-
-# It takes its time to end, and that counts: nothing is left afterwards.
-[[entries]]
-id = "brief"
-argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
-always = true
-daily_quota = "500ms"
-stop_grace = "300ms"
-
-[[entries]]
-id = "long"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "1h"
-"#;
-
-/// The library that shows a program another wall clock.
+/// Returns the path of the library that shows a program another wall clock.
 pub(crate) fn faketime() -> PathBuf {
     let folders = fs::read_dir("/usr/lib").unwrap().flatten().map(|entry| entry.path());
     let mut found =
@@ -44,18 +33,18 @@ pub(crate) fn faketime() -> PathBuf {
     found.next().expect("libfaketime is missing: run `cargo xtask setup`")
 }
 
-/// A household whose daemon sees the wall clock of a file; the clocks that count are the kernel's.
+/// Starts a daemon whose wall clock is set by a file. Its monotonic clocks are the kernel's.
 pub(crate) fn with_fake_clock(policy: &str) -> ShepherddFixture {
-    let mut household = with_clock_offset(ShepherddFixture::new(policy), "+0");
-    household.start();
-    household
+    let mut fixture = with_clock_offset(ShepherddFixture::new(policy), "+0");
+    fixture.start();
+    fixture
 }
 
-/// The same for a daemon that is still to be started.
-pub(crate) fn with_clock_offset(household: ShepherddFixture, offset: &str) -> ShepherddFixture {
-    set_clock(household.folder(), offset);
-    let file = household.folder().join("clock").display().to_string();
-    household
+/// Gives the next daemon a wall clock with this offset.
+pub(crate) fn with_clock_offset(fixture: ShepherddFixture, offset: &str) -> ShepherddFixture {
+    set_clock(fixture.folder(), offset);
+    let file = fixture.folder().join("clock").display().to_string();
+    fixture
         .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
         .with_variable("FAKETIME_TIMESTAMP_FILE", &file)
         .with_variable("FAKETIME_NO_CACHE", "1")
@@ -63,64 +52,64 @@ pub(crate) fn with_clock_offset(household: ShepherddFixture, offset: &str) -> Sh
 }
 
 pub(crate) fn set_clock(folder: &Path, offset: &str) {
-    // Renamed into place: half a line would be another time.
+    // The file is renamed into place, because half a line would be another time.
     fs::write(folder.join("clock.new"), format!("{offset}\n")).unwrap();
     fs::rename(folder.join("clock.new"), folder.join("clock")).unwrap();
 }
 
-fn confirm_clock(household: &ShepherddFixture) {
-    let outcome = household.call(Command::ConfirmClock {});
+fn confirm_clock(fixture: &ShepherddFixture) {
+    let outcome = fixture.call(Command::ConfirmClock {});
     assert!(matches!(outcome, Ok(CommandReply::ClockConfirmed { .. })), "{outcome:?}");
 }
 
-pub(crate) fn first_reason(household: &ShepherddFixture, entry: &str) -> &'static str {
-    household.refusal(entry).reasons[0].code()
+pub(crate) fn first_reason(fixture: &ShepherddFixture, entry: &str) -> &'static str {
+    fixture.refusal(entry).reasons[0].code()
 }
 
-/// A session keeps its real length, whatever the wall shows.
+/// Changes the wall clock during a session, and checks that the session keeps its real length.
 fn check_session_length(offset: &str) -> ShepherddFixture {
-    let household = with_fake_clock(POLICY);
+    let fixture = with_fake_clock(POLICY);
     let launched = Instant::now();
-    household.launch("nap");
-    household.wait_for_program();
-    set_clock(household.folder(), offset);
-    // Somebody looks, and so the daemon does.
-    household.state();
-    household.refusal("nap");
-    household.wait_until_idle();
+    fixture.launch("nap");
+    fixture.wait_for_program();
+    set_clock(fixture.folder(), offset);
+    // The daemon reads the clock at each request.
+    fixture.state();
+    fixture.refusal("nap");
+    fixture.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{offset}: {took:?}");
-    let used = household.recorded_usage("nap");
+    let used = fixture.recorded_usage("nap");
     assert!(used <= took && used + Duration::from_millis(500) >= took, "{offset}: {used:?} of {took:?}");
-    household
+    fixture
 }
 
 #[test]
-fn a_clock_moved_forward_during_a_session_wins_nothing() {
-    let household = check_session_length("+1d");
-    // Tomorrow's time may be used today, but then the day is over: back again it is not believed.
-    assert_eq!(household.failed_check("clock"), None);
-    set_clock(household.folder(), "+0");
-    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
-    assert!(household.failed_check("clock").is_some());
-    confirm_clock(&household);
-    assert_eq!(household.failed_check("clock"), None);
-    household.launch("nap");
+fn heavy_a_clock_moved_forward_during_a_session_wins_nothing() {
+    let fixture = check_session_length("+1d");
+    // A clock that goes back from a day that was charged is not trusted.
+    assert_eq!(fixture.failed_check("clock"), None);
+    set_clock(fixture.folder(), "+0");
+    assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
+    assert!(fixture.failed_check("clock").is_some());
+    confirm_clock(&fixture);
+    assert_eq!(fixture.failed_check("clock"), None);
+    fixture.launch("nap");
 }
 
 #[test]
-fn a_clock_moved_back_during_a_session_wins_nothing() {
-    let mut household = check_session_length("-3h");
-    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
-    // Another daemon believes it no more than this one.
-    household.kill();
-    household.start();
-    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
-    assert!(!household.state().clock_trusted);
-    // When the clock catches up, all is well.
-    let mut listener = household.subscriber();
-    set_clock(household.folder(), "+0");
-    household.launch("nap");
+fn heavy_a_clock_moved_back_during_a_session_wins_nothing() {
+    let mut fixture = check_session_length("-3h");
+    assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
+    // A restarted daemon doesn't trust the clock either.
+    fixture.kill();
+    fixture.start();
+    assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
+    assert!(!fixture.state().clock_trusted);
+    // The clock is trusted again when it has caught up.
+    let mut listener = fixture.subscriber();
+    set_clock(fixture.folder(), "+0");
+    fixture.launch("nap");
     let trusted = listener.wait_for(|event| match event {
         EventKind::ClockTrustChanged { trusted } => Some(*trusted),
         _ => None,
@@ -130,52 +119,49 @@ fn a_clock_moved_back_during_a_session_wins_nothing() {
 
 #[test]
 fn what_was_used_stays_used_however_often_the_clock_is_moved() {
-    let household = with_fake_clock(POLICY);
-    household.launch("brief");
-    household.wait_until_idle();
-    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
-    // What is borrowed from tomorrow …
-    set_clock(household.folder(), "+1d");
-    household.launch("brief");
-    household.wait_until_idle();
-    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    let fixture = with_fake_clock(POLICY);
+    fixture.launch("brief");
+    fixture.wait_until_idle();
+    assert_eq!(first_reason(&fixture, "brief"), "quota-exhausted");
+    // Tomorrow's quota can be used today,
+    set_clock(fixture.folder(), "+1d");
+    fixture.launch("brief");
+    fixture.wait_until_idle();
+    assert_eq!(first_reason(&fixture, "brief"), "quota-exhausted");
     for back in ["+0", "-1d", "-30d"] {
-        set_clock(household.folder(), back);
-        assert_eq!(first_reason(&household, "brief"), "clock-untrusted", "{back}");
+        set_clock(fixture.folder(), back);
+        assert_eq!(first_reason(&fixture, "brief"), "clock-untrusted", "{back}");
     }
-    // … is gone tomorrow, and today's is gone today.
-    set_clock(household.folder(), "+0");
-    confirm_clock(&household);
-    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
-    set_clock(household.folder(), "+1d");
-    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
-    assert!(household.count_audit_records(|what| matches!(what, AuditKind::ClockUntrusted { .. })) >= 1);
-    assert!(household.count_audit_records(|what| matches!(what, AuditKind::ClockTrusted)) >= 1);
+    // but then it is used up tomorrow, and today's quota stays used up.
+    set_clock(fixture.folder(), "+0");
+    confirm_clock(&fixture);
+    assert_eq!(first_reason(&fixture, "brief"), "quota-exhausted");
+    set_clock(fixture.folder(), "+1d");
+    assert_eq!(first_reason(&fixture, "brief"), "quota-exhausted");
+    assert!(fixture.count_audit_records(|what| matches!(what, AuditKind::ClockUntrusted { .. })) >= 1);
+    assert!(fixture.count_audit_records(|what| matches!(what, AuditKind::ClockTrusted)) >= 1);
 }
 
-/// Launches the long one, and stops daemon and program as a power cut would, when it is on record that it runs.
+/// Launches the entry `long`, and kills the daemon and the program once the start is recorded, as a power cut would.
 fn start_and_interrupt(policy: &str) -> (ShepherddFixture, SessionId) {
-    let mut household = ShepherddFixture::running(policy);
-    let session = household.launch("long");
-    let player = household.wait_for_program();
-    wait_until("it is on record", || {
-        household.count_audit_records(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
-    });
+    let mut fixture = ShepherddFixture::running(policy);
+    let session = fixture.launch("long");
+    let player = fixture.wait_for_program();
+    fixture.wait_until_start_is_recorded();
     wait_until("there is a sign of life", || {
-        fs::read(heartbeat_path(&household)).is_ok_and(|text| text.contains(&b'{'))
+        fs::read(heartbeat_path(&fixture)).is_ok_and(|text| text.contains(&b'{'))
     });
-    household.kill();
-    kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
-    wait_until("it is gone", || household.program_pids().is_empty());
-    (household, session.session_id)
+    fixture.kill();
+    fixture.kill_program(player);
+    (fixture, session.session_id)
 }
 
-/// The file of the last sign of life.
-fn heartbeat_path(household: &ShepherddFixture) -> PathBuf {
-    household.data().join("shepherd.pulse")
+/// Returns the path of the heartbeat file.
+fn heartbeat_path(fixture: &ShepherddFixture) -> PathBuf {
+    fixture.data().join("shepherd.pulse")
 }
 
-/// A reboot leaves no control group, either.
+/// Removes the cgroup of a session, because a reboot leaves none.
 fn remove_group(session_id: &SessionId) {
     let name = format!("ward-{session_id}");
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -189,34 +175,28 @@ fn remove_group(session_id: &SessionId) {
     }
 }
 
-fn assert_lost(household: &ShepherddFixture) {
-    assert_eq!(household.state().session, None);
-    household.assert_no_processes_left();
-    let ends = household
-        .count_audit_records(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. }));
-    assert_eq!(ends, 1);
-    household.launch("long");
+fn assert_lost(fixture: &ShepherddFixture) {
+    assert_eq!(fixture.state().session, None);
+    fixture.assert_no_processes_left();
+    assert_eq!(fixture.recorded_ends(), [EndReason::Lost]);
+    fixture.launch("long");
 }
 
-/// What was used when the daemon is there again, in another boot.
-fn used_after_reboot(household: ShepherddFixture, session_id: &SessionId) -> Duration {
+/// Starts the daemon in another boot, and returns the usage that it has charged.
+fn used_after_reboot(fixture: ShepherddFixture, session_id: &SessionId) -> Duration {
     remove_group(session_id);
-    let boot = household.folder().join("boot");
-    fs::write(&boot, "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e\n").unwrap();
-    let mount =
-        format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", boot.display());
-    let mut household = household.with_wrapper(&in_mount_namespace(&["sh", "-c", &mount]));
-    household.start();
-    let used = household.recorded_usage("long");
-    assert_lost(&household);
+    let mut fixture = fixture.after_reboot();
+    fixture.start();
+    let used = fixture.recorded_usage("long");
+    assert_lost(&fixture);
     used
 }
 
 #[test]
 fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
-    let (household, session_id) = start_and_interrupt(POLICY);
-    // How long it ran after the last sign of life nobody knows; it is the child's loss.
-    let used = used_after_reboot(household, &session_id);
+    let (fixture, session_id) = start_and_interrupt(POLICY);
+    // The time after the last heartbeat is unknown, so a whole interval is charged.
+    let used = used_after_reboot(fixture, &session_id);
     assert!(used >= Duration::from_secs(30) && used <= Duration::from_secs(60), "{used:?}");
 }
 
@@ -224,25 +204,24 @@ fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
 fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_been_played() {
     for spoil in [|path: &Path| fs::remove_file(path).unwrap(), |path: &Path| fs::write(path, "{}").unwrap()]
     {
-        let (household, session_id) = start_and_interrupt(POLICY);
-        spoil(&heartbeat_path(&household));
-        // The clock on the wall tells that it was not an hour, but it may be ten minutes behind.
-        let used = used_after_reboot(household, &session_id);
+        let (fixture, session_id) = start_and_interrupt(POLICY);
+        spoil(&heartbeat_path(&fixture));
+        // By the wall clock it was less than an hour, but that clock may be ten minutes behind.
+        let used = used_after_reboot(fixture, &session_id);
         assert!(used >= Duration::from_secs(600) && used <= Duration::from_secs(700), "{used:?}");
     }
 }
 
 #[test]
-fn whoever_asks_while_it_runs_is_told_what_was_used_until_now() {
-    // Nothing is due for an hour, and nobody has counted since.
-    let household = ShepherddFixture::running(POLICY);
-    household.launch("long");
-    household.wait_for_program();
-    wait_until("it is counted", || household.recorded_usage("long") > Duration::from_millis(300));
+fn usage_includes_the_running_session() {
+    // No event is due for an hour, so the usage is not charged meanwhile.
+    let fixture = ShepherddFixture::running(POLICY);
+    fixture.launch("long");
+    fixture.wait_for_program();
+    wait_until("it is counted", || fixture.recorded_usage("long") > Duration::from_millis(300));
 }
 
-/// A machine that slept for two hours: the clocks of the boot and on the wall have gone on, the one that counts work
-/// has not.
+/// After two hours of suspend, the boot clock and the wall clock have gone on, and the monotonic clock has not.
 #[test]
 fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
     for (suspended, least, most) in [("free", 0, 600), ("counts", 3_500, 3_700)] {
@@ -251,49 +230,47 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
             &format!("config_version = 1\nsuspended_time = \"{suspended}\""),
             1,
         );
-        let (household, _) = start_and_interrupt(&policy);
-        let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
-        let wrapper = [&["unshare"], user, &["--time", "--boottime", "7200"]].concat();
-        let mut household = with_clock_offset(household.with_wrapper(&wrapper), "+2h");
-        household.start();
-        let used = household.recorded_usage("long").as_secs();
+        let (fixture, _) = start_and_interrupt(&policy);
+        let mut fixture = with_clock_offset(fixture.after_suspend(Duration::from_secs(7_200)), "+2h");
+        fixture.start();
+        let used = fixture.recorded_usage("long").as_secs();
         assert!((least..=most).contains(&used), "{suspended}: {used}");
-        assert_lost(&household);
+        assert_lost(&fixture);
     }
 }
 
 #[test]
-fn another_time_zone_is_noticed_and_moves_no_end() {
-    let household = ShepherddFixture::new(POLICY);
-    let etc = household.folder().join("etc");
+fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
+    let fixture = ShepherddFixture::new(POLICY);
+    let etc = fixture.folder().join("etc");
     let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
-    // What the daemon needs of the configuration, to be changed without touching anybody's.
+    // The daemon sees a copy of `/etc` with only the files that it needs, so the test can change the time zone.
     let script = format!(
         "mkdir {own} && cp /etc/passwd /etc/group {own} && ln -sfn {shown}/Europe/London {own}/localtime && mount --bind {own} /etc && unset TZ && exec \"$0\" \"$@\""
     );
-    let mut household = household.with_wrapper(&in_mount_namespace(&["sh", "-c", &script]));
-    household.start();
+    let mut fixture = fixture.with_wrapper(&in_mount_namespace(&["sh", "-c", &script]));
+    fixture.start();
     let launched = Instant::now();
-    household.launch("nap");
-    household.wait_for_program();
+    fixture.launch("nap");
+    fixture.wait_for_program();
     for zone in ["Asia/Tokyo", "America/New_York"] {
         std::os::unix::fs::symlink(format!("{shown}/{zone}"), etc.join("new")).unwrap();
         fs::rename(etc.join("new"), etc.join("localtime")).unwrap();
         wait_until("it is noticed", || {
-            household.count_audit_records(
-                |what| matches!(what, AuditKind::ZoneChanged { zone: told } if told == zone),
+            fixture.count_audit_records(
+                |what| matches!(what, AuditKind::ZoneChanged { zone: recorded } if recorded == zone),
             ) == 1
         });
     }
-    assert_eq!(household.state().session.map(|session| session.phase), Some(SessionPhase::Running));
-    household.wait_until_idle();
+    assert_eq!(fixture.state().session.map(|session| session.phase), Some(SessionPhase::Running));
+    fixture.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-    // A day that is not over elsewhere is over here: a zone further west wins no time.
-    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+    // A zone further west, where it is still the day before, gains no time.
+    assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
 }
 
-/// S4.3: hours are those of the zone that the daemon was started in.
+/// S4.3: windows follow the time zone of the daemon's environment.
 #[test]
 fn hours_are_those_of_the_variable() {
     for zone in ["Pacific/Kiritimati", "Etc/GMT+12"] {
@@ -306,9 +283,9 @@ fn hours_are_those_of_the_variable() {
             )
         };
         let policy = format!("config_version = 1\n{}{}", entry("now", 0), entry("later", 6));
-        let mut household = ShepherddFixture::new(&policy).with_variable("TZ", zone);
-        household.start();
-        assert_eq!(first_reason(&household, "later"), "outside-hours", "{zone}");
-        household.launch("now");
+        let mut fixture = ShepherddFixture::new(&policy).with_variable("TZ", zone);
+        fixture.start();
+        assert_eq!(first_reason(&fixture, "later"), "outside-hours", "{zone}");
+        fixture.launch("now");
     }
 }

@@ -1,4 +1,4 @@
-//! Somebody sets the clock while the daemon has nothing to do (S4.7): it is told by the kernel, and looks.
+//! The kernel wakes an idle daemon when the clock is set (S4.7).
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,21 +8,21 @@ use shepherd_api::{AuditKind, EventKind};
 use crate::clock::{POLICY, set_clock, with_clock_offset, with_fake_clock};
 use crate::harness::{EventSubscriber, ShepherddFixture, wait_until};
 
-/// What the kernel calls an alarm that is taken back when its clock is set: `TFD_TIMER_ABSTIME` and
+/// The flags in `fdinfo` of a timer that is cancelled when the clock is set: `TFD_TIMER_ABSTIME` and
 /// `TFD_TIMER_CANCEL_ON_SET`.
 const TELLS_WHEN_SET: &str = "settime flags: 03";
 
-/// The right to set the clock, as a bit of what a process may do.
+/// The bit of the capability to set the clock.
 const CAP_SYS_TIME: u64 = 1 << 25;
 
-/// Nobody asks the daemon anything meanwhile, and nothing is due.
+/// The daemon gets no request meanwhile, and no event is due.
 ///
-/// Whoever may set the clock sets it by a nanosecond: the daemon, which is shown another clock, then sees the hours by
-/// which that one has moved. Whoever may not can only see that the daemon has asked to be told.
+/// A user who may set the clock sets it by a nanosecond. The daemon then reads its faked clock, which has moved by
+/// hours. Other users can only check that the daemon has such a timer.
 #[test]
 fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
-    let household = with_fake_clock(POLICY);
-    assert_eq!(alarms(&household), 1);
+    let fixture = with_fake_clock(POLICY);
+    assert_eq!(alarms(&fixture), 1);
     let may_set = effective_capabilities() & CAP_SYS_TIME != 0;
     let nudged = nudge_clock();
     if !may_set {
@@ -30,59 +30,59 @@ fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
         return;
     }
     nudged.unwrap();
-    let mut listener = household.subscriber();
+    let mut listener = fixture.subscriber();
     for (offset, trusted) in [("-3h", false), ("+0", true), ("-2d", false)] {
-        let before = recorded_clock_changes(&household);
-        set_clock(household.folder(), offset);
+        let before = recorded_clock_changes(&fixture);
+        set_clock(fixture.folder(), offset);
         nudge_clock().unwrap();
         assert_eq!(next_trust(&mut listener), trusted, "{offset}");
-        // What clients are told need not be on record yet, and a daemon that writes looks at the clock by itself.
-        wait_until("it is on record", || recorded_clock_changes(&household) == before + 1);
+        // The event may come before the record, and the daemon reads the clock again when it writes.
+        wait_until("it is on record", || recorded_clock_changes(&fixture) == before + 1);
     }
-    assert_eq!(alarms(&household), 1);
+    assert_eq!(alarms(&fixture), 1);
 }
 
-/// The daemon sees a clock that was set when it hears from its disk, and nothing else makes it look.
+/// Only the reply of the store makes the daemon read the clock here.
 #[test]
 fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
-    let mut household = ShepherddFixture::running(POLICY);
-    assert!(household.end().success());
-    let household = with_clock_offset(household, "+0");
-    let mut household = household.with_injected_fault("fsync,fdatasync", "delay_enter=300000");
-    household.start();
-    let mut listener = household.subscriber();
-    let mut stream = UnixStream::connect(household.socket()).unwrap();
+    let mut fixture = ShepherddFixture::running(POLICY);
+    assert!(fixture.end().success());
+    let fixture = with_clock_offset(fixture, "+0");
+    let mut fixture = fixture.with_injected_fault("fsync,fdatasync", "delay_enter=300000");
+    fixture.start();
+    let mut listener = fixture.subscriber();
+    let mut stream = UnixStream::connect(fixture.socket()).unwrap();
     let hello = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"test\"}\n";
     let launch = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"launch\",\"entry_id\":\"none\"}}\n";
     stream.write_all([hello, launch].concat().as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines();
     let answered = |line: &io::Result<String>| line.as_ref().unwrap().contains("response");
-    // Its refusal is told at once, and on its way to the disk.
+    // The refusal is sent at once, while its record is being written.
     assert!(lines.any(|line| answered(&line)));
-    set_clock(household.folder(), "-3h");
+    set_clock(fixture.folder(), "-3h");
     assert!(!next_trust(&mut listener));
-    wait_until("it is on record", || recorded_clock_changes(&household) == 1);
+    wait_until("it is on record", || recorded_clock_changes(&fixture) == 1);
 }
 
-/// A clock that is set again in the moment in which the daemon takes note of it is no reason to end.
+/// The clock may be set again while the daemon handles the previous change.
 #[test]
 fn a_clock_that_is_set_over_and_over_brings_nobody_down() {
-    let mut household = ShepherddFixture::running(POLICY);
+    let mut fixture = ShepherddFixture::running(POLICY);
     for _ in 0..10_000 {
-        // Whoever may not set it has not brought down anybody, either.
+        // A user who may not set the clock tries it in vain.
         if nudge_clock().is_err() {
             assert_eq!(effective_capabilities() & CAP_SYS_TIME, 0);
         }
     }
-    assert!(household.state().clock_trusted);
-    assert_eq!(alarms(&household), 1);
-    assert!(household.end().success());
+    assert!(fixture.state().clock_trusted);
+    assert_eq!(alarms(&fixture), 1);
+    assert!(fixture.end().success());
 }
 
-fn recorded_clock_changes(household: &ShepherddFixture) -> usize {
+fn recorded_clock_changes(fixture: &ShepherddFixture) -> usize {
     let is_change =
         |what: &AuditKind| matches!(what, AuditKind::ClockUntrusted { .. } | AuditKind::ClockTrusted);
-    household.count_audit_records(is_change)
+    fixture.count_audit_records(is_change)
 }
 
 fn next_trust(listener: &mut EventSubscriber) -> bool {
@@ -92,12 +92,12 @@ fn next_trust(listener: &mut EventSubscriber) -> bool {
     })
 }
 
-/// How many alarms the daemon has that tell when the clock on the wall is set.
-fn alarms(household: &ShepherddFixture) -> usize {
-    let folder = format!("/proc/{}/fdinfo", household.daemon_pid().as_raw_nonzero());
+/// Returns the number of the daemon's timers that are cancelled when the clock is set.
+fn alarms(fixture: &ShepherddFixture) -> usize {
+    let folder = format!("/proc/{}/fdinfo", fixture.daemon_pid().as_raw_nonzero());
     let descriptors = std::fs::read_dir(folder).unwrap().flatten();
-    let told = descriptors.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
-    told.filter(|text| text.contains("clockid: 0\n") && text.contains(TELLS_WHEN_SET)).count()
+    let timers = descriptors.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    timers.filter(|text| text.contains("clockid: 0\n") && text.contains(TELLS_WHEN_SET)).count()
 }
 
 fn effective_capabilities() -> u64 {
@@ -109,7 +109,7 @@ fn effective_capabilities() -> u64 {
 /// Sets the clock of this machine forward by a nanosecond, and back again.
 #[expect(unsafe_code, reason = "no safe crate of ours sets the clock by a difference")]
 fn nudge_clock() -> io::Result<()> {
-    // A difference is never negative in its second half: a nanosecond back is a second back and all but one forward.
+    // The nanoseconds can't be negative: a nanosecond back is a second back and 999,999,999 nanoseconds forward.
     for (seconds, nanoseconds) in [(0, 1), (-1, 999_999_999)] {
         // SAFETY: the structure is plain numbers, for which zero is a value.
         let mut order: libc::timex = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! Real programs of every kind that come to the end of their time: they are told, they are gone, and only once (S6.2,
-//! S6.6, S6.7, S13.5).
+//! Real programs of every kind whose time is over: each is stopped once, leaves no process, and its end is reported once
+//! (S6.2, S6.6, S6.7, S13.5).
 
 use std::time::{Duration, Instant};
 
@@ -8,54 +8,54 @@ use shepherd_api::{AuditKind, EndReason, EventKind, SessionView, StopRequester};
 use crate::guest::{PowerButton, write_disk};
 use crate::harness::compositor::{SwayFixture, assert_installed, fullscreen_window, ipc_socket};
 use crate::harness::{
-    ObservedProcess, ShepherddFixture, process_tree, processes_with, survivors, wait_until,
+    ObservedProcess, ShepherddFixture, becomes_true_within, process_tree, processes_with, survivors,
+    wait_until,
 };
 
-/// How long a program may run. The first is for a machine that has time; where it does not come up before its end,
-/// nothing is learnt, and it gets more.
+/// The lengths of a session. If the program isn't up before the end of one, the test is repeated with the next.
 const LENGTHS: [Duration; 3] = [Duration::from_secs(4), Duration::from_secs(10), Duration::from_secs(24)];
 
-/// How a program was ended.
+/// A run whose time is over.
 struct ExpiredRun {
-    household: ShepherddFixture,
+    fixture: ShepherddFixture,
     session: SessionView,
-    /// From the end of its time until it was gone.
+    /// The time from the end of the session until the program was gone.
     took: Duration,
 }
 
 impl ExpiredRun {
-    /// The daemon ends, and its compositor, if it has one: then there is nobody.
+    /// Ends the daemon with its compositor, and checks that no process is left.
     fn shut_down(mut self) {
-        assert!(self.household.end().success());
-        self.household.assert_no_processes_left();
+        assert!(self.fixture.end().success());
+        self.fixture.assert_no_processes_left();
     }
 }
 
-/// What a session has said so far.
-fn output(household: &ShepherddFixture, session: &SessionView) -> String {
-    let log = household.data().join(format!("logs/{}.log", session.session_id));
+/// Returns the output of a session so far.
+fn output(fixture: &ShepherddFixture, session: &SessionView) -> String {
+    let log = fixture.data().join(format!("logs/{}.log", session.session_id));
     std::fs::read_to_string(log).unwrap_or_default()
 }
 
-/// Runs the entry `it` of a policy until its time is over. `ready` is when it may be launched, and `members` are its
-/// processes once it is up, and none before.
+/// Runs the entry `it` of a policy until its time is over. The entry is launched when `ready` returns true. `members`
+/// returns the processes of the program, and none before the program is up.
 fn run_until_expired(
     policy: impl Fn(Duration) -> String,
     ready: impl Fn() -> bool,
     members: impl Fn(&ShepherddFixture, &SessionView) -> Vec<ObservedProcess>,
 ) -> ExpiredRun {
     for length in LENGTHS {
-        let household = ShepherddFixture::running(&policy(length));
+        let fixture = ShepherddFixture::running(&policy(length));
         wait_until("everything is there for it", &ready);
-        let mut listener = household.subscriber();
+        let mut listener = fixture.subscriber();
         let called = Instant::now();
-        let session = household.launch("it");
+        let session = fixture.launch("it");
         let mut tree = Vec::new();
-        while tree.is_empty() && called.elapsed() < length {
-            std::thread::sleep(Duration::from_millis(20));
-            tree = members(&household, &session);
-        }
-        if tree.is_empty() {
+        let is_up = becomes_true_within(length, || {
+            tree = members(&fixture, &session);
+            !tree.is_empty()
+        });
+        if !is_up || called.elapsed() >= length {
             continue;
         }
         let mut expired = Vec::new();
@@ -72,26 +72,26 @@ fn run_until_expired(
         let took = called.elapsed().saturating_sub(length);
         assert_eq!(end, EndReason::Expired);
         assert_eq!(survivors(&tree), []);
-        let [(reason, after)] = expired.as_slice() else { panic!("told {expired:?}") };
+        let [(reason, after)] = expired.as_slice() else { panic!("reported {expired:?}") };
         assert_eq!(*reason, EndReason::Expired);
-        assert!(*after >= length, "told after {after:?} of {length:?}");
-        wait_until("the session is over", || household.state().session.is_none());
-        check_record(&household);
-        return ExpiredRun { household, session, took };
+        assert!(*after >= length, "reported after {after:?} of {length:?}");
+        wait_until("the session is over", || fixture.state().session.is_none());
+        check_record(&fixture);
+        return ExpiredRun { fixture, session, took };
     }
     panic!("it did not come up in {LENGTHS:?}");
 }
 
-/// Its end was called once, by the policy, and came once.
-fn check_record(household: &ShepherddFixture) {
+/// Checks that the audit log has one stop request, by the policy, and one end.
+fn check_record(fixture: &ShepherddFixture) {
     let by_policy =
         |what: &AuditKind| matches!(what, AuditKind::StopRequested { by: StopRequester::Policy, .. });
-    let stops = household.count_audit_records(|what| matches!(what, AuditKind::StopRequested { .. }));
-    assert_eq!((household.count_audit_records(by_policy), stops), (1, 1));
-    assert_eq!(household.count_audit_records(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+    let stops = fixture.count_audit_records(|what| matches!(what, AuditKind::StopRequested { .. }));
+    assert_eq!((fixture.count_audit_records(by_policy), stops), (1, 1));
+    assert_eq!(fixture.recorded_ends().len(), 1);
 }
 
-/// The same for an entry with a window that has to fill the screen first, and that has at least so many processes.
+/// Runs an entry whose program is up when its window fills the screen and it has this many processes.
 fn run_until_expired_in_sway(
     screen: &SwayFixture,
     entry: &str,
@@ -104,12 +104,12 @@ fn run_until_expired_in_sway(
     let ended = run_until_expired(
         policy,
         || !screen.screenshot().is_empty(),
-        |household, _| {
-            let window = fullscreen_window(&ipc_socket(household)).filter(|&pid| is_up(pid));
+        |fixture, _| {
+            let window = fullscreen_window(&ipc_socket(fixture)).filter(|&pid| is_up(pid));
             window.map(process_tree).filter(|tree| tree.len() >= processes).unwrap_or_default()
         },
     );
-    assert_eq!(fullscreen_window(&ipc_socket(&ended.household)), None);
+    assert_eq!(fullscreen_window(&ipc_socket(&ended.fixture)), None);
     assert_eq!(processes_with(screen.home().to_str().unwrap()), [0; 0]);
     ended
 }
@@ -122,14 +122,14 @@ fn variables(screen: &SwayFixture) -> String {
     )
 }
 
-/// Whether a process has a handler of its own for SIGTERM.
+/// Returns true if a process has a handler for SIGTERM.
 fn catches_sigterm(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
     u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << 14) != 0
 }
 
-/// Tux Paint heeds neither SIGTERM nor that its window is closed.
+/// Tux Paint ignores SIGTERM and the request to close its window.
 #[test]
 fn a_program_that_ignores_being_asked_is_gone_when_its_grace_is_over() {
     assert_installed("tuxpaint");
@@ -155,12 +155,12 @@ fn a_browser_with_many_processes_leaves_none_when_its_time_is_over() {
     run_until_expired_in_sway(&screen, &entry, 5, |_| true).shut_down();
 }
 
-/// A signal would come only when half of the grace is over, and nobody waits that long: it is told to quit.
+/// The player gets a command to quit. A signal would come only after half of the grace, which is longer than the test.
 #[test]
 fn a_film_ends_in_the_middle_when_its_time_is_over() {
     assert_installed("mpv");
     let screen = SwayFixture::new();
-    // Ten seconds of grey, over and over.
+    // Ten seconds of grey, in a loop.
     let mut film = b"YUV4MPEG2 W16 H16 F25:1 Ip A1:1 C420\n".to_vec();
     for _ in 0..250 {
         film.extend(b"FRAME\n");
@@ -180,12 +180,12 @@ paths = ["{}"]
         screen.home().display()
     );
     let ended = run_until_expired_in_sway(&screen, &entry, 1, |_| true);
-    let said = output(&ended.household, &ended.session);
+    let said = output(&ended.fixture, &ended.session);
     assert!(said.contains("VO: [wlshm]"), "{said}");
     ended.shut_down();
 }
 
-/// Runs a guest until its time is over, and says what it and its QEMU said.
+/// Runs a guest until its time is over, and returns its output and that of QEMU.
 fn run_guest_until_expired(button: PowerButton, grace: &str) -> String {
     assert_installed("qemu-system-x86_64");
     let folder = tempfile::tempdir().unwrap();
@@ -213,18 +213,18 @@ stop_grace = "{grace}"
     let ended = run_until_expired(
         policy,
         || true,
-        |household, session| {
-            let is_up = output(household, session).contains("GUEST-UP");
+        |fixture, session| {
+            let is_up = output(fixture, session).contains("GUEST-UP");
             machine().into_iter().filter(|_| is_up).flat_map(process_tree).collect()
         },
     );
     assert_eq!(machine(), [0; 0]);
-    let said = output(&ended.household, &ended.session);
+    let said = output(&ended.fixture, &ended.session);
     ended.shut_down();
     said
 }
 
-/// The monitor would end it only when half of the grace is over, and nobody waits that long.
+/// QEMU's monitor would end the guest only after half of the grace, which is longer than the test.
 #[test]
 fn a_guest_is_powered_down_when_its_time_is_over() {
     let said = run_guest_until_expired(PowerButton::Obeyed, "120s");

@@ -1,4 +1,4 @@
-//! What the documentation tells people to type is typed here.
+//! Runs the commands of the documentation.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{ShepherddFixture, program};
+use crate::harness::{ShepherddFixture, policy, program, sleep_entry};
 
-/// The sources, which come along with an archive of tests.
+/// Returns the folder of the sources, which are part of an archive of tests.
 fn sources() -> PathBuf {
     let manifest =
         std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&manifest).join("../..")
 }
 
-/// The blocks of a page that are marked so.
+/// Returns the code blocks of a page with this marker.
 fn blocks(page: &str, mark: &str) -> Vec<String> {
     let text = std::fs::read_to_string(sources().join("docs").join(page)).unwrap();
     let begin = format!("```{mark}\n");
@@ -27,21 +27,14 @@ fn blocks(page: &str, mark: &str) -> Vec<String> {
     blocks
 }
 
-const POLICY: &str = r#"
-config_version = 1
+const POLICY: &str = policy!(sleep_entry!("tuxmath", ""));
 
-[[entries]]
-id = "tuxmath"
-argv = ["sleep", "TOKEN"]
-always = true
-"#;
-
-/// S11.1: anyone can drive it with `socat` and a text editor.
+/// S11.1: `socat` and a text editor are enough to use the protocol.
 #[test]
 fn socat_and_the_lines_of_the_page_are_enough() {
-    let household = ShepherddFixture::running(POLICY);
+    let fixture = ShepherddFixture::running(POLICY);
     let line = blocks("protocol.md", "sh").concat();
-    let line = line.replace("/run/shepherd/shepherd.sock", household.socket().to_str().unwrap());
+    let line = line.replace("/run/shepherd/shepherd.sock", fixture.socket().to_str().unwrap());
     assert!(line.starts_with("socat "), "{line}");
     let mut socat = Command::new("sh")
         .args(["-c", &format!("exec {line}")])
@@ -79,7 +72,7 @@ fn socat_and_the_lines_of_the_page_are_enough() {
     for (id, answer) in &answers {
         assert!(answer["ok"].is_object(), "{}: {answer}", asked[id]);
     }
-    household.wait_until_idle();
+    fixture.wait_until_idle();
 }
 
 #[test]
@@ -105,8 +98,8 @@ fn what_the_page_installs_is_where_the_unit_looks_for_it_and_comes_up() {
         assert_eq!(mode & 0o777, 0o755, "{start}");
     }
     let policy = std::fs::read_to_string(root.join("etc/shepherd/policy.toml")).unwrap();
-    let household = ShepherddFixture::running(&policy);
-    assert!(household.health().ready, "{:?}", household.health());
+    let fixture = ShepherddFixture::running(&policy);
+    assert!(fixture.health().ready, "{:?}", fixture.health());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Time that somebody gives, over the socket (S2.7, S3.5b).
+//! Grants, extensions and requests for time (S2.7, S3.5b).
 
 use std::time::{Duration, Instant};
 
@@ -8,32 +8,22 @@ use shepherd_api::{
 };
 use shepherd_ipc::CallError;
 
-use crate::harness::{EventSubscriber, ShepherddFixture, wait_until};
+use crate::harness::{EventSubscriber, ShepherddFixture, policy, sleep_entry, stubborn_entry, wait_until};
 
-const POLICY: &str = r#"
-config_version = 1
-
-[[entries]]
-id = "nap"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "3s"
-warnings = [{ before = "2s" }, { before = "1s" }]
-
-# It takes its time to end, and that counts: nothing is left afterwards.
-[[entries]]
-id = "brief"
-argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
-always = true
-daily_quota = "500ms"
-stop_grace = "300ms"
-
-[[entries]]
-id = "stubborn"
-argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
-always = true
-max_run = "3s"
-"#;
+const POLICY: &str = policy!(
+    sleep_entry!(
+        "nap",
+        r#"max_run = "3s"
+warnings = [{ before = "2s" }, { before = "1s" }]"#
+    ),
+    // Its grace counts, so nothing is left of its quota afterwards.
+    stubborn_entry!(
+        "brief",
+        r#"daily_quota = "500ms"
+stop_grace = "300ms""#
+    ),
+    stubborn_entry!("stubborn", r#"max_run = "3s""#)
+);
 
 fn next_warning(listener: &mut EventSubscriber) -> u64 {
     listener.wait_for(|event| match event {
@@ -49,8 +39,8 @@ fn next_deadline(listener: &mut EventSubscriber) -> SessionView {
     })
 }
 
-fn extend(household: &ShepherddFixture, by: Duration) -> SessionView {
-    match household.call(Command::ExtendCurrent { by: Millis::from(by) }) {
+fn extend(fixture: &ShepherddFixture, by: Duration) -> SessionView {
+    match fixture.call(Command::ExtendCurrent { by: Millis::from(by) }) {
         Ok(CommandReply::Extended { session }) => session,
         other => panic!("{other:?}"),
     }
@@ -62,15 +52,15 @@ fn remaining(session: &SessionView) -> Duration {
 
 #[test]
 fn an_extension_moves_the_end_and_no_warning_comes_twice() {
-    let household = ShepherddFixture::running(POLICY);
-    let mut listener = household.subscriber();
+    let fixture = ShepherddFixture::running(POLICY);
+    let mut listener = fixture.subscriber();
     let launched = Instant::now();
-    household.launch("nap");
+    fixture.launch("nap");
     assert_eq!(next_warning(&mut listener), 2);
-    let session = extend(&household, Duration::from_secs(2));
+    let session = extend(&fixture, Duration::from_secs(2));
     assert!(remaining(&session) > Duration::from_secs(3), "{session:?}");
     assert_eq!(next_deadline(&mut listener).session_id, session.session_id);
-    // The one that was given is not given again, the other one comes before the new end.
+    // The first warning isn't repeated, and the second comes before the new end.
     assert_eq!(next_warning(&mut listener), 1);
     assert!(launched.elapsed() >= Duration::from_secs(4), "{:?}", launched.elapsed());
     listener.wait_for(|event| match event {
@@ -79,40 +69,40 @@ fn an_extension_moves_the_end_and_no_warning_comes_twice() {
         _ => None,
     });
     assert!(launched.elapsed() >= Duration::from_secs(5), "{:?}", launched.elapsed());
-    household.assert_no_processes_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
 fn an_extension_that_is_taken_back_ends_what_ran_on_it() {
-    let household = ShepherddFixture::running(POLICY);
-    let mut listener = household.subscriber();
+    let fixture = ShepherddFixture::running(POLICY);
+    let mut listener = fixture.subscriber();
     let launched = Instant::now();
-    household.launch("nap");
-    household.wait_for_program();
-    assert!(remaining(&extend(&household, Duration::from_secs(3_600))) > Duration::from_secs(3_600));
+    fixture.launch("nap");
+    fixture.wait_for_program();
+    assert!(remaining(&extend(&fixture, Duration::from_secs(3_600))) > Duration::from_secs(3_600));
     next_deadline(&mut listener);
-    let grants: Vec<GrantView> = match household.call(Command::ListGrants {}) {
+    let grants: Vec<GrantView> = match fixture.call(Command::ListGrants {}) {
         Ok(CommandReply::Grants { grants }) => grants,
         other => panic!("{other:?}"),
     };
     let [grant] = grants.as_slice() else { panic!("{grants:?}") };
-    match household.call(Command::RevokeGrant { grant_id: grant.grant_id.clone() }) {
+    match fixture.call(Command::RevokeGrant { grant_id: grant.grant_id.clone() }) {
         Ok(CommandReply::Grant { grant }) => assert!(grant.revoked_at.is_some()),
         other => panic!("{other:?}"),
     }
     assert!(remaining(&next_deadline(&mut listener)) <= Duration::from_secs(3));
-    household.wait_until_idle();
+    fixture.wait_until_idle();
     assert!(launched.elapsed() >= Duration::from_secs(3), "not before its own end: {:?}", launched.elapsed());
 }
 
-fn submit_request(household: &ShepherddFixture, note: &str) -> TimeRequestView {
+fn submit_request(fixture: &ShepherddFixture, note: &str) -> TimeRequestView {
     let command = Command::RequestTime {
         entry_id: "brief".parse().unwrap(),
         minutes: 5,
         note: Some(note.to_owned().try_into().unwrap()),
         profile: None,
     };
-    match household.call(command) {
+    match fixture.call(command) {
         Ok(CommandReply::Request { request }) => request,
         other => panic!("{other:?}"),
     }
@@ -127,19 +117,19 @@ fn next_request(listener: &mut EventSubscriber) -> TimeRequestView {
 
 #[test]
 fn a_request_is_asked_seen_and_answered_and_everybody_hears_of_it() {
-    let household = ShepherddFixture::running(POLICY);
-    household.launch("brief");
-    household.wait_until_idle();
-    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
-    let mut listeners = [household.subscriber(), household.subscriber()];
-    let request = submit_request(&household, "I am nearly through");
+    let fixture = ShepherddFixture::running(POLICY);
+    fixture.launch("brief");
+    fixture.wait_until_idle();
+    assert_eq!(fixture.refusal("brief").reasons[0].code(), "quota-exhausted");
+    let mut listeners = [fixture.subscriber(), fixture.subscriber()];
+    let request = submit_request(&fixture, "I am nearly through");
     assert_eq!(request.state, TimeRequestState::Asked);
     let request_id = request.request_id.clone();
-    let seen = household.call(Command::MarkRequestSeen { request_id: request_id.clone() }).unwrap();
+    let seen = fixture.call(Command::MarkRequestSeen { request_id: request_id.clone() }).unwrap();
     assert!(matches!(seen, CommandReply::Request { request } if request.state == TimeRequestState::Seen));
     let decision = TimeRequestDecision::Grant { minutes: Some(1) };
     let Ok(CommandReply::Decided { request: decided, grant: Some(grant) }) =
-        household.call(Command::DecideRequest { request_id: request_id.clone(), decision })
+        fixture.call(Command::DecideRequest { request_id: request_id.clone(), decision })
     else {
         panic!("not granted");
     };
@@ -155,61 +145,61 @@ fn a_request_is_asked_seen_and_answered_and_everybody_hears_of_it() {
         });
         assert_eq!(given, grant);
     }
-    let session = household.launch("brief");
+    let session = fixture.launch("brief");
     assert!(remaining(&session) > Duration::from_secs(50), "{session:?}");
-    // An answer is given once.
-    let again = household
+    // A request is decided once.
+    let again = fixture
         .call(Command::DecideRequest { request_id, decision: TimeRequestDecision::Deny { why: None } });
     assert_eq!(again.unwrap_err().api_error().unwrap().code, ErrorCode::AlreadyDecided);
 }
 
 #[test]
 fn a_request_that_is_denied_gives_nothing() {
-    let household = ShepherddFixture::running(POLICY);
-    household.launch("brief");
-    household.wait_until_idle();
-    let request_id = submit_request(&household, "please").request_id;
+    let fixture = ShepherddFixture::running(POLICY);
+    fixture.launch("brief");
+    fixture.wait_until_idle();
+    let request_id = submit_request(&fixture, "please").request_id;
     let why = Some("supper is ready".to_owned().try_into().unwrap());
     let Ok(CommandReply::Decided { request, grant: None }) =
-        household.call(Command::DecideRequest { request_id, decision: TimeRequestDecision::Deny { why } })
+        fixture.call(Command::DecideRequest { request_id, decision: TimeRequestDecision::Deny { why } })
     else {
         panic!("not denied");
     };
     assert_eq!(request.state, TimeRequestState::Denied { why: Some("supper is ready".to_owned()) });
-    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+    assert_eq!(fixture.refusal("brief").reasons[0].code(), "quota-exhausted");
 }
 
-/// What has been approved goes on, whether its program is up yet or not (S3.6).
+/// S3.6: an extension doesn't depend on whether the program already runs.
 #[test]
 fn a_session_that_is_being_launched_can_be_extended() {
-    let mut household = ShepherddFixture::running(POLICY);
-    assert!(household.end().success());
-    let mut household = household.on_a_slow_disk(Duration::from_millis(100));
-    household.start();
+    let mut fixture = ShepherddFixture::running(POLICY);
+    assert!(fixture.end().success());
+    let mut fixture = fixture.on_a_slow_disk(Duration::from_millis(100));
+    fixture.start();
     std::thread::scope(|scope| {
-        scope.spawn(|| household.launch("stubborn"));
-        wait_until("it is being launched", || household.state().session.is_some());
-        assert_eq!(household.state().session.unwrap().phase, SessionPhase::Launching);
-        let session = extend(&household, Duration::from_secs(3_600));
+        scope.spawn(|| fixture.launch("stubborn"));
+        wait_until("it is being launched", || fixture.state().session.is_some());
+        assert_eq!(fixture.state().session.unwrap().phase, SessionPhase::Launching);
+        let session = extend(&fixture, Duration::from_secs(3_600));
         assert!(remaining(&session) > Duration::from_secs(3_600), "{session:?}");
     });
-    household.wait_for_program();
-    let session = household.state().session.unwrap();
+    fixture.wait_for_program();
+    let session = fixture.state().session.unwrap();
     assert!(remaining(&session) > Duration::from_secs(3_500), "{session:?}");
-    // What is being ended is not brought back, and nobody is told that there is nothing.
-    household.stop(StopMode::Graceful).unwrap();
-    let refused = household.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
+    // A session that is being stopped can't be extended, and the message says why.
+    fixture.stop(StopMode::Graceful).unwrap();
+    let refused = fixture.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
     let refused = refused.api_error().unwrap();
     assert_eq!(refused.code, ErrorCode::NoSession);
     assert_eq!(refused.sentence, "The session is already being ended.");
 }
 
-/// No number of a grant makes a line that the log can't take; there the daemon would try for ever and give nothing more.
+/// A number that the audit log can't store would block every later record.
 #[test]
 fn a_gift_of_many_years_is_refused_and_harms_no_other() {
-    let household = ShepherddFixture::running(POLICY);
+    let fixture = ShepherddFixture::running(POLICY);
     let give = |amount| {
-        household.call(Command::Grant {
+        fixture.call(Command::Grant {
             profile: None,
             scope: EntryScope::Entry { entry_id: "nap".parse().unwrap() },
             gift: GrantKind::Extra { amount },
@@ -225,12 +215,12 @@ fn a_gift_of_many_years_is_refused_and_harms_no_other() {
         }
     }
     assert!(matches!(give(Millis(60_000)), Ok(CommandReply::Grant { .. })));
-    let mut listener = household.subscriber();
-    household.launch("nap");
+    let mut listener = fixture.subscriber();
+    fixture.launch("nap");
     listener.wait_for(|event| matches!(event, EventKind::SessionStarted { .. }).then_some(()));
-    match household.call(Command::ExtendCurrent { by: Millis(1 << 53) }) {
+    match fixture.call(Command::ExtendCurrent { by: Millis(1 << 53) }) {
         Err(CallError::Refused(error)) => assert_eq!(error.code, ErrorCode::InvalidCommand),
         other => panic!("{other:?}"),
     }
-    assert!(household.health().ready);
+    assert!(fixture.health().ready);
 }

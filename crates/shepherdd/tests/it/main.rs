@@ -1,4 +1,4 @@
-//! The real daemon, real programs, a real socket.
+//! Tests of the real daemon with real programs and a real socket.
 
 #[cfg(test)]
 mod bypass;
@@ -20,7 +20,7 @@ mod grants_and_requests;
 mod repeated_restarts;
 #[cfg(test)]
 mod single_instance;
-// A guest for QEMU, as the tests of the host have it.
+// The guest for QEMU is shared with the tests of the host.
 #[cfg(test)]
 mod crash_recovery;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can be counted (S13.2): every figure moves with what it counts.
+//! The metrics (S13.2).
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
@@ -9,28 +9,23 @@ use rustix::process::geteuid;
 use shepherd_api::{AdminPin, Command, CommandReply, ErrorCode};
 use shepherd_ipc::CallError;
 
-use crate::harness::{ShepherddFixture, wait_until};
+use crate::harness::{ShepherddFixture, policy, sleep_entry, wait_until};
 
-const POLICY: &str = r#"
-config_version = 1
+const POLICY: &str = policy!(sleep_entry!(
+    "nap",
+    r#"max_run = "3s"
+warnings = []"#
+));
 
-[[entries]]
-id = "nap"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "1s"
-warnings = []
-"#;
-
-fn figure(household: &ShepherddFixture, name: &str) -> u64 {
-    let text = household.metrics();
+fn figure(fixture: &ShepherddFixture, name: &str) -> u64 {
+    let text = fixture.metrics();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("shepherd_{name} ")));
     line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().unwrap()
 }
 
-/// A client that sends what is no message, and reads why that was its end.
-fn send_malformed_message(household: &ShepherddFixture) {
-    let mut stream = UnixStream::connect(household.socket()).unwrap();
+/// Sends a malformed message, and checks the reason with which the daemon closes the connection.
+fn send_malformed_message(fixture: &ShepherddFixture) {
+    let mut stream = UnixStream::connect(fixture.socket()).unwrap();
     stream.write_all(b"nonsense\n").unwrap();
     let mut why = String::new();
     stream.read_to_string(&mut why).unwrap();
@@ -39,48 +34,48 @@ fn send_malformed_message(household: &ShepherddFixture) {
 
 #[test]
 fn every_figure_moves_with_what_it_counts() {
-    let household = ShepherddFixture::running(POLICY);
-    let at_first = figure(&household, "connections_accepted_total");
-    let listeners = [household.subscriber(), household.subscriber()];
-    assert_eq!(figure(&household, "subscribers"), 2);
-    assert_eq!(figure(&household, "clients"), 3, "and the one that asks");
-    assert_eq!(figure(&household, "connections_accepted_total"), at_first + 5);
+    let fixture = ShepherddFixture::running(POLICY);
+    let at_first = figure(&fixture, "connections_accepted_total");
+    let listeners = [fixture.subscriber(), fixture.subscriber()];
+    assert_eq!(figure(&fixture, "subscribers"), 2);
+    assert_eq!(figure(&fixture, "clients"), 3, "and the one that asks");
+    assert_eq!(figure(&fixture, "connections_accepted_total"), at_first + 5);
     drop(listeners);
-    wait_until("they are gone", || figure(&household, "subscribers") == 0);
-    send_malformed_message(&household);
-    assert_eq!(figure(&household, "connections_ended_total"), 1);
-    household.launch("nap");
-    assert_eq!(figure(&household, "session_running"), 1);
-    household.wait_until_idle();
+    wait_until("they are gone", || figure(&fixture, "subscribers") == 0);
+    send_malformed_message(&fixture);
+    assert_eq!(figure(&fixture, "connections_ended_total"), 1);
+    fixture.launch("nap");
+    assert_eq!(figure(&fixture, "session_running"), 1);
+    fixture.wait_until_idle();
     for name in ["launches_approved", "sessions_started", "expiries", "sessions_ended"] {
-        assert_eq!(figure(&household, &format!("{name}_total")), 1, "{name}");
+        assert_eq!(figure(&fixture, &format!("{name}_total")), 1, "{name}");
     }
-    household.refusal("nothing");
-    assert_eq!(figure(&household, "launches_denied_total"), 1);
-    assert_eq!(figure(&household, "entries"), 1);
+    fixture.refusal("nothing");
+    assert_eq!(figure(&fixture, "launches_denied_total"), 1);
+    assert_eq!(figure(&fixture, "entries"), 1);
     for quiet in ["connections_failed", "events_left_out", "log_lines_lost", "store_failures", "warnings"] {
-        assert_eq!(figure(&household, &format!("{quiet}_total")), 0, "{quiet}");
+        assert_eq!(figure(&fixture, &format!("{quiet}_total")), 0, "{quiet}");
     }
 }
 
 #[test]
 fn what_is_refused_is_counted() {
-    let household = ShepherddFixture::running(POLICY);
+    let fixture = ShepherddFixture::running(POLICY);
     let pin: AdminPin = "2468".to_owned().try_into().unwrap();
-    let refused = figure(&household, "commands_refused_total");
+    let refused = figure(&fixture, "commands_refused_total");
     if geteuid().is_root() {
-        // No PIN stops root, but a stranger is not even let in.
-        std::fs::set_permissions(household.folder(), Permissions::from_mode(0o755)).unwrap();
-        crate::roles::as_user(&household, 65_005, |client| assert!(client.is_err()));
-        assert_eq!(figure(&household, "connections_turned_away_total"), 1);
+        // Root needs no PIN, but another user is refused at the connection.
+        std::fs::set_permissions(fixture.folder(), Permissions::from_mode(0o755)).unwrap();
+        crate::roles::as_user(&fixture, 65_005, |client| assert!(client.is_err()));
+        assert_eq!(figure(&fixture, "connections_turned_away_total"), 1);
     } else {
-        household.call(Command::SetPin { pin: Some(pin) }).unwrap();
-        assert!(household.call(Command::SetPin { pin: None }).is_err());
+        fixture.call(Command::SetPin { pin: Some(pin) }).unwrap();
+        assert!(fixture.call(Command::SetPin { pin: None }).is_err());
     }
-    assert_eq!(figure(&household, "commands_refused_total"), refused + 1);
-    let mut client = household.client();
+    assert_eq!(figure(&fixture, "commands_refused_total"), refused + 1);
+    let mut client = fixture.client();
     let is_too_fast = |outcome: Result<CommandReply, CallError>| matches!(outcome, Err(CallError::Refused(error)) if error.code == ErrorCode::RateLimited);
     let too_fast = (0..400).filter(|_| is_too_fast(client.call(Command::ListGrants {}))).count();
     assert!(too_fast > 0);
-    assert_eq!(figure(&household, "commands_rate_limited_total"), too_fast as u64);
+    assert_eq!(figure(&fixture, "commands_rate_limited_total"), too_fast as u64);
 }

@@ -1,4 +1,4 @@
-//! Front ends that do everything wrong at once (S11.2, S11.4, S13.4): the session ends on time, and whoever behaves is
+//! Clients that misbehave in every way at once (S11.2, S11.4, S13.4): the session ends on time, and other clients are
 //! served.
 
 use std::io::{Read, Write};
@@ -13,25 +13,23 @@ use shepherd_api::{AuditKind, Command, CommandReply, EndReason, EventKind};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, ServerPush};
 use ward_fuzz::SeededRandom;
 
-use crate::harness::{EventSubscriber, PATIENCE, ShepherddFixture, wait_until};
+use crate::harness::{
+    EventSubscriber, PATIENCE, ShepherddFixture, call_at_allowed_rate, is_alive, policy, sleep_entry,
+    wait_until,
+};
 
-const POLICY: &str = r#"
-config_version = 1
-
-[[entries]]
-id = "nap"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "4s"
-warnings = [{ before = "2s" }]
-"#;
+const POLICY: &str = policy!(sleep_entry!(
+    "nap",
+    r#"max_run = "4s"
+warnings = [{ before = "2s" }]"#
+));
 
 const HELLO: &str = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"rude\"}\n";
 
-/// How many connections are held open at once.
+/// The number of connections that are held open at once.
 const CROWD: usize = 2_000;
 
-/// One way to behave badly, over and over until it is enough.
+/// A function that misbehaves once, and is called until the flag is set.
 type ClientMisbehaviour = fn(&Path, &AtomicBool);
 
 const MISBEHAVIOURS: [ClientMisbehaviour; 12] = [
@@ -49,7 +47,7 @@ const MISBEHAVIOURS: [ClientMisbehaviour; 12] = [
     send_expensive_queries,
 ];
 
-/// Entries that make every question about all of them dear.
+/// The number of entries, which makes lists and timelines expensive.
 const ENTRIES: usize = 1_000;
 
 fn connect(socket: &Path) -> Option<UnixStream> {
@@ -67,6 +65,7 @@ fn connect_and_close(socket: &Path, _: &AtomicBool) {
 fn send_partial_frame(socket: &Path, _: &AtomicBool) {
     let Some(mut stream) = connect(socket) else { return };
     let _ = stream.write_all(&HELLO.as_bytes()[..20]);
+    // The connection stays open for a while with half a frame.
     std::thread::sleep(Duration::from_millis(20));
 }
 
@@ -90,7 +89,7 @@ fn send_oversized_frame(socket: &Path, _: &AtomicBool) {
     panic!("a hundred megabytes in one line were taken");
 }
 
-/// Subscribes and asks, and never looks at what comes.
+/// Subscribes and sends requests, but never reads.
 fn never_read(socket: &Path, enough: &AtomicBool) {
     let Some(mut stream) = connect(socket) else { return };
     let subscribe = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"subscribe_events\"}}\n";
@@ -99,7 +98,7 @@ fn never_read(socket: &Path, enough: &AtomicBool) {
     while !enough.load(Ordering::Relaxed) && stream.write_all(list.as_bytes()).is_ok() {}
 }
 
-/// Wants the longest timeline and all entries, again and again, and takes whatever comes.
+/// Requests the longest timeline and all entries in a loop, and reads the replies.
 fn send_expensive_queries(socket: &Path, enough: &AtomicBool) {
     let Some(mut stream) = connect(socket) else { return };
     let timeline = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"timeline\",\
@@ -134,7 +133,7 @@ fn send_many_requests(socket: &Path, enough: &AtomicBool) {
     }
 }
 
-/// However it ends, the rude ones end with it.
+/// Sets the flag that ends the misbehaving clients, also if the test fails.
 struct StopFlagGuard<'a>(&'a AtomicBool);
 
 impl Drop for StopFlagGuard<'_> {
@@ -143,7 +142,7 @@ impl Drop for StopFlagGuard<'_> {
     }
 }
 
-/// As many as there is room for, and those for whom there is none.
+/// Opens more connections than the daemon accepts.
 fn open_connections(socket: &Path) -> Vec<UnixStream> {
     let mut limit = getrlimit(Resource::Nofile);
     limit = Rlimit { current: limit.maximum, ..limit };
@@ -157,33 +156,33 @@ fn open_connections(socket: &Path) -> Vec<UnixStream> {
         .collect()
 }
 
-/// Asks until it is enough; how often it was answered, and how long the longest answer took.
+/// Requests the state until the flag is set, and returns the number of replies and the longest wait for one.
 fn poll_state_until(client: &mut BlockingClient, enough: &AtomicBool) -> (usize, Duration) {
     let (mut answers, mut slowest) = (0, Duration::ZERO);
-    while !enough.load(Ordering::Relaxed) {
+    wait_until("the end of the test", || {
         let asked = Instant::now();
         match client.call(Command::GetState {}) {
             Ok(CommandReply::State { .. }) => answers += 1,
-            // The rude ones are of the same user, who may only so much.
+            // The misbehaving clients belong to the same user and use up the rate limit.
             Err(CallError::Refused(error)) if error.retry_after.is_some() => {}
             other => panic!("{other:?}"),
         }
         slowest = slowest.max(asked.elapsed());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        enough.load(Ordering::Relaxed)
+    });
     (answers, slowest)
 }
 
-/// What a listener was told of the session.
+/// The events of a session that a subscriber got.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ObservedSession {
     warnings: Vec<u64>,
     end: Option<EndReason>,
-    /// It was too slow for all the lines about the rude ones, and got a new snapshot in their place (S11.2).
+    /// The subscriber was too slow and got a new snapshot (S11.2).
     fell_behind: bool,
 }
 
-/// Listens until the session is over.
+/// Collects events until the session is over.
 fn observe_session(listener: &mut EventSubscriber) -> ObservedSession {
     let mut heard = ObservedSession::default();
     let deadline = Instant::now() + PATIENCE;
@@ -210,17 +209,17 @@ fn observe_session(listener: &mut EventSubscriber) -> ObservedSession {
 
 #[test]
 fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
-    let household = ShepherddFixture::running(&policy());
-    let mut listener = household.subscriber();
-    let mut client = household.client();
-    let socket = household.socket();
+    let fixture = ShepherddFixture::running(&policy());
+    let mut listener = fixture.subscriber();
+    let mut client = fixture.client();
+    let socket = fixture.socket();
     let (enough, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let (enough, rounds, socket) = (&enough, &rounds, &socket);
         let _enough = StopFlagGuard(enough);
         let launched = Instant::now();
-        household.launch("nap");
-        let player = household.wait_for_program();
+        fixture.launch("nap");
+        let player = fixture.wait_for_program();
         for nuisance in MISBEHAVIOURS {
             scope.spawn(move || {
                 while !enough.load(Ordering::Relaxed) {
@@ -231,17 +230,12 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
         }
         let holding = scope.spawn(move || {
             let crowd = open_connections(socket);
-            while !enough.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("the end of the test", || enough.load(Ordering::Relaxed));
             crowd.len()
         });
         let served = scope.spawn(move || poll_state_until(&mut client, enough));
         let gone = scope.spawn(move || {
-            while crate::harness::is_alive(player) {
-                assert!(launched.elapsed() < PATIENCE, "it never ends");
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            wait_until("the end of the program", || !is_alive(player));
             launched.elapsed()
         });
         let heard = observe_session(&mut listener);
@@ -257,36 +251,36 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
         assert!(holding.join().unwrap() > 1_000);
         assert!(rounds.load(Ordering::Relaxed) > 100);
     });
-    // A crowd takes a moment to leave, and its user's share of questions to come back.
+    // The connections take a moment to close.
     wait_until("there is room again", || {
         BlockingClient::connect(&ClientOptions::new(&socket, "polite")).is_ok()
     });
+    // The rate limit of the user recovers only with time.
     std::thread::sleep(Duration::from_secs(1));
-    // It is as if nothing had been.
-    assert!(household.health().ready);
-    // Whatever one listener was told, this is what happened.
+    assert!(fixture.health().ready);
+    // The audit log is complete, whatever one subscriber missed.
     let warned = |what: &AuditKind| matches!(what, AuditKind::WarningGiven { .. });
     let ended = |what: &AuditKind| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. });
-    assert_eq!((household.count_audit_records(warned), household.count_audit_records(ended)), (1, 1));
+    assert_eq!((fixture.count_audit_records(warned), fixture.count_audit_records(ended)), (1, 1));
     let asked = Instant::now();
-    household.launch("nap");
-    // What the rude ones left to be recorded makes nobody wait.
+    fixture.launch("nap");
+    // Records of the misbehaving clients don't delay a launch.
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
 }
 
-/// What takes long is done beside the loop, and what is due comes before whoever asks (S13.3b).
+/// S13.3b: expensive requests don't run in the loop, and due events come before requests.
 #[test]
 fn heavy_long_questions_of_many_delay_neither_an_end_nor_anybody_else() {
-    let household = ShepherddFixture::running(&policy());
-    let mut client = household.client();
-    let socket = household.socket();
+    let fixture = ShepherddFixture::running(&policy());
+    let mut client = fixture.client();
+    let socket = fixture.socket();
     let enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (enough, socket) = (&enough, &socket);
         let _enough = StopFlagGuard(enough);
         let launched = Instant::now();
-        household.launch("nap");
-        let player = household.wait_for_program();
+        fixture.launch("nap");
+        let player = fixture.wait_for_program();
         for _ in 0..16 {
             scope.spawn(move || {
                 while !enough.load(Ordering::Relaxed) {
@@ -295,10 +289,7 @@ fn heavy_long_questions_of_many_delay_neither_an_end_nor_anybody_else() {
             });
         }
         let served = scope.spawn(move || poll_state_until(&mut client, enough));
-        while crate::harness::is_alive(player) {
-            assert!(launched.elapsed() < PATIENCE, "it never ends");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until("the end of the program", || !is_alive(player));
         let gone = launched.elapsed();
         enough.store(true, Ordering::Relaxed);
         assert!(gone >= Duration::from_secs(4), "never early: {gone:?}");
@@ -308,35 +299,32 @@ fn heavy_long_questions_of_many_delay_neither_an_end_nor_anybody_else() {
     });
 }
 
-/// Being refused fills neither disk nor log; how often it happened is not lost (S8.3).
+/// S8.3: refusals don't fill the disk or the log, but their number is recorded.
 #[test]
 fn refusals_beyond_the_first_are_counted_instead_of_recorded() {
     const TRIES: usize = 300;
-    let mut household = ShepherddFixture::running(POLICY);
-    let mut client = household.client();
+    let mut fixture = ShepherddFixture::running(POLICY);
+    let mut client = fixture.client();
     let mut refused = 0;
     let nobody: Option<shepherd_util::ProfileId> = Some("nobody".parse().unwrap());
     while refused < TRIES {
         for (entry, profile) in [("nothing", None), ("nap", nobody.clone())] {
             let launch = Command::Launch { entry_id: entry.parse().unwrap(), profile };
-            match client.call(launch) {
-                Err(CallError::Refused(error)) if error.retry_after.is_some() => {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
+            match call_at_allowed_rate(&mut client, &launch) {
                 Err(CallError::Refused(_)) => refused += 1,
                 other => panic!("{other:?}"),
             }
         }
     }
-    let lines = household.count_audit_records(|kind| {
+    let lines = fixture.count_audit_records(|kind| {
         matches!(kind, AuditKind::LaunchDenied { .. } | AuditKind::CommandRefused { .. })
     });
     assert!((2..=100).contains(&lines), "{lines} lines of {refused} refusals");
-    household.end();
-    household.start();
-    let told = household.audit().into_iter().find_map(|record| match record.line.what {
+    fixture.end();
+    fixture.start();
+    let counted = fixture.audit().into_iter().find_map(|record| match record.line.what {
         AuditKind::Note { text } if text.contains("refusals") => text.split(' ').next()?.parse().ok(),
         _ => None,
     });
-    assert_eq!(told, Some(refused - lines));
+    assert_eq!(counted, Some(refused - lines));
 }

@@ -1,4 +1,4 @@
-//! Who may do what (S11.3, S11.3b): real users where we are root, and the PIN for whoever shares a login.
+//! Roles and the PIN (S11.3, S11.3b), with real users if the tests run as root.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
@@ -36,14 +36,14 @@ argv = ["sleep", "TOKEN"]
 always = true
 "#;
 
-/// What a connection of another user comes to. Credentials are a thread's own on Linux, and the socket has those of
-/// the thread that connected.
+/// Connects as another user. On Linux, each thread has its own credentials, and a socket has those of the thread that
+/// connected.
 pub(crate) fn as_user<T: Send>(
-    household: &ShepherddFixture,
+    fixture: &ShepherddFixture,
     uid: u32,
     talk: impl FnOnce(Result<BlockingClient, ConnectError>) -> T + Send,
 ) -> T {
-    let socket = household.socket();
+    let socket = fixture.socket();
     std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             set_thread_gid(Gid::from_raw(uid)).unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn as_user<T: Send>(
     })
 }
 
-/// The code of the refusal, or none.
+/// Returns the error code of a refusal.
 fn code(outcome: &Result<CommandReply, CallError>) -> Option<ErrorCode> {
     outcome.as_ref().err().map(|error| error.api_error().unwrap_or_else(|| panic!("{error:?}")).code)
 }
@@ -67,9 +67,9 @@ fn extend() -> Command {
     Command::ExtendCurrent { by: Millis(3_600_000) }
 }
 
-fn refusals(household: &ShepherddFixture, uid: u32) -> Vec<String> {
+fn refusals(fixture: &ShepherddFixture, uid: u32) -> Vec<String> {
     let whose = format!("uid {uid} ");
-    let of_user = household.audit().into_iter().filter(|record| record.line.actor.starts_with(&whose));
+    let of_user = fixture.audit().into_iter().filter(|record| record.line.actor.starts_with(&whose));
     of_user
         .filter_map(|record| match record.line.what {
             AuditKind::CommandRefused { command, .. } => Some(command),
@@ -81,16 +81,16 @@ fn refusals(household: &ShepherddFixture, uid: u32) -> Vec<String> {
 #[test]
 fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
     if !geteuid().is_root() {
-        // Without privileges there is one user to be: the daemon's own, who is its administrator.
-        let household = ShepherddFixture::running(POLICY);
-        assert_eq!(household.client().welcome().role, ClientRole::Admin);
+        // Without root there is only one user: the daemon's own, who is its administrator.
+        let fixture = ShepherddFixture::running(POLICY);
+        assert_eq!(fixture.client().welcome().role, ClientRole::Admin);
         return;
     }
-    let household = ShepherddFixture::running(POLICY);
-    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = as_user(&household, STRANGER, |client| client.map(|client| client.welcome().role));
+    let fixture = ShepherddFixture::running(POLICY);
+    std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = as_user(&fixture, STRANGER, |client| client.map(|client| client.welcome().role));
     assert!(matches!(refused, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted));
-    as_user(&household, GRANDMA, |client| {
+    as_user(&fixture, GRANDMA, |client| {
         let mut client = client.unwrap();
         assert_eq!(client.welcome().role, ClientRole::Observer);
         assert_eq!(code(&client.call(Command::GetState {})), None);
@@ -98,7 +98,7 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
         }
     });
-    as_user(&household, ANNA, |client| {
+    as_user(&fixture, ANNA, |client| {
         let mut client = client.unwrap();
         assert_eq!(client.welcome().role, ClientRole::Shell);
         assert_eq!(code(&client.call(launch(Some("ben")))), Some(ErrorCode::NotPermitted));
@@ -112,11 +112,11 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
         }
     });
-    as_user(&household, BEN, |client| {
+    as_user(&fixture, BEN, |client| {
         let outcome = client.unwrap().call(Command::StopCurrent { mode: StopMode::Force });
         assert_eq!(code(&outcome), Some(ErrorCode::NotPermitted), "it is Anna's");
     });
-    as_user(&household, SCREEN, |client| {
+    as_user(&fixture, SCREEN, |client| {
         let mut client = client.unwrap();
         let nobodys = client.call(launch(None));
         assert_eq!(code(&nobodys), Some(ErrorCode::UnknownProfile), "it has to say whose time it is");
@@ -132,32 +132,32 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
             "and so it is not the screen's to end, either"
         );
     });
-    assert!(household.state().session.is_some(), "nobody has ended it");
-    as_user(&household, ANNA, |client| {
+    assert!(fixture.state().session.is_some(), "nobody has ended it");
+    as_user(&fixture, ANNA, |client| {
         assert_eq!(code(&client.unwrap().call(Command::StopCurrent { mode: StopMode::Force })), None);
     });
-    household.wait_until_idle();
-    assert_eq!(refusals(&household, STRANGER), ["connect"]);
-    assert_eq!(refusals(&household, GRANDMA), ["launch", "stop_current", "extend_current"]);
+    fixture.wait_until_idle();
+    assert_eq!(refusals(&fixture, STRANGER), ["connect"]);
+    assert_eq!(refusals(&fixture, GRANDMA), ["launch", "stop_current", "extend_current"]);
     assert_eq!(
-        refusals(&household, ANNA),
+        refusals(&fixture, ANNA),
         ["launch", "extend_current", "reload_config", "set_pin", "confirm_clock"]
     );
-    assert_eq!(refusals(&household, BEN), ["stop_current"]);
-    assert_eq!(refusals(&household, SCREEN), ["launch", "launch", "stop_current"]);
+    assert_eq!(refusals(&fixture, BEN), ["stop_current"]);
+    assert_eq!(refusals(&fixture, SCREEN), ["launch", "launch", "stop_current"]);
 }
 
-/// Who names nobody means themselves, or whoever sits at a screen of a house with one child and no accounts; never
-/// the one child whose account it is.
+/// A request without a profile is for the client's own profile, or for the only profile if that has no account. It is
+/// never for a profile that belongs to another account.
 #[test]
 fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
     if !geteuid().is_root() {
         return;
     }
     let policy = POLICY.replace("[profiles.ben]\naccounts = [65002]\n", "").replace("[65003]", "[65002]");
-    let household = ShepherddFixture::running(&policy);
-    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    as_user(&household, BEN, |client| {
+    let fixture = ShepherddFixture::running(&policy);
+    std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    as_user(&fixture, BEN, |client| {
         let mut client = client.unwrap();
         let entry_id: shepherd_util::EntryId = "nap".parse().unwrap();
         let wish = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
@@ -166,12 +166,12 @@ fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted), "{name}");
         }
     });
-    as_user(&household, GRANDMA, |client| {
+    as_user(&fixture, GRANDMA, |client| {
         assert_eq!(code(&client.unwrap().call(usage())), Some(ErrorCode::NotPermitted));
     });
-    assert_eq!(household.state().session, None);
-    assert_eq!(code(&household.call(launch(None))), None, "an administrator may");
-    as_user(&household, ANNA, |client| {
+    assert_eq!(fixture.state().session, None);
+    assert_eq!(code(&fixture.call(launch(None))), None, "an administrator may");
+    as_user(&fixture, ANNA, |client| {
         assert_eq!(code(&client.unwrap().call(usage())), None, "and so may Anna");
     });
 }
@@ -185,8 +185,7 @@ fn pin(digits: &str) -> AdminPin {
     digits.to_owned().try_into().unwrap()
 }
 
-/// Parent and child share a login: the daemon's own where we are an ordinary user, another one where we are root, whom
-/// no PIN stops.
+/// Parent and child share an account: the daemon's own for an ordinary user, and another one for root, who needs no PIN.
 #[test]
 fn administration_needs_the_pin_once_there_is_one() {
     let own = geteuid().as_raw();
@@ -195,23 +194,23 @@ fn administration_needs_the_pin_once_there_is_one() {
         .replace("shells = [65003]", &format!("admins = [{shared}]"))
         .replace("accounts = [65001]", "")
         .replace("accounts = [65002]", "");
-    let mut household = ShepherddFixture::running(&policy);
-    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let talk = |household: &ShepherddFixture, talk: &(dyn Fn(BlockingClient) + Sync)| {
+    let mut fixture = ShepherddFixture::running(&policy);
+    std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let talk = |fixture: &ShepherddFixture, talk: &(dyn Fn(BlockingClient) + Sync)| {
         if shared == own {
-            talk(household.client());
+            talk(fixture.client());
         } else {
-            as_user(household, shared, |client| talk(client.unwrap()));
+            as_user(fixture, shared, |client| talk(client.unwrap()));
         }
     };
-    talk(&household, &|mut client| {
+    talk(&fixture, &|mut client| {
         assert_eq!(client.welcome().role, ClientRole::Admin);
         assert!(matches!(
             client.call(Command::SetPin { pin: Some(pin("2468")) }),
             Ok(CommandReply::PinChanged { set: true })
         ));
     });
-    talk(&household, &|mut client| {
+    talk(&fixture, &|mut client| {
         assert_eq!(client.welcome().role, ClientRole::Shell);
         assert_eq!(code(&client.call(launch(Some("anna")))), None);
         assert_eq!(code(&client.call(extend())), Some(ErrorCode::PinRequired));
@@ -222,10 +221,10 @@ fn administration_needs_the_pin_once_there_is_one() {
         assert_eq!(code(&client.call(Command::StopCurrent { mode: StopMode::Force })), None);
         assert_eq!(code(&client.call(Command::ReloadConfig {})), None);
     });
-    // It outlives the daemon, and it can't be guessed.
-    assert!(household.end().success());
-    household.start();
-    talk(&household, &|mut client| {
+    // The PIN is kept over a restart, and guesses are rate limited.
+    assert!(fixture.end().success());
+    fixture.start();
+    talk(&fixture, &|mut client| {
         assert_eq!(client.welcome().role, ClientRole::Shell);
         let guesses: Vec<ErrorCode> = (0..12)
             .filter_map(|guess| {
@@ -241,7 +240,7 @@ fn administration_needs_the_pin_once_there_is_one() {
     });
 }
 
-/// S6.5: nothing could hold what runs as root. Whoever is not root runs everything as itself.
+/// S6.5: a program that runs as root could not be contained. A daemon of an ordinary user starts programs as that user.
 #[test]
 fn root_starts_nothing_as_root() {
     const ACCOUNTS: &str = r#"
@@ -257,17 +256,17 @@ id = "nap"
 argv = ["sleep", "TOKEN"]
 always = true
 "#;
-    let mut household = ShepherddFixture::new(ACCOUNTS).without_options();
-    household.start();
+    let mut fixture = ShepherddFixture::new(ACCOUNTS).without_options();
+    fixture.start();
     let is_root = geteuid().is_root();
     for (profile, starts) in [("anna", true), ("ben", !is_root)] {
-        let outcome = household.call(launch(Some(profile)));
+        let outcome = fixture.call(launch(Some(profile)));
         if starts {
             outcome.unwrap();
-            let owner = std::fs::metadata(format!("/proc/{}", household.wait_for_program())).unwrap().uid();
+            let owner = std::fs::metadata(format!("/proc/{}", fixture.wait_for_program())).unwrap().uid();
             assert!(!is_root || owner != 0, "{profile}: {owner}");
-            household.stop(StopMode::Force).unwrap();
-            household.wait_until_idle();
+            fixture.stop(StopMode::Force).unwrap();
+            fixture.wait_until_idle();
         } else {
             let error = outcome.unwrap_err();
             let error = error.api_error().unwrap();
@@ -276,38 +275,37 @@ always = true
     }
 }
 
-/// A daemon of root that nobody made a folder for: everybody gets to its socket, and nobody to its data (S11.3).
+/// S11.3: if the daemon creates the folders itself, all users can reach the socket, and only the daemon its data.
 #[test]
 fn whoever_may_connect_gets_to_the_socket() {
-    let household = ShepherddFixture::new(POLICY);
-    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let run = household.folder().join("run");
-    let mut household = household
+    let fixture = ShepherddFixture::new(POLICY);
+    std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = fixture.folder().join("run");
+    let mut fixture = fixture
         .with_wrapper(&["sh", "-c", "umask 077; exec \"$@\"", "sh"])
         .with_socket(run.join("shepherd.sock"));
-    household.start();
+    fixture.start();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&run), mode(&household.data())), (0o755, 0o700));
+    assert_eq!((mode(&run), mode(&fixture.data())), (0o755, 0o700));
     if geteuid().is_root() {
-        as_user(&household, ANNA, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
+        as_user(&fixture, ANNA, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
     }
 }
 
-/// The file mode of the socket (S11.3): whom the kernel keeps away need not be asked for anything.
+/// S11.3: the mode and the group of the socket.
 #[test]
 fn who_may_knock_is_a_setting() {
-    let household = ShepherddFixture::new(POLICY);
-    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    // A group that an ordinary user may give a file to as well.
+    let fixture = ShepherddFixture::new(POLICY);
+    std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // An ordinary user can give a file only to their own groups.
     let group = if geteuid().is_root() { BEN } else { rustix::process::getegid().as_raw() };
-    let mut household =
-        household.with_options(&["--socket-mode", "0660", "--socket-group", &group.to_string()]);
-    household.start();
-    let metadata = std::fs::metadata(household.socket()).unwrap();
+    let mut fixture = fixture.with_options(&["--socket-mode", "0660", "--socket-group", &group.to_string()]);
+    fixture.start();
+    let metadata = std::fs::metadata(fixture.socket()).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, group));
     if geteuid().is_root() {
-        as_user(&household, BEN, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
-        as_user(&household, ANNA, |client| {
+        as_user(&fixture, BEN, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
+        as_user(&fixture, ANNA, |client| {
             let error = client.map(drop).unwrap_err();
             assert!(matches!(error, ConnectError::PermissionDenied { .. }), "{error:?}");
         });
@@ -315,13 +313,13 @@ fn who_may_knock_is_a_setting() {
 }
 
 #[test]
-fn a_group_that_is_not_there_is_told() {
-    let household = ShepherddFixture::new(POLICY);
-    let mut command = household.command();
+fn an_unknown_socket_group_is_reported() {
+    let fixture = ShepherddFixture::new(POLICY);
+    let mut command = fixture.command();
     let output = command.args(["--socket-group", "no-such-group"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("no such group `no-such-group`"), "{said}");
-    let mut command = household.command();
+    let mut command = fixture.command();
     assert_eq!(command.args(["--socket-mode", "rw"]).output().unwrap().status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! The story of S13.5: a policy, a program that would sleep for ever, warnings, the end.
+//! The scenario of S13.5: a policy, a program that sleeps for ever, its warnings and its end.
 
 use std::time::Instant;
 
@@ -19,11 +19,11 @@ warnings = [{ before = "3s" }, { before = "1s", severity = "critical" }]
 
 #[test]
 fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
-    let household = ShepherddFixture::running(POLICY);
-    let mut listener = household.subscriber();
+    let fixture = ShepherddFixture::running(POLICY);
+    let mut listener = fixture.subscriber();
     assert_eq!(listener.snapshot.session, None);
     let launched = Instant::now();
-    let session = household.launch("nap");
+    let session = fixture.launch("nap");
     let mut story = Vec::new();
     let end = listener.wait_for(|event| {
         match event {
@@ -44,20 +44,20 @@ fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
     assert_eq!(story, ["launching", "started", "warning 3", "warning 1", "expired"]);
     assert_eq!(end, EndReason::Expired);
     assert!(launched.elapsed().as_secs_f64() >= 4.0, "never early: {:?}", launched.elapsed());
-    assert_eq!(household.state().session, None);
+    assert_eq!(fixture.state().session, None);
 }
 
-/// Clients ask for all entries when they change, so that an end is told once.
+/// Clients ask for all entries when they change, so an end is reported once.
 #[test]
-fn the_end_of_a_session_is_told_once() {
-    let household = ShepherddFixture::running(POLICY);
-    let mut listener = household.subscriber();
-    household.launch("nap");
-    household.stop(StopMode::Force).unwrap();
+fn the_end_of_a_session_is_reported_once() {
+    let fixture = ShepherddFixture::running(POLICY);
+    let mut listener = fixture.subscriber();
+    fixture.launch("nap");
+    fixture.stop(StopMode::Force).unwrap();
     let is_end = |event: &EventKind| matches!(event, EventKind::SessionEnded { .. });
     listener.wait_for(|event| is_end(event).then_some(()));
     let mut changes = 0;
-    household.launch("nap");
+    fixture.launch("nap");
     listener.wait_for(|event| {
         changes += u32::from(matches!(event, EventKind::EntriesChanged {}));
         matches!(event, EventKind::SessionLaunching { .. }).then_some(())

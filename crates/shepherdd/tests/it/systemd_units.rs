@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use crate::harness::program;
 
-/// In tenths; systemd calls everything below 5.0 "OK". What is left comes from what games, browsers and virtual
-/// machines need; the unit says what for.
+/// The highest exposure in tenths; systemd calls everything below 5.0 "OK". The unit says why games, browsers and
+/// virtual machines need the rest.
 const MOST_EXPOSED: u32 = 49;
 
 fn packaging() -> PathBuf {
@@ -21,7 +21,7 @@ fn unit(of: &str) -> String {
     std::fs::read_to_string(packaging().join(of).join("shepherdd.service")).unwrap()
 }
 
-/// The settings of a unit: no comments, no sections.
+/// Returns the settings of a unit, without comments and sections.
 fn settings(of: &str) -> Vec<(String, String)> {
     let text = unit(of);
     let lines = text.lines().filter(|line| !line.starts_with(['#', '[']));
@@ -33,13 +33,13 @@ fn settings(of: &str) -> Vec<(String, String)> {
 
 fn systemd_analyze(arguments: &[&str], unit: &Path) -> Output {
     let mut command = Command::new("systemd-analyze");
-    // A user's manager wants to know where it could put its files, though it writes none.
+    // The manager of a user needs the variable, though it writes no files here.
     command.args(arguments).arg(unit).env("XDG_RUNTIME_DIR", unit.parent().unwrap());
     let done = command.output();
     done.expect("systemd-analyze is missing: run `cargo xtask setup`")
 }
 
-/// A copy that starts the daemon of this build, for systemd looks whether the program is there.
+/// Writes a copy of the unit that starts the daemon of this build, because systemd checks that the program exists.
 fn installed(of: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::with_prefix("shepherdd-unit-").unwrap();
     let daemon = program("shepherdd", env!("CARGO_BIN_EXE_shepherdd"));
@@ -55,8 +55,7 @@ fn systemd_finds_no_fault_in_either_unit() {
         let (_folder, path) = installed(of);
         let done = systemd_analyze(&["verify", manager, "--man=no"], &path);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        // Whatever other units of this machine have to say is not ours. systemd before 254 does not know the
-        // subgroup, and goes on without.
+        // Messages about other units don't matter. systemd before 254 ignores the unknown subgroup.
         let ours = said.lines().filter(|line| line.contains("shepherdd"));
         let faults: Vec<_> = ours.filter(|line| !line.contains("DelegateSubgroup")).collect();
         assert!(faults.is_empty(), "{of}: {faults:?}");
@@ -72,7 +71,7 @@ fn the_system_unit_is_not_more_exposed_than_we_say() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
-/// What a session inherits (S6.5): each of these would break something that people start.
+/// S6.5: a session inherits these settings, and each of them would break some program.
 #[test]
 fn nothing_is_forbidden_that_games_browsers_and_virtual_machines_need() {
     let forbidden = [
@@ -102,11 +101,11 @@ fn nothing_is_forbidden_that_games_browsers_and_virtual_machines_need() {
     assert!(has("SystemCallArchitectures", "native x86"), "32-bit games");
     // `ptraceable` hides programs of other users from the daemon as well.
     assert!(has("ProtectProc", "invisible"));
-    // ProtectClock= names one device, and whoever names one forbids all others.
+    // `ProtectClock=` allows one device, and that forbids all others.
     assert!(!has("ProtectClock", "yes") || has("DeviceAllow", "char-* rw"));
 }
 
-/// The kernel's reason for the first three of the list above, so that nobody puts them back for a better mark.
+/// Shows why the first three of the list above must not be set.
 #[test]
 fn where_a_part_of_proc_is_covered_no_sandbox_can_mount_its_own() {
     let sandbox = "unshare --map-root-user --pid --fork --mount-proc true";
@@ -120,7 +119,7 @@ fn where_a_part_of_proc_is_covered_no_sandbox_can_mount_its_own() {
     }
 }
 
-/// S9, S13.4: what makes the daemon come back, and leaves sessions alone meanwhile.
+/// S9, S13.4: systemd restarts the daemon, and leaves its sessions alone.
 #[test]
 fn both_units_bring_the_daemon_back_and_leave_its_sessions_alone() {
     let expected = [

@@ -82,7 +82,7 @@ fn invisible() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn characters_of_invisible_unicode_categories_are_escaped(text in invisible()) {

@@ -173,7 +173,7 @@ fn secrets_stay_hidden_in_known_regressions() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn secrets_stay_hidden_with_any_text_around_them(

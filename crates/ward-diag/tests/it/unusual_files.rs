@@ -148,7 +148,7 @@ help: give each a different id
 }
 
 #[test]
-fn a_very_long_line_is_cut_around_the_place() {
+fn heavy_a_very_long_line_is_cut_around_the_place() {
     let text = format!("{} = 1\nnumber = 1 # {}", "k".repeat(400_000), "c".repeat(400_000));
     let started = Instant::now();
     let report = check(text.as_bytes());
@@ -188,7 +188,7 @@ fn very_deep_nesting_is_rejected() {
 }
 
 #[test]
-fn a_file_full_of_faults_is_rejected_in_time() {
+fn heavy_a_file_full_of_faults_is_rejected_in_time() {
     let started = Instant::now();
     for line in ["= 1\n", "x\n", "[a\n", "a = [\n", "\"\n", "k = nonsense\n", "]\n", "a.b = 1\n"] {
         check(line.repeat(20_000 / line.len()).as_bytes());
@@ -197,7 +197,7 @@ fn a_file_full_of_faults_is_rejected_in_time() {
 }
 
 #[test]
-fn a_file_full_of_hidden_keys_is_read_in_time() {
+fn heavy_a_file_full_of_hidden_keys_is_read_in_time() {
     let started = Instant::now();
     let text = "key = [\n".repeat(20_000);
     let report = read(SourceText::new("a.toml", text).hide_values_of(["key"]), number).unwrap_err();

@@ -60,7 +60,7 @@ fn assert_readers_agree(line: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn a_sealed_record_is_read_the_same_both_ways(fields in fields(), signed: bool, changed: bool) {

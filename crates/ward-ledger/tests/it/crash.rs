@@ -25,6 +25,7 @@ fn acknowledged_records_survive_hundreds_of_kills() {
         // Some writers are killed during startup and others only after a few records, so that even on a busy
         // machine some of them get to write.
         let mut output: Vec<String> = lines.by_ref().take((round % 4 * 2).try_into().unwrap()).collect();
+        // The moment of the kill.
         thread::sleep(Duration::from_micros(round * 7919 % 4000));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -392,7 +392,7 @@ fn apply_mutation(change: &LogMutation, lines: &mut Vec<Vec<u8>>) -> Vec<BreakKi
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn every_change_is_detected_and_classified(signed: bool, change in mutation_strategy()) {

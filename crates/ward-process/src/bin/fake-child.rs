@@ -14,6 +14,7 @@
 //! | `stop` | stops itself with `SIGSTOP` |
 //! | `rename NAME` | changes its name in `ps` |
 //! | `close` | closes every descriptor |
+//! | `end-first-thread` | continues the script in another thread and ends the first one |
 //! | `exec N` | executes itself N times, then continues |
 //! | `bomb MS` | forks children that fork too, as fast as possible, for this time |
 //! | `hop N` | N times in a row, forks a child that continues the script, and exits |
@@ -106,6 +107,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             print(count);
             rest
         }
+        "end-first-thread" => end_first_thread(rest),
         "exit" => exit(number(rest).0.try_into().unwrap_or(1)),
         "trace" => {
             let (pid, rest) = number(rest);
@@ -248,6 +250,20 @@ fn fork_and_continue() {
     // SAFETY: this program has one thread, so the child can run any code.
     if unsafe { libc::fork() } > 0 {
         exit(0);
+    }
+}
+
+/// Continues the script in another thread and ends the calling one. If that is the first, the process looks like a
+/// zombie.
+fn end_first_thread(rest: &[&str]) -> ! {
+    let rest = rest.join(" ");
+    std::thread::spawn(move || {
+        run_script(&rest.split(' ').collect::<Vec<_>>());
+        exit(0);
+    });
+    loop {
+        // SAFETY: the call ends this thread, whose stack nobody else uses.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
     }
 }
 

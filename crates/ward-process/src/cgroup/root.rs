@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -71,7 +71,8 @@ impl CgroupRoot {
         let inode = rustix::fs::fstat(&directory)?.st_ino;
         let parent = self.directory.try_clone()?;
         let proc_path = format!("{}/{name}", self.location.proc_path.trim_end_matches('/'));
-        Ok(Cgroup { name: name.to_owned(), proc_path, parent, directory, kill, events, inode })
+        let was_killed = AtomicBool::new(false);
+        Ok(Cgroup { name: name.to_owned(), proc_path, parent, directory, kill, events, inode, was_killed })
     }
 
     fn check_can_create(&self) -> Result<(), String> {

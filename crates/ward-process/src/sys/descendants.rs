@@ -80,11 +80,10 @@ impl DescendantScan {
         }
     }
 
-    /// Returns the pids of all living descendants of `root`.
+    /// Returns the pids of all descendants of `root`, including zombies.
     pub(crate) fn descendants(&mut self, proc: &ProcRoot, root: i32) -> Vec<i32> {
         let count = self.collect(proc, root);
-        let members = self.found.get(..count).unwrap_or_default().iter().map(|member| member.pid);
-        members.filter(|pid| proc.stat(*pid).is_ok_and(ProcessStat::is_alive)).collect()
+        self.found.get(..count).unwrap_or_default().iter().map(|member| member.pid).collect()
     }
 
     /// Signals every living process that has `marker` in its environment, whatever its parent, and returns

@@ -18,15 +18,23 @@ pub(crate) struct ProcessStat {
     pub(crate) state: u8,
     pub(crate) parent: i32,
     pub(crate) group: i32,
+    /// Number of threads that have not been reaped, including the first one after its end.
+    pub(crate) threads: u32,
     /// Start time in clock ticks after boot. Together with the boot id and the pid it identifies a process
     /// forever.
     pub(crate) start_time: u64,
 }
 
 impl ProcessStat {
-    /// Returns false for a zombie, which has ended and only waits for its parent to reap it.
+    /// Returns false for a zombie, which has ended and only waits for its parent to reap it. The state is that of
+    /// the first thread: a process whose first thread has ended looks like a zombie while its other threads run.
     pub(crate) fn is_alive(self) -> bool {
-        !matches!(self.state, b'Z' | b'X')
+        !matches!(self.state, b'Z' | b'X') || self.threads > 1
+    }
+
+    /// Returns true if the first thread has ended and another one runs.
+    pub(crate) fn lacks_first_thread(self) -> bool {
+        self.state == b'Z' && self.threads > 1
     }
 }
 
@@ -161,9 +169,10 @@ fn parse_stat(text: &[u8]) -> Option<ProcessStat> {
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    // proc(5): state is field 3, the group field 5, starttime field 22.
-    let start_time = fields.nth(16)?.parse().ok()?;
-    Some(ProcessStat { state, parent, group, start_time })
+    // proc(5): state is field 3, the group field 5, num_threads field 20, starttime field 22.
+    let threads = fields.nth(14)?.parse().ok()?;
+    let start_time = fields.nth(1)?.parse().ok()?;
+    Some(ProcessStat { state, parent, group, threads, start_time })
 }
 
 /// A short path on the stack, for use without allocation.
@@ -206,7 +215,7 @@ mod tests {
         let text = b"42 (a) S 1 (b) R 7 9 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8123 1 1";
         assert_eq!(
             parse_stat(text),
-            Some(ProcessStat { state: b'R', parent: 7, group: 9, start_time: 8123 })
+            Some(ProcessStat { state: b'R', parent: 7, group: 9, threads: 1, start_time: 8123 })
         );
     }
 

@@ -10,7 +10,7 @@ use super::{ProcessTree, TreeControl, process_group};
 use crate::cgroup::{Cgroup, FreezerState};
 use crate::ladder::StopSignal;
 use crate::sys::descendants::DescendantScan;
-use crate::sys::procfs::ProcRoot;
+use crate::sys::procfs::{ProcRoot, ProcessStat};
 
 impl ProcessTree {
     /// Sends a signal to every member. Stopped members are continued, so that they can act on the signal.
@@ -69,10 +69,7 @@ impl ProcessTree {
     pub fn kill(&mut self) {
         let root = &self.parts.root;
         match &mut self.control {
-            TreeControl::Cgroup(group) => {
-                // Fails only if the group was removed, and then it has no members.
-                let _ = group.kill();
-            }
+            TreeControl::Cgroup(group) => group.kill_members(&self.proc),
             TreeControl::CgroupWithKeeper(group, tracker) => {
                 // A program that runs as root may have stopped the keeper, which then could not reap members.
                 root.signal(Signal::CONT);
@@ -123,24 +120,40 @@ impl ProcessTree {
     /// Returns the pids of all members. The list may be out of date at once.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
+        self.list_processes(ListedZombies::Excluded)
+    }
+
+    pub(super) fn list_processes(&self, zombies: ListedZombies) -> Vec<i32> {
         let root = &self.parts.root;
+        let descendants = || {
+            let mut found = DescendantScan::new().descendants(&self.proc, root.pid());
+            if zombies == ListedZombies::Excluded {
+                found.retain(|pid| self.proc.stat(*pid).is_ok_and(ProcessStat::is_alive));
+            }
+            found
+        };
         match &self.control {
             TreeControl::Cgroup(group) => group.processes(),
             TreeControl::CgroupWithKeeper(group, _) if root.has_ended() => group.processes(),
             TreeControl::CgroupWithKeeper(group, _) => {
                 let mut members = group.processes();
-                members.extend(DescendantScan::new().descendants(&self.proc, root.pid()));
+                members.extend(descendants());
                 members.sort_unstable();
                 members.dedup();
                 members
             }
             TreeControl::PidNamespace | TreeControl::Subreaper(_) if root.has_ended() => Vec::new(),
-            TreeControl::PidNamespace | TreeControl::Subreaper(_) => {
-                DescendantScan::new().descendants(&self.proc, root.pid())
-            }
+            TreeControl::PidNamespace | TreeControl::Subreaper(_) => descendants(),
             TreeControl::ProcessGroup => process_group::group_members(root, &self.proc, &self.marker),
         }
     }
+}
+
+/// Whether a list of descendants includes zombies. The kernel doesn't list zombies in a cgroup.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListedZombies {
+    Included,
+    Excluded,
 }
 
 pub(super) fn signal_group_members(group: &Cgroup, proc: &ProcRoot, pass: &mut SignalPass<'_>) {

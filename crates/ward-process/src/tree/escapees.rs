@@ -41,8 +41,7 @@ impl EscapeeTracker {
     /// Kills the group, and escapees as soon as the group is empty. A scan through `/proc` before that would
     /// compete with the dying members and only delay their end.
     pub(super) fn kill(&mut self, group: &Cgroup, keeper: &RootHandle, proc: &ProcRoot) {
-        // Fails only if the group was removed, and then it has no members.
-        let _ = group.kill();
+        group.kill_members(proc);
         if group.is_populated() == Ok(true) && self.deferred_kills < MAX_DEFERRED_KILLS {
             self.deferred_kills += 1;
             return;

@@ -1,23 +1,16 @@
 //! A snapshot of the members of a tree, and a kill of all members that are not in the snapshot.
 
-use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::ProcessTree;
+use super::actions::ListedZombies;
 use crate::record::ProcessIdentity;
-use crate::sys::procfs::{ProcRoot, open_pidfd};
+use crate::sys::procfs::open_pidfd;
 
 /// The members of a tree at one moment. Members are identified by pid and start time, so that a later process
 /// with a reused pid isn't mistaken for a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSnapshot(Vec<ProcessIdentity>);
-
-impl MemberSnapshot {
-    fn contains(&self, pid: i32, proc: &ProcRoot) -> bool {
-        let Ok(stat) = proc.stat(pid) else { return false };
-        self.0.contains(&ProcessIdentity { pid, start_time: stat.start_time })
-    }
-}
 
 impl ProcessTree {
     /// Returns a snapshot of the current members.
@@ -36,19 +29,41 @@ impl ProcessTree {
     /// may need [`kill`](Self::kill), which kills the whole tree.
     #[must_use = "other members may be left unless the number is 0"]
     pub fn kill_all_except(&self, snapshot: &MemberSnapshot) -> usize {
+        let mut zombies = Vec::new();
+        let others = self.kill_others(snapshot, &mut zombies);
+        if others == 0 || others > zombies.len() {
+            return others;
+        }
+        // A process may have forked between the list and its end, and the list lacks its child. The child was
+        // adopted before its parent became a zombie, so a second list has it.
+        self.kill_others(snapshot, &mut zombies)
+    }
+
+    /// Kills every listed member that is in neither list, and returns their number. Adds zombies to `zombies`.
+    ///
+    /// A process that has ended since it was listed counts, because it may have forked after that.
+    fn kill_others(&self, snapshot: &MemberSnapshot, zombies: &mut Vec<ProcessIdentity>) -> usize {
         let members = self.membership();
-        let is_other = |pid| !snapshot.contains(pid, &self.proc) && members.contains(pid);
-        let kill_if_other = |pid: &i32| match open_pidfd(*pid) {
-            // The check comes after the pid was pinned, so the killed process is the checked one.
-            Ok(pidfd) if is_other(*pid) => {
+        let mut kill_if_other = |pid: i32| {
+            let pidfd = open_pidfd(pid);
+            let Ok(stat) = self.proc.stat(pid) else { return true };
+            let identity = ProcessIdentity { pid, start_time: stat.start_time };
+            if snapshot.0.contains(&identity) || zombies.contains(&identity) {
+                return false;
+            }
+            if !stat.is_alive() {
+                zombies.push(identity);
+            }
+            // The check comes after the pid was pinned, so the killed process is the checked one. Without a
+            // pidfd (for example for lack of descriptors) the process isn't killed, but counted.
+            if let Ok(pidfd) = pidfd
+                && members.contains(pid)
+            {
                 // Fails if the process has ended meanwhile, which is fine.
                 let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
-                true
             }
-            Ok(_) | Err(Errno::SRCH) => false,
-            // Without a pidfd (for example for lack of descriptors) the process isn't killed, but counted.
-            Err(_) => is_other(*pid),
+            true
         };
-        self.processes().iter().filter(|pid| kill_if_other(pid)).count()
+        self.list_processes(ListedZombies::Included).into_iter().filter(|pid| kill_if_other(*pid)).count()
     }
 }

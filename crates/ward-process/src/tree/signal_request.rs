@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn state(state: u8) -> ProcessStat {
-        ProcessStat { state, parent: 0, group: 0, start_time: 0 }
+        ProcessStat { state, parent: 0, group: 0, threads: 1, start_time: 0 }
     }
 
     /// Runs a request in which each pass meets the given pids and states. The members are simulated, and no

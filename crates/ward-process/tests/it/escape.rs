@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ward_process::{Containment, EndedBy, StopLadder, StopSignal, TreeLifetime};
+use ward_process::{Containment, EndedBy, EscapeePolicy, StopLadder, StopSignal, TreeLifetime};
 
 use crate::harness::{
     PATIENCE, TestRun, containments, fake_child, holding_containments, is_root, supervisor, wait_until,
@@ -52,6 +52,27 @@ fn a_double_forked_daemon_is_stopped_after_its_parent_exited() {
 #[test]
 fn daemons_that_ignore_sigterm_are_killed() {
     check("fork 4 [ daemon [ ignore term; FOREVER ] ]; FOREVER", 5, KILL);
+}
+
+/// The kernel shows such a process as a zombie.
+#[test]
+fn a_program_whose_first_thread_has_ended_is_killed() {
+    let policies = [EscapeePolicy::LetGo, EscapeePolicy::Held];
+    for (containment, escapees) in holding_containments()
+        .into_iter()
+        .flat_map(|containment| policies.map(|policy| (containment, policy)))
+    {
+        let (supervisor, run, folder) =
+            (supervisor(containment), TestRun::new(), tempfile::tempdir().unwrap());
+        let ready = folder.path().join("ready");
+        let script = format!("ignore term; end-first-thread; touch {}; FOREVER", ready.display());
+        let mut tree = supervisor.spawn(run.id.clone(), run.spec(&script).escapees(escapees)).unwrap();
+        wait_until("the second thread", || ready.exists());
+        assert_eq!(run.survivors().len(), 1, "{containment}");
+        assert_eq!(tree.processes(), run.survivors(), "{containment}");
+        supervisor.stop(&mut tree, StopLadder::polite(GRACE)).unwrap();
+        run.assert_none_left();
+    }
 }
 
 #[test]

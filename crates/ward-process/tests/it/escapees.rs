@@ -15,7 +15,8 @@ use ward_process::{
 
 use crate::escape::tracing_is_open;
 use crate::harness::{
-    PATIENCE, TestRun, fake_child, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
+    PATIENCE, TestRun, becomes_true_within, fake_child, holding_containments, is_root, kill, start_tree,
+    supervisor, wait_until,
 };
 
 /// Time to watch a tree that should keep running. It is long enough to notice a wrong end.
@@ -44,12 +45,7 @@ impl OtherCgroup {
 impl Drop for OtherCgroup {
     fn drop(&mut self) {
         // The kernel may refuse for a moment to remove a group whose last member has just ended.
-        for _ in 0..1_000 {
-            if std::fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        becomes_true_within(PATIENCE, || std::fs::remove_dir(&self.0).is_ok());
     }
 }
 
@@ -234,10 +230,7 @@ fn escapees_of_a_tree_that_dies_with_its_supervisor_end_after_kill_9() {
         let (process, record) = start_tree(&run, containment, "dies", &elsewhere.script(script));
         run.wait_until_sleeping(3);
         kill(process);
-        wait_until("the end of all members", || run.survivors().is_empty());
-        wait_until("the end of the tree", || {
-            matches!(supervisor(containment).reattach(&record), Err(ReattachError::Gone(_)))
-        });
+        run.wait_until_gone(&record);
     }
 }
 

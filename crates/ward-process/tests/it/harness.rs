@@ -2,54 +2,28 @@
 //! processes that doesn't use the crate under test.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ward_process::{
-    Containment, EscapeePolicy, ProcessIdentity, ProcessSpec, ProcessTree, Supervisor, TreeId, TreeRecord,
+    Containment, EscapeePolicy, ProcessIdentity, ProcessSpec, ProcessTree, ReattachError, Supervisor, TreeId,
+    TreeRecord,
 };
+
+use crate::containments::test_program;
+pub(crate) use crate::containments::{containments, holding_containments, is_root};
 
 /// Time limit of every wait. It is long enough for the slowest machine, and reached only if a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn test_binary(name: &str, built: &str) -> PathBuf {
-    // Archived test binaries run in another folder than they were built in, so nextest passes the path at run
-    // time.
-    std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
-}
-
 pub(crate) fn fake_child() -> PathBuf {
-    test_binary("fake-child", env!("CARGO_BIN_EXE_fake-child"))
+    test_program("fake-child", env!("CARGO_BIN_EXE_fake-child"))
 }
 
 pub(crate) fn fake_supervisor() -> PathBuf {
-    test_binary("fake-supervisor", env!("CARGO_BIN_EXE_fake-supervisor"))
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Returns the available containments, and fails if one is missing that the current user must have.
-pub(crate) fn containments() -> Vec<Containment> {
-    let probe = ward_process::probe();
-    let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
-    for status in &probe.offers {
-        let missing = status.missing.as_deref().unwrap_or_default();
-        assert!(
-            missing.is_empty() || !required.contains(&status.containment),
-            "{}: {missing}",
-            status.containment
-        );
-    }
-    probe.available().collect()
-}
-
-/// Returns the containments that hold a program that starts its own session or process group.
-pub(crate) fn holding_containments() -> Vec<Containment> {
-    containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
+    test_program("fake-supervisor", env!("CARGO_BIN_EXE_fake-supervisor"))
 }
 
 pub(crate) fn supervisor(containment: Containment) -> Supervisor {
@@ -94,7 +68,18 @@ impl TestRun {
     }
 
     fn is_member(&self, pid: i32) -> bool {
-        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        if self.is_running(&process) {
+            return true;
+        }
+        // A process whose first thread has ended looks like a zombie, but its other threads may run.
+        let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+        threads.into_iter().any(|thread| self.is_running(&thread.path()))
+    }
+
+    /// Returns true if the folder in `/proc` belongs to a process or thread of this run that has not ended.
+    fn is_running(&self, folder: &Path) -> bool {
+        let read = |file: &str| std::fs::read(folder.join(file)).unwrap_or_default();
         let command = String::from_utf8_lossy(&read("cmdline")).into_owned();
         let stat = String::from_utf8_lossy(&read("stat")).into_owned();
         let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
@@ -121,6 +106,16 @@ impl TestRun {
         let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
         let own = own.strip_suffix("/supervisor").unwrap_or(own);
         PathBuf::from(format!("{mount}{own}/ward-{}", self.id))
+    }
+
+    /// Waits until all processes have ended and another supervisor finds the tree gone. That supervisor removes the
+    /// empty cgroup.
+    pub(crate) fn wait_until_gone(&self, record: &TreeRecord) {
+        wait_until("the end of all members", || self.survivors().is_empty());
+        let supervisor = supervisor(record.containment);
+        wait_until("the end of the tree", || {
+            matches!(supervisor.reattach(record), Err(ReattachError::Gone(_)))
+        });
     }
 
     pub(crate) fn assert_none_left(&self) {
@@ -212,10 +207,18 @@ pub(crate) fn kill(mut process: Child) {
     process.wait().unwrap();
 }
 
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(becomes_true_within(PATIENCE, condition), "timeout after {PATIENCE:?} while waiting for {what}");
+}
+
+/// Waits until a condition holds, and returns false if it doesn't within this time. Every other wait uses this one.
+pub(crate) fn becomes_true_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < deadline, "timeout after {PATIENCE:?} while waiting for {what}");
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
+    true
 }

@@ -1,6 +1,8 @@
 //! Integration tests of `ward-process`, run in every containment that this host offers.
 
 #[cfg(test)]
+mod containments;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod escapees;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ward_process::{Containment, EscapeePolicy, ProcessSpec, StopLadder, TreeLifetime};
 
-use crate::harness::{containments, supervisor, wait_until};
+use crate::harness::{TestRun, containments, holding_containments, supervisor, wait_until};
 
 /// Describes a shell that starts one sleep at once and two more when the file `signal` exists.
 fn spec(first: &str, second: &str, signal: &Path) -> ProcessSpec {
@@ -60,6 +60,33 @@ fn with_a_keeper_later_members_are_killed_and_earlier_ones_stay() {
         check(containment, |spec| spec.escapees(EscapeePolicy::Held));
         if containment != Containment::ProcessGroup {
             check(containment, |spec| spec.lifetime(TreeLifetime::DiesWithSupervisor));
+        }
+    }
+}
+
+/// Each process of the chain forks the next one and exits, so a list of members is out of date at once.
+#[test]
+fn a_chain_of_short_lived_later_members_is_killed() {
+    for containment in holding_containments() {
+        for _ in 0..10 {
+            let (supervisor, run) = (supervisor(containment), TestRun::new());
+            let folder = tempfile::tempdir().unwrap();
+            let [begin, begun] = ["begin", "begun"].map(|name| folder.path().join(name));
+            let chain = format!("await {}; touch {}; hop 1500; FOREVER", begin.display(), begun.display());
+            let mut tree = run.spawn(&supervisor, &format!("fork 1 [ {chain} ]; FOREVER"));
+            run.wait_until_sleeping(1);
+            wait_until("the start of the chain", || tree.processes().len() == 2);
+            let snapshot = tree.member_snapshot();
+            std::fs::write(&begin, "").unwrap();
+            wait_until("the first link", || begun.exists());
+            // The first link is in the snapshot, so it has to exit by itself.
+            wait_until("the second link", || tree.kill_all_except(&snapshot) > 0);
+            while tree.kill_all_except(&snapshot) > 0 {}
+            for _ in 0..5 {
+                assert_eq!(run.survivors().len(), 1, "{containment}");
+            }
+            supervisor.stop(&mut tree, StopLadder::force()).unwrap();
+            run.assert_none_left();
         }
     }
 }

@@ -105,7 +105,7 @@ fn a_recording_is_refused_unless_its_file_is_regular_ours_and_has_one_link() {
 }
 
 #[test]
-fn a_stopped_recorder_does_not_block_polling_and_still_writes() {
+fn heavy_a_stopped_recorder_does_not_block_polling_and_still_writes() {
     for containment in containments() {
         // In the other containments the program's parent is the keeper, which has no recorders.
         if !matches!(containment, Containment::Cgroup | Containment::ProcessGroup) {
@@ -130,7 +130,7 @@ fn a_stopped_recorder_does_not_block_polling_and_still_writes() {
 }
 
 #[test]
-fn a_stream_held_open_outside_of_the_tree_does_not_delay_its_end() {
+fn heavy_a_stream_held_open_outside_of_the_tree_does_not_delay_its_end() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
     let run = TestRun::new();

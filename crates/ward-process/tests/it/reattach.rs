@@ -154,11 +154,7 @@ fn a_tree_that_dies_with_its_supervisor_ends_even_after_kill_9() {
         let (process, record) = start_tree(&run, containment, "dies", script);
         run.wait_until_sleeping(3);
         kill(process);
-        wait_until("the end of all members", || run.survivors().is_empty());
-        // The next supervisor finds the tree gone and removes the empty group.
-        wait_until("the end of the tree", || {
-            matches!(supervisor(containment).reattach(&record), Err(ReattachError::Gone(_)))
-        });
+        run.wait_until_gone(&record);
     }
 }
 

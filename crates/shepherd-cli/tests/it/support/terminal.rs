@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::wait_until;
+use super::{becomes_true_in_time, wait_until, zone_at_noon};
 
 pub(crate) struct TmuxTerminal {
     folder: TempDir,
@@ -28,6 +28,7 @@ impl TmuxTerminal {
             .args(arguments)
             .env_remove("TMUX")
             .env("LC_ALL", "C.UTF-8")
+            .env("TZ", zone_at_noon())
             .env("SHELL", "/bin/sh")
             .output()
             .expect("tmux is missing; `cargo xtask setup` installs it");
@@ -50,19 +51,11 @@ impl TmuxTerminal {
     /// Waits until the screen shows a text, and returns the screen.
     pub(crate) fn wait_for_text(&self, text: &str) -> String {
         let mut screen = String::new();
-        let mut shown = || {
+        let is_shown = becomes_true_in_time(|| {
             screen = self.screen();
             screen.contains(text)
-        };
-        let deadline = std::time::Instant::now() + super::WAIT_TIMEOUT;
-        while !shown() {
-            assert!(
-                std::time::Instant::now() < deadline,
-                "the screen does not show `{text}`:\n{}",
-                self.screen()
-            );
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
+        });
+        assert!(is_shown, "the screen does not show `{text}`:\n{screen}");
         screen
     }
 

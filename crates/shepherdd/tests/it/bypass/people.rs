@@ -1,4 +1,4 @@
-//! Who asks, and whose files they are. As root with real other users; as an ordinary user with what there is of that.
+//! Attempts with other accounts, through the socket and on the files. Only root can run them with real other users.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,16 +10,15 @@ use shepherd_api::{
 };
 use shepherd_ipc::{BlockingClient, CallError, ConnectError};
 
-use crate::harness::ShepherddFixture;
+use crate::harness::{ShepherddFixture, policy, stubborn_entry};
 use crate::roles::as_user;
 
 const CHILD: u32 = 65_011;
 const CHILDS_SECOND: u32 = 65_012;
 const STRANGER: u32 = 65_013;
 
-const POLICY: &str = r#"
-config_version = 1
-
+const POLICY: &str = policy!(
+    r#"
 [profiles.anna]
 accounts = [OWN, 65011, 65012]
 
@@ -27,25 +26,24 @@ accounts = [OWN, 65011, 65012]
 
 [access]
 others = "nothing"
-
-[[entries]]
-id = "game"
-argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
-always = true
-daily_quota = "500ms"
-stop_grace = "300ms"
-"#;
+"#,
+    stubborn_entry!(
+        "game",
+        r#"daily_quota = "500ms"
+stop_grace = "300ms""#
+    )
+);
 
 fn policy() -> String {
-    // An account that is not named: root has none of a child's.
+    // Root must not belong to a child's profile, so an unused account stands in for it.
     let own = if geteuid().is_root() { 65_019 } else { geteuid().as_raw() };
     POLICY.replace("OWN", &own.to_string())
 }
 
-fn household() -> ShepherddFixture {
-    let household = ShepherddFixture::running(&policy());
-    fs::set_permissions(household.folder(), fs::Permissions::from_mode(0o755)).unwrap();
-    household
+fn fixture_for_other_users() -> ShepherddFixture {
+    let fixture = ShepherddFixture::running(&policy());
+    fs::set_permissions(fixture.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    fixture
 }
 
 fn play() -> Command {
@@ -57,38 +55,38 @@ fn code(outcome: Result<CommandReply, CallError>) -> ErrorCode {
     error.api_error().unwrap_or_else(|| panic!("{error:?}")).code
 }
 
-/// A connection of this account, if we can be it; else of our own, which is the same child's.
+/// Connects as this account if the test runs as root, and otherwise as the test's own, which belongs to the same child.
 fn with_client_of<T: Send>(
-    household: &ShepherddFixture,
+    fixture: &ShepherddFixture,
     account: u32,
     talk: impl FnOnce(BlockingClient) -> T + Send,
 ) -> T {
     if geteuid().is_root() {
-        as_user(household, account, |client| talk(client.unwrap()))
+        as_user(fixture, account, |client| talk(client.unwrap()))
     } else {
-        talk(household.client())
+        talk(fixture.client())
     }
 }
 
 pub(super) fn second_account() {
-    let household = household();
-    let session = with_client_of(&household, CHILD, |mut client| match client.call(play()) {
+    let fixture = fixture_for_other_users();
+    let session = with_client_of(&fixture, CHILD, |mut client| match client.call(play()) {
         Ok(CommandReply::Launched { session }) => session,
         other => panic!("{other:?}"),
     });
     assert_eq!(session.profile.as_str(), "anna", "the account says whose time it is");
-    household.wait_until_idle();
-    let refused = with_client_of(&household, CHILDS_SECOND, |mut client| client.call(play()).unwrap_err());
+    fixture.wait_until_idle();
+    let refused = with_client_of(&fixture, CHILDS_SECOND, |mut client| client.call(play()).unwrap_err());
     let reasons = refused.api_error().unwrap().reasons.clone();
     assert_eq!(reasons[0].code(), "quota-exhausted");
     if geteuid().is_root() {
         let others =
             Command::Launch { entry_id: "game".parse().unwrap(), profile: Some("ben".parse().unwrap()) };
         assert_eq!(
-            with_client_of(&household, CHILD, |mut client| code(client.call(others))),
+            with_client_of(&fixture, CHILD, |mut client| code(client.call(others))),
             ErrorCode::NotPermitted
         );
-        let unknown = as_user(&household, STRANGER, |client| client.map(drop));
+        let unknown = as_user(&fixture, STRANGER, |client| client.map(drop));
         assert!(
             matches!(unknown, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
         );
@@ -96,10 +94,10 @@ pub(super) fn second_account() {
 }
 
 pub(super) fn talking_to_the_socket() {
-    let household = household();
-    // An ordinary user's daemon has that user for its administrator, until there is a PIN.
+    let fixture = fixture_for_other_users();
+    // The user of an ordinary user's daemon is its administrator until there is a PIN.
     let pin: AdminPin = "8642".to_owned().try_into().unwrap();
-    household.call(Command::SetPin { pin: Some(pin) }).unwrap();
+    fixture.call(Command::SetPin { pin: Some(pin) }).unwrap();
     let entry = || "game".parse().unwrap();
     let everything = [
         Command::ExtendCurrent { by: Millis(3_600_000) },
@@ -121,7 +119,7 @@ pub(super) fn talking_to_the_socket() {
     ];
     let tried = everything.len();
     let refused = if geteuid().is_root() { ErrorCode::NotPermitted } else { ErrorCode::PinRequired };
-    with_client_of(&household, CHILD, |mut client| {
+    with_client_of(&fixture, CHILD, |mut client| {
         assert_eq!(client.welcome().role, ClientRole::Shell);
         for command in everything {
             let shown = format!("{command:?}");
@@ -129,22 +127,22 @@ pub(super) fn talking_to_the_socket() {
         }
     });
     if geteuid().is_root() {
-        let recorded = household.count_audit_records(|what| matches!(what, AuditKind::CommandRefused { .. }));
+        let recorded = fixture.count_audit_records(|what| matches!(what, AuditKind::CommandRefused { .. }));
         assert_eq!(recorded, tried, "each refusal is on record");
     }
 }
 
 pub(super) fn editing_the_files() {
-    let mut household = household();
+    let mut fixture = fixture_for_other_users();
     for (path, mode) in [
-        (household.data(), 0o700),
-        (household.data().join("shepherd.db"), 0o600),
-        (shepherd_store::audit_log_path(&household.data()), 0o600),
+        (fixture.data(), 0o700),
+        (fixture.data().join("shepherd.db"), 0o600),
+        (shepherd_store::audit_log_path(&fixture.data()), 0o600),
     ] {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode, "{}", path.display());
     }
     if geteuid().is_root() {
-        let (data, policy, socket) = (household.data(), household.policy_path(), household.socket());
+        let (data, policy, socket) = (fixture.data(), fixture.policy_path(), fixture.socket());
         let (data, policy, socket) = (data.display(), policy.display(), socket.display());
         for attempt in [
             format!("ls {data}"),
@@ -154,7 +152,7 @@ pub(super) fn editing_the_files() {
             format!("echo >> {policy}"),
             format!("mv {policy} {policy}.old"),
             format!("rm {socket}"),
-            format!("kill -9 {}", household.daemon_pid().as_raw_nonzero()),
+            format!("kill -9 {}", fixture.daemon_pid().as_raw_nonzero()),
         ] {
             let child = format!("--reuid={CHILD}");
             let done = Program::new("setpriv")
@@ -164,18 +162,18 @@ pub(super) fn editing_the_files() {
             assert!(!done.status.success(), "the child succeeded with `{attempt}`");
         }
     }
-    // An older database, from before the time was used: even whoever can write it wins nothing.
-    assert!(household.end().success());
-    let (database, copy) = (household.data().join("shepherd.db"), household.folder().join("older.db"));
+    // An older database, from before the usage, gains nothing.
+    assert!(fixture.end().success());
+    let (database, copy) = (fixture.data().join("shepherd.db"), fixture.folder().join("older.db"));
     fs::copy(&database, &copy).unwrap();
-    household.start();
-    with_client_of(&household, CHILD, |mut client| drop(client.call(play()).unwrap()));
-    household.wait_until_idle();
-    assert!(household.end().success());
+    fixture.start();
+    with_client_of(&fixture, CHILD, |mut client| drop(client.call(play()).unwrap()));
+    fixture.wait_until_idle();
+    assert!(fixture.end().success());
     fs::copy(&copy, &database).unwrap();
-    household.start();
-    let refused = with_client_of(&household, CHILD, |mut client| client.call(play()).unwrap_err());
+    fixture.start();
+    let refused = with_client_of(&fixture, CHILD, |mut client| client.call(play()).unwrap_err());
     let reasons = refused.api_error().unwrap().reasons.clone();
     assert_eq!(reasons[0].code(), "store-unavailable");
-    assert!(household.failed_check("store").is_some());
+    assert!(fixture.failed_check("store").is_some());
 }

@@ -1,4 +1,4 @@
-//! What a program can do to outlive its session, and a child to have another.
+//! Programs that try to outlive their session, and a second entry for the same game.
 
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -16,7 +16,7 @@ pub(super) fn wrapper() {
     check_entry_ends("wrapper", 1);
 }
 
-/// As root: what PID 1 does for whoever asks. Nobody else has groups to leave.
+/// As root, the test moves the processes, as systemd does on request. Other users have no cgroups.
 pub(super) fn another_group() {
     if !geteuid().is_root() {
         check_entry_ends("another-group", 1);
@@ -28,11 +28,11 @@ pub(super) fn another_group() {
     let elsewhere = mount.join(format!("elsewhere-{}", std::process::id()));
     std::fs::create_dir(&elsewhere).unwrap();
     let members = elsewhere.join("cgroup.procs");
-    check_entry_ends_while("another-group", 1, |household| {
+    check_entry_ends_while("another-group", 1, |fixture| {
         wait_until("all of it is moved", || {
-            let players = household.program_pids();
+            let players = fixture.program_pids();
             for pid in &players {
-                // The shells among them leave by themselves.
+                // The shells among them exit by themselves.
                 match std::fs::write(&members, pid.to_string()) {
                     Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {}
                     other => other.unwrap(),
@@ -59,7 +59,7 @@ pub(super) fn ignored_signals() {
 }
 
 pub(super) fn another_entry() {
-    let household = ShepherddFixture::running(
+    let fixture = ShepherddFixture::running(
         r#"
 config_version = 1
 budgets.games.daily = "500ms"
@@ -83,9 +83,9 @@ id = "sums"
 argv = ["sleep", "TOKEN"]
 "#,
     );
-    household.launch("racing");
-    household.wait_until_idle();
-    assert_eq!(first_reason(&household, "racing"), "quota-exhausted");
-    assert_eq!(first_reason(&household, "racing-in-a-window"), "quota-exhausted");
-    household.launch("sums");
+    fixture.launch("racing");
+    fixture.wait_until_idle();
+    assert_eq!(first_reason(&fixture, "racing"), "quota-exhausted");
+    assert_eq!(first_reason(&fixture, "racing-in-a-window"), "quota-exhausted");
+    fixture.launch("sums");
 }

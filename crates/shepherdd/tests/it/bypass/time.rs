@@ -1,69 +1,67 @@
-//! Clocks, zones and sleep.
+//! Attempts with clocks, time zones and suspend.
 
 use std::time::{Duration, Instant};
 
 use jiff::ToSpan;
-use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::clock::{POLICY, faketime, first_reason, set_clock, with_fake_clock};
-use crate::harness::{ShepherddFixture, wait_until};
+use crate::harness::ShepherddFixture;
 
-fn use_up(household: &ShepherddFixture) {
-    household.launch("brief");
-    household.wait_until_idle();
-    assert_eq!(first_reason(household, "brief"), "quota-exhausted");
+fn use_up(fixture: &ShepherddFixture) {
+    fixture.launch("brief");
+    fixture.wait_until_idle();
+    assert_eq!(first_reason(fixture, "brief"), "quota-exhausted");
 }
 
 pub(super) fn clock_forward() {
-    let household = with_fake_clock(POLICY);
+    let fixture = with_fake_clock(POLICY);
     let launched = Instant::now();
-    household.launch("nap");
-    household.wait_for_program();
-    set_clock(household.folder(), "+1d");
-    household.wait_until_idle();
-    let took = launched.elapsed();
-    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(8), "{took:?}");
-    // Tomorrow's time is played today, once; when tomorrow comes, nothing is left.
-    use_up(&household);
-    set_clock(household.folder(), "+0");
-    assert_eq!(first_reason(&household, "brief"), "clock-untrusted");
-    set_clock(household.folder(), "+1d");
-    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    fixture.launch("nap");
+    fixture.wait_for_program();
+    set_clock(fixture.folder(), "+1d");
+    fixture.wait_until_idle();
+    assert!(launched.elapsed() >= Duration::from_secs(2), "ended after {:?}", launched.elapsed());
+    // Tomorrow's quota can be used today, and is used up tomorrow.
+    use_up(&fixture);
+    set_clock(fixture.folder(), "+0");
+    assert_eq!(first_reason(&fixture, "brief"), "clock-untrusted");
+    set_clock(fixture.folder(), "+1d");
+    assert_eq!(first_reason(&fixture, "brief"), "quota-exhausted");
 }
 
 pub(super) fn clock_back() {
-    let mut household = with_fake_clock(POLICY);
-    use_up(&household);
+    let mut fixture = with_fake_clock(POLICY);
+    use_up(&fixture);
     for back in ["-1h", "-1d", "-400d"] {
-        set_clock(household.folder(), back);
-        assert_eq!(first_reason(&household, "brief"), "clock-untrusted", "{back}");
-        assert_eq!(first_reason(&household, "nap"), "clock-untrusted", "{back}");
+        set_clock(fixture.folder(), back);
+        assert_eq!(first_reason(&fixture, "brief"), "clock-untrusted", "{back}");
+        assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted", "{back}");
     }
-    // Nor does a daemon that knows nothing else believe it.
-    household.kill();
-    household.start();
-    assert_eq!(first_reason(&household, "brief"), "clock-untrusted");
+    // A restarted daemon doesn't trust the clock either.
+    fixture.kill();
+    fixture.start();
+    assert_eq!(first_reason(&fixture, "brief"), "clock-untrusted");
 }
 
 pub(super) fn time_zone() {
-    // Between the two it is never the same day.
-    let mut household = ShepherddFixture::new(POLICY).with_variable("TZ", "Pacific/Kiritimati");
-    household.start();
-    use_up(&household);
-    household.kill();
-    let mut household = household.with_variable("TZ", "Etc/GMT+12");
-    household.start();
-    assert_eq!(first_reason(&household, "brief"), "clock-untrusted");
+    // These two zones never have the same date.
+    let mut fixture = ShepherddFixture::new(POLICY).with_variable("TZ", "Pacific/Kiritimati");
+    fixture.start();
+    use_up(&fixture);
+    fixture.kill();
+    let mut fixture = fixture.with_variable("TZ", "Etc/GMT+12");
+    fixture.start();
+    assert_eq!(first_reason(&fixture, "brief"), "clock-untrusted");
 
-    // A policy that names its zone has its own hours, wherever the machine says that it is.
+    // The windows of a policy with a time zone don't depend on the machine's zone.
     let (policy, _) = policy_open_now();
-    let mut household = ShepherddFixture::new(&policy).with_variable("TZ", "Asia/Tokyo");
-    household.start();
-    assert_eq!(first_reason(&household, "night"), "outside-hours");
-    household.launch("evening");
+    let mut fixture = ShepherddFixture::new(&policy).with_variable("TZ", "Asia/Tokyo");
+    fixture.start();
+    assert_eq!(first_reason(&fixture, "night"), "outside-hours");
+    fixture.launch("evening");
 }
 
-/// A policy with an entry whose hours are now, in UTC, and one whose hours are not; and how long until they end.
+/// Returns a policy with an entry that is available now and one that isn't, and the time until the first one closes.
 fn policy_open_now() -> (String, Duration) {
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     let time = |hours: i64| now.saturating_add(hours.hours()).strftime("%H:%M").to_string();
@@ -81,25 +79,23 @@ fn policy_open_now() -> (String, Duration) {
     (policy, Duration::from_secs(3600))
 }
 
-/// There is no real sleep in a test: the clocks that a sleep moves are moved.
+/// The machine isn't really suspended; the clocks are set as after a suspend.
 pub(super) fn suspend() {
     let (policy, left) = policy_open_now();
-    let mut household = ShepherddFixture::running(&policy);
-    household.launch("evening");
-    let player = household.wait_for_program();
-    household.kill();
-    kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
-    wait_until("it is gone", || household.program_pids().is_empty());
-    let asleep = (left + Duration::from_secs(3600)).as_secs().to_string();
-    let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
-    let mut household = household
-        .with_wrapper(&[&["unshare"], user, &["--time", "--boottime", &asleep]].concat())
+    let mut fixture = ShepherddFixture::running(&policy);
+    fixture.launch("evening");
+    let player = fixture.wait_for_program();
+    fixture.kill();
+    fixture.kill_program(player);
+    let asleep = left + Duration::from_secs(3600);
+    let mut fixture = fixture
+        .after_suspend(asleep)
         .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
-        .with_variable("FAKETIME", &format!("+{asleep}s"))
+        .with_variable("FAKETIME", &format!("+{}s", asleep.as_secs()))
         .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-    household.start();
-    assert_eq!(household.state().session, None);
-    assert_eq!(first_reason(&household, "evening"), "outside-hours");
-    let used = household.recorded_usage("evening");
+    fixture.start();
+    assert_eq!(fixture.state().session, None);
+    assert_eq!(first_reason(&fixture, "evening"), "outside-hours");
+    let used = fixture.recorded_usage("evening");
     assert!(used > Duration::ZERO && used < Duration::from_secs(600), "{used:?}");
 }

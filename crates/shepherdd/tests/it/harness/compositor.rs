@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use super::ShepherddFixture;
 
-/// Sway refuses to be root: root lends it to this user.
+/// Sway refuses to run as root, so root runs it as this user.
 const NOBODY_UID: u32 = 65_534;
 
-/// A home for Sway and its programs, and its configuration.
+/// The configuration of Sway, and a home folder for Sway and its programs.
 pub(crate) struct SwayFixture {
     folder: TempDir,
 }
@@ -25,7 +25,7 @@ impl SwayFixture {
         let screen = Self { folder: TempDir::with_prefix("sway-").unwrap() };
         std::fs::set_permissions(screen.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::create_dir(screen.home()).unwrap();
-        // Some programs do not trust a home that others can look into.
+        // Some programs refuse a home folder that others can read.
         std::fs::set_permissions(screen.home(), PermissionsExt::from_mode(0o700)).unwrap();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(screen.home(), Some(NOBODY_UID), Some(NOBODY_UID)).unwrap();
@@ -35,7 +35,7 @@ impl SwayFixture {
         screen
     }
 
-    /// Further lines of Sway's configuration.
+    /// Adds lines to Sway's configuration.
     pub(crate) fn configure(&self, lines: &str) {
         let text = std::fs::read_to_string(self.configuration()).unwrap();
         std::fs::write(self.configuration(), text + lines).unwrap();
@@ -53,7 +53,7 @@ impl SwayFixture {
         self.home().join("wayland-1")
     }
 
-    /// With one entry, of which these are the lines that are its own.
+    /// Returns a policy with one entry that has these settings.
     pub(crate) fn policy(&self, entry: &str) -> String {
         let (lend, user) = match rustix::process::geteuid().is_root() {
             true => (
@@ -83,28 +83,28 @@ always = true
         )
     }
 
-    /// What is on the screen; nothing while there is none.
+    /// Returns a screenshot, or nothing while there is no screen.
     pub(crate) fn screenshot(&self) -> Vec<u8> {
         let mut grim = Command::new("grim");
         grim.args(["-t", "ppm", "-"]).env("WAYLAND_DISPLAY", self.display()).output().unwrap().stdout
     }
 }
 
-/// Nothing is skipped where a program is missing.
+/// Fails if a program is missing.
 pub(crate) fn assert_installed(program: &str) {
     let path = Path::new("/usr/bin").join(program);
     assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
 }
 
-/// Where the Sway of this daemon listens.
-pub(crate) fn ipc_socket(household: &ShepherddFixture) -> PathBuf {
-    let prefix = format!("shepherd-compositor-{}-", household.daemon_pid().as_raw_nonzero());
+/// Returns the path of the socket of the daemon's Sway.
+pub(crate) fn ipc_socket(fixture: &ShepherddFixture) -> PathBuf {
+    let prefix = format!("shepherd-compositor-{}-", fixture.daemon_pid().as_raw_nonzero());
     let files = Path::new("/tmp").read_dir().unwrap().flatten();
     let mut own = files.filter(|file| file.file_name().to_string_lossy().starts_with(&prefix));
     own.next().unwrap().path()
 }
 
-/// Whose window fills the screen, as Sway's own program sees it.
+/// Returns the process whose window fills the screen, according to `swaymsg`.
 pub(crate) fn fullscreen_window(socket: &Path) -> Option<i32> {
     let tree = Command::new("swaymsg").arg("-s").arg(socket).args(["-r", "-t", "get_tree"]).output().unwrap();
     let mut left = vec![serde_json::from_slice::<Value>(&tree.stdout).unwrap()];

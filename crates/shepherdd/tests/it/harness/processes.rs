@@ -1,6 +1,6 @@
-//! An independent look at what runs.
+//! Processes, read from `/proc` without the daemon's code.
 
-/// Living processes with this in their command line.
+/// Returns the living processes with this text in their command line.
 pub(crate) fn processes_with(text: &str) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -15,13 +15,13 @@ pub(super) fn parent_of(pid: i32) -> Option<i32> {
     stat_field(pid, 1)?.parse().ok()
 }
 
-/// What the kernel says of a process after its name, counted from its state.
+/// Returns a field of `/proc/PID/stat`, counted from the state.
 fn stat_field(pid: i32, number: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.split(' ').nth(number).map(str::to_owned)
 }
 
-/// A process and no later one of its number.
+/// A process, identified by pid and start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObservedProcess {
     pid: i32,
@@ -34,7 +34,7 @@ impl ObservedProcess {
     }
 }
 
-/// A process and all its descendants.
+/// Returns a process and all its descendants.
 pub(crate) fn process_tree(pid: i32) -> Vec<ObservedProcess> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -49,7 +49,7 @@ pub(crate) fn process_tree(pid: i32) -> Vec<ObservedProcess> {
     found
 }
 
-/// Those that are still there.
+/// Returns the processes that still run.
 pub(crate) fn survivors(processes: &[ObservedProcess]) -> Vec<ObservedProcess> {
     let lives = |process: &&ObservedProcess| {
         is_alive(process.pid) && ObservedProcess::read(process.pid).as_ref() == Some(*process)
@@ -57,7 +57,7 @@ pub(crate) fn survivors(processes: &[ObservedProcess]) -> Vec<ObservedProcess> {
     processes.iter().filter(lives).cloned().collect()
 }
 
-/// Whether a process of this number is there and not a zombie.
+/// Returns true if a process with this pid exists and isn't a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))

@@ -1,11 +1,11 @@
-//! What a household has on record.
+//! The audit log, the usage and the health of a fixture.
 
 use std::time::Duration;
 
 use jiff::ToSpan;
-use shepherd_api::{AuditKind, AuditRecord, Command, CommandReply, EntryScope, HealthView};
+use shepherd_api::{AuditKind, AuditRecord, Command, CommandReply, EndReason, EntryScope, HealthView};
 
-use super::ShepherddFixture;
+use super::{ShepherddFixture, wait_until};
 
 impl ShepherddFixture {
     pub(crate) fn health(&self) -> HealthView {
@@ -15,7 +15,7 @@ impl ShepherddFixture {
         }
     }
 
-    /// What can be counted, in the text format.
+    /// Returns the metrics, in the text format.
     pub(crate) fn metrics(&self) -> String {
         match self.call(Command::Metrics {}) {
             Ok(CommandReply::Metrics { text }) => text,
@@ -23,7 +23,7 @@ impl ShepherddFixture {
         }
     }
 
-    /// What one of the checks of the daemon's health says, if it did not pass.
+    /// Returns the message of a health check, if the check failed.
     pub(crate) fn failed_check(&self, name: &str) -> Option<String> {
         let health = self.health();
         let check = health.checks.into_iter().find(|check| check.name == name).expect("a check of that name");
@@ -31,7 +31,7 @@ impl ShepherddFixture {
         (!check.passed).then_some(check.detail)
     }
 
-    /// The whole audit log, as an administrator gets it.
+    /// Returns the whole audit log, as an administrator gets it.
     pub(crate) fn audit(&self) -> Vec<AuditRecord> {
         let mut client = self.client();
         let mut records: Vec<AuditRecord> = Vec::new();
@@ -45,19 +45,35 @@ impl ShepherddFixture {
         }
     }
 
-    /// How many lines of the audit log are of this kind.
+    /// Returns the reason of every recorded end of a session.
+    pub(crate) fn recorded_ends(&self) -> Vec<EndReason> {
+        let end = |record: AuditRecord| match record.line.what {
+            AuditKind::SessionEnded { end, .. } => Some(end),
+            _ => None,
+        };
+        self.audit().into_iter().filter_map(end).collect()
+    }
+
+    /// Waits until the audit log has the start of the only session.
+    pub(crate) fn wait_until_start_is_recorded(&self) {
+        wait_until("the record of the start", || {
+            self.count_audit_records(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
+        });
+    }
+
+    /// Returns the number of audit records of a kind.
     pub(crate) fn count_audit_records(&self, is_meant: impl Fn(&AuditKind) -> bool) -> usize {
         self.audit().iter().filter(|record| is_meant(&record.line.what)).count()
     }
 
-    /// The audit log on disk is whole. For a daemon that is not at work.
+    /// Checks the audit log on disk. The daemon must not run.
     pub(crate) fn assert_chain_is_sound(&self) {
         let log = shepherd_store::audit_log_path(&self.data());
         let report = ward_ledger::verify(&log, &shepherd_store::audit_format(), None).unwrap();
         assert!(report.is_sound(), "{report:?}");
     }
 
-    /// What the daemon says was used of an entry in these days, by everybody.
+    /// Returns the usage of an entry that the daemon reports, for all profiles and days.
     pub(crate) fn recorded_usage(&self, entry: &str) -> Duration {
         let today = jiff::Zoned::now().date();
         let (from, to) = (today.saturating_sub(40.days()), today.saturating_add(40.days()));

@@ -175,7 +175,7 @@ fn removal_gives_up_when_its_budget_is_used_up() {
 }
 
 #[test]
-fn removal_gives_up_on_a_folder_that_is_being_filled() {
+fn heavy_removal_gives_up_on_a_folder_that_is_being_filled() {
     let (_parent, folder) = folder();
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -53,6 +53,31 @@ fn fixtures() -> impl Iterator<Item = SandboxFixture> {
     TestUser::all().iter().map(|actor| SandboxFixture::for_user(*actor))
 }
 
+/// Services of this machine outside of the sandbox. The Unix socket is `service` in the workspace.
+struct LocalServices {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _unix: UnixListener,
+}
+
+impl LocalServices {
+    fn start(fixture: &SandboxFixture) -> Self {
+        let path = fixture.path("workspace/service");
+        let unix = UnixListener::bind(&path).unwrap();
+        fixture.actor.give_ownership(&path);
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self { tcp, udp: UdpSocket::bind("127.0.0.1:0").unwrap(), _unix: unix }
+    }
+
+    fn tcp_address(&self) -> String {
+        self.tcp.local_addr().unwrap().to_string()
+    }
+
+    fn udp_address(&self) -> String {
+        self.udp.local_addr().unwrap().to_string()
+    }
+}
+
 /// A process of the same user outside of the sandbox, with a secret in its environment.
 struct TargetProcess(Child);
 
@@ -196,15 +221,11 @@ fn setuid_files_can_not_be_created_and_have_no_effect() {
 #[test]
 fn no_socket_leaves_the_sandbox() {
     for fixture in fixtures() {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let path = fixture.path("workspace/service");
-        let _service = UnixListener::bind(&path).unwrap();
-        fixture.actor.give_ownership(&path);
+        let services = LocalServices::start(&fixture);
         let name = format!("ward-hostile-{}-{:?}", std::process::id(), fixture.actor);
         let _hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        check(&fixture, &["tcp", &tcp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
-        check(&fixture, &["udp", &udp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["tcp", &services.tcp_address()], UnsandboxedOutcome::Succeeds);
+        check(&fixture, &["udp", &services.udp_address()], UnsandboxedOutcome::Succeeds);
         check(&fixture, &["unix", "service"], UnsandboxedOutcome::Succeeds);
         check(&fixture, &["abstract", &name], UnsandboxedOutcome::Succeeds);
         check(&fixture, &["netlink"], UnsandboxedOutcome::Succeeds);
@@ -215,18 +236,14 @@ fn no_socket_leaves_the_sandbox() {
 #[test]
 fn with_the_network_on_services_of_this_machine_stay_closed() {
     for fixture in fixtures() {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let path = fixture.path("workspace/service");
-        let _service = UnixListener::bind(&path).unwrap();
-        fixture.actor.give_ownership(&path);
+        let services = LocalServices::start(&fixture);
         let attack = |words: &[&str]| {
             let mut sandbox = fixture.sandbox();
             sandbox.network = SandboxNetwork::On;
             run(fixture.spec(fixture.hostile()).args(words.iter().copied()).sandbox(sandbox)).exit
         };
-        assert_eq!(attack(&["tcp", &tcp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
-        assert_eq!(attack(&["udp", &udp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
+        assert_eq!(attack(&["tcp", &services.tcp_address()]), ProcessExit::Code(SUCCEEDED));
+        assert_eq!(attack(&["udp", &services.udp_address()]), ProcessExit::Code(SUCCEEDED));
         assert_eq!(attack(&["netlink"]), ProcessExit::Code(SUCCEEDED));
         assert_eq!(attack(&["unix", "service"]), ProcessExit::Code(REFUSED));
         assert_eq!(attack(&["packet"]), ProcessExit::Code(REFUSED));
