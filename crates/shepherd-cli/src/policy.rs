@@ -82,7 +82,7 @@ pub(crate) fn run(
             let checked = PolicyCheckReport {
                 entries: loaded.policy.entries().len(),
                 examples: loaded.examples,
-                warnings: policy_warnings::collect_warnings(&loaded, file),
+                warnings: policy_warnings::collect_warnings(&loaded, file, context),
             };
             output.print_result(&checked, |output| {
                 let entries = humanize::count(checked.entries, "entry", "entries");

@@ -85,6 +85,8 @@ pub(crate) async fn start_service(
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
     let policy_exposed = policy_source::policy_exposure_warnings(&paths.policy);
     notes.extend(policy_exposed.iter().cloned());
+    let launch_fault = host.launch_fault();
+    notes.extend(launch_fault.clone());
     let fate = reattach_session(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
     let state = engine.get_state(now);
@@ -101,6 +103,7 @@ pub(crate) async fn start_service(
         zone,
         started: now,
         limitations,
+        launch_fault,
         audit_log: shepherd_store::audit_log_path(&paths.data),
         stopped_strays: Vec::new(),
         heartbeat_error: None,

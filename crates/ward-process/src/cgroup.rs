@@ -16,6 +16,7 @@ use crate::sys::procfs::{ProcRoot, each_number_in_file};
 mod root;
 
 pub(crate) use root::CgroupRoot;
+pub use root::release_controllers;
 
 /// The cgroup of a process tree.
 #[derive(Debug)]
