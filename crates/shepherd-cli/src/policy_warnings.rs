@@ -14,11 +14,7 @@ use shepherd_util::ErrorChain;
 use crate::context::CommandContext;
 use crate::text::escape_unsafe;
 
-pub(crate) fn collect_warnings(
-    loaded: &LoadedPolicy,
-    file: &Path,
-    context: &CommandContext,
-) -> Vec<String> {
+pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;
     let mut warnings = unknown_accounts(loaded);
     // Nothing is started, so the folder for session logs is not used.

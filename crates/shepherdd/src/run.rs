@@ -74,7 +74,8 @@ fn release_controllers() -> ExitCode {
     match shepherd_host_linux::release_controllers() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "shepherdd: could not release the cgroup controllers: {error}");
+            let _ =
+                writeln!(std::io::stderr(), "shepherdd: could not release the cgroup controllers: {error}");
             ExitCode::from(EXIT_FAILED)
         }
     }
