@@ -98,6 +98,10 @@ const CHECKS: &[GuestCheck] = &[
     GuestCheck { name: "a clock set a day on and back wins nothing", run: family_day::clock_a_day_on },
     GuestCheck { name: "a reboot ends and charges the session", run: lifecycle::reboot },
     GuestCheck {
+        name: "CollieClaw installs, works in its sandbox and leaves",
+        run: lifecycle::agent_package,
+    },
+    GuestCheck {
         name: "remove keeps the family's files, purge asks and leaves nothing",
         run: lifecycle::removal,
     },
