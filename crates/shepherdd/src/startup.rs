@@ -257,7 +257,8 @@ impl DaemonService {
         }
         let faults = self.refresh_authority(&read_accounts());
         self.record_access_faults(faults, now);
-        let status = format!("{} entries", self.engine.policy().entries().len());
+        let entry_count = self.engine.policy().entries().len();
+        let status = format!("{entry_count} {}", if entry_count == 1 { "entry" } else { "entries" });
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);
         crate::sys::release_free_memory();
