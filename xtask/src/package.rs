@@ -13,11 +13,14 @@ use crate::workspace::{CargoWorkspace, run_to_end};
 /// The version of cargo-deb that is installed if there is none.
 const CARGO_DEB_VERSION: &str = "3.8.0";
 
+/// The profile of shipped programs.
+const DIST: &str = "dist";
+
 /// The choice of how to build the programs.
 #[derive(Args)]
 pub(crate) struct PackageOptions {
     /// Build profile; `dev` is quicker to build, for trying a change.
-    #[arg(long, value_name = "NAME", default_value = "dist")]
+    #[arg(long, value_name = "NAME", default_value = DIST)]
     profile: String,
 }
 
@@ -34,6 +37,8 @@ pub(crate) struct BuiltPackages {
     /// The same package with a higher version, to try an upgrade.
     pub(crate) shepherd_upgrade: PathBuf,
     pub(crate) collieclaw: PathBuf,
+    /// True if the programs are built as they are shipped, so that bars on their size hold.
+    pub(crate) is_shipped: bool,
 }
 
 /// Builds the programs and packs them.
@@ -64,6 +69,7 @@ pub(crate) fn build(workspace: &CargoWorkspace, options: &PackageOptions) -> Res
         shepherd: pack("shepherdd", &[])?,
         shepherd_upgrade: pack("shepherdd", &["--deb-revision", "upgrade"])?,
         collieclaw: pack("collieclaw", &[])?,
+        is_shipped: options.profile == DIST,
     })
 }
 

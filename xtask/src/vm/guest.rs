@@ -1,6 +1,7 @@
 //! A running guest, and the ways to use it: as one of its accounts, over ssh.
 
 use std::cell::RefCell;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -81,18 +82,28 @@ impl RunningGuest {
         ssh.arg(line).stdin(Stdio::null()).output().context("could not start ssh")
     }
 
-    /// Runs a line at a terminal of an account and types `answers` to what it asks.
-    pub(super) fn type_as(&self, account: &str, line: &str, answers: &str) -> Result<Output> {
+    /// Runs a line at a terminal of an account, and answers its questions in order. Programs that ask for a password
+    /// throw away what was typed before the question, so each answer waits for its prompt.
+    pub(super) fn type_as(&self, account: &str, line: &str, answers: &[&str]) -> Result<Output> {
         let mut ssh = self.ssh(account);
-        let mut child = ssh
-            .args(["-tt", line])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("could not start ssh")?;
-        std::io::Write::write_all(child.stdin.as_mut().context("no standard input")?, answers.as_bytes())?;
-        Ok(child.wait_with_output()?)
+        let ssh = ssh.args(["-tt", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = ssh.spawn().context("could not start ssh")?;
+        let mut keyboard = child.stdin.take().context("no standard input")?;
+        let mut screen = child.stdout.take().context("no standard output")?;
+        let (mut shown, mut answers, mut chunk) = (Vec::new(), answers.iter(), [0; 1024]);
+        loop {
+            let length = screen.read(&mut chunk)?;
+            if length == 0 {
+                break;
+            }
+            shown.extend_from_slice(chunk.get(..length).unwrap_or_default());
+            if (shown.ends_with(b": ") || shown.ends_with(b"] "))
+                && let Some(answer) = answers.next()
+            {
+                keyboard.write_all(format!("{answer}\n").as_bytes())?;
+            }
+        }
+        Ok(Output { status: child.wait()?, stdout: shown, stderr: Vec::new() })
     }
 
     fn ssh(&self, account: &str) -> Command {
@@ -149,7 +160,7 @@ impl RunningGuest {
     /// Writes a text to a file of the guest, as root.
     pub(super) fn write(&self, path: &str, text: &str) -> Result<()> {
         let mut file = tempfile::NamedTempFile::new()?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
+        file.write_all(text.as_bytes())?;
         self.upload(file.path(), path)
     }
 

@@ -14,8 +14,8 @@ const GUIDE: &str = include_str!("../../../docs/install.md");
 /// The longest time from the installation of the package until Shepherd is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Answers to `adduser`: a password twice, five empty fields and a yes.
-const ADDUSER_ANSWERS: &str = "horse staple\nhorse staple\n\n\n\n\n\ny\n";
+/// Answers to `adduser`: a password twice, five empty fields, a yes, and no further groups.
+const ADDUSER_ANSWERS: &[&str] = &["horse staple", "horse staple", "", "", "", "", "", "y", "n"];
 
 /// Types the guide, and checks that Shepherd is ready in time.
 pub(super) fn install(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {

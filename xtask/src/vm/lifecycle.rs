@@ -55,8 +55,7 @@ pub(super) fn agent_package(guest: &RunningGuest, packages: &BuiltPackages) -> R
     guest.upload(&packages.collieclaw, "/root/collieclaw.deb")?;
     guest.root("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq /root/collieclaw.deb 2>&1")?;
     guest.run(PARENT, "collieclaw init && collieclaw doctor")?;
-    let listing = guest.run(PARENT, "collieclaw tool run shell --json '{\"command\": \"ls\"}'")?;
-    ensure!(!listing.contains("denied"), "{listing}");
+    guest.run(PARENT, "collieclaw tool run file_list")?;
     guest.run(PARENT, "collieclaw agent -m 'what time is it' && collieclaw receipt verify")?;
     guest.root("DEBIAN_FRONTEND=noninteractive apt-get purge -y -qq collieclaw 2>&1")?;
     guest.root("! command -v collieclaw && ! command -v collieclaw-mcp").map(drop)
