@@ -11,6 +11,7 @@ mod fuzz;
 mod located_error;
 mod model;
 mod mutants;
+mod package;
 mod quick;
 mod readme_commands;
 mod setup;
@@ -19,6 +20,7 @@ mod test;
 mod tidy;
 mod units;
 mod unprivileged;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -57,6 +59,10 @@ enum XtaskCommand {
     Fuzz(fuzz::FuzzOptions),
     /// Change the deciding crates one expression at a time, and list the changes that no test notices.
     Mutants(mutants::MutantsOptions),
+    /// Make the Debian packages of both products.
+    Package(package::PackageOptions),
+    /// Install the packages on Debian in a virtual machine, by the guide's own words, and play a family's day.
+    Vm(vm::VmOptions),
     /// Run CollieClaw with a real, small model; installs the server and the model first.
     Model,
 }
@@ -82,6 +88,8 @@ fn run(arguments: &XtaskArguments) -> Result<()> {
         XtaskCommand::Bypass => bypass::run(&workspace),
         XtaskCommand::Fuzz(choice) => fuzz::run(&workspace, choice),
         XtaskCommand::Mutants(options) => mutants::run(&workspace, options),
+        XtaskCommand::Package(options) => package::build(&workspace, options).map(drop),
+        XtaskCommand::Vm(options) => vm::run(&workspace, options),
         XtaskCommand::Model => model::run(&workspace),
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn run(
             let checked = PolicyCheckReport {
                 entries: loaded.policy.entries().len(),
                 examples: loaded.examples,
-                warnings: policy_warnings::collect_warnings(&loaded, file),
+                warnings: policy_warnings::collect_warnings(&loaded, file, context),
             };
             output.print_result(&checked, |output| {
                 let entries = format_count(checked.entries, "entry", "entries");

@@ -5,12 +5,16 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
+use shepherd_api::{Command, CommandReply};
 use shepherd_config::LoadedPolicy;
 use shepherd_host_linux::{LinuxHostOptions, MissingRequirement, find_missing_requirements};
-use shepherd_ipc::{SystemAccounts, resolve_access};
+use shepherd_ipc::{BlockingClient, ClientOptions, SystemAccounts, resolve_access};
 use shepherd_util::ErrorChain;
 
-pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path) -> Vec<String> {
+use crate::context::CommandContext;
+use crate::text::escape_unsafe;
+
+pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;
     let mut warnings = unknown_accounts(loaded);
     // Nothing is started, so the folder for session logs is not used.
@@ -23,7 +27,17 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path) -> Vec<String
         },
     ));
     warnings.extend(shepherdd::policy_exposure_warnings(file));
+    warnings.extend(failed_host_check(context));
     warnings
+}
+
+/// Returns the detail of the daemon's host check if a daemon runs and can't launch anything.
+fn failed_host_check(context: &CommandContext) -> Option<String> {
+    let options = ClientOptions::new(context.socket().ok()?, "shepherd policy check");
+    let reply = BlockingClient::connect(&options).ok()?.call(Command::Health {}).ok()?;
+    let CommandReply::Health { health } = reply else { return None };
+    let failed = health.checks.into_iter().find(|check| check.name == "host" && !check.passed)?;
+    Some(format!("the daemon on this machine: {}", escape_unsafe(&failed.detail)))
 }
 
 /// Returns a warning for each account of the policy that this machine does not have.

@@ -18,6 +18,11 @@ pub trait HostAdapter {
     /// Returns what this host can't do, in sentences for people (S13.3). Empty if the host lacks nothing.
     fn limitations(&self) -> Vec<String>;
 
+    /// Returns the reason why no program can be started here, if a trial at start-up failed.
+    fn launch_fault(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the stream of events. There is only one stream: a second call ends the first stream.
     fn subscribe(&mut self) -> HostEvents;
 

@@ -23,6 +23,7 @@ use crate::reattach_job::ReattachJob;
 use crate::start_job::StartJob;
 use crate::state_folder::StateFolder;
 use crate::sway::WindowControl;
+use crate::trial_launch;
 use crate::unresolved::UnresolvedSessions;
 use crate::worker::{SessionWorker, WorkerChannels, WorkerMessage};
 
@@ -37,6 +38,7 @@ pub struct LinuxHost {
     /// The stream for the first subscriber, so that events before the subscription are not lost.
     events: Option<HostEvents>,
     limitations: Vec<String>,
+    launch_fault: Option<String>,
     window_control: WindowControl,
     unresolved: UnresolvedSessions,
     worker_mailbox: MailboxSender<WorkerMessage>,
@@ -55,6 +57,7 @@ impl LinuxHost {
             Arc::new(Supervisor::with_containment(options.containment.unwrap_or_else(|| probe.strongest()))?);
         let folder = StateFolder::open(&options.state_folder)?;
         let limitations = capability::limitations(supervisor.containment(), &probe, &options);
+        let launch_fault = trial_launch::find_launch_fault(&supervisor, &options);
         let (sender, events) = unbounded_channel();
         let (remains, cleanup) = cleanup::start_thread(folder.clone()).map_err(HostSetupError::Threads)?;
         let (worker_mailbox, inbox) = mailbox().map_err(HostSetupError::Threads)?;
@@ -79,6 +82,7 @@ impl LinuxHost {
             resources: Arc::default(),
             events: Some(events),
             limitations,
+            launch_fault,
             window_control,
             unresolved,
             worker_mailbox,
@@ -106,6 +110,10 @@ impl HostAdapter for LinuxHost {
 
     fn limitations(&self) -> Vec<String> {
         self.limitations.iter().cloned().chain(self.window_control.limitation()).collect()
+    }
+
+    fn launch_fault(&self) -> Option<String> {
+        self.launch_fault.clone()
     }
 
     fn subscribe(&mut self) -> HostEvents {

@@ -26,6 +26,7 @@ mod start_job;
 mod unresolved;
 
 mod preflight;
+mod trial_launch;
 
 mod stop_method;
 mod worker;
@@ -47,3 +48,4 @@ mod capability;
 pub use host::LinuxHost;
 pub use options::{HostSetupError, LinuxHostOptions, RunAsRoot};
 pub use preflight::{MissingRequirement, find_missing_requirements};
+pub use ward_process::release_controllers;

@@ -40,6 +40,9 @@ pub struct DaemonOptions {
     /// Group of the socket, by name or number
     #[arg(long, value_name = "GROUP")]
     pub socket_group: Option<String>,
+    /// Disable the cgroup controllers of an ended daemon and exit; systemd before 254 needs this to restart it
+    #[arg(long, hide = true)]
+    pub release_controllers: bool,
 }
 
 /// File mode and group of the socket.

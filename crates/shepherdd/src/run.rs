@@ -46,6 +46,9 @@ pub(crate) enum StartError {
 /// Runs the daemon until a signal ends it. If it can't start, standard error says why.
 #[must_use]
 pub fn run(options: &DaemonOptions) -> ExitCode {
+    if options.release_controllers {
+        return release_controllers();
+    }
     let log = match log::start() {
         Ok(log) => log,
         Err(error) => {
@@ -65,6 +68,17 @@ pub fn run(options: &DaemonOptions) -> ExitCode {
     };
     log.flush(log::FLUSH_TIMEOUT);
     ended
+}
+
+fn release_controllers() -> ExitCode {
+    match shepherd_host_linux::release_controllers() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ =
+                writeln!(std::io::stderr(), "shepherdd: could not release the cgroup controllers: {error}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
 }
 
 fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Result<(), StartError> {

@@ -128,6 +128,8 @@ pub(crate) struct DaemonService {
     pub(crate) started: ClockReading,
     /// Sentences about what this daemon can't do, besides the limitations of its host.
     pub(crate) limitations: Vec<String>,
+    /// The reason why no program can be started, until one starts all the same.
+    pub(crate) launch_fault: Option<String>,
     /// The path of the audit log.
     pub(crate) audit_log: PathBuf,
     /// Sessions that were found running at startup and stopped, because the store didn't know them.

@@ -85,6 +85,8 @@ pub(crate) async fn start_service(
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
     let policy_exposed = policy_source::policy_exposure_warnings(&paths.policy);
     notes.extend(policy_exposed.iter().cloned());
+    let launch_fault = host.launch_fault();
+    notes.extend(launch_fault.clone());
     let liveness = reattach_session(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
     let state = engine.get_state(now);
@@ -101,6 +103,7 @@ pub(crate) async fn start_service(
         zone,
         started: now,
         limitations,
+        launch_fault,
         audit_log: shepherd_store::audit_log_path(&paths.data),
         stopped_strays: Vec::new(),
         heartbeat_error: None,
@@ -255,7 +258,8 @@ impl DaemonService {
         }
         let faults = self.refresh_authority(&read_accounts());
         self.record_access_faults(faults, now);
-        let status = format!("{} entries", self.engine.policy().entries().len());
+        let entry_count = self.engine.policy().entries().len();
+        let status = format!("{entry_count} {}", if entry_count == 1 { "entry" } else { "entries" });
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);
         crate::sys::release_free_memory();

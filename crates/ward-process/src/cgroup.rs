@@ -18,6 +18,7 @@ use crate::sys::procfs::{ProcRoot, ProcessStat, each_number_in_file, open_pidfd}
 mod root;
 
 pub(crate) use root::CgroupRoot;
+pub use root::release_controllers;
 
 /// The cgroup of a process tree.
 #[derive(Debug)]

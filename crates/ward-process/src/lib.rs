@@ -40,6 +40,7 @@ mod cgroup;
 mod cleanup;
 mod sys;
 
+pub use cgroup::release_controllers;
 pub use containment::{Containment, ContainmentReport, ContainmentStatus, probe};
 pub use exit::{ProcessExit, ResourceUsage, TreeExit};
 pub use ladder::{

@@ -60,6 +60,9 @@ pub(crate) struct LimitSupport {
     pub(crate) open_files: Rlimit,
 }
 
+/// The files of a cgroup that limit a tree.
+pub(crate) const CGROUP_LIMIT_FILES: [&str; 3] = ["pids.max", "memory.max", "cpu.max"];
+
 /// The limits of a tree, sorted by the mechanism that enforces them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct LimitPlan {
@@ -132,6 +135,11 @@ impl TreeLimits {
 }
 
 impl LimitPlan {
+    /// Returns the cgroup's limits for the record of the tree.
+    pub(crate) fn recorded_cgroup_limits(&self) -> Vec<(String, String)> {
+        self.cgroup.iter().map(|(file, text)| ((*file).to_owned(), text.clone())).collect()
+    }
+
     fn add_cgroup_limit(&mut self, limit: &'static str, file: &'static str, text: String) {
         self.cgroup.push((file, text));
         self.report.push(LimitReport { limit, kept: LimitEnforcement::ByCgroup });

@@ -102,6 +102,10 @@ pub struct TreeRecord {
     pub boot: String,
     /// Inode of the tree's cgroup, if it has one.
     pub cgroup: Option<u64>,
+    /// Limits of the tree's cgroup: the text of each file. A later supervisor writes them again, because the
+    /// kernel forgets them when [`release_controllers`](crate::release_controllers) disables a controller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroup_limits: Vec<(String, String)>,
     /// User that the tree and its stop command run as, if it isn't the supervisor's.
     pub identity: Option<UserIdentity>,
     /// Temporary folder of the sandbox, to be removed when the tree has ended.

@@ -189,6 +189,7 @@ impl Supervisor {
             stderr,
             sandbox: sandbox.as_ref().map(|sandbox| sandbox.report().clone()),
             folder: sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox))),
+            cgroup_limits: limits.recorded_cgroup_limits(),
             limits: limits.report,
         };
         let tree = ProcessTree::new(parts, control, Arc::clone(&self.proc));
@@ -210,6 +211,7 @@ impl Supervisor {
             escapees: self.escapee_policy(spec),
             boot: self.boot.clone(),
             cgroup: launch.group.map(Cgroup::inode),
+            cgroup_limits: launch.limits.recorded_cgroup_limits(),
             identity: spec.identity.clone(),
             private_folder: launch.sandbox.and_then(PreparedSandbox::temporary_folder).map(ToOwned::to_owned),
         }

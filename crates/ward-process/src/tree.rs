@@ -80,6 +80,8 @@ pub(crate) struct TreeParts {
     pub(crate) folder: Option<SandboxFolder>,
     pub(crate) sandbox: Option<SandboxReport>,
     pub(crate) limits: Vec<LimitReport>,
+    /// Limits in the files of the cgroup, for the record.
+    pub(crate) cgroup_limits: Vec<(String, String)>,
 }
 
 /// A handle on a program and all its descendants.
@@ -129,6 +131,7 @@ impl ProcessTree {
             boot: self.parts.boot.clone(),
             escapees: self.parts.escapees,
             cgroup: self.control.group().map(Cgroup::inode),
+            cgroup_limits: self.parts.cgroup_limits.clone(),
             identity: self.parts.identity.clone(),
             private_folder: self.parts.folder.as_ref().and_then(SandboxFolder::path),
         }

@@ -54,6 +54,9 @@ impl DaemonService {
         let capabilities = self.engine.capabilities();
         let kinds: Vec<&str> = capabilities.spawn_kinds_supported.iter().map(String::as_str).collect();
         let able = capabilities.can_kill_forcefully && capabilities.can_observe_exit && !kinds.is_empty();
+        if let Some(fault) = &self.launch_fault {
+            return health_check("host", false, format!("no program can be launched: {fault}"));
+        }
         health_check("host", able, format!("can run {}", kinds.join(", ")))
     }
 

@@ -14,6 +14,7 @@ impl DaemonService {
     pub(crate) fn handle_host_event(&mut self, event: HostEvent, now: ClockReading) {
         match event {
             HostEvent::Spawned { session_id, handle, output, shortcomings } => {
+                self.launch_fault = None;
                 tracing::info!(%session_id, output = output.map(|path| path.display().to_string()), "started");
                 for text in shortcomings {
                     tracing::warn!(%session_id, "{text}");

@@ -6,13 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use super::{Cgroup, open_at, open_directory_at, remove_directory};
+use crate::sys::procfs::each_number_in_file;
 
-/// Name of the leaf group that the supervisor may run in (systemd: `DelegateSubgroup=supervisor`). cgroup v2
-/// forbids processes in a group that has enabled controllers for its children (the "no internal processes"
-/// rule of `cgroups(7)`), so trees become siblings of this leaf.
-const OWN_LEAF: &str = "supervisor";
+/// Name of the leaf group in which systemd 254 or newer starts the supervisor (`DelegateSubgroup=supervisor`).
+/// cgroup v2 forbids processes in a group that has enabled controllers for its children (the "no internal
+/// processes" rule of `cgroups(7)`), so trees become siblings of this leaf.
+const GIVEN_LEAF: &str = "supervisor";
+
+/// Name of the leaf group that the supervisor creates for itself if the service manager started it beside the
+/// trees. The name differs from [`GIVEN_LEAF`], because [`release_controllers`] is needed for this leaf only.
+const OWN_LEAF: &str = "supervisor-own";
+
+/// The controllers that limit trees.
+const CONTROLLERS: [&str; 3] = ["pids", "memory", "cpu"];
 
 /// The cgroup below which the groups of trees are created.
 #[derive(Debug)]
@@ -48,7 +57,12 @@ impl CgroupRoot {
         let location = find_parent_group()?;
         let directory = open_directory(&location.path)
             .map_err(|error| format!("could not open {}: {error}", location.path.display()))?;
-        let root = Self { controllers: enable_controllers(directory.as_fd()), location, directory };
+        let controllers = match location.leave_for_leaf(directory.as_fd()) {
+            Ok(()) => enable_controllers(directory.as_fd()),
+            // Trees are contained all the same, but without the limits that need a controller.
+            Err(_) => CgroupControllers::default(),
+        };
+        let root = Self { controllers, location, directory };
         root.check_can_create()?;
         Ok(root)
     }
@@ -107,30 +121,96 @@ fn temporary_group_name(purpose: &str) -> String {
     format!("ward-{purpose}.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Enables each controller by a write of its own: a single write fails as a whole if one controller is
-/// missing.
 fn enable_controllers(directory: BorrowedFd<'_>) -> CgroupControllers {
-    for request in ["+pids", "+memory", "+cpu"] {
-        if let Ok(file) = open_at(directory, "cgroup.subtree_control", OFlags::WRONLY) {
-            let _ = rustix::io::write(&file, request.as_bytes());
-        }
-    }
-    let mut text = [0_u8; 1024];
-    let length = open_at(directory, "cgroup.subtree_control", OFlags::RDONLY)
-        .and_then(|file| rustix::io::read(&file, &mut text))
-        .unwrap_or(0);
-    let enabled = String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned();
-    let has = |name| enabled.split_whitespace().any(|word| word == name);
+    set_controllers(directory, '+');
+    let enabled = read_controllers(directory, "cgroup.subtree_control");
+    let has = |name: &str| enabled.iter().any(|word| word == name);
     CgroupControllers { pids: has("pids"), memory: has("memory"), cpu: has("cpu") }
 }
 
-/// The two paths of a cgroup.
+/// Enables (`+`) or disables (`-`) each controller by a write of its own: a single write fails as a whole if
+/// one controller is missing.
+fn set_controllers(directory: BorrowedFd<'_>, sign: char) {
+    for name in CONTROLLERS {
+        if let Ok(file) = open_at(directory, "cgroup.subtree_control", OFlags::WRONLY) {
+            let _ = rustix::io::write(&file, format!("{sign}{name}").as_bytes());
+        }
+    }
+}
+
+/// Reads a list of controllers, and returns those that limit trees.
+fn read_controllers(directory: BorrowedFd<'_>, file: &str) -> Vec<String> {
+    let mut text = [0_u8; 1024];
+    let length = open_at(directory, file, OFlags::RDONLY)
+        .and_then(|file| rustix::io::read(&file, &mut text))
+        .unwrap_or(0);
+    let text = String::from_utf8_lossy(text.get(..length).unwrap_or_default()).into_owned();
+    text.split_whitespace().filter(|name| CONTROLLERS.contains(name)).map(str::to_owned).collect()
+}
+
+/// Disables the controllers of a service whose supervisor has ended, so that systemd before 254 can start
+/// the next one.
+///
+/// Such a systemd starts the supervisor in the group of the service itself. The kernel refuses that while
+/// trees of the earlier supervisor keep the group and its controllers alive. Run this from `ExecStopPost=`,
+/// which systemd starts in a group below. The next supervisor enables the controllers again, and
+/// [`Supervisor::reattach`](crate::Supervisor::reattach) restores the limits of each tree. Does nothing if the
+/// service manager gave the supervisor a leaf.
+///
+/// # Errors
+/// Fails if the group of this process can't be found or opened.
+pub fn release_controllers() -> io::Result<()> {
+    let location = find_parent_group().map_err(io::Error::other)?;
+    let directory = open_directory(&location.path)?;
+    if open_directory_at(directory.as_fd(), OWN_LEAF).is_ok() {
+        set_controllers(directory.as_fd(), '-');
+    }
+    Ok(())
+}
+
+/// The parent group of all trees.
 #[derive(Debug, PartialEq, Eq)]
 struct CgroupLocation {
     /// Directory in the mounted cgroup2 file system.
     path: PathBuf,
     /// Path as `/proc/PID/cgroup` shows it.
     proc_path: String,
+    /// True if this process runs in the parent group itself.
+    is_own_group: bool,
+}
+
+impl CgroupLocation {
+    /// Moves this process out of the parent group, into a leaf beside the trees, if that is needed before
+    /// controllers can be enabled. Enabling `cpu` and `pids` beside processes would succeed, but it makes
+    /// the group a threaded domain, in which no tree can be started (`EOPNOTSUPP`).
+    ///
+    /// Fails if other processes run in the group: they aren't ours to move.
+    fn leave_for_leaf(&self, directory: BorrowedFd<'_>) -> io::Result<()> {
+        // The root of the hierarchy may have processes and controllers. Without controllers no move helps.
+        let is_hierarchy_root = self.proc_path == "/";
+        if !self.is_own_group
+            || is_hierarchy_root
+            || read_controllers(directory, "cgroup.controllers").is_empty()
+        {
+            return Ok(());
+        }
+        let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        let mut others = 0_u32;
+        let members = open_at(directory, "cgroup.procs", OFlags::RDONLY)?;
+        each_number_in_file(members.as_fd(), &mut |pid| others += u32::from(pid != own));
+        if others > 0 {
+            return Err(io::Error::other("other processes run in the group"));
+        }
+        match rustix::fs::mkdirat(directory, OWN_LEAF, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let leaf = open_directory_at(directory, OWN_LEAF)?;
+        let members = open_at(leaf.as_fd(), "cgroup.procs", OFlags::WRONLY)?;
+        // `0` stands for the process that writes.
+        rustix::io::write(&members, b"0")?;
+        Ok(())
+    }
 }
 
 /// Finds the group in which the groups of trees are created: the group of this process, or the parent of its
@@ -145,17 +225,25 @@ fn find_parent_group() -> Result<CgroupLocation, String> {
         .lines()
         .find_map(|line| line.strip_prefix("0::"))
         .ok_or("this process is in no cgroup v2 group")?;
-    let parent = parent_of_own_leaf(group);
+    let parent = parent_of_leaf(group);
     let below = Path::new(parent).strip_prefix(root).map_err(|_| {
         format!("this process's group {group} is outside of the mount at {}", mount_point.display())
     })?;
-    Ok(CgroupLocation { path: mount_point.join(below), proc_path: parent.to_owned() })
+    Ok(CgroupLocation {
+        path: mount_point.join(below),
+        proc_path: parent.to_owned(),
+        is_own_group: parent == group,
+    })
 }
 
-fn parent_of_own_leaf(group: &str) -> &str {
+/// Returns the parent of a leaf of the supervisor or of systemd's control processes; any other group is its
+/// own parent.
+fn parent_of_leaf(group: &str) -> &str {
+    /// The group in which systemd runs `ExecStopPost=` of a delegated service.
+    const CONTROL_LEAF: &str = ".control";
     match group.rsplit_once('/') {
-        Some(("", OWN_LEAF)) => "/",
-        Some((parent, OWN_LEAF)) => parent,
+        Some(("", GIVEN_LEAF | OWN_LEAF | CONTROL_LEAF)) => "/",
+        Some((parent, GIVEN_LEAF | OWN_LEAF | CONTROL_LEAF)) => parent,
         _ => group,
     }
 }
@@ -194,8 +282,10 @@ mod tests {
 
     #[test]
     fn trees_are_siblings_of_the_supervisors_leaf() {
-        assert_eq!(parent_of_own_leaf("/g/a.service/supervisor"), "/g/a.service");
-        assert_eq!(parent_of_own_leaf("/supervisor"), "/");
-        assert_eq!(parent_of_own_leaf("/g/a.service"), "/g/a.service");
+        for leaf in ["supervisor", "supervisor-own", ".control"] {
+            assert_eq!(parent_of_leaf(&format!("/g/a.service/{leaf}")), "/g/a.service");
+            assert_eq!(parent_of_leaf(&format!("/{leaf}")), "/");
+        }
+        assert_eq!(parent_of_leaf("/g/a.service"), "/g/a.service");
     }
 }

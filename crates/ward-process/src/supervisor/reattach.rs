@@ -8,6 +8,7 @@ use crate::cgroup::Cgroup;
 use crate::cleanup::SandboxFolder;
 use crate::containment::Containment;
 use crate::ladder::StopLadder;
+use crate::limits::CGROUP_LIMIT_FILES;
 use crate::process_spec::EscapeePolicy;
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox;
@@ -104,6 +105,7 @@ impl Supervisor {
             folder: record.private_folder.clone().map(SandboxFolder::KnownPath),
             sandbox: None,
             limits: Vec::new(),
+            cgroup_limits: record.cgroup_limits.clone(),
         };
         let mut tree = ProcessTree::new(parts, control, Arc::clone(&self.proc));
         if tree.has_lost_keeper() {
@@ -121,7 +123,10 @@ impl Supervisor {
         let gone = || ReattachError::Gone(record.id.clone());
         let groups = self.groups.as_ref().ok_or_else(gone)?;
         match groups.open(&record.id.group_name()) {
-            Ok(group) if Some(group.inode()) == record.cgroup => Ok(group),
+            Ok(group) if Some(group.inode()) == record.cgroup => {
+                restore_limits(&group, &record.cgroup_limits);
+                Ok(group)
+            }
             Ok(_) => Err(gone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone()),
             Err(source) => Err(ReattachError::CannotOpen { id: record.id.clone(), source }),
@@ -157,8 +162,16 @@ impl Supervisor {
             escapees: EscapeePolicy::LetGo,
             boot: self.boot.clone(),
             cgroup: Some(cgroup),
+            cgroup_limits: Vec::new(),
             identity: None,
             private_folder: None,
         }))
+    }
+}
+
+/// Writes the limits of a tree again. A limit that can't be written doesn't matter more than holding the tree.
+fn restore_limits(group: &Cgroup, limits: &[(String, String)]) {
+    for (file, text) in limits.iter().filter(|(file, _)| CGROUP_LIMIT_FILES.contains(&file.as_str())) {
+        let _ = group.write_file(file, text);
     }
 }

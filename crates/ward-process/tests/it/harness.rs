@@ -195,6 +195,7 @@ pub(crate) fn start_tree(
         root: Some(root).filter(|root| root.pid != 0),
         boot: fields[2].to_owned(),
         cgroup: fields[3].parse().ok().filter(|inode| *inode != 0),
+        cgroup_limits: Vec::new(),
         escapees: if fields[4] == "keeper" { EscapeePolicy::Held } else { EscapeePolicy::LetGo },
         identity: None,
         private_folder: None,

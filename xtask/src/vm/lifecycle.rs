@@ -1,0 +1,105 @@
+//! The life of an installation: a killed daemon, an upgrade, a reboot, and removal.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::family_day::{launch, no_program_left, session_id, time_left, wait_until_idle};
+use super::guest::RunningGuest;
+use super::image::PARENT;
+use super::limits_check;
+use crate::package::BuiltPackages;
+
+pub(super) fn killed_daemon(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {
+    let session = launch(guest, "anna", "long")?;
+    let limits = limits_check::in_force(guest)?;
+    let left = time_left(guest)?;
+    for round in 0..3 {
+        kill_daemon(guest)?;
+        ensure!(session_id(guest)?.as_deref() == Some(&session), "round {round}: the session was lost");
+        ensure!(limits_check::in_force(guest)? == limits, "round {round}: the limits changed");
+    }
+    ensure!(time_left(guest)? < left, "a killed daemon gave time back");
+    guest.run("anna", "shepherd stop --force")?;
+    wait_until_idle(guest)?;
+    no_program_left(guest)
+}
+
+fn kill_daemon(guest: &RunningGuest) -> Result<()> {
+    let pid = guest.root("systemctl show --value -p MainPID shepherdd")?;
+    guest.root(&format!("kill -9 {pid}"))?;
+    let restarted =
+        format!("test $(systemctl show --value -p MainPID shepherdd) != {pid} && shepherd health");
+    guest.wait_until("the daemon is ready again", Duration::from_secs(30), &restarted)
+}
+
+pub(super) fn upgrade(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {
+    let session = launch(guest, "anna", "long")?;
+    let used = used_time(guest)?;
+    let left = time_left(guest)?;
+    guest.upload(&packages.shepherd_upgrade, "/root/upgrade.deb")?;
+    guest.root("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq /root/upgrade.deb 2>&1")?;
+    guest.root("shepherd health")?;
+    ensure!(session_id(guest)?.as_deref() == Some(&session), "the session was lost in the upgrade");
+    let charged = used_time(guest)? - used;
+    let passed = left - time_left(guest)?;
+    // Both are read a moment apart, through a slow guest.
+    ensure!(charged.abs_diff(passed) < 2_000, "{passed} ms passed, but {charged} ms were charged");
+    guest.run("anna", "shepherd stop --force")?;
+    wait_until_idle(guest)
+}
+
+/// The other product's package: its gate, sandbox and receipts work on a kernel that isn't ours.
+pub(super) fn agent_package(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {
+    guest.upload(&packages.collieclaw, "/root/collieclaw.deb")?;
+    guest.root("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq /root/collieclaw.deb 2>&1")?;
+    guest.run(PARENT, "collieclaw init && collieclaw doctor")?;
+    guest.run(PARENT, "collieclaw tool run file_list")?;
+    guest.run(PARENT, "collieclaw agent -m 'what time is it' && collieclaw receipt verify")?;
+    guest.root("DEBIAN_FRONTEND=noninteractive apt-get purge -y -qq collieclaw 2>&1")?;
+    guest.root("! command -v collieclaw && ! command -v collieclaw-mcp").map(drop)
+}
+
+/// The time used of the entry `long`, in milliseconds.
+fn used_time(guest: &RunningGuest) -> Result<u64> {
+    let reply = guest.shepherd("root", "usage --week --profile anna")?;
+    let usage = reply.get("usage").and_then(Value::as_array).with_context(|| reply.to_string())?;
+    let of_entry =
+        usage.iter().filter(|used| used.pointer("/of/entry_id").and_then(Value::as_str) == Some("long"));
+    Ok(of_entry.filter_map(|used| used.get("used").and_then(Value::as_u64)).sum())
+}
+
+pub(super) fn reboot(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {
+    let used = used_time(guest)?;
+    launch(guest, "anna", "long")?;
+    std::thread::sleep(Duration::from_secs(3));
+    guest.reboot()?;
+    guest.wait_until("Shepherd is ready after the boot", Duration::from_secs(60), "shepherd health")?;
+    ensure!(session_id(guest)?.is_none(), "a session survived the reboot");
+    no_program_left(guest)?;
+    let charged = used_time(guest)? - used;
+    ensure!(charged >= 3_000, "only {charged} ms of a session were charged that a reboot ended");
+    guest.shepherd("root", "audit verify").map(drop)
+}
+
+pub(super) fn removal(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {
+    let apt = "DEBIAN_FRONTEND=noninteractive apt-get -y -qq";
+    guest.root(&format!("{apt} remove shepherd 2>&1"))?;
+    guest.root("test -e /etc/shepherd/policy.toml && test -d /var/lib/shepherd && ! command -v shepherdd")?;
+    guest.root("! systemctl is-active --quiet shepherdd")?;
+    // Installed again, it finds the family's policy and records.
+    guest.upload(&packages.shepherd_upgrade, "/root/again.deb")?;
+    guest.root(&format!("{apt} install /root/again.deb 2>&1"))?;
+    ensure!(used_time(guest)? > 0, "the records of the family are gone");
+    guest.root("echo 'shepherd shepherd/delete-records boolean false' | debconf-set-selections")?;
+    guest.root(&format!("{apt} purge shepherd 2>&1"))?;
+    guest.root("test -e /etc/shepherd/policy.toml && test -d /var/lib/shepherd")?;
+    guest.root(&format!("{apt} install /root/again.deb 2>&1 && {apt} purge shepherd 2>&1"))?;
+    let rest = guest
+        .root("find / -xdev -iname '*shepherd*' -not -path '/proc/*' -not -path '*/journal/*' | sort")?;
+    let of_the_parent = format!("/home/{PARENT}/");
+    let rest: Vec<_> = rest.lines().filter(|path| !path.starts_with(&of_the_parent)).collect();
+    ensure!(rest.is_empty(), "purge left {}", rest.join(", "));
+    Ok(())
+}
