@@ -12,7 +12,7 @@ use shepherd_ipc::{BlockingClient, ClientOptions, SystemAccounts, resolve_access
 use shepherd_util::ErrorChain;
 
 use crate::context::CommandContext;
-use crate::text::escape_unsafe;
+use ward_terminal::escape_label;
 
 pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;
@@ -37,7 +37,7 @@ fn failed_host_check(context: &CommandContext) -> Option<String> {
     let reply = BlockingClient::connect(&options).ok()?.call(Command::Health {}).ok()?;
     let CommandReply::Health { health } = reply else { return None };
     let failed = health.checks.into_iter().find(|check| check.name == "host" && !check.passed)?;
-    Some(format!("the daemon on this machine: {}", escape_unsafe(&failed.detail)))
+    Some(format!("the daemon on this machine: {}", escape_label(&failed.detail)))
 }
 
 /// Returns a warning for each account of the policy that this machine does not have.
