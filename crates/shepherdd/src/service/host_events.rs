@@ -48,7 +48,7 @@ impl DaemonService {
                 self.append_audit(HOST_ACTOR, AuditKind::Note { text }, now);
             }
             HostEvent::WindowReady { session_id } => {
-                tracing::debug!(%session_id, "the first window is shown")
+                tracing::debug!(%session_id, "the first window is shown");
             }
             HostEvent::Problem { session_id, detail } => {
                 tracing::warn!(session_id = session_id.map(|id| id.to_string()), "{detail}");

@@ -103,11 +103,18 @@ fn what_the_page_installs_is_where_the_unit_looks_for_it_and_comes_up() {
 }
 
 #[test]
-fn the_policies_of_the_page_are_valid() {
-    for policy in blocks("install.md", "toml policy") {
-        let text = format!("config_version = 1\n{policy}");
-        if let Err(report) = shepherd_config::load_bytes("docs/install.md", text.as_bytes()) {
-            panic!("{text}\n{:?}", report.lines());
+fn the_policies_of_the_pages_are_valid() {
+    let pages =
+        [("install.md", "toml policy"), ("install.md", "toml guest policy"), ("../README.md", "toml policy")];
+    for (page, kind) in pages {
+        let policies = blocks(page, kind);
+        assert!(!policies.is_empty(), "{page} has no block `{kind}`");
+        for policy in policies {
+            let version = if policy.contains("config_version") { "" } else { "config_version = 1\n" };
+            let text = format!("{version}{policy}");
+            if let Err(report) = shepherd_config::load_bytes(page, text.as_bytes()) {
+                panic!("{text}\n{:?}", report.lines());
+            }
         }
     }
 }
