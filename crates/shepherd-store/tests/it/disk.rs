@@ -35,7 +35,7 @@ fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
         let place = TestStore::new();
         place.open().apply(&batch(1)).unwrap();
         let (acknowledged, message) = run_with_file_limit(&place, blocks);
-        assert!(message.contains("can't "), "{message}");
+        assert!(message.contains("could not "), "{message}");
         assert!(acknowledged > 0, "{blocks}: {message}");
         let found = place.load().usage[&key()].as_secs();
         assert!([1, 2].contains(&(found - acknowledged)), "{blocks}: {found}, {acknowledged}");

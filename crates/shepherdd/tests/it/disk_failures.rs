@@ -106,7 +106,7 @@ fn heavy_a_session_ends_on_time_on_a_full_disk() {
     let refused = fixture.refusal("nap");
     assert_eq!(refused.code, ErrorCode::Denied);
     assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
-    assert!(refused.sentence.contains("no room"), "{refused:?}");
+    assert!(refused.sentence.contains("the disk is full"), "{refused:?}");
     fs::remove_file(data_in_namespace(&fixture).join("ballast")).unwrap();
     wait_until("it works again", || fixture.failed_check("store").is_none());
     fixture.launch("nap");
