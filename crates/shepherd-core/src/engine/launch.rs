@@ -225,7 +225,7 @@ impl CoreEngine {
 
 /// Arms the warnings whose threshold lies before the end: a session shorter than a threshold gets no such warning
 /// (S2.5).
-fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
+pub(super) fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
     let armed = |before: Duration| length.is_some_and(|length| before < length);
     let warnings = entry.warnings.warnings().iter();
     warnings
@@ -234,6 +234,7 @@ fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<Sched
             severity: warning.severity,
             message_template: warning.message_template.clone(),
             armed: armed(warning.before),
+            repeated: false,
         })
         .collect()
 }

@@ -37,6 +37,8 @@ mod recovery;
 #[cfg(test)]
 mod reload_and_requests;
 #[cfg(test)]
+mod repeated_warnings;
+#[cfg(test)]
 mod replanning_and_charging;
 #[cfg(test)]
 mod reported_state;

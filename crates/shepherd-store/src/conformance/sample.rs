@@ -105,6 +105,7 @@ pub fn session(number: u64) -> SessionRecord {
         severity: WarningSeverity::Critical,
         message_template: Some("{remaining} left, “really”".to_owned()),
         armed: true,
+        repeated: true,
     };
     SessionRecord {
         session_id: SessionId::from_random(u128::from(number)),
