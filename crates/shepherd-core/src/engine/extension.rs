@@ -157,11 +157,7 @@ impl CoreEngine {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
         let at = self.evaluation_time(now);
-        let of_a_budget = |more: &SessionExtension| {
-            let mut grants = self.snapshot.grants.iter().filter(|grant| grant.grant_id == more.grant_id);
-            grants.any(|grant| matches!(grant.scope, EntryScope::Budget { .. }))
-        };
-        let longer = session.extensions.iter().filter(|more| !of_a_budget(more)).map(|more| more.run);
+        let longer = session.extensions.iter().filter(|more| !self.is_of_budget(more)).map(|more| more.run);
         let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
         let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
         let quota = self.evaluation_context(at).quota_left(&session.profile, entry, at);

@@ -116,6 +116,7 @@ impl CoreEngine {
     ) -> SessionRecord {
         let (at, ends) = (self.evaluation_time(now), self.session_deadlines(finding, now));
         let in_a_row = self.streak_so_far(&profile, at);
+        let extensions = self.extensions_at_launch(&profile, entry, at);
         SessionRecord {
             session_id: request.session_id.clone(),
             entry_id: entry.entry_id.clone(),
@@ -128,7 +129,7 @@ impl CoreEngine {
             ends,
             warnings: schedule_warnings(entry, ends.remaining(now.mono)),
             given: Vec::new(),
-            extensions: Vec::new(),
+            extensions,
             charged_to: now.mono,
             charged_day: at.day,
             charged: Duration::ZERO,

@@ -188,6 +188,7 @@ impl CoreEngine {
             && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
             self.start_pauses(&session, now);
+            self.use_up_extra_run(&session, now);
         }
         self.next_change = NextChange::Unknown;
         let session_id = session.session_id;

@@ -193,7 +193,9 @@ fn a_session_stopped_before_its_program_came_up_times_out() {
 #[test]
 fn the_ceiling_holds_on_every_day_of_a_long_grant() {
     // S2.7.
-    let policy = policy_with(vec![entry("game")], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let policy = policy_with(vec![game], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
     let mut world = EngineHarness::new(policy, MONDAY_NOON);
     let week =
         NewGrant { lapses_at: Some(wall_time(BERLIN, "2026-11-23 00:00")), ..grant(1, extra(hours(1))) };

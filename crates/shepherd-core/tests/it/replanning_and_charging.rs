@@ -223,6 +223,7 @@ fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
     let household = |opens, on_reload| {
         let mut game = entry("game");
         game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, opens, (20, 0))]);
+        game.limits.max_run = Some(hours(2));
         policy_with(vec![game], |rules| rules.on_reload = on_reload)
     };
     let mut world = EngineHarness::new(household((11, 0), OnReload::KeepPlan), MONDAY_NOON);
@@ -375,7 +376,7 @@ fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
     world.engine.confirm_clock("parent", world.now());
     world.engine.reload(household, None, "parent", world.now());
     world.run_for(minutes(40));
-    assert_eq!(world.remaining(), Some(minutes(20)));
+    assert_eq!(world.remaining(), Some(minutes(50)), "an hour and the grant, once");
 }
 
 #[test]

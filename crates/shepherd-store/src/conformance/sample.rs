@@ -11,8 +11,8 @@ use shepherd_api::{
 };
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, EngineSnapshot, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines, SessionExtension,
-    SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
+    ClockRecord, EngineSnapshot, ExtraRunUse, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines,
+    SessionExtension, SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
 };
 use shepherd_util::{
     BootId, BootInstant, BudgetId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId,
@@ -190,5 +190,11 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             profile("ada"),
             PlayStreak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
         )]),
+        extra_runs: vec![ExtraRunUse {
+            grant_id: GrantId::from_random(3),
+            profile: profile("ada"),
+            day: Day(20_833),
+            used: Duration::from_secs(90),
+        }],
     }
 }

@@ -236,3 +236,45 @@ fn a_gift_of_many_years_is_refused_and_harms_no_other() {
     }
     assert!(household.health().ready);
 }
+
+fn give_in_advance(
+    household: &ShepherddFixture,
+    entry: &str,
+    amount: Duration,
+) -> Result<CommandReply, CallError> {
+    household.call(Command::Grant {
+        profile: None,
+        scope: EntryScope::Entry { entry_id: entry.parse().unwrap() },
+        gift: GrantKind::Extra { amount: amount.into() },
+        valid_from: None,
+        lapses_at: None,
+        why: None,
+    })
+}
+
+#[test]
+fn time_that_is_given_in_advance_makes_the_next_run_longer_and_is_used_up() {
+    let mut household = ShepherddFixture::running(POLICY);
+    assert!(give_in_advance(&household, "nap", Duration::from_secs(2)).is_ok());
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    assert!(remaining(&session) > Duration::from_secs(4), "{session:?}");
+    household.wait_until_idle();
+    assert!(launched.elapsed() >= Duration::from_secs(5), "{:?}", launched.elapsed());
+    // The next daemon knows that it is used up, but for the moment that the launch took, which is free.
+    household.kill();
+    household.start();
+    let session = household.launch("nap");
+    assert!(remaining(&session) < Duration::from_secs(4), "{session:?}");
+}
+
+#[test]
+fn time_for_an_entry_without_a_limit_is_refused_with_the_reason() {
+    let free = "[[entries]]\nid = \"free\"\nargv = [\"sleep\", \"TOKEN\"]\nalways = true\n";
+    let household = ShepherddFixture::running(&format!("{POLICY}\n{free}"));
+    let refused = give_in_advance(&household, "free", Duration::from_secs(60)).unwrap_err();
+    let refused = refused.api_error().unwrap();
+    assert_eq!(refused.code, ErrorCode::InvalidCommand);
+    assert!(refused.sentence.contains("`free` has no quota"), "{}", refused.sentence);
+    assert!(refused.sentence.contains("--open-until"), "{}", refused.sentence);
+}

@@ -325,6 +325,22 @@ impl SimulatedSession {
         self.left = left;
     }
 
+    /// How much of its extra time a session has used for certain, beyond the ordinary limits of a run.
+    pub(super) fn used_extra_time(&self, terms: &PolicyTerms) -> Vec<(GrantId, Duration)> {
+        let beyond = |terms: &PolicyTerms| {
+            let max_run = terms.entry(self.entry).and_then(|rules| rules.limits.max_run);
+            let beyond_run = max_run.map(|max_run| self.counted.saturating_sub(max_run));
+            let breaks = terms.policy.rules().breaks;
+            let beyond_break = breaks.map(|rule| (self.in_row + self.counted).saturating_sub(rule.after));
+            beyond_run.max(beyond_break).unwrap_or_default()
+        };
+        // The rules may be others than those by which it was planned.
+        let beyond = beyond(terms).min(beyond(&self.plans[0].span.terms));
+        let all: Duration = self.applied_grants.iter().map(|gift| gift.run).sum();
+        let used = |gift: &AppliedGrant| beyond.saturating_sub(all - gift.run).min(gift.run);
+        self.applied_grants.iter().map(|gift| (gift.grant_id.clone(), used(gift))).collect()
+    }
+
     /// Every warning that fitted before the end was given (S3.5b).
     pub(super) fn check_warnings(&self) {
         let rules = self.plans[0].span.terms.entry(self.entry).unwrap();
