@@ -95,10 +95,8 @@ pub struct ClockRecord {
     pub seen_at: Option<BootInstant>,
     /// The day that usage is charged to; it never goes back by itself.
     pub accounting_day: Option<Day>,
-    /// The time zone of `latest_seen`, and its offset in seconds at that time.
-    pub zone: Option<(String, i64)>,
-    /// Set when a change of zone put the local time back: until local time is as late as before, nothing opens again.
-    pub held_until: Option<Timestamp>,
+    /// The latest time that the system's time synchronisation vouched for.
+    pub synchronised: Option<Timestamp>,
 }
 
 impl ClockRecord {

@@ -30,8 +30,6 @@ impl CoreEngine {
         self.settle_due_grants(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
-        // A zone that the policy changes is the parents' own wish, so it holds nothing back.
-        self.snapshot.clock.zone = None;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }

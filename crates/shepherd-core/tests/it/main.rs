@@ -5,6 +5,8 @@ mod advance_grants;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod clock_recovery;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod dst;

@@ -160,8 +160,7 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             latest_seen: Some(timestamp(1_800_000_001)),
             seen_at: Some(BootInstant::new(boot_id(), monotonic_instant(5_000))),
             accounting_day: Some(Day(20_833)),
-            zone: Some(("Europe/Berlin".to_owned(), 3_600)),
-            held_until: Some(timestamp(1_800_000_002)),
+            synchronised: Some(timestamp(1_800_000_000)),
         },
         mode: Some("holiday".to_owned()),
         grants: vec![GrantView {

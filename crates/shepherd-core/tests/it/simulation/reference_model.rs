@@ -164,6 +164,17 @@ impl ReferenceModel {
         }
     }
 
+    /// What was charged for days more than a week ahead of what the clock shows may be charged again, for the days on
+    /// which it was really used: the last of them is today.
+    pub(super) fn charge_far_days_again(&mut self, now: ClockReading) -> Duration {
+        let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
+        let far = self.usage.charged_to_entries_after(today.plus_days(7));
+        for (child, entry, day, amount) in &far {
+            self.usage.add_overcharge(*child, *entry, today.plus_days(day.0 - last.0), *amount);
+        }
+        far.iter().map(|(_, _, _, amount)| *amount).sum()
+    }
+
     /// By the rules, as far as they can be known, this launch is right.
     pub(super) fn check_approval(&mut self, child: usize, entry: usize, now: ClockReading) {
         let (time, day, terms) = (self.clock.time(now), self.day(now), &self.terms);
@@ -289,7 +300,6 @@ impl ReferenceModel {
         // By the rules under which it began.
         self.apply_new_grants(now);
         self.terms = terms;
-        self.clock.forget_zone();
         let replans = self.terms.policy.rules().on_reload == OnReload::Replan;
         let time = self.clock.time(now);
         if let Some(play) = &mut self.session {
