@@ -35,7 +35,7 @@ ways! {
     }
     time::clock_back {
         tries: "sets the clock back, to play today's time again",
-        does: "launches nothing until the clock is right or an administrator vouches for it",
+        does: "launches nothing until the clock is right, or an administrator or the system's time synchronisation vouches for it",
         cannot: "tell a wrong clock that is less than the policy's tolerance behind"
     }
     time::time_zone {

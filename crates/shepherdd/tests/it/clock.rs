@@ -55,9 +55,14 @@ pub(crate) fn with_fake_clock(policy: &str) -> ShepherddFixture {
 pub(crate) fn with_clock_offset(household: ShepherddFixture, offset: &str) -> ShepherddFixture {
     set_clock(household.folder(), offset);
     let file = household.folder().join("clock").display().to_string();
+    // The kernel of the test machine vouches for its own clock, not for the one that the daemon is shown.
+    with_shown_clock(household.with_options(&["--ignore-time-sync"]), &file)
+}
+
+fn with_shown_clock(household: ShepherddFixture, file: &str) -> ShepherddFixture {
     household
         .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
-        .with_variable("FAKETIME_TIMESTAMP_FILE", &file)
+        .with_variable("FAKETIME_TIMESTAMP_FILE", file)
         .with_variable("FAKETIME_NO_CACHE", "1")
         .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
 }
@@ -289,8 +294,44 @@ fn another_time_zone_is_noticed_and_moves_no_end() {
     household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-    // A day that is not over elsewhere is over here: a zone further west wins no time.
-    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+    // The clock was right all the time, so the next launch is as good as the first.
+    assert!(household.state().clock_trusted);
+    household.launch("nap");
+    assert_eq!(household.count_audit_records(|what| matches!(what, AuditKind::ClockUntrusted { .. })), 0);
+}
+
+/// S4.5: the kernel says that time synchronisation keeps the clock right, and nobody has to confirm it.
+#[test]
+fn a_synchronised_clock_that_was_ahead_is_trusted_by_itself() {
+    // A time service of the test machine vouches for the clock, too.
+    let has_timesyncd = Path::new("/run/systemd/timesync/synchronized").exists();
+    let cases = [("retval=0", true), ("retval=5", has_timesyncd), ("error=EPERM", has_timesyncd)];
+    for (answer, trusted) in cases {
+        let household = ShepherddFixture::new(POLICY);
+        set_clock(household.folder(), "+400d");
+        let file = household.folder().join("clock").display().to_string();
+        let mut household = with_shown_clock(household, &file).with_options(&["--ignore-time-sync"]);
+        household.start();
+        household.launch("nap");
+        household.wait_until_idle();
+        assert!(household.end().success());
+        // The clock is set right, and the next daemon may ask the kernel.
+        set_clock(household.folder(), "+0");
+        let mut household = household
+            .without_option("--ignore-time-sync")
+            .with_injected_fault("adjtimex,clock_adjtime", answer);
+        household.start();
+        if trusted {
+            household.launch("nap");
+            assert_eq!(household.count_audit_records(|what| matches!(what, AuditKind::ClockTrusted)), 1);
+        } else {
+            let refused = household.refusal("nap");
+            assert_eq!(refused.reasons[0].code(), "clock-untrusted", "{answer}");
+            assert!(refused.sentence.contains("shepherd clock confirm"), "{answer}: {}", refused.sentence);
+            confirm_clock(&household);
+            household.launch("nap");
+        }
+    }
 }
 
 /// S4.3: hours are those of the zone that the daemon was started in.
