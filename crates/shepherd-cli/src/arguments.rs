@@ -103,7 +103,7 @@ pub(crate) enum ShepherdCommand {
     Decide(requests::DecideArgs),
     /// Show or switch the household's mode
     Mode(household::ModeArgs),
-    /// Confirm the clock after it was set back
+    /// Confirm that the clock is right after it was wrong
     #[command(subcommand)]
     Clock(household::ClockCommand),
     /// Make the daemon read its policy again

@@ -91,7 +91,9 @@ impl EventFormatter {
             EventKind::ClockTrustChanged { trusted: false } => (
                 TextTone::Bad,
                 "✗",
-                "the clock was set back: nothing can be launched until it is right".to_owned(),
+                "the clock was set back: nothing can be launched until it is set or, if it is right, confirmed with \
+                 `shepherd clock confirm`"
+                    .to_owned(),
             ),
             EventKind::RequestChanged { request } => {
                 let (tone, state) = humanize::request_state(&request.state);

@@ -66,6 +66,9 @@ pub(crate) fn clock(
     output.print_result(&reply, |output| {
         let time = full_time(*at, &context.display);
         output.print_line(&format!("{} The clock is confirmed: it is {time}.", paint(TextTone::Good, "✓")));
+        output.print_line(
+            "  Entries can be launched again. Time that was used while the clock was wrong stays used.",
+        );
     });
     Ok(())
 }

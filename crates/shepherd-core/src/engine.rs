@@ -49,6 +49,7 @@ mod errors;
 mod event;
 mod explain;
 mod extension;
+mod extra_run;
 mod grants;
 mod launch;
 mod lifecycle;
@@ -246,6 +247,7 @@ impl CoreEngine {
             cooldowns: &self.cooldowns,
             grants: &self.snapshot.grants,
             streaks: &self.snapshot.streaks,
+            extra_runs: &self.snapshot.extra_runs,
             mode: self.snapshot.mode.as_deref(),
             wall: ZoneClock::cached_from(self.zone(), at.wall),
             boot: self.environment.boot,

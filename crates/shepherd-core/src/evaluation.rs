@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{GrantView, ReasonCode};
-use shepherd_util::{BootId, EntryId, MonotonicInstant, ProfileId, SessionId};
+use shepherd_util::{BootId, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::ZoneClock;
 use crate::hours::OpeningHours;
 use crate::policy::{Day, Policy, PolicyEntry};
-use crate::state::{PauseEnd, PlayStreak};
+use crate::state::{ExtraRunUse, PauseEnd, PlayStreak};
 use crate::usage::UsageTable;
 
 mod entry_history;
@@ -33,6 +33,7 @@ pub(crate) struct EvaluationContext<'a> {
     pub(crate) cooldowns: &'a BTreeMap<(ProfileId, EntryId), PauseEnd>,
     pub(crate) grants: &'a [GrantView],
     pub(crate) streaks: &'a BTreeMap<ProfileId, PlayStreak>,
+    pub(crate) extra_runs: &'a [ExtraRunUse],
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
     pub(crate) boot: BootId,
@@ -136,6 +137,17 @@ impl<'a> EvaluationContext<'a> {
         let finding = evaluation.evaluate_quotas(entry, evaluation.entry_history(entry));
         let exhausted = |reason: &ReasonCode| matches!(reason, ReasonCode::QuotaExhausted { .. });
         if finding.reasons.iter().any(exhausted) { Some(Duration::ZERO) } else { finding.run_limit }
+    }
+
+    /// Returns the grants that make a run of this entry longer, each with what is left of its extra time on that day.
+    pub(crate) fn extra_runs(
+        &self,
+        profile: &ProfileId,
+        entry: &PolicyEntry,
+        at: EvaluationTime,
+    ) -> Vec<(GrantId, Duration)> {
+        let evaluation = EntryEvaluation::new(*self, profile, at);
+        evaluation.extra_runs(entry).map(|(grant_id, left)| (grant_id.clone(), left)).collect()
     }
 
     /// Returns the wall-clock time at which a pause ends, if it hasn't ended.

@@ -31,6 +31,6 @@ pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,
 };
 pub use state::{
-    ClockRecord, DaemonHeartbeat, EngineSnapshot, HEARTBEAT_INTERVAL, PauseEnd, PlayStreak, StoreWrite,
-    StoredState, UsageCounter, UsageKey,
+    ClockRecord, DaemonHeartbeat, EngineSnapshot, ExtraRunUse, HEARTBEAT_INTERVAL, PauseEnd, PlayStreak,
+    StoreWrite, StoredState, UsageCounter, UsageKey,
 };

@@ -30,7 +30,7 @@ pub struct SessionPlan {
     pub stop_grace: Duration,
 }
 
-/// A warning that is still to come.
+/// A warning of a session. It stays in the record when it was given, because an extension may bring it back (S3.5b).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduledWarning {
     /// The warning comes this long before the end.
@@ -40,6 +40,10 @@ pub struct ScheduledWarning {
     /// Set if the end was further away than the threshold when it was last planned. A session shorter than a threshold
     /// gets no such warning (S2.5), unless its end is moved.
     pub armed: bool,
+    /// Set if the warning was given before the end moved away from it. If the end moves back past the threshold, the
+    /// warning isn't given again.
+    #[serde(default)]
+    pub repeated: bool,
 }
 
 /// The two deadlines of a session; the earlier one wins (S4.4).
@@ -109,9 +113,9 @@ pub struct SessionRecord {
     /// The moment of the approval.
     pub started: MonotonicInstant,
     pub ends: SessionDeadlines,
-    /// Warnings that are still to come, in order.
+    /// The warnings, in the order in which they come. Records of older daemons lack those that were given.
     pub warnings: Vec<ScheduledWarning>,
-    /// Thresholds of the warnings that were given, so that no warning comes twice even if the end moves.
+    /// Thresholds of the warnings that were given for the present end, so that none comes twice for it.
     pub given: Vec<Duration>,
     /// The distance by which each grant has moved the deadlines, so that exactly that can be taken back.
     pub extensions: Vec<SessionExtension>,
@@ -190,6 +194,23 @@ impl SessionRecord {
     /// Returns the end of the session if the machine stays awake.
     pub(crate) fn expected_end(&self, now: MonotonicInstant) -> Option<MonotonicInstant> {
         self.ends.earliest(now).map(|deadline| deadline.expected_at(now))
+    }
+
+    /// Plans the warnings for an end that was moved (S3.5b). A warning that was given comes again if its threshold lies
+    /// before the new end. A warning that was to come again is dropped if the new end is nearer than its threshold.
+    pub(crate) fn replan_warnings(&mut self, remaining: Option<Duration>) {
+        let Self { warnings, given, .. } = self;
+        for warning in warnings {
+            if remaining.is_some_and(|remaining| warning.before < remaining) {
+                let known = given.len();
+                given.retain(|threshold| *threshold != warning.before);
+                warning.repeated |= given.len() < known;
+                warning.armed = true;
+            } else if warning.repeated && warning.armed {
+                warning.armed = false;
+                given.push(warning.before);
+            }
+        }
     }
 
     /// Returns whether this is the given session and its program has not come up yet.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{AuditEvent, GrantView, TimeRequestView};
-use shepherd_util::{BootId, BootInstant, BudgetId, ClockReading, EntryId, ProfileId};
+use shepherd_util::{BootId, BootInstant, BudgetId, ClockReading, EntryId, GrantId, ProfileId};
 
 use crate::policy::{Day, ModeName};
 use crate::session::SessionRecord;
@@ -72,6 +72,17 @@ pub struct EngineSnapshot {
     /// Time requests, including those that were answered recently.
     pub requests: Vec<TimeRequestView>,
     pub streaks: BTreeMap<ProfileId, PlayStreak>,
+    /// The extra run time of grants that runs have used up.
+    pub extra_runs: Vec<ExtraRunUse>,
+}
+
+/// The part of a grant's extra time that made runs of a profile longer on a day. A grant gives its time once a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtraRunUse {
+    pub grant_id: GrantId,
+    pub profile: ProfileId,
+    pub day: Day,
+    pub used: Duration,
 }
 
 /// The facts about the clock that are kept to notice when it is set back (S4.5).
@@ -84,10 +95,8 @@ pub struct ClockRecord {
     pub seen_at: Option<BootInstant>,
     /// The day that usage is charged to; it never goes back by itself.
     pub accounting_day: Option<Day>,
-    /// The time zone of `latest_seen`, and its offset in seconds at that time.
-    pub zone: Option<(String, i64)>,
-    /// Set when a change of zone put the local time back: until local time is as late as before, nothing opens again.
-    pub held_until: Option<Timestamp>,
+    /// The latest time that the system's time synchronisation vouched for.
+    pub synchronised: Option<Timestamp>,
 }
 
 impl ClockRecord {

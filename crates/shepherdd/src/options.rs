@@ -34,6 +34,10 @@ pub struct DaemonOptions {
     /// Run entries without an account as root; only for trying things out, because time limits can't be enforced
     #[arg(long)]
     pub allow_root: bool,
+    /// Trust a clock that was wrong only after `shepherd clock confirm`, not when the system's time synchronisation
+    /// says that it is right; for networks whose time server a child could replace
+    #[arg(long)]
+    pub ignore_time_sync: bool,
     /// File mode of the socket, in octal; the policy decides who may do what
     #[arg(long, value_name = "MODE", value_parser = octal)]
     pub socket_mode: Option<u32>,

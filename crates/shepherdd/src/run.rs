@@ -14,6 +14,7 @@ use shepherd_store::{SqliteStore, Store as _, StoreClaim, StoreOpenError};
 use shepherd_util::{BootIdError, Clock, EnvironmentVariables, ErrorChain, SystemClock};
 
 use crate::options::{DaemonOptions, DaemonOptionsError};
+use crate::service::TimeSyncSource;
 use crate::startup::{self, StartupStore};
 use crate::{log, policy_source};
 
@@ -84,6 +85,7 @@ fn release_controllers() -> ExitCode {
 fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Result<(), StartError> {
     let paths = &options.paths(&environment, rustix::process::geteuid().is_root())?;
     let knocking = options.socket_access()?;
+    let time_sync = if options.ignore_time_sync { TimeSyncSource::Nobody } else { TimeSyncSource::System };
     let as_root = if options.allow_root { RunAsRoot::WithoutAccount } else { RunAsRoot::Never };
     make_folder(&paths.data, PRIVATE_FOLDER_MODE)?;
     if let Some(folder) = paths.socket.parent() {
@@ -106,8 +108,9 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
     // One thread is enough, because only the loop accesses the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (service, inputs) =
+        let (mut service, inputs) =
             startup::start_service(paths, knocking, store, Box::new(host), policy()).await?;
+        service.time_sync.source = time_sync;
         Ok(service.run(inputs).await?)
     })
 }

@@ -33,10 +33,12 @@ mod profile_choice;
 mod refusals;
 mod requests;
 mod shut_down;
+mod time_sync;
 
 use effects::PendingCommit;
 pub(crate) use file_reads::{FileReadQueue, FileReadResult, read_accounts};
 pub(crate) use refusals::RefusalLimiter;
+pub(crate) use time_sync::{TimeSyncCheck, TimeSyncSource};
 
 /// The sources of everything that the loop waits for.
 pub(crate) struct InputSources {
@@ -120,6 +122,7 @@ pub(crate) struct DaemonService {
     pub(crate) heartbeat: HeartbeatThread,
     pub(crate) clients: ClientHub,
     pub(crate) clock: SystemClock,
+    pub(crate) time_sync: TimeSyncCheck,
     pub(crate) metrics: DaemonMetrics,
     pub(crate) policy: PolicyState,
     pub(crate) file_reads: FileReadQueue,
@@ -180,7 +183,7 @@ impl DaemonService {
     /// Runs until a signal ends the daemon.
     pub(crate) async fn run(mut self, mut inputs: InputSources) -> io::Result<()> {
         loop {
-            let due = self.engine.next_due();
+            let due = self.next_due();
             inputs.due.arm(due)?;
             let input = inputs.next().await?;
             let now = self.clock.now();
@@ -200,6 +203,10 @@ impl DaemonService {
         if let Some(last) = self.heartbeat.take_beat_before_sleep(now) {
             // Usage before the machine was suspended belongs to the day on which it happened.
             self.engine.count_usage_until(last);
+        }
+        // Questions of clients are frequent, and a trusted clock can wait for another input.
+        if !matches!(input, LoopInput::Client(_)) || !self.engine.is_clock_trusted(now) {
+            self.check_time_sync(now);
         }
         let next = self.dispatch(input, now);
         self.heartbeat.set_mode(self.heartbeat_mode());

@@ -23,7 +23,7 @@ use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
 use crate::run::StartError;
 use crate::service::{
     AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
-    read_accounts,
+    TimeSyncCheck, read_accounts,
 };
 use crate::store_thread::StoreThread;
 use crate::timeline_thread::TimelineThread;
@@ -97,6 +97,7 @@ pub(crate) async fn start_service(
         heartbeat: pulse,
         clients: server.hub().clone(),
         clock,
+        time_sync: TimeSyncCheck::default(),
         metrics: DaemonMetrics::new(),
         policy: PolicyState { path: paths.policy.clone(), source, rejected, exposed: policy_exposed },
         file_reads: FileReadQueue::new(file_read),

@@ -1,4 +1,4 @@
-//! Registers descriptors with the event loop and releases memory. The only module of this crate with `unsafe`.
+//! Descriptors of our own in the loop, memory and the kernel's clock: the one place with `unsafe`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,4 +24,15 @@ pub(crate) fn release_free_memory() {
     unsafe {
         libc::malloc_trim(0);
     }
+}
+
+/// Returns whether the kernel says that time synchronisation keeps the wall clock right (`adjtimex(2)`). The kernel
+/// takes that back when somebody sets the clock by hand, and only root can say it.
+#[expect(unsafe_code, reason = "no safe crate of ours reads the kernel's view of the clock")]
+pub(crate) fn is_clock_synchronised() -> bool {
+    // SAFETY: the structure is plain numbers, for which zero is a value. Zero in `modes` changes nothing.
+    let mut clock: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a structure of ours, which outlives the call.
+    let state = unsafe { libc::adjtimex(&raw mut clock) };
+    state != -1 && state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0
 }

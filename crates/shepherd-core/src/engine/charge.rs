@@ -8,7 +8,7 @@ use shepherd_util::{BootInstant, ClockReading, Deadline, DeadlineClock, Monotoni
 
 use super::reload::earlier_deadline;
 use super::{CoreEngine, Effects};
-use crate::civil::ZoneClock;
+use crate::civil::{LocalTime, ZoneClock};
 use crate::evaluation::EvaluationTime;
 use crate::policy::{Day, PolicyEntry, SuspendedTime, TimeCost};
 use crate::session::SessionRecord;
@@ -21,6 +21,9 @@ enum PlayObserved {
     Yes,
     No,
 }
+
+/// Time that was borrowed from one of this many next days is missing on that day.
+const DAYS_THAT_PAY_BACK: i32 = 7;
 
 impl CoreEngine {
     pub(super) fn counting_mode(&self) -> DeadlineClock {
@@ -128,6 +131,23 @@ impl CoreEngine {
         }
         // The snapshot with `charged_to` goes into the same batch, or a crash in between would charge the time twice.
         self.save_snapshot();
+    }
+
+    /// Charges usage of days that lie far in the future to the days on which it really happened. The clock was ahead
+    /// then, and nobody will ever miss that time on the days that the clock showed. Usage of the next days isn't charged
+    /// again: time that was borrowed from tomorrow is gone tomorrow (S4.5).
+    pub(super) fn charge_far_days_again(&mut self, now: ClockReading) {
+        let today = LocalTime::at(self.zone(), now.wall).day();
+        let near = today.plus_days(DAYS_THAT_PAY_BACK);
+        let Some(last) = self.snapshot.clock.accounting_day.filter(|last| *last > near) else { return };
+        // The latest of those days was really today.
+        let real_day = |day: Day| today.plus_days(day.0.saturating_sub(last.0));
+        let far: Vec<_> = self.usage.iter().filter(|(key, _)| near < key.day && key.day <= last).collect();
+        for (key, amount) in far {
+            let key = UsageKey { day: real_day(key.day), ..key };
+            self.usage.add(&key, amount);
+            self.write_usage(key, amount);
+        }
     }
 
     /// Adds usage to the pending writes, which may wait for the next change.

@@ -13,10 +13,14 @@ use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, NextChange, POLIC
 use crate::civil::LocalTime;
 use crate::evaluation::EvaluationTime;
 use crate::policy::ModeName;
+use crate::state::StoreWrite;
 
 /// A difference between the clocks up to this size comes from reading one after the other. A larger one means that the
 /// wall clock was set or the machine was suspended.
 pub const CLOCK_JITTER: Duration = Duration::from_secs(1);
+
+/// The actor in the audit log when the system's time synchronisation makes the clock trusted again.
+const TIME_SYNC_ACTOR: &str = "time synchronisation";
 
 impl CoreEngine {
     /// Observes the moment. Every change begins with this.
@@ -35,9 +39,7 @@ impl CoreEngine {
                 }
                 let effective = self.effective_time(now);
                 self.anchor = Some(ClockReading { wall: effective, mono: now.mono });
-                let local = LocalTime::at(self.zone(), effective);
-                let day = local.day();
-                self.hold_after_zone_change(local.offset, effective);
+                let day = LocalTime::at(self.zone(), effective).day();
                 let clock = &mut self.snapshot.clock;
                 clock.latest_seen = Some(effective);
                 clock.seen_at = Some(BootInstant::new(self.environment.boot, now.mono));
@@ -54,29 +56,9 @@ impl CoreEngine {
         }
     }
 
-    /// Holds openings back if a change of zone put the local time back. The change to winter time doesn't count,
-    /// because the zone stays the same.
-    fn hold_after_zone_change(&mut self, offset: i64, effective: Timestamp) {
-        let name = zone_name(self.zone());
-        let before = self.snapshot.clock.zone.as_ref();
-        if before.is_some_and(|(known, known_offset)| *known == name && *known_offset == offset) {
-            return;
-        }
-        let put_back = before.filter(|(known, known_offset)| *known != name && offset < *known_offset);
-        let shows_again = put_back.and_then(|(_, known_offset)| {
-            effective.checked_add(SignedDuration::from_secs(known_offset - offset)).ok()
-        });
-        let zone = Some((name, offset));
-        let clock = &mut self.snapshot.clock;
-        clock.zone = zone;
-        clock.held_until = clock.held_until.max(shows_again);
-    }
-
-    /// Returns the latest time ever seen, if the clock is too far behind it.
+    /// Returns the latest time ever seen, if the clock is too far behind it. Both are instants, so that a journey to
+    /// another time zone is no reason to doubt the clock.
     pub(super) fn clock_behind(&self, wall: Timestamp) -> Option<Timestamp> {
-        if let Some(held) = self.snapshot.clock.held_until.filter(|held| wall < *held) {
-            return Some(held);
-        }
         let latest = self.snapshot.clock.latest_seen?;
         let behind = latest.duration_since(wall);
         let tolerance = SignedDuration::try_from(self.policy.rules().clock_tolerance).ok()?;
@@ -85,10 +67,8 @@ impl CoreEngine {
 
     /// Returns the time that an untrusted clock has to reach to be trusted again.
     pub(super) fn clock_trusted_at(&self, wall: Timestamp) -> Option<Timestamp> {
-        self.clock_behind(wall)?;
-        let clock = &self.snapshot.clock;
-        let near = clock.latest_seen?.checked_sub(self.policy.rules().clock_tolerance).ok();
-        near.max(clock.held_until)
+        let latest = self.clock_behind(wall)?;
+        latest.checked_sub(self.policy.rules().clock_tolerance).ok()
     }
 
     /// Returns the effective time. It is never earlier than the latest time seen, and within a boot it continues from
@@ -124,14 +104,48 @@ impl CoreEngine {
 
     /// Trusts the clock again, because an administrator says that it is right.
     pub fn confirm_clock(&mut self, actor: &str, now: ClockReading) -> Effects {
+        self.trust_clock(actor, now);
+        self.take_effects()
+    }
+
+    /// Takes note that the system's time synchronisation vouches for the clock, which is then trusted like a confirmed
+    /// one. A time source that falls behind its own earlier time isn't believed: whoever answers in its place could
+    /// otherwise bring back days that are over.
+    pub fn clock_synchronised(&mut self, now: ClockReading) -> Effects {
+        if self.store_trouble.is_some() {
+            // Trust has to be recorded.
+            return Effects::default();
+        }
+        let tolerance = self.policy.rules().clock_tolerance;
+        let vouched = self.snapshot.clock.synchronised;
+        let earliest = vouched.and_then(|vouched| vouched.checked_sub(tolerance).ok());
+        if earliest.is_some_and(|earliest| now.wall < earliest) {
+            return Effects::default();
+        }
+        self.snapshot.clock.synchronised = vouched.max(Some(now.wall));
+        if self.clock_behind(now.wall).is_none() {
+            return Effects::default();
+        }
+        self.trust_clock(TIME_SYNC_ACTOR, now);
+        self.take_effects()
+    }
+
+    /// Returns whether the clock is trusted.
+    #[must_use]
+    pub fn is_clock_trusted(&self, now: ClockReading) -> bool {
+        self.clock_behind(now.wall).is_none()
+    }
+
+    fn trust_clock(&mut self, actor: &str, now: ClockReading) {
         let before = Box::new(self.snapshot.clock.clone());
         self.effects.grant_provisionally(ProvisionalGrant::Clock { before });
         // Usage until now is charged by the clock as it was.
         self.count_usage_until(now);
+        self.charge_far_days_again(now);
+        self.shorten_pauses_to_rules(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
-        clock.held_until = None;
         // A revoked grant stays revoked, even if the clock was ahead when it was revoked.
         for revoked in self.snapshot.grants.iter_mut().filter_map(|grant| grant.revoked_at.as_mut()) {
             *revoked = (*revoked).min(now.wall);
@@ -145,7 +159,29 @@ impl CoreEngine {
         self.append_audit(now, actor, AuditKind::ClockTrusted);
         self.save_snapshot();
         self.announce(CoreEvent::EntryAvailabilityChanged);
-        self.take_effects()
+    }
+
+    /// Ends pauses that were recorded while the clock was ahead no later than a pause that begins now would end. After a
+    /// reboot they would otherwise last until the clock shows that time again.
+    fn shorten_pauses_to_rules(&mut self, now: ClockReading) {
+        let latest_end = |length: Duration| now.wall.checked_add(length).unwrap_or(Timestamp::MAX);
+        if let Some(rule) = self.policy.rules().breaks {
+            for streak in self.snapshot.streaks.values_mut() {
+                streak.rested.wall = streak.rested.wall.min(latest_end(rule.length));
+            }
+        }
+        for ((profile, entry_id), until) in &mut self.cooldowns {
+            let entry = self.policy.entry(entry_id);
+            let latest = latest_end(entry.map_or(Duration::ZERO, |entry| entry.limits.cooldown_after_run));
+            if until.wall > latest {
+                until.wall = latest;
+                self.effects.writes.push(StoreWrite::SetCooldown {
+                    profile: profile.clone(),
+                    entry_id: entry_id.clone(),
+                    until: *until,
+                });
+            }
+        }
     }
 
     /// Switches to another system time zone. A running session keeps its plan (S4.3).

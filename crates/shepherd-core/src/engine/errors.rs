@@ -21,6 +21,20 @@ pub enum GrantError {
     TooMuch,
     #[error("the grant would lapse before it begins")]
     EmptyPeriod,
+    /// Extra time for an entry whose only limits are its hours, if any.
+    #[error(
+        "`{0}` has no quota, budget, longest run or break that extra time could raise; `shepherd grant \
+         --open-until` keeps it open for longer"
+    )]
+    NothingToExtend(EntryId),
+    #[error("the budget `{0}` has no limit on those days that extra time could raise")]
+    BudgetWithoutLimit(BudgetId),
+    #[error(
+        "no entry has a limit that extra time could raise; `shepherd grant --open-until` keeps entries open for longer"
+    )]
+    NoLimits,
+    #[error("`{0}` isn't available for `{1}`")]
+    NotForProfile(EntryId, ProfileId),
     #[error("no such entry `{0}`")]
     UnknownEntry(EntryId),
     #[error("no such budget `{0}`")]
@@ -108,7 +122,12 @@ impl From<GrantError> for ApiError {
             // The daemon makes up these ids, so a client can't cause this.
             GrantError::GrantExists(_) | GrantError::RequestExists(_) => ErrorCode::Internal,
             GrantError::TooManyRequests => ErrorCode::RateLimited,
-            GrantError::TooMuch | GrantError::RequestTooLong => ErrorCode::InvalidCommand,
+            GrantError::TooMuch
+            | GrantError::RequestTooLong
+            | GrantError::NothingToExtend(_)
+            | GrantError::BudgetWithoutLimit(_)
+            | GrantError::NoLimits
+            | GrantError::NotForProfile(..) => ErrorCode::InvalidCommand,
             GrantError::AlreadyDecided => ErrorCode::AlreadyDecided,
             GrantError::NoSession | GrantError::SessionEnding => ErrorCode::NoSession,
             GrantError::StoreUnavailable(_) => ErrorCode::StoreUnavailable,

@@ -1,5 +1,6 @@
 //! Moves the deadlines of the running session, and its warnings with them, when grants begin or end (S2.7, S3.5b).
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,9 +9,11 @@ use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId};
 
 use super::errors::GrantError;
 use super::grants::{GrantReach, NewGrant};
+use super::launch::schedule_warnings;
 use super::reload::{earlier_deadline, is_outside_hours};
 use super::{AnswerWithEffects, CoreEngine, CoreEvent, POLICY_ACTOR};
-use crate::session::{SessionExtension, SessionRecord};
+use crate::policy::PolicyEntry;
+use crate::session::{ScheduledWarning, SessionExtension, SessionRecord};
 
 /// A session with a later end, and the grant that extended it.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,11 +157,7 @@ impl CoreEngine {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
         let at = self.evaluation_time(now);
-        let of_a_budget = |more: &SessionExtension| {
-            let mut grants = self.snapshot.grants.iter().filter(|grant| grant.grant_id == more.grant_id);
-            grants.any(|grant| matches!(grant.scope, EntryScope::Budget { .. }))
-        };
-        let longer = session.extensions.iter().filter(|more| !of_a_budget(more)).map(|more| more.run);
+        let longer = session.extensions.iter().filter(|more| !self.is_of_budget(more)).map(|more| more.run);
         let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
         let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
         let quota = self.evaluation_context(at).quota_left(&session.profile, entry, at);
@@ -239,14 +238,21 @@ impl CoreEngine {
         }
     }
 
-    /// Schedules the warnings again after the end was moved (S3.5b): each warning that fits before the new end and was
-    /// not given yet.
+    /// Plans the warnings anew after the end was moved (S3.5b): those that fit before the new end come, none of them
+    /// twice for one end.
     pub(super) fn rearm_warnings(&mut self, now: ClockReading) {
         let Some(session) = &mut self.snapshot.session else { return };
-        let remaining = session.ends.remaining(now.mono);
-        for warning in &mut session.warnings {
-            warning.armed |= remaining.is_some_and(|remaining| warning.before < remaining);
+        if let Some(entry) = self.policy.entry(&session.entry_id) {
+            restore_given_warnings(session, entry);
         }
+        session.replan_warnings(session.ends.remaining(now.mono));
+        self.announce_deadline(now);
+    }
+
+    /// Records and announces the time that is left.
+    pub(super) fn announce_deadline(&mut self, now: ClockReading) {
+        let Some(session) = &self.snapshot.session else { return };
+        let remaining = session.ends.remaining(now.mono);
         let session_id = session.session_id.clone();
         let left = remaining.map(Into::into);
         self.append_audit(
@@ -256,4 +262,15 @@ impl CoreEngine {
         );
         self.announce(CoreEvent::DeadlineChanged { session_id, remaining });
     }
+}
+
+/// Adds the warnings that an older daemon dropped from its record when it gave them.
+fn restore_given_warnings(session: &mut SessionRecord, entry: &PolicyEntry) {
+    let SessionRecord { warnings, given, .. } = session;
+    let is_lost = |warning: &ScheduledWarning| {
+        given.contains(&warning.before) && warnings.iter().all(|known| known.before != warning.before)
+    };
+    let lost: Vec<_> = schedule_warnings(entry, None).into_iter().filter(is_lost).collect();
+    warnings.extend(lost);
+    warnings.sort_by_key(|warning| Reverse(warning.before));
 }

@@ -122,6 +122,13 @@ impl CoreEngine {
         };
         self.check_ceilings(&grant)?;
         self.check_recipient(&grant)?;
+        // An extension is for the session that runs, and its run part isn't given to the next one.
+        match (reach, grant.gift, &grant.profile) {
+            (GrantReach::RunAndWindow, GrantKind::Extra { amount }, Some(profile)) => {
+                self.add_extra_run_use(&grant.grant_id, profile, amount.into(), now);
+            }
+            _ => self.check_effect(&grant)?,
+        }
         self.charge(now);
         let granted = AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: grant_json(&grant) };
         self.append_audit(now, &new.actor, granted);

@@ -116,6 +116,7 @@ impl CoreEngine {
     ) -> SessionRecord {
         let (at, ends) = (self.evaluation_time(now), self.session_deadlines(finding, now));
         let in_a_row = self.streak_so_far(&profile, at);
+        let extensions = self.extensions_at_launch(&profile, entry, at);
         SessionRecord {
             session_id: request.session_id.clone(),
             entry_id: entry.entry_id.clone(),
@@ -128,7 +129,7 @@ impl CoreEngine {
             ends,
             warnings: schedule_warnings(entry, ends.remaining(now.mono)),
             given: Vec::new(),
-            extensions: Vec::new(),
+            extensions,
             charged_to: now.mono,
             charged_day: at.day,
             charged: Duration::ZERO,
@@ -225,7 +226,7 @@ impl CoreEngine {
 
 /// Arms the warnings whose threshold lies before the end: a session shorter than a threshold gets no such warning
 /// (S2.5).
-fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
+pub(super) fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<ScheduledWarning> {
     let armed = |before: Duration| length.is_some_and(|length| before < length);
     let warnings = entry.warnings.warnings().iter();
     warnings
@@ -234,6 +235,7 @@ fn schedule_warnings(entry: &PolicyEntry, length: Option<Duration>) -> Vec<Sched
             severity: warning.severity,
             message_template: warning.message_template.clone(),
             armed: armed(warning.before),
+            repeated: false,
         })
         .collect()
 }

@@ -58,8 +58,10 @@ impl CoreEngine {
                 self.shorten_to_quota(now);
             }
             let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;
-            if slept || changed {
+            if changed {
                 self.rearm_warnings(now);
+            } else if slept {
+                self.announce_deadline(now);
             }
             self.apply_due_grants(now);
         }
@@ -102,9 +104,12 @@ impl CoreEngine {
         let Some(session) = &mut self.snapshot.session else { return };
         let Some(remaining) = session.ends.remaining(now.mono) else { return };
         let profile = profile_label(&self.policy, &session.profile);
-        let is_due = |warning: &ScheduledWarning| warning.armed && remaining <= warning.before;
-        let (due, later): (Vec<_>, Vec<_>) = session.warnings.drain(..).partition(is_due);
-        session.warnings = later;
+        let is_due = |warning: &&mut ScheduledWarning| warning.armed && remaining <= warning.before;
+        let mut due = Vec::new();
+        for warning in session.warnings.iter_mut().filter(is_due) {
+            warning.armed = false;
+            due.push(warning.clone());
+        }
         let mut given = Vec::new();
         for warning in due {
             session.given.push(warning.before);
@@ -187,6 +192,7 @@ impl CoreEngine {
             && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
             self.start_pauses(&session, now);
+            self.use_up_extra_run(&session, now);
         }
         self.next_change = NextChange::Unknown;
         let session_id = session.session_id;

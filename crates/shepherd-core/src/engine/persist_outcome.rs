@@ -87,7 +87,6 @@ impl CoreEngine {
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = clock.latest_seen.max(before.latest_seen);
         clock.accounting_day = clock.accounting_day.max(before.accounting_day);
-        clock.held_until = clock.held_until.max(before.held_until);
         self.anchor = None;
         self.next_change = NextChange::Unknown;
         self.observe(now);

@@ -30,8 +30,6 @@ impl CoreEngine {
         self.settle_due_grants(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
-        // The parents themselves changed the zone, so openings are not held back.
-        self.snapshot.clock.zone = None;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }

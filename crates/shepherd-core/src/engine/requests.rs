@@ -233,6 +233,9 @@ impl CoreEngine {
         let (grants, requests) = (self.snapshot.grants.len(), self.snapshot.requests.len());
         self.snapshot.grants.retain(|grant| !old(grant.lapses_at));
         self.snapshot.requests.retain(|request| request.state.is_open() || !old(request.lapses_at));
+        let grants_left = &self.snapshot.grants;
+        let is_stored = |id: &GrantId| grants_left.iter().any(|grant| grant.grant_id == *id);
+        self.snapshot.extra_runs.retain(|known| is_stored(&known.grant_id));
         if grants != self.snapshot.grants.len() || requests != self.snapshot.requests.len() {
             self.save_snapshot();
         }

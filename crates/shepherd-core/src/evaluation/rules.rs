@@ -1,6 +1,7 @@
 //! The rules, one after another, for a profile at a moment.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -73,12 +74,19 @@ impl<'a> EntryEvaluation<'a> {
         let mut findings = FindingBuilder { finding: EntryFinding::default(), witness };
         self.check_entry(entry, &mut findings);
         self.check_hours(entry, &mut findings);
-        self.check_pauses(record, &mut findings);
+        let extra = self.extra_runs(entry).fold(Duration::ZERO, |sum, (_, left)| sum.saturating_add(left));
+        self.check_pauses(record, extra, &mut findings);
         self.check_quotas(entry, record, &mut findings);
-        let max_run = entry.limits.max_run.map_or(RuleVerdict::Passes, RuleVerdict::Limits);
+        let max_run = entry.limits.max_run.map(|max_run| max_run.saturating_add(extra));
+        let max_run = max_run.map_or(RuleVerdict::Passes, RuleVerdict::Limits);
         let has_max_run = entry.limits.max_run.is_some();
-        let detail =
-            || if has_max_run { "longest single run" } else { "no limit for a single run" }.to_owned();
+        let detail = || {
+            if has_max_run {
+                format!("longest single run{}", extra_text(extra))
+            } else {
+                "no limit for a single run".to_owned()
+            }
+        };
         findings.record_verdict("max-run", detail, max_run);
         findings.finding
     }
@@ -232,7 +240,12 @@ impl<'a> EntryEvaluation<'a> {
         findings.record_verdict("hours", detail, verdict);
     }
 
-    fn check_pauses<W: RuleObserver>(&self, record: EntryHistory<'_>, findings: &mut FindingBuilder<'_, W>) {
+    fn check_pauses<W: RuleObserver>(
+        &self,
+        record: EntryHistory<'_>,
+        extra: Duration,
+        findings: &mut FindingBuilder<'_, W>,
+    ) {
         let (facts, at) = (&self.facts, self.at);
         let waits = record.cooldown.and_then(|until| facts.pending_until(*until, at));
         let verdict =
@@ -248,12 +261,18 @@ impl<'a> EntryEvaluation<'a> {
             Some((played, until)) if played >= rule.after => {
                 RuleVerdict::Refuses(ReasonCode::BreakNeeded { until })
             }
-            Some((played, _)) => RuleVerdict::Limits(rule.after - played),
-            None => RuleVerdict::Limits(rule.after),
+            Some((played, _)) => RuleVerdict::Limits((rule.after - played).saturating_add(extra)),
+            None => RuleVerdict::Limits(rule.after.saturating_add(extra)),
         };
         let detail = || match unrested {
-            Some((played, _)) => format!("{} used since the last break", HumanDuration(played)),
-            None => "no time used since the last break".to_owned(),
+            // Extra time doesn't shorten a break that is needed.
+            Some((played, _)) if played >= rule.after => {
+                format!("{} used since the last break", HumanDuration(played))
+            }
+            Some((played, _)) => {
+                format!("{} used since the last break{}", HumanDuration(played), extra_text(extra))
+            }
+            None => format!("no time used since the last break{}", extra_text(extra)),
         };
         findings.record_verdict("break", detail, verdict);
     }
@@ -326,6 +345,11 @@ impl<'a> EntryEvaluation<'a> {
         };
         reasons.iter().map(end).reduce(|latest, end| Some(latest?.max(end?)))?
     }
+}
+
+/// Names the extra time in the limit of a run, if there is any.
+fn extra_text(extra: Duration) -> String {
+    if extra.is_zero() { String::new() } else { format!(", with {} of extra time", HumanDuration(extra)) }
 }
 
 /// Names the day that a rule counted, for a sentence such as "45 minutes used today".

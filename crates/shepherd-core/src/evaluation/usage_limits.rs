@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{EntryScope, GrantKind, GrantView, QuotaKind, ReasonCode};
-use shepherd_util::{BudgetId, EntryId};
+use shepherd_util::{BudgetId, EntryId, GrantId};
 
 use super::RuleVerdict;
 use super::entry_history::EntryHistory;
@@ -173,6 +173,28 @@ impl<'a> EntryEvaluation<'a> {
             earning.earned_for(used_on_day(used, day))
         });
         earned.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Returns the grants that make a run longer at the evaluated moment, each with what is left of its extra time.
+    pub(super) fn extra_runs<'s>(
+        &'s self,
+        entry: &'s PolicyEntry,
+    ) -> impl Iterator<Item = (&'a GrantId, Duration)> + use<'s, 'a> {
+        let valid = self.extras.iter().filter(move |extra| extra.grant.is_valid_at(self.at.wall));
+        // More of a budget is not a longer run.
+        let longer = valid.filter(move |extra| match &extra.grant.scope {
+            EntryScope::Everything {} => true,
+            EntryScope::Entry { entry_id } => *entry_id == entry.entry_id,
+            EntryScope::Budget { .. } => false,
+        });
+        longer.map(move |extra| {
+            let id = &extra.grant.grant_id;
+            let mut uses = self.facts.extra_runs.iter();
+            let known = uses.find(|known| known.grant_id == *id && known.profile == *self.profile);
+            let used =
+                known.filter(|known| self.at.day <= known.day).map_or(Duration::ZERO, |known| known.used);
+            (id, extra.amount.saturating_sub(used))
+        })
     }
 
     /// Returns the extra time of grants that are valid on that day.

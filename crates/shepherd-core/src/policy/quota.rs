@@ -25,6 +25,12 @@ impl DailyQuota {
         Self { base: [Some(amount); 7], by_mode: BTreeMap::new() }
     }
 
+    /// Returns whether there is a limit on this weekday, in any mode.
+    pub(crate) fn limits_day(&self, day: Day) -> bool {
+        let mut amounts = std::iter::once(&self.base).chain(self.by_mode.values());
+        amounts.any(|amounts| amounts.get(day.weekday()).copied().flatten().is_some())
+    }
+
     /// Returns the amount for a day in a mode; `None` is no limit.
     #[must_use]
     pub fn amount_on(&self, day: Day, mode: &str) -> Option<Duration> {

@@ -1,8 +1,9 @@
 //! Grants that were given in advance and begin to hold while something runs (S2.7, S3.5b).
 
 use shepherd_api::{EntryScope, GrantKind};
-use shepherd_core::policy::{DailyQuota, PolicyEntry, WarningPolicy};
-use shepherd_core::{CoreEvent, NewGrant, SessionLiveness};
+use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, WarningPolicy, Weekdays};
+use shepherd_core::{CoreEvent, GrantError, NewGrant, SessionLiveness};
+use shepherd_util::{GrantId, ProfileId};
 
 use crate::harness::{
     BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_in_window, entry_with_max_run, extra, grant,
@@ -84,7 +85,9 @@ fn a_window_that_is_opened_in_advance_is_open_when_the_old_one_closes() {
 fn grants_for_other_entries_or_revoked_grants_give_nothing() {
     let mut game = an_hour_a_day();
     game.budgets = vec!["games".parse().unwrap()];
-    let test_policy = policy_with(vec![game, entry("piano")], |rules| {
+    let mut piano = entry("piano");
+    piano.limits.max_run = Some(hours(1));
+    let household = policy_with(vec![game, piano], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(50)));
     });
     let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
@@ -111,5 +114,226 @@ fn a_grant_that_held_at_the_launch_is_not_given_again() {
     let grant = grant_from(1, "2026-11-16 11:58", EntryScope::Everything {}, half_an_hour());
     world.grant(grant);
     world.launch("game");
+    assert_eq!(world.play_until_expired(), minutes(40));
+}
+
+fn of_the_game() -> EntryScope {
+    EntryScope::Entry { entry_id: "game".parse().unwrap() }
+}
+
+/// Half an hour at a time, with a break of ten minutes, and no quota.
+fn half_an_hour_at_a_time() -> PolicyEntry {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game
+}
+
+fn give(world: &mut EngineHarness, id: u128, scope: EntryScope, amount: u64) {
+    world.engine.grant(NewGrant { scope, ..grant(id, extra(minutes(amount))) }, world.now()).unwrap();
+    world.sync();
+}
+
+#[test]
+fn extra_time_makes_the_next_run_longer_and_is_used_up_by_it() {
+    for scope in [of_the_game(), EntryScope::Everything {}] {
+        let mut world = EngineHarness::new(policy(vec![half_an_hour_at_a_time()]), MONDAY_NOON);
+        give(&mut world, 1, scope, 40);
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(70).into()));
+        world.launch("game");
+        assert_eq!(world.play_until_expired(), minutes(70));
+        world.launch("game");
+        assert_eq!(world.play_until_expired(), minutes(30), "used up is used up");
+    }
+}
+
+#[test]
+fn the_unused_part_of_extra_time_is_left_for_the_next_run() {
+    let mut world = EngineHarness::new(policy(vec![half_an_hour_at_a_time()]), MONDAY_NOON);
+    give(&mut world, 1, of_the_game(), 40);
+    for (played, left) in [(20, 40), (45, 25), (50, 5)] {
+        world.launch("game");
+        world.run_for(minutes(played));
+        world.exit();
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30 + left).into()));
+        // S9.1: the next daemon knows it, too.
+        world.crash();
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30 + left).into()));
+    }
+}
+
+#[test]
+fn extra_time_for_a_running_session_is_not_given_to_the_next_run_again() {
+    let mut world = EngineHarness::new(policy(vec![half_an_hour_at_a_time()]), MONDAY_NOON);
+    world.launch("game");
+    give(&mut world, 1, of_the_game(), 40);
+    world.run_for(minutes(50));
+    world.exit();
+    assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(50).into()), "20 of 40 are left");
+    // An extension is for the session that runs.
+    world.launch("game");
+    world.engine.extend_current(minutes(15), &GrantId::from_random(2), "parent", world.now()).unwrap();
+    world.sync();
+    assert_eq!(world.remaining(), Some(minutes(65)));
+    world.run_for(minutes(40));
+    world.exit();
+    assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(40).into()), "10 of the grant");
+}
+
+#[test]
+fn each_child_and_each_day_of_a_grant_has_its_own_extra_time() {
+    let household = policy_with(vec![half_an_hour_at_a_time()], |rules| {
+        let profile = |id: &str| {
+            let label = id.to_owned();
+            (id.parse().unwrap(), shepherd_core::policy::Profile { label, accounts: Vec::new() })
+        };
+        rules.profiles = ["anna", "ben"].map(profile).into();
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let lapses_at = Some(wall_time(BERLIN, "2026-11-18 00:00"));
+    let two_days = NewGrant { lapses_at, scope: of_the_game(), ..grant(1, extra(minutes(40))) };
+    world.engine.grant(two_days, world.now()).unwrap();
+    let longest = |world: &EngineHarness, child: &str| {
+        let child: ProfileId = child.parse().unwrap();
+        world.engine.list_entries_for(&child, world.now()).remove(0).max_run_if_started_now
+    };
+    world.launch_for("game", "anna");
+    assert_eq!(world.play_until_expired(), minutes(70));
+    assert_eq!(longest(&world, "anna"), Some(minutes(30).into()));
+    assert_eq!(longest(&world, "ben"), Some(minutes(70).into()));
+    world.run_for(hours(24));
+    assert_eq!(longest(&world, "anna"), Some(minutes(70).into()), "on Tuesday");
+    world.run_for(hours(24));
+    assert_eq!(longest(&world, "anna"), Some(minutes(30).into()), "it has lapsed");
+}
+
+#[test]
+fn extra_time_lifts_the_quota_the_budget_the_run_and_the_break_but_no_pause_or_window() {
+    let mut game = half_an_hour_at_a_time();
+    game.limits.daily_quota = DailyQuota::every_day(minutes(50));
+    game.budgets = vec!["games".parse().unwrap()];
+    game.limits.cooldown_after_run = minutes(10);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (14, 0))]);
+    let household = policy_with(vec![game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(minutes(60)));
+        rules.breaks = Some(shepherd_core::policy::BreakRule { after: minutes(45), length: minutes(15) });
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    give(&mut world, 1, of_the_game(), 40);
+    world.launch("game");
+    assert_eq!(world.play_until_expired(), minutes(70), "30 and 40; the quota would leave 90");
+    assert_eq!(world.denied_codes("game"), ["cooldown", "break-needed"]);
+    world.run_for(minutes(15));
+    world.launch("game");
+    assert_eq!(world.play_until_expired(), minutes(20), "what is left of 50 and 40 minutes today");
+    world.run_for(minutes(60));
+    assert!(world.denied_codes("game").contains(&"outside-hours"));
+}
+
+#[test]
+fn more_of_a_budget_makes_no_run_longer() {
+    let mut game = half_an_hour_at_a_time();
+    game.budgets = vec!["games".parse().unwrap()];
+    let household = policy_with(vec![game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(minutes(20)));
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    give(&mut world, 1, EntryScope::Budget { budget_id: "games".parse().unwrap() }, 40);
+    world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(30));
+}
+
+#[test]
+fn taking_extra_time_back_shortens_the_run_that_was_planned_with_it() {
+    for (quota, left) in [(None, 30), (Some(20), 20)] {
+        let mut game = half_an_hour_at_a_time();
+        if let Some(quota) = quota {
+            game.limits.daily_quota = DailyQuota::every_day(minutes(quota));
+        }
+        let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+        give(&mut world, 1, of_the_game(), 40);
+        world.launch("game");
+        world.run_for(minutes(5));
+        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        assert_eq!(world.remaining(), Some(minutes(left - 5)), "{quota:?}");
+    }
+}
+
+#[test]
+fn why_says_which_part_of_a_run_was_granted() {
+    // S3.10.
+    let household = policy_with(vec![half_an_hour_at_a_time()], |rules| {
+        rules.breaks = Some(shepherd_core::policy::BreakRule { after: minutes(60), length: minutes(15) });
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    give(&mut world, 1, of_the_game(), 40);
+    let child = world.engine.policy().default_profile();
+    let explained = world.engine.why(&child, &"game".parse().unwrap(), world.now()).unwrap();
+    let looked_at = |rule: &str| {
+        let mut rules = explained.rules.iter().filter(|known| known.rule == rule);
+        rules.next().map(|known| known.looked_at.as_str())
+    };
+    assert_eq!(looked_at("max-run"), Some("longest single run, with 40 minutes of extra time"));
+    assert_eq!(looked_at("break"), Some("no time used since the last break, with 40 minutes of extra time"));
+}
+
+#[test]
+fn extra_time_that_would_do_nothing_is_refused_with_the_reason() {
+    let mut closed = entry("closed");
+    closed.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (13, 0))]);
+    let mut weekly = entry("weekly");
+    weekly.limits.weekly_quota = Some(hours(5));
+    let mut weekend = entry("weekend");
+    weekend.limits.daily_quota.base[5] = Some(hours(1));
+    let mut learning = an_hour_a_day();
+    learning.entry_id = "learning".parse().unwrap();
+    learning.cost = shepherd_core::policy::TimeCost::Free;
+    let entries = vec![closed, weekly, weekend, learning, entry("piano")];
+    let mut world = EngineHarness::new(policy(entries), MONDAY_NOON);
+    let scope = |id: &str| EntryScope::Entry { entry_id: id.parse().unwrap() };
+    let saturday = "2026-11-21 09:00";
+    for (number, id, from, works) in [
+        (1, "closed", MONDAY_NOON, false),
+        (2, "piano", MONDAY_NOON, false),
+        (3, "learning", MONDAY_NOON, false),
+        (4, "weekend", MONDAY_NOON, false),
+        (5, "weekend", saturday, true),
+        (6, "weekly", MONDAY_NOON, true),
+    ] {
+        let given = world.engine.grant(grant_from(number, from, scope(id), half_an_hour()), world.now());
+        let refused = GrantError::NothingToExtend(id.parse().unwrap());
+        assert_eq!(given.err(), (!works).then_some(refused), "{id} from {from}");
+    }
+    // A session that runs in a window can still be extended.
+    world.launch("closed");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(7), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(90)));
+}
+
+#[test]
+fn extra_time_where_nothing_has_a_limit_is_refused() {
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    game.profiles = Some(std::iter::once("ben".parse().unwrap()).collect());
+    let household = policy_with(vec![game, entry("piano")], |rules| {
+        let unlimited =
+            shepherd_core::policy::TimeBudget { daily: DailyQuota::default(), ..budget(hours(1)) };
+        rules.budgets.insert("games".parse().unwrap(), unlimited);
+        let profile = |id: &str| {
+            let label = id.to_owned();
+            (id.parse().unwrap(), shepherd_core::policy::Profile { label, accounts: Vec::new() })
+        };
+        rules.profiles = ["anna", "ben"].map(profile).into();
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut refused = |scope: EntryScope, profile: Option<&str>| {
+        let profile = profile.map(|profile| profile.parse().unwrap());
+        let now = world.now();
+        world.engine.grant(NewGrant { scope, profile, ..grant(1, half_an_hour()) }, now).unwrap_err()
+    };
+    assert_eq!(refused(EntryScope::Everything {}, None), GrantError::NoLimits);
+    let games: shepherd_util::BudgetId = "games".parse().unwrap();
+    let of_games = EntryScope::Budget { budget_id: games.clone() };
+    assert_eq!(refused(of_games, None), GrantError::BudgetWithoutLimit(games));
+    let not_hers = GrantError::NotForProfile("game".parse().unwrap(), "anna".parse().unwrap());
+    assert_eq!(refused(of_the_game(), Some("anna")), not_hers);
 }

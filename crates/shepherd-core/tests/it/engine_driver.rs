@@ -172,6 +172,11 @@ impl EngineDriver {
         self.collect(effects)
     }
 
+    pub(crate) fn clock_synchronised(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+        let effects = self.engine.clock_synchronised(now);
+        self.collect(effects)
+    }
+
     pub(crate) fn zone_changed(&mut self, zone: TimeZone, now: ClockReading) -> Vec<CoreEvent> {
         let effects = self.engine.zone_changed(zone, now);
         self.collect(effects)

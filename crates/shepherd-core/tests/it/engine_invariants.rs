@@ -184,7 +184,9 @@ fn a_session_stopped_before_its_program_came_up_times_out() {
 #[test]
 fn the_ceiling_holds_on_every_day_of_a_long_grant() {
     // S2.7.
-    let policy = policy_with(vec![entry("game")], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let policy = policy_with(vec![game], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
     let mut world = EngineHarness::new(policy, MONDAY_NOON);
     let week =
         NewGrant { lapses_at: Some(wall_time(BERLIN, "2026-11-23 00:00")), ..grant(1, extra(hours(1))) };
@@ -274,17 +276,22 @@ fn a_clock_that_catches_up_is_due() {
 }
 
 #[test]
-fn a_zone_further_west_reopens_no_window() {
-    // S4.3, S4.5: a change of the system's zone that puts the wall back is a clock that is set back.
-    let test_policy = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(test_policy, "2026-11-16 17:00");
+fn a_zone_further_west_is_no_wrong_clock_and_no_second_day() {
+    // S4.3, S4.5: windows follow the new zone; the day that is charged stays, so a quota is not won by the journey.
+    let mut game = entry_in_window((15, 0), (18, 0));
+    game.limits.daily_quota = DailyQuota::every_day(hours(2));
+    let household = policy_with(vec![game], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(household, "2026-11-16 17:00");
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));
     let now = world.now();
     world.engine.zone_changed(crate::harness::zone("America/New_York"), now);
-    assert!(world.denied_codes("game").contains(&"clock-untrusted"));
-    world.engine.confirm_clock("parent", world.now());
-    assert!(!world.denied_codes("game").contains(&"clock-untrusted"), "a family that travels says so");
+    // It is noon in New York, and three hours later the afternoon begins there, with what is left of the day.
+    assert_eq!(world.denied_codes("game"), ["outside-hours"]);
+    world.run_for(hours(3));
+    world.launch("game");
+    assert_eq!(world.play_until_expired(), hours(1));
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
 #[test]

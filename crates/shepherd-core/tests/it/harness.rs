@@ -181,10 +181,14 @@ impl EngineHarness {
     }
 
     pub(crate) fn request_launch(&mut self, id: &str) -> LaunchDecision {
+        self.request_launch_for(id, None)
+    }
+
+    fn request_launch_for(&mut self, id: &str, child: Option<&str>) -> LaunchDecision {
         self.sessions += 1;
         let request = LaunchRequest {
             entry_id: id.parse().unwrap(),
-            profile: None,
+            profile: child.map(|child| child.parse().unwrap()),
             session_id: SessionId::from_random(self.sessions),
             actor: "test".to_owned(),
         };
@@ -198,7 +202,18 @@ impl EngineHarness {
 
     /// Launches an entry, and starts its session.
     pub(crate) fn launch(&mut self, id: &str) -> SessionPlan {
-        match self.request_launch(id) {
+        let decision = self.request_launch(id);
+        self.start(id, decision)
+    }
+
+    /// Launches and starts, for one of several children.
+    pub(crate) fn launch_for(&mut self, id: &str, child: &str) -> SessionPlan {
+        let decision = self.request_launch_for(id, Some(child));
+        self.start(id, decision)
+    }
+
+    fn start(&mut self, id: &str, decision: LaunchDecision) -> SessionPlan {
+        match decision {
             LaunchDecision::Approved(plan) => {
                 self.engine.start_session(&plan.session_id, "handle".to_owned(), self.now()).unwrap();
                 self.sync();

@@ -5,6 +5,8 @@ mod advance_grants;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod clock_recovery;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod dst;
@@ -36,6 +38,8 @@ mod quotas;
 mod recovery;
 #[cfg(test)]
 mod reload_and_requests;
+#[cfg(test)]
+mod repeated_warnings;
 #[cfg(test)]
 mod replanning_and_charging;
 #[cfg(test)]

@@ -203,6 +203,7 @@ fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
     // S7.3, S2.7: the grant begins in the very moment in which the window is gone.
     let test_policy = |opens, on_reload| {
         let game = entry_in_window(opens, (20, 0));
+        game.limits.max_run = Some(hours(2));
         policy_with(vec![game], |rules| rules.on_reload = on_reload)
     };
     let mut world = EngineHarness::new(test_policy((11, 0), OnReload::KeepPlan), MONDAY_NOON);
@@ -351,7 +352,7 @@ fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
     world.engine.confirm_clock("parent", world.now());
     world.engine.reload(test_policy, None, "parent", world.now());
     world.run_for(minutes(40));
-    assert_eq!(world.remaining(), Some(minutes(20)));
+    assert_eq!(world.remaining(), Some(minutes(50)), "an hour and the grant, once");
 }
 
 #[test]

@@ -321,7 +321,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
     assert!(events.iter().any(|event| matches!(event, CoreEvent::DeadlineChanged { .. })));
     assert_eq!(world.remaining(), Some(minutes(19)));
     let events = world.run_for(minutes(25));
-    assert_eq!(warnings(&events), [60], "none twice, none missed");
+    assert_eq!(warnings(&events), [300, 60], "each before the new end, none missed");
     assert_eq!(world.engine.snapshot().session.as_ref().unwrap().given.len(), 2);
     world.exit();
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);

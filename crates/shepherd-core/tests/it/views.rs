@@ -29,7 +29,9 @@ fn budget_scope(id: &str) -> EntryScope {
 #[test]
 fn grants_are_listed_while_they_hold_or_will_hold_and_found_for_longer() {
     // S2.7.
-    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let now = world.now();
     let tomorrow = NewGrant {
         valid_from: Some(wall_time(BERLIN, "2026-11-17 08:00")),

@@ -11,8 +11,8 @@ use shepherd_api::{
 };
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, EngineSnapshot, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines, SessionExtension,
-    SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
+    ClockRecord, EngineSnapshot, ExtraRunUse, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines,
+    SessionExtension, SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
 };
 use shepherd_util::{
     BootId, BootInstant, BudgetId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId,
@@ -105,6 +105,7 @@ pub fn session(number: u64) -> SessionRecord {
         severity: WarningSeverity::Critical,
         message_template: Some("{remaining} left, “really”".to_owned()),
         armed: true,
+        repeated: true,
     };
     SessionRecord {
         session_id: SessionId::from_random(u128::from(number)),
@@ -159,8 +160,7 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             latest_seen: Some(timestamp(1_800_000_001)),
             seen_at: Some(BootInstant::new(boot_id(), monotonic_instant(5_000))),
             accounting_day: Some(Day(20_833)),
-            zone: Some(("Europe/Berlin".to_owned(), 3_600)),
-            held_until: Some(timestamp(1_800_000_002)),
+            synchronised: Some(timestamp(1_800_000_000)),
         },
         mode: Some("holiday".to_owned()),
         grants: vec![GrantView {
@@ -189,5 +189,11 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             profile("ada"),
             PlayStreak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
         )]),
+        extra_runs: vec![ExtraRunUse {
+            grant_id: GrantId::from_random(3),
+            profile: profile("ada"),
+            day: Day(20_833),
+            used: Duration::from_secs(90),
+        }],
     }
 }

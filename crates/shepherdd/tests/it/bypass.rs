@@ -35,7 +35,7 @@ bypass_attempts! {
     }
     time::clock_back {
         tries: "sets the clock back, to use today's time again",
-        does: "Shepherd starts nothing until the clock is right or an administrator confirms it.",
+        does: "Shepherd starts nothing until the clock is right, or an administrator or the system's time synchronisation confirms it.",
         cannot: "Shepherd doesn't notice a clock that is behind by less than the policy's `tolerance`."
     }
     time::time_zone {

@@ -40,13 +40,18 @@ pub(crate) fn with_fake_clock(policy: &str) -> ShepherddFixture {
     fixture
 }
 
-/// Gives the next daemon a wall clock with this offset.
+/// The same for a daemon that is still to be started.
 pub(crate) fn with_clock_offset(fixture: ShepherddFixture, offset: &str) -> ShepherddFixture {
     set_clock(fixture.folder(), offset);
     let file = fixture.folder().join("clock").display().to_string();
+    // The kernel of the test machine vouches for its own clock, not for the one that the daemon is shown.
+    with_shown_clock(fixture.with_options(&["--ignore-time-sync"]), &file)
+}
+
+fn with_shown_clock(fixture: ShepherddFixture, file: &str) -> ShepherddFixture {
     fixture
         .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
-        .with_variable("FAKETIME_TIMESTAMP_FILE", &file)
+        .with_variable("FAKETIME_TIMESTAMP_FILE", file)
         .with_variable("FAKETIME_NO_CACHE", "1")
         .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
 }
@@ -266,8 +271,44 @@ fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
     fixture.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
-    // A zone further west, where it is still the day before, gains no time.
-    assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
+    // The clock was right all the time, so the next launch is as good as the first.
+    assert!(fixture.state().clock_trusted);
+    fixture.launch("nap");
+    assert_eq!(fixture.count_audit_records(|what| matches!(what, AuditKind::ClockUntrusted { .. })), 0);
+}
+
+/// S4.5: the kernel says that time synchronisation keeps the clock right, and nobody has to confirm it.
+#[test]
+fn a_synchronised_clock_that_was_ahead_is_trusted_by_itself() {
+    // A time service of the test machine vouches for the clock, too.
+    let has_timesyncd = Path::new("/run/systemd/timesync/synchronized").exists();
+    let cases = [("retval=0", true), ("retval=5", has_timesyncd), ("error=EPERM", has_timesyncd)];
+    for (answer, trusted) in cases {
+        let fixture = ShepherddFixture::new(POLICY);
+        set_clock(fixture.folder(), "+400d");
+        let file = fixture.folder().join("clock").display().to_string();
+        let mut fixture = with_shown_clock(fixture, &file).with_options(&["--ignore-time-sync"]);
+        fixture.start();
+        fixture.launch("nap");
+        fixture.wait_until_idle();
+        assert!(fixture.end().success());
+        // The clock is set right, and the next daemon may ask the kernel.
+        set_clock(fixture.folder(), "+0");
+        let mut fixture = fixture
+            .without_option("--ignore-time-sync")
+            .with_injected_fault("adjtimex,clock_adjtime", answer);
+        fixture.start();
+        if trusted {
+            fixture.launch("nap");
+            assert_eq!(fixture.count_audit_records(|what| matches!(what, AuditKind::ClockTrusted)), 1);
+        } else {
+            let refused = fixture.refusal("nap");
+            assert_eq!(refused.reasons[0].code(), "clock-untrusted", "{answer}");
+            assert!(refused.sentence.contains("shepherd clock confirm"), "{answer}: {}", refused.sentence);
+            confirm_clock(&fixture);
+            fixture.launch("nap");
+        }
+    }
 }
 
 /// S4.3: windows follow the time zone of the daemon's environment.

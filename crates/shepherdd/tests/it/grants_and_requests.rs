@@ -51,7 +51,7 @@ fn remaining(session: &SessionView) -> Duration {
 }
 
 #[test]
-fn an_extension_moves_the_end_and_no_warning_comes_twice() {
+fn an_extension_moves_the_end_and_each_warning_comes_once_before_it() {
     let fixture = ShepherddFixture::running(POLICY);
     let mut listener = fixture.subscriber();
     let launched = Instant::now();
@@ -60,7 +60,9 @@ fn an_extension_moves_the_end_and_no_warning_comes_twice() {
     let session = extend(&fixture, Duration::from_secs(2));
     assert!(remaining(&session) > Duration::from_secs(3), "{session:?}");
     assert_eq!(next_deadline(&mut listener).session_id, session.session_id);
-    // The first warning isn't repeated, and the second comes before the new end.
+    // The one that was given comes again before the new end, and so does the other one.
+    assert_eq!(next_warning(&mut listener), 2);
+    assert!(launched.elapsed() >= Duration::from_secs(3), "{:?}", launched.elapsed());
     assert_eq!(next_warning(&mut listener), 1);
     assert!(launched.elapsed() >= Duration::from_secs(4), "{:?}", launched.elapsed());
     listener.wait_for(|event| match event {
@@ -223,4 +225,46 @@ fn a_gift_of_many_years_is_refused_and_harms_no_other() {
         other => panic!("{other:?}"),
     }
     assert!(fixture.health().ready);
+}
+
+fn give_in_advance(
+    fixture: &ShepherddFixture,
+    entry: &str,
+    amount: Duration,
+) -> Result<CommandReply, CallError> {
+    fixture.call(Command::Grant {
+        profile: None,
+        scope: EntryScope::Entry { entry_id: entry.parse().unwrap() },
+        gift: GrantKind::Extra { amount: amount.into() },
+        valid_from: None,
+        lapses_at: None,
+        why: None,
+    })
+}
+
+#[test]
+fn time_that_is_given_in_advance_makes_the_next_run_longer_and_is_used_up() {
+    let mut fixture = ShepherddFixture::running(POLICY);
+    assert!(give_in_advance(&fixture, "nap", Duration::from_secs(2)).is_ok());
+    let launched = Instant::now();
+    let session = fixture.launch("nap");
+    assert!(remaining(&session) > Duration::from_secs(4), "{session:?}");
+    fixture.wait_until_idle();
+    assert!(launched.elapsed() >= Duration::from_secs(5), "{:?}", launched.elapsed());
+    // The next daemon knows that it is used up, but for the moment that the launch took, which is free.
+    fixture.kill();
+    fixture.start();
+    let session = fixture.launch("nap");
+    assert!(remaining(&session) < Duration::from_secs(4), "{session:?}");
+}
+
+#[test]
+fn time_for_an_entry_without_a_limit_is_refused_with_the_reason() {
+    let free = "[[entries]]\nid = \"free\"\nargv = [\"sleep\", \"TOKEN\"]\nalways = true\n";
+    let fixture = ShepherddFixture::running(&format!("{POLICY}\n{free}"));
+    let refused = give_in_advance(&fixture, "free", Duration::from_secs(60)).unwrap_err();
+    let refused = refused.api_error().unwrap();
+    assert_eq!(refused.code, ErrorCode::InvalidCommand);
+    assert!(refused.sentence.contains("`free` has no quota"), "{}", refused.sentence);
+    assert!(refused.sentence.contains("--open-until"), "{}", refused.sentence);
 }

@@ -151,6 +151,12 @@ impl ShepherddFixture {
         self
     }
 
+    /// The daemon is started without this option from now on.
+    pub(crate) fn without_option(mut self, option: &str) -> Self {
+        self.options.retain(|known| known != option);
+        self
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

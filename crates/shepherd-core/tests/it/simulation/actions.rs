@@ -255,6 +255,9 @@ impl HouseholdSimulation {
 
     fn confirm_clock(&mut self) {
         let now = self.world.now();
+        // What was used on days far ahead is charged again, to the days on which it was really used.
+        self.observe_clock();
+        self.overcharge += self.model.charge_far_days_again(now);
         self.model.clock.confirm(now);
         self.model.drop_superseded_day_bounds();
         self.observe_clock();

@@ -117,6 +117,10 @@ impl ReferenceModel {
         if grant.is_valid_at(self.clock.time(now)) || !window.is_zero() {
             self.apply_grant_to_session(&grant, window, now);
         }
+        // An extension is for what runs, and for nothing after it.
+        if let (false, Some(child)) = (window.is_zero(), self.session.as_ref().map(|play| play.child)) {
+            self.add_extra_use(grant.grant_id.clone(), child, extra_time(&grant), now);
+        }
         self.grants.push(grant);
     }
 

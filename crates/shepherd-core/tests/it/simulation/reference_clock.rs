@@ -51,28 +51,13 @@ impl ReferenceClock {
         }
         let time = self.time(now);
         self.going_from = Some((time, now.mono.total()));
-        self.hold_after_zone_change(time, zone);
         self.known.latest_seen = self.known.latest_seen.max(Some(time));
         self.known.accounting_day = Some(self.day(now, zone));
     }
 
-    /// Whoever hops to the west sees the same hours twice; they open nothing the second time.
-    fn hold_after_zone_change(&mut self, time: Timestamp, zone: &TimeZone) {
-        let seen = (zone.iana_name().unwrap().to_owned(), i64::from(zone.to_offset(time).seconds()));
-        if let Some((name, offset)) = &self.known.zone
-            && *name != seen.0
-            && seen.1 < *offset
-        {
-            let again = time + SignedDuration::from_secs(offset - seen.1);
-            self.known.held_until = self.known.held_until.max(Some(again));
-        }
-        self.known.zone = Some(seen);
-    }
-
     pub(super) fn is_behind(&self, now: ClockReading, tolerance: Duration) -> bool {
         let tolerance = SignedDuration::try_from(tolerance).unwrap();
-        self.known.held_until.is_some_and(|held| now.wall < held)
-            || self.known.latest_seen.is_some_and(|latest| latest.duration_since(now.wall) > tolerance)
+        self.known.latest_seen.is_some_and(|latest| latest.duration_since(now.wall) > tolerance)
     }
 
     pub(super) fn time(&self, now: ClockReading) -> Timestamp {
@@ -97,14 +82,8 @@ impl ReferenceClock {
     pub(super) fn confirm(&mut self, now: ClockReading) {
         self.known.latest_seen = Some(now.wall);
         self.known.accounting_day = None;
-        self.known.held_until = None;
         self.going_from = None;
         self.was_behind = false;
-    }
-
-    /// The parents have chosen another zone.
-    pub(super) fn forget_zone(&mut self) {
-        self.known.zone = None;
     }
 }
 

@@ -6,15 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shepherd_api::GrantView;
+use jiff::Timestamp;
+use shepherd_api::{EntryScope, GrantView};
 use shepherd_core::policy::{BreakRule, Day, OnReload};
 use shepherd_core::{DaemonHeartbeat, SessionRecord, StoredState};
-use shepherd_util::{BootId, ClockReading, MonotonicInstant};
+use shepherd_util::{BootId, ClockReading, GrantId, MonotonicInstant};
 
 use super::household::{CHILDREN, ENTRIES};
 use super::reference_clock::{ReferenceClock, day_of};
-use super::session_model::{ProgramEnd, SimulatedSession, counted_play};
-use super::usage_model::{CounterIndex, PolicyTerms, UsageModel};
+use super::session_model::{AppliedGrant, ProgramEnd, SimulatedSession, counted_play};
+use super::usage_model::{CounterIndex, PolicyTerms, UsageModel, extra_time, grant_applies};
 
 /// A power cut loses the time since the last sign of life, and that takes a moment to be written.
 pub(super) const MAX_LOST: Duration = Duration::from_secs(31);
@@ -52,6 +53,8 @@ pub(super) struct ReferenceModel {
     pub(super) days_unknown: bool,
     pauses: BTreeMap<(usize, usize), RequiredPause>,
     streaks: BTreeMap<usize, (Duration, RequiredPause)>,
+    /// How much of a grant has made runs of a child longer, and on which day.
+    extra_used: BTreeMap<(GrantId, usize), (Day, Duration)>,
 }
 
 impl ReferenceModel {
@@ -70,6 +73,7 @@ impl ReferenceModel {
             days_unknown: false,
             pauses: BTreeMap::new(),
             streaks: BTreeMap::new(),
+            extra_used: BTreeMap::new(),
         }
     }
 
@@ -160,6 +164,17 @@ impl ReferenceModel {
         }
     }
 
+    /// What was charged for days more than a week ahead of what the clock shows may be charged again, for the days on
+    /// which it was really used: the last of them is today.
+    pub(super) fn charge_far_days_again(&mut self, now: ClockReading) -> Duration {
+        let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
+        let far = self.usage.charged_to_entries_after(today.plus_days(7));
+        for (child, entry, day, amount) in &far {
+            self.usage.add_overcharge(*child, *entry, today.plus_days(day.0 - last.0), *amount);
+        }
+        far.iter().map(|(_, _, _, amount)| *amount).sum()
+    }
+
     /// By the rules, as far as they can be known, this launch is right.
     pub(super) fn check_approval(&mut self, child: usize, entry: usize, now: ClockReading) {
         let (time, day, terms) = (self.clock.time(now), self.day(now), &self.terms);
@@ -182,7 +197,42 @@ impl ReferenceModel {
         assert!(rules.disabled.is_none());
         let mut play = SimulatedSession::from_launch(child, entry, terms, day, time, now);
         play.in_row = in_row;
+        play.applied_grants = self.extra_time_at_launch(child, entry, day, time);
         self.session = Some(play);
+    }
+
+    /// What was given before makes the run longer by what is left of it on the day. More of a budget does not.
+    fn extra_time_at_launch(
+        &self,
+        child: usize,
+        entry: usize,
+        day: Day,
+        time: Timestamp,
+    ) -> Vec<AppliedGrant> {
+        let Some(rules) = self.terms.entry(entry) else { return Vec::new() };
+        let held = self.grants.iter().filter(|grant| grant.revoked_at.is_none() && grant.is_valid_at(time));
+        let held = held.filter(|grant| grant_applies(grant, child, entry, rules));
+        let longer = held.filter(|grant| !matches!(grant.scope, EntryScope::Budget { .. }));
+        let left = longer.map(|grant| {
+            let used = self.extra_used.get(&(grant.grant_id.clone(), child));
+            let used = used.filter(|(last, _)| day <= *last).map_or(Duration::ZERO, |(_, used)| *used);
+            let run = extra_time(grant).saturating_sub(used);
+            AppliedGrant { grant_id: grant.grant_id.clone(), run, window: Duration::ZERO, opened: None }
+        });
+        left.filter(|gift| !gift.run.is_zero()).collect()
+    }
+
+    pub(super) fn add_extra_use(
+        &mut self,
+        grant_id: GrantId,
+        child: usize,
+        used: Duration,
+        now: ClockReading,
+    ) {
+        let day = self.day(now);
+        let known = self.extra_used.entry((grant_id, child)).or_insert((day, Duration::ZERO));
+        let before = if known.0 == day { known.1 } else { Duration::ZERO };
+        *known = (day, before + used);
     }
 
     /// How much time has really passed since the life began.
@@ -230,6 +280,9 @@ impl ReferenceModel {
     /// The session is over: its pauses begin, if its program ever ran.
     pub(super) fn session_ended(&mut self, now: ClockReading) {
         let Some(play) = self.session.take().filter(|play| play.booked_to.is_some()) else { return };
+        for (grant_id, used) in play.used_extra_time(&self.terms) {
+            self.add_extra_use(grant_id, play.child, used, now);
+        }
         let since = play.stopped.unwrap_or_else(|| self.stop_at(now, Duration::ZERO));
         let pause = RequiredPause { length: play.cooldown, since };
         if !pause.length.is_zero() {
@@ -247,7 +300,6 @@ impl ReferenceModel {
         // By the rules under which it began.
         self.apply_new_grants(now);
         self.terms = terms;
-        self.clock.forget_zone();
         let replans = self.terms.policy.rules().on_reload == OnReload::Replan;
         let time = self.clock.time(now);
         if let Some(play) = &mut self.session {
@@ -275,6 +327,7 @@ impl ReferenceModel {
         self.awake = before.awake;
         self.pauses = before.pauses.clone();
         self.streaks = before.streaks.clone();
+        self.extra_used = before.extra_used.clone();
         let is_over = self.session.as_ref().is_none_or(|play| play.stopped.is_some());
         self.unwritten_session = before.session.clone().filter(|_| is_over);
         if let (Some(play), Some(before)) = (&mut self.session, &before.session) {

@@ -150,6 +150,10 @@ impl HouseholdSimulation {
                 break;
             }
             self.observe_clock();
+            let left = self.engine_left();
+            if let Some(play) = &mut self.model.session {
+                play.expect_warnings(left, now);
+            }
             let events = self.world.engine.tick(now);
             self.sync_store();
             self.handle_events(&events);
@@ -157,6 +161,7 @@ impl HouseholdSimulation {
         self.model.check(now);
         if let (Some(play), Some(session)) = (&mut self.model.session, &self.world.engine.snapshot().session)
         {
+            play.record_end(session.ends.remaining(now.mono), now);
             play.check_left(session.ends.remaining(now.mono));
         }
     }
@@ -188,7 +193,7 @@ impl HouseholdSimulation {
             match event {
                 CoreEvent::Warning { threshold_secs, .. } => {
                     let play = self.model.session.as_mut().expect("a warning is for somebody");
-                    assert!(play.warned.insert(*threshold_secs), "warned twice, {threshold_secs} s before");
+                    play.record_warning(*threshold_secs);
                     self.counts.warned += 1;
                 }
                 CoreEvent::ExpireDue { .. } => self.handle_expiry(),
@@ -202,7 +207,17 @@ impl HouseholdSimulation {
         self.model.session.as_ref().is_some_and(|play| play.told_to_end)
     }
 
+    /// How much time the engine leaves the session.
+    fn engine_left(&self) -> Option<Duration> {
+        let session = self.world.engine.snapshot().session.as_ref()?;
+        session.ends.remaining(self.world.now().mono)
+    }
+
     fn handle_expiry(&mut self) {
+        let (left, now) = (self.engine_left(), self.world.now());
+        if let Some(play) = &mut self.model.session {
+            play.record_end(left, now);
+        }
         let session = self.world.engine.snapshot().session.as_ref();
         let by_itself =
             session.is_some_and(|session| session.stage.end_reason() == Some(&EndReason::Expired));

@@ -78,7 +78,12 @@ pub(super) struct SimulatedSession {
     pub(super) told_to_end: bool,
     /// When its program was gone, if that was before anybody knew.
     pub(super) stopped: Option<ProgramEnd>,
+    /// Thresholds of the warnings that were given for the present end.
     pub(super) warned: BTreeSet<u64>,
+    /// Thresholds of all warnings that were ever given.
+    ever_warned: BTreeSet<u64>,
+    /// What was really left when somebody last looked, and when that was.
+    seen_left: Option<(Duration, MonotonicInstant)>,
     /// What was left when somebody last looked, with what was given since; the most is without end.
     pub(super) left: Duration,
     /// The longest that was ever left before an end.
@@ -117,6 +122,8 @@ impl SimulatedSession {
             told_to_end: false,
             stopped: None,
             warned: BTreeSet::new(),
+            ever_warned: BTreeSet::new(),
+            seen_left: None,
             left: Duration::MAX,
             longest: Duration::ZERO,
             settled: time,
@@ -186,6 +193,8 @@ impl SimulatedSession {
         self.free = before.free;
         self.cooldown = before.cooldown;
         self.warned.clone_from(&before.warned);
+        self.ever_warned.clone_from(&before.ever_warned);
+        self.seen_left = before.seen_left;
         self.plans.truncate(before.plans.len());
         let known =
             |gift: &&AppliedGrant| self.applied_grants.iter().all(|own| own.grant_id != gift.grant_id);
@@ -273,12 +282,63 @@ impl SimulatedSession {
         }
     }
 
+    /// A warning is given once for an end.
+    pub(super) fn record_warning(&mut self, threshold: u64) {
+        assert!(self.warned.insert(threshold), "warned twice for one end, {threshold} s before");
+        self.ever_warned.insert(threshold);
+    }
+
+    /// Before the engine warns: a warning may come again if the end is further away than its threshold, and must not if
+    /// the end has certainly come nearer.
+    pub(super) fn expect_warnings(&mut self, left: Option<Duration>, now: ClockReading) {
+        let Some(left) = left else { return };
+        self.warned.retain(|threshold| Duration::from_secs(*threshold) >= left);
+        let expected = self.seen_left.map(|(seen, at)| seen.saturating_sub(now.mono.total_since(at)));
+        if expected.is_some_and(|expected| left < expected) {
+            self.excuse_repeated_warnings(left);
+        }
+    }
+
+    /// After the engine has warned: nobody waits for another warning if the end has come nearer, perhaps by sleep.
+    pub(super) fn record_end(&mut self, left: Option<Duration>, now: ClockReading) {
+        let Some(left) = left else { return };
+        // A grant that began meanwhile may have moved the end away.
+        self.warned.retain(|threshold| Duration::from_secs(*threshold) >= left);
+        let expected = self.seen_left.map(|(seen, at)| seen.saturating_sub(now.mono.awake_since(at)));
+        if expected.is_some_and(|expected| left < expected) {
+            self.excuse_repeated_warnings(left);
+        }
+        self.seen_left = Some((left, now.mono));
+    }
+
+    /// What was given once is not given again for an end that is nearer than its threshold.
+    fn excuse_repeated_warnings(&mut self, left: Duration) {
+        let passed = self.ever_warned.iter().filter(|threshold| Duration::from_secs(**threshold) >= left);
+        self.warned.extend(passed.copied().collect::<Vec<_>>());
+    }
+
     /// What is left never grows but by a gift.
     pub(super) fn check_left(&mut self, left: Option<Duration>) {
         self.longest = self.longest.max(left.unwrap_or_default());
         let left = left.unwrap_or(Duration::MAX);
         assert!(left <= self.left, "{left:?} remain where {:?} did", self.left);
         self.left = left;
+    }
+
+    /// How much of its extra time a session has used for certain, beyond the ordinary limits of a run.
+    pub(super) fn used_extra_time(&self, terms: &PolicyTerms) -> Vec<(GrantId, Duration)> {
+        let beyond = |terms: &PolicyTerms| {
+            let max_run = terms.entry(self.entry).and_then(|rules| rules.limits.max_run);
+            let beyond_run = max_run.map(|max_run| self.counted.saturating_sub(max_run));
+            let breaks = terms.policy.rules().breaks;
+            let beyond_break = breaks.map(|rule| (self.in_row + self.counted).saturating_sub(rule.after));
+            beyond_run.max(beyond_break).unwrap_or_default()
+        };
+        // The rules may be others than those by which it was planned.
+        let beyond = beyond(terms).min(beyond(&self.plans[0].span.terms));
+        let all: Duration = self.applied_grants.iter().map(|gift| gift.run).sum();
+        let used = |gift: &AppliedGrant| beyond.saturating_sub(all - gift.run).min(gift.run);
+        self.applied_grants.iter().map(|gift| (gift.grant_id.clone(), used(gift))).collect()
     }
 
     /// Every warning that fitted before the end was given (S3.5b).

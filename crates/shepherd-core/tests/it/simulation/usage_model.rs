@@ -46,6 +46,16 @@ impl UsageModel {
         self.get(child, CounterIndex::Entry(entry), day) + paid
     }
 
+    /// What may have been charged to entries for days after this one: by child, entry and day.
+    pub(super) fn charged_to_entries_after(&self, day: Day) -> Vec<(usize, usize, Day, Duration)> {
+        let played = self.played.iter().filter_map(|((child, what, on), amount)| match what {
+            CounterIndex::Entry(entry) => Some((*child, *entry, *on, *amount)),
+            CounterIndex::Budget(_) => None,
+        });
+        let paid = self.paid.iter().map(|((child, entry, on), amount)| (*child, *entry, *on, *amount));
+        played.chain(paid).filter(|(_, _, on, _)| *on > day).collect()
+    }
+
     fn played_on_days(&self, child: usize, what: CounterIndex, days: &[Day]) -> Duration {
         days.iter().map(|day| self.get(child, what, *day)).sum()
     }

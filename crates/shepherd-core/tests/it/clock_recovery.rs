@@ -1,0 +1,220 @@
+//! A clock that was wrong and is right again, and journeys with a clock that is right (S4.3, S4.5).
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use shepherd_api::AuditKind;
+use shepherd_core::policy::{BreakRule, DailyQuota, Policy, PolicyEntry};
+use shepherd_core::{ClockRecord, SessionLiveness};
+use shepherd_util::{BootId, ManualClock};
+
+use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, policy_with, zone};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+/// A clock that a dead battery or another system set ahead by years.
+const FAR_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 1_200);
+
+fn an_hour_a_day() -> PolicyEntry {
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    game
+}
+
+/// Another boot at the same time, and a daemon that knows only what was stored.
+fn reboot(world: &mut EngineHarness, id: BootId) {
+    let wall = world.now().wall;
+    world.clock = ManualClock::starting_at(wall);
+    world.clock.advance(minutes(1));
+    world.clock.set_wall(wall);
+    world.place.boot = id;
+    world.crash();
+    world.engine.recover(SessionLiveness::Gone, world.now());
+    world.sync();
+}
+
+fn synchronise(world: &mut EngineHarness) {
+    world.engine.clock_synchronised(world.now());
+    world.sync();
+}
+
+/// Both ways by which a clock that is right again is trusted: a command, or the system's time synchronisation.
+const CURES: [fn(&mut EngineHarness); 2] = [
+    |world| {
+        world.engine.confirm_clock("parent", world.now());
+        world.sync();
+    },
+    synchronise,
+];
+
+#[test]
+fn a_journey_through_time_zones_never_makes_the_clock_wrong() {
+    let household = policy_with(vec![an_hour_a_day()], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    for place in
+        ["Asia/Tokyo", "America/New_York", "Pacific/Auckland", "America/Los_Angeles", "Europe/Berlin"]
+    {
+        world.engine.zone_changed(zone(place), world.now());
+        world.sync();
+        assert!(world.engine.get_state(world.now()).clock_trusted, "{place}");
+        let view = world.view("game");
+        assert!(view.enabled, "{place}: {:?}", view.reasons);
+        world.launch("game");
+        world.run_for(minutes(5));
+        world.exit();
+        world.run_for(hours(3));
+        world.crash();
+    }
+    // A flight to the east begins days early, and none of them comes again on the way back.
+    let days: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+    assert_eq!(days, [("2026-11-16".to_owned(), minutes(10)), ("2026-11-17".to_owned(), minutes(15))]);
+    assert!(!world.audit.iter().any(|line| matches!(line.what, AuditKind::ClockUntrusted { .. })));
+}
+
+#[test]
+fn the_record_of_an_older_daemon_holds_no_launch_back() {
+    // An older daemon distrusted the clock after a flight to the west, and wrote down until when.
+    let stored = r#"{ "latest_seen": "2026-11-16T11:00:00Z", "seen_at": null, "accounting_day": 20773,
+        "zone": ["America/New_York", -18000], "held_until": "2026-11-16T17:00:00Z" }"#;
+    let record: ClockRecord = serde_json::from_str(stored).unwrap();
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    world.store.snapshot.clock = record;
+    world.crash();
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn a_clock_that_was_far_ahead_is_trusted_again_by_either_cure() {
+    for cure in CURES {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        world.tick();
+        world.move_wall(FAR_AHEAD);
+        world.move_wall(-FAR_AHEAD);
+        assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
+        cure(&mut world);
+        assert!(world.view("game").enabled);
+        world.launch("game");
+        assert_eq!(world.play_until_expired(), hours(1));
+        let days: Vec<_> = world.store.usage.keys().map(|key| key.day.to_string()).collect();
+        assert_eq!(days, ["2026-11-16"]);
+        // The next daemon trusts it, too.
+        world.crash();
+        assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
+    }
+}
+
+#[test]
+fn time_that_was_used_while_the_clock_was_far_ahead_counts_for_the_real_day() {
+    // A day that is years away would never pay it back.
+    for cure in CURES {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        world.move_wall(FAR_AHEAD);
+        world.launch("game");
+        world.run_for(minutes(20));
+        world.exit();
+        world.run_for(hours(24));
+        world.launch("game");
+        world.run_for(minutes(45));
+        world.exit();
+        world.move_wall(-FAR_AHEAD);
+        cure(&mut world);
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(15).into()), "of Tuesday");
+        let used = |day: &str| -> Duration {
+            let of = |key: &&shepherd_core::UsageKey| key.day.to_string() == day;
+            world.store.usage.keys().filter(of).map(|key| world.store.usage[key]).sum()
+        };
+        assert_eq!((used("2026-11-16"), used("2026-11-17")), (minutes(20), minutes(45)));
+    }
+}
+
+#[test]
+fn time_that_was_borrowed_from_tomorrow_stays_gone_tomorrow() {
+    for cure in CURES {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        world.move_wall(SignedDuration::from_hours(24));
+        world.launch("game");
+        world.play_until_expired();
+        world.move_wall(SignedDuration::from_hours(-24));
+        cure(&mut world);
+        world.launch("game");
+        world.exit();
+        world.run_for(hours(24));
+        assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
+    }
+}
+
+/// Pauses after each run: twenty minutes for the game, and half an hour in front of any screen.
+fn with_pauses() -> Policy {
+    let mut game = entry("game");
+    game.limits.cooldown_after_run = minutes(20);
+    policy_with(vec![game, entry("film")], |rules| {
+        rules.breaks = Some(BreakRule { after: minutes(10), length: minutes(30) });
+    })
+}
+
+#[test]
+fn pauses_that_were_recorded_in_the_future_end_after_their_length() {
+    for cure in CURES {
+        let mut world = EngineHarness::new(with_pauses(), MONDAY_NOON);
+        world.move_wall(FAR_AHEAD);
+        world.launch("game");
+        assert_eq!(world.play_until_expired(), minutes(10));
+        world.move_wall(-FAR_AHEAD);
+        reboot(&mut world, boot(2));
+        assert_eq!(world.denied_codes("game"), ["clock-untrusted", "cooldown", "break-needed"]);
+        cure(&mut world);
+        assert_eq!(world.denied_codes("game"), ["cooldown", "break-needed"]);
+        world.run_for(minutes(20));
+        assert_eq!(world.denied_codes("game"), ["break-needed"]);
+        world.run_for(minutes(10));
+        assert!(world.view("game").enabled);
+        // What was shortened is stored.
+        world.crash();
+        assert!(world.view("game").enabled);
+    }
+}
+
+#[test]
+fn time_synchronisation_changes_nothing_while_the_clock_is_trusted() {
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    world.tick();
+    let before = world.audit.len();
+    synchronise(&mut world);
+    assert_eq!(world.audit.len(), before);
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn the_audit_log_says_who_vouched_for_the_clock() {
+    for (cure, actor) in CURES.into_iter().zip(["parent", "time synchronisation"]) {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        world.tick();
+        world.move_wall(SignedDuration::from_hours(-2));
+        cure(&mut world);
+        let trusted = world.audit.iter().filter(|line| line.what == AuditKind::ClockTrusted);
+        assert_eq!(trusted.map(|line| line.actor.as_str()).collect::<Vec<_>>(), [actor]);
+    }
+}
+
+#[test]
+fn a_time_source_that_contradicts_itself_is_not_believed() {
+    // Whoever answers in the place of the time server could otherwise bring back days that are over.
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    world.launch("game");
+    world.play_until_expired();
+    synchronise(&mut world);
+    world.tick();
+    world.move_wall(SignedDuration::from_hours(-48));
+    synchronise(&mut world);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted", "quota-exhausted"]);
+    world.crash();
+    synchronise(&mut world);
+    assert_eq!(
+        world.denied_codes("game"),
+        ["clock-untrusted", "quota-exhausted"],
+        "the next daemon knows it"
+    );
+    // A parent decides.
+    world.engine.confirm_clock("parent", world.now());
+    assert!(world.view("game").enabled);
+}

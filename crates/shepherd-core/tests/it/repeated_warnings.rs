@@ -1,0 +1,129 @@
+//! Warnings after the end of a session was moved (S2.5, S3.5b): each threshold once for each end.
+
+use shepherd_api::EntryScope;
+use shepherd_core::policy::{PolicyEntry, WarningPolicy};
+use shepherd_core::{NewGrant, SessionLiveness};
+use shepherd_util::GrantId;
+
+use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, warning, warnings};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+/// An hour of play with warnings ten and five minutes before the end.
+fn game() -> PolicyEntry {
+    let mut game = entry("game");
+    game.limits.max_run = Some(hours(1));
+    game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
+    game
+}
+
+/// A session with so many minutes left.
+fn session_with_left(left: u64) -> EngineHarness {
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(60 - left));
+    world
+}
+
+fn extend(world: &mut EngineHarness, by: u64, id: u128) {
+    world.engine.extend_current(minutes(by), &GrantId::from_random(id), "parent", world.now()).unwrap();
+    world.sync();
+}
+
+fn revoke(world: &mut EngineHarness, id: u128) {
+    world.engine.revoke(&GrantId::from_random(id), "parent", world.now()).unwrap();
+    world.sync();
+}
+
+fn restart(world: &mut EngineHarness) {
+    world.crash();
+    world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
+    world.sync();
+}
+
+#[test]
+fn warnings_come_again_before_the_end_that_an_extension_sets() {
+    // Both warnings were given; the end is an hour later now.
+    let mut world = session_with_left(4);
+    extend(&mut world, 60, 1);
+    assert_eq!(warnings(&world.run_for(minutes(53))), [] as [u64; 0]);
+    assert_eq!(warnings(&world.run_for(minutes(1))), [600]);
+    assert_eq!(warnings(&world.run_for(minutes(5))), [300]);
+    assert_eq!(warnings(&world.run_for(minutes(5))), [] as [u64; 0]);
+}
+
+#[test]
+fn a_grant_for_the_running_session_repeats_warnings_too() {
+    let mut world = session_with_left(4);
+    let entry_id = "game".parse().unwrap();
+    let more = NewGrant { scope: EntryScope::Entry { entry_id }, ..grant(1, extra(minutes(20))) };
+    world.engine.grant(more, world.now()).unwrap();
+    assert_eq!(warnings(&world.run_for(minutes(24))), [600, 300]);
+}
+
+#[test]
+fn only_thresholds_before_the_new_end_come_again() {
+    // With four minutes more, eight are left: the warning at five minutes comes again, the one at ten does not.
+    let mut world = session_with_left(4);
+    extend(&mut world, 4, 1);
+    assert_eq!(warnings(&world.run_for(minutes(8))), [300]);
+}
+
+#[test]
+fn a_warning_is_not_repeated_when_the_end_moves_back_to_where_it_was_given() {
+    let mut world = session_with_left(9);
+    extend(&mut world, 60, 1);
+    world.run_for(minutes(1));
+    revoke(&mut world, 1);
+    // Eight minutes are left, and the warning at ten was given for this very end.
+    assert_eq!(warnings(&world.run_for(minutes(2))), [] as [u64; 0]);
+    assert_eq!(warnings(&world.run_for(minutes(6))), [300]);
+}
+
+#[test]
+fn a_warning_that_was_never_given_comes_at_once_when_the_end_moves_earlier() {
+    let mut world = session_with_left(30);
+    extend(&mut world, 60, 1);
+    world.run_for(minutes(22));
+    revoke(&mut world, 1);
+    assert_eq!(warnings(&world.tick()), [600], "eight minutes are left, and nobody has said so");
+    assert_eq!(warnings(&world.run_for(minutes(8))), [300]);
+}
+
+#[test]
+fn a_restarted_daemon_repeats_each_warning_once_for_the_new_end() {
+    // S9.1: a crash before and after each of the steps.
+    let mut world = session_with_left(4);
+    restart(&mut world);
+    extend(&mut world, 60, 1);
+    restart(&mut world);
+    assert_eq!(warnings(&world.run_for(minutes(54))), [600]);
+    restart(&mut world);
+    assert_eq!(warnings(&world.run_for(minutes(10))), [300]);
+}
+
+#[test]
+fn the_record_of_an_older_daemon_repeats_its_warnings_as_well() {
+    // An older daemon dropped a warning from the record when it gave it, and kept its threshold.
+    let mut world = session_with_left(4);
+    let mut stored = serde_json::to_value(&world.store.snapshot).unwrap();
+    stored["session"]["warnings"] = serde_json::json!([]);
+    world.store.snapshot = serde_json::from_value(stored).unwrap();
+    restart(&mut world);
+    assert_eq!(warnings(&world.tick()), [] as [u64; 0]);
+    extend(&mut world, 60, 1);
+    assert_eq!(warnings(&world.run_for(minutes(64))), [600, 300]);
+}
+
+#[test]
+fn a_repeated_warning_that_no_daemon_saw_is_told_to_the_first_who_listens() {
+    let mut world = session_with_left(4);
+    extend(&mut world, 60, 1);
+    world.run_for(minutes(50));
+    world.crash();
+    world.clock.advance(minutes(6));
+    world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
+    world.sync();
+    let missed = world.engine.take_missed_warning(world.now());
+    assert_eq!(warnings(&missed.into_iter().collect::<Vec<_>>()), [600]);
+}
