@@ -1,31 +1,40 @@
-//! Warnings about a policy that does not fit this machine: missing accounts and programs, and an unsafe policy file.
+//! Warnings about a policy that is valid but probably not meant, or does not fit this machine: missing accounts, programs
+//! and files, children who are administrators, modes whose dates are over, and an unsafe policy file.
 //!
 //! Warnings do not make a policy invalid. It may be for another machine, or written before a game is installed.
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use rustix::process::geteuid;
-use shepherd_api::{Command, CommandReply};
+use shepherd_api::{ClientRole, Command, CommandReply};
 use shepherd_config::LoadedPolicy;
-use shepherd_host_linux::{LinuxHostOptions, MissingRequirement, find_missing_requirements};
-use shepherd_ipc::{BlockingClient, ClientOptions, SystemAccounts, resolve_access};
-use shepherd_util::ErrorChain;
+use shepherd_host_linux::{
+    LinuxHostOptions, MissingRequirement, find_entries_without_account, find_missing_requirements,
+};
+use shepherd_ipc::{AccessRules, BlockingClient, ClientOptions, SystemAccounts, resolve_access};
+use shepherd_util::{EnvironmentVariables, ErrorChain, ProfileId, ShepherdPaths};
 
 use crate::context::CommandContext;
 use ward_terminal::escape_label;
 
 pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;
-    let mut warnings = unknown_accounts(loaded);
+    let mut warnings = loaded.warnings.clone();
+    warnings.extend(account_warnings(loaded));
     // Nothing is started, so the folder for session logs is not used.
     let options = LinuxHostOptions::new(PathBuf::new());
-    warnings.extend(find_missing_requirements(policy, &options).into_iter().map(
-        |MissingRequirement { entries, sentence }| {
-            let names: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
-            let noun = if names.len() == 1 { "entry" } else { "entries" };
-            format!("{noun} {}: {sentence}", names.join(", "))
-        },
-    ));
+    let without_account = find_entries_without_account(policy).filter(|_| is_for_root(file));
+    let missing = find_missing_requirements(policy, &options).into_iter().chain(without_account);
+    warnings.extend(missing.map(|MissingRequirement { entries, sentence }| {
+        let names: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
+        let noun = if names.len() == 1 { "entry" } else { "entries" };
+        format!("{noun} {}: {sentence}", names.join(", "))
+    }));
+    let zone = policy.rules().zone.clone().unwrap_or_else(TimeZone::system);
+    warnings.extend(past_dates_warning(loaded, Timestamp::now().to_zoned(zone).date()));
     warnings.extend(shepherdd::policy_exposure_warnings(file));
     warnings.extend(failed_host_check(context));
     warnings
@@ -40,14 +49,106 @@ fn failed_host_check(context: &CommandContext) -> Option<String> {
     Some(format!("the daemon on this machine: {}", escape_label(&failed.detail)))
 }
 
-/// Returns a warning for each account of the policy that this machine does not have.
-fn unknown_accounts(loaded: &LoadedPolicy) -> Vec<String> {
+/// Returns true if the policy is for a daemon that runs as root.
+fn is_for_root(file: &Path) -> bool {
+    let system_policy = || ShepherdPaths::system(&EnvironmentVariables::new()).map(|paths| paths.policy);
+    geteuid().is_root() || system_policy().is_ok_and(|policy| policy == file)
+}
+
+/// Returns a warning for each account that this machine does not have, and for each child who is an administrator.
+fn account_warnings(loaded: &LoadedPolicy) -> Vec<String> {
     let rules = loaded.policy.rules();
     match SystemAccounts::read() {
         Ok(accounts) => {
-            let (_, faults) = resolve_access(&rules.access, &rules.profiles, geteuid().as_raw(), &accounts);
-            faults.iter().map(ToString::to_string).collect()
+            let (access, faults) =
+                resolve_access(&rules.access, &rules.profiles, geteuid().as_raw(), &accounts);
+            let unknown = faults.iter().map(ToString::to_string);
+            unknown.chain(administrator_warnings(&access, &accounts)).collect()
         }
         Err(error) => vec![ErrorChain(&error).to_string()],
+    }
+}
+
+/// Returns a warning for each account of a profile that is also an administrator.
+fn administrator_warnings(access: &AccessRules, accounts: &SystemAccounts) -> Vec<String> {
+    let is_admin = |role: Option<&ClientRole>| role == Some(&ClientRole::Admin);
+    let sentence = |account: String, profile: &ProfileId| {
+        format!(
+            "{account} of profile `{profile}` is also an administrator, so the child can change every rule; remove the \
+             account from `admins` (or from the group that `admins` names), or set a PIN with `shepherd pin set`"
+        )
+    };
+    let users = access.profiles.iter().filter(|(uid, _)| **uid == 0 || is_admin(access.users.get(uid)));
+    let user_warnings = users.map(|(uid, profile)| {
+        let name = accounts.user_name(*uid).map_or_else(|| uid.to_string(), |name| format!("`{name}`"));
+        sentence(format!("user {name}"), profile)
+    });
+    let groups = access.group_profiles.iter().filter(|(gid, _)| is_admin(access.groups.get(gid)));
+    let group_warnings = groups.map(|(gid, profile)| sentence(format!("group {gid}"), profile));
+    user_warnings.chain(group_warnings).collect()
+}
+
+/// Returns a warning if all dates of modes are over, so that the calendar never changes the mode again.
+fn past_dates_warning(loaded: &LoadedPolicy, today: Date) -> Option<String> {
+    let latest = loaded.policy.rules().modes.by_date.iter().map(|(_, to, _)| *to).max()?;
+    (latest.date() < today).then(|| {
+        format!(
+            "all days in `[[modes.dates]]` are over, the last one on {latest}; add new ones, or remove them"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> LoadedPolicy {
+        shepherd_config::load("policy.toml", &format!("config_version = 1\n{text}"))
+            .unwrap_or_else(|report| panic!("{report}"))
+    }
+
+    #[test]
+    fn a_child_who_is_an_administrator_is_noticed() {
+        let accounts = SystemAccounts::parse(
+            "root:x:0:0::/root:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\nben:x:1001:1001::/home/ben:/bin/sh\n\
+             mum:x:1002:1002::/home/mum:/bin/sh\n",
+            "parents:x:200:mum,anna\nkids:x:300:ben\n",
+        );
+        let warnings = |text: &str| {
+            let loaded = load(text);
+            let rules = loaded.policy.rules();
+            let (access, faults) = resolve_access(&rules.access, &rules.profiles, 1002, &accounts);
+            assert_eq!(faults, []);
+            administrator_warnings(&access, &accounts)
+        };
+        let profiles = "[profiles.anna]\naccounts = [\"anna\"]\n[profiles.ben]\naccounts = [\"ben\"]\n";
+        assert_eq!(warnings(&format!("{profiles}[access]\nadmins = [\"mum\"]")), Vec::<String>::new());
+        assert_eq!(
+            warnings(&format!("{profiles}[access]\nadmins = [\"@parents\", 1001]")),
+            ["anna", "ben"].map(|name| format!(
+                "user `{name}` of profile `{name}` is also an administrator, so the child can change every rule; remove \
+                 the account from `admins` (or from the group that `admins` names), or set a PIN with `shepherd pin set`"
+            ))
+        );
+        let by_group = warnings("[profiles.kids]\naccounts = [\"@kids\"]\n[access]\nadmins = [\"@300\"]");
+        assert_eq!(by_group.len(), 2);
+        assert!(by_group[0].starts_with("user `ben` of profile `kids`"), "{by_group:?}");
+        assert!(by_group[1].starts_with("group 300 of profile `kids`"), "{by_group:?}");
+    }
+
+    #[test]
+    fn mode_dates_are_noticed_once_all_are_over() {
+        let loaded = load(
+            "[modes]\nnames = [\"school\", \"holiday\"]\n[[modes.dates]]\nmode = \"holiday\"\nfrom = 2025-12-23\n\
+             to = 2026-01-06\n[[modes.dates]]\nmode = \"holiday\"\non = 2025-10-03\n",
+        );
+        assert_eq!(past_dates_warning(&loaded, Date::constant(2026, 1, 6)), None);
+        assert_eq!(
+            past_dates_warning(&loaded, Date::constant(2026, 1, 7)).as_deref(),
+            Some(
+                "all days in `[[modes.dates]]` are over, the last one on 2026-01-06; add new ones, or remove them"
+            )
+        );
+        assert_eq!(past_dates_warning(&load(""), Date::constant(2026, 1, 7)), None);
     }
 }

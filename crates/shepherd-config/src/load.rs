@@ -1,7 +1,7 @@
 //! Loads a policy from its text: reads, compiles and checks it.
 
 use shepherd_core::policy::Policy;
-use ward_diag::{FaultReport, SourceText, read as read_source};
+use ward_diag::{FaultReport, SourceText, read_with_warnings};
 
 use crate::{compile, expect, read};
 
@@ -14,6 +14,8 @@ pub struct LoadedPolicy {
     pub policy: Policy,
     /// The number of examples in the policy, all of which passed.
     pub examples: usize,
+    /// Values that are valid but probably not meant, each with its place and a cure.
+    pub warnings: Vec<String>,
 }
 
 /// Loads a policy. The name appears in messages and is usually the path of the file.
@@ -33,11 +35,12 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<LoadedPolicy, FaultReport>
 }
 
 fn load_source(source: SourceText) -> Result<LoadedPolicy, FaultReport> {
-    read_source(source, |root| {
+    let read = read_with_warnings(source, |root| {
         let faults = root.faults();
         let raw = read::read_policy(root)?;
         let policy = compile::compile_policy(&raw, faults)?;
         expect::check_examples(&raw.examples, &policy, faults);
-        Some(LoadedPolicy { policy, examples: raw.examples.len() })
-    })
+        Some(LoadedPolicy { policy, examples: raw.examples.len(), warnings: Vec::new() })
+    });
+    read.map(|(loaded, warnings)| LoadedPolicy { warnings: warnings.lines(), ..loaded })
 }

@@ -6,6 +6,7 @@ mod calendar;
 mod entries;
 mod entry_kind;
 mod household;
+mod key_advice;
 mod limits;
 mod payload;
 mod run;
@@ -23,6 +24,7 @@ pub(crate) use self::values::{escape_name, limit_elements};
 
 use ward_diag::{ConfigFault, TomlTable, TomlValue, ValueKind, code};
 
+use self::key_advice::PolicySection;
 use crate::expect;
 use crate::raw::RawPolicy;
 
@@ -37,7 +39,7 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
         root.entries();
         return None;
     }
-    Some(RawPolicy {
+    let policy = RawPolicy {
         incomplete: root.is_incomplete(),
         zone: root.optional_with("timezone", time::read_zone),
         defaults: root.table("defaults").map(household::read_defaults).unwrap_or_default(),
@@ -61,7 +63,9 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
             .optional_with("stop_grace", |value| Some(value.spanned(household::read_stop_grace(value)?))),
         clock_tolerance: root.table("clock").and_then(household::read_clock_tolerance),
         examples: root.optional_with("expect", expect::read_examples).unwrap_or_default(),
-    })
+    };
+    key_advice::advise_about_keys(root, PolicySection::Root);
+    Some(policy)
 }
 
 fn is_supported_version(version: TomlValue<'_>) -> bool {

@@ -47,5 +47,5 @@ mod capability;
 
 pub use host::LinuxHost;
 pub use options::{HostSetupError, LinuxHostOptions, RunAsRoot};
-pub use preflight::{MissingRequirement, find_missing_requirements};
+pub use preflight::{MissingRequirement, find_entries_without_account, find_missing_requirements};
 pub use ward_process::release_controllers;

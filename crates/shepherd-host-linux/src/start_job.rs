@@ -18,7 +18,7 @@ use crate::environment;
 use crate::handle::LinuxSessionHandle;
 use crate::launch_command::{LaunchCommand, LaunchCommandBuilder, LaunchResources};
 use crate::launch_error::LaunchError;
-use crate::options::LinuxHostOptions;
+use crate::options::{LinuxHostOptions, RunAsRoot};
 use crate::socket_folder;
 use crate::state_folder::StateFolder;
 use crate::sway::CompositorAccess;
@@ -168,6 +168,7 @@ impl StartJob {
     fn user_for(&self, entry: &PolicyEntry) -> Result<Option<UnixUser>, LaunchError> {
         let Some(name) = &entry.run.user else { return Ok(None) };
         let user = find_user(name)?;
+        refuse_root(&user, self.options.as_root)?;
         let own = rustix::process::geteuid();
         if own.as_raw() == user.uid {
             return Ok(None);
@@ -194,6 +195,17 @@ pub(crate) fn find_user(name: &str) -> Result<UnixUser, LaunchError> {
         .ok_or_else(|| {
             LaunchError::new(format!("no such user `{name}`"), "name a user that `/etc/passwd` lists")
         })
+}
+
+/// Fails for root under any name, because no limit can be enforced on root.
+pub(crate) fn refuse_root(user: &UnixUser, as_root: RunAsRoot) -> Result<(), LaunchError> {
+    match as_root {
+        RunAsRoot::Never if user.uid == 0 => Err(LaunchError::new(
+            format!("user `{}` is root, and no limit can be enforced on root", user.name),
+            "name the child's account",
+        )),
+        RunAsRoot::Never | RunAsRoot::WithoutAccount => Ok(()),
+    }
 }
 
 /// Returns the absolute path of a program, which may be searched in `PATH`.

@@ -63,6 +63,12 @@ impl SystemAccounts {
         self.groups.get(name).map(|group| group.gid)
     }
 
+    /// Returns the name of a user.
+    #[must_use]
+    pub fn user_name(&self, uid: u32) -> Option<&str> {
+        self.users.iter().find(|(_, user)| user.uid == uid).map(|(name, _)| name.as_str())
+    }
+
     /// Parses the texts of both files. Invalid lines are skipped; the first of two accounts with one name counts, as in
     /// the C library.
     #[must_use]

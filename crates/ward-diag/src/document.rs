@@ -36,6 +36,17 @@ pub fn read<T>(
     source: SourceText,
     read_root: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
 ) -> Result<T, FaultReport> {
+    read_with_warnings(source, read_root).map(|(value, _)| value)
+}
+
+/// Reads like [`read()`], and also returns the warnings about a source without faults.
+///
+/// # Errors
+/// Fails like [`read()`]. Warnings about a source with faults are dropped.
+pub fn read_with_warnings<T>(
+    source: SourceText,
+    read_root: impl FnOnce(&mut TomlTable<'_>) -> Option<T>,
+) -> Result<(T, FaultReport), FaultReport> {
     let faults = FaultCollector::default();
     let value = match source.rejection() {
         Some(rejection) => {
@@ -49,7 +60,7 @@ pub fn read<T>(
         None => read_tree(&source, &faults, read_root),
     };
     match value {
-        Some(value) if faults.is_empty() => Ok(value),
+        Some(value) if faults.is_empty() => Ok((value, FaultReport::new(source, faults.into_warnings()))),
         _ => {
             if faults.is_empty() {
                 faults.push(

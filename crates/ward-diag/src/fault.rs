@@ -159,6 +159,7 @@ impl InvalidValue {
 #[derive(Debug, Default)]
 pub struct FaultCollector {
     kept: RefCell<CollectedFaults>,
+    warnings: RefCell<CollectedFaults>,
 }
 
 #[derive(Debug, Default)]
@@ -170,17 +171,28 @@ struct CollectedFaults {
     hidden: SpanSet,
 }
 
+impl CollectedFaults {
+    fn push(&mut self, fault: ConfigFault) {
+        let key = (fault.span.start, self.found);
+        self.found += 1;
+        self.by_place.insert(key, fault);
+        if self.by_place.len() > MAX_FAULTS {
+            self.by_place.pop_last();
+        }
+    }
+}
+
 impl FaultCollector {
     /// Records a fault. If there are more than [`MAX_FAULTS`], the faults furthest down the file are only
     /// counted.
     pub fn push(&self, fault: ConfigFault) {
-        let mut kept = self.kept.borrow_mut();
-        let key = (fault.span.start, kept.found);
-        kept.found += 1;
-        kept.by_place.insert(key, fault);
-        if kept.by_place.len() > MAX_FAULTS {
-            kept.by_place.pop_last();
-        }
+        self.kept.borrow_mut().push(fault);
+    }
+
+    /// Records a warning: the value is valid, but probably not meant. See
+    /// [`read_with_warnings`](crate::read_with_warnings).
+    pub fn warn(&self, warning: ConfigFault) {
+        self.warnings.borrow_mut().push(warning);
     }
 
     /// Returns the number of faults found, including those that are only counted.
@@ -258,6 +270,13 @@ impl FaultCollector {
             )
             .help(help),
         );
+    }
+
+    /// Returns a collector with the warnings in place of the faults.
+    pub(crate) fn into_warnings(self) -> Self {
+        let mut warnings = self.warnings.into_inner();
+        warnings.hidden = self.kept.into_inner().hidden;
+        Self { kept: RefCell::new(warnings), warnings: RefCell::default() }
     }
 
     pub(crate) fn into_parts(self) -> (Vec<ConfigFault>, usize, SpanSet) {

@@ -94,7 +94,7 @@ mod render;
 mod report;
 
 pub use convert::FromValue;
-pub use document::read;
+pub use document::{read, read_with_warnings};
 pub use error_chain::ErrorChain;
 pub use fault::{ConfigFault, FaultCollector, InvalidValue, MAX_FAULTS, RelatedPlace, code};
 pub use render::ReportStyle;
@@ -103,5 +103,5 @@ pub use source::{MAX_SOURCE_BYTES, SourcePosition, SourceText};
 pub use span::{Span, Spanned};
 pub use suggest::closest;
 pub use syntax::MAX_SYNTAX_FAULTS;
-pub use table::TomlTable;
+pub use table::{TomlTable, UnknownKeyAdvice};
 pub use value::{TomlValue, ValueKind};

@@ -7,6 +7,7 @@
 mod duplicate;
 mod explain;
 mod lines;
+mod other_notations;
 
 use toml::de::{DeTable, Error};
 
@@ -14,6 +15,7 @@ use crate::secret::RedactionBoundary;
 use crate::{ConfigFault, FaultCollector, MAX_SOURCE_BYTES, SourceText, Span, code};
 use explain::SyntaxRepair;
 use lines::SourceLines;
+pub(crate) use other_notations::boolean_word;
 
 /// The number of syntax faults to look for. Each needs another pass over the text.
 pub const MAX_SYNTAX_FAULTS: usize = 20;

@@ -22,6 +22,17 @@ pub struct TomlTable<'a> {
     context: &'a DocumentContext<'a>,
     known: Vec<String>,
     missing: Vec<MissingKey>,
+    /// Unknown keys that are reported already.
+    advised: BTreeSet<&'a str>,
+}
+
+/// Advice about a key that no reader asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKeyAdvice {
+    /// The help text of the fault.
+    pub help: String,
+    /// The key of the same table that was meant. It isn't reported as missing.
+    pub meant: Option<String>,
 }
 
 #[derive(Debug)]
@@ -41,7 +52,7 @@ impl<'a> TomlTable<'a> {
         name: &'a str,
         context: &'a DocumentContext<'a>,
     ) -> Self {
-        Self { table, span, name, context, known: Vec::new(), missing: Vec::new() }
+        Self { table, span, name, context, known: Vec::new(), missing: Vec::new(), advised: BTreeSet::new() }
     }
 
     /// Reads a required key.
@@ -190,29 +201,40 @@ impl<'a> TomlTable<'a> {
         self.context.incomplete
     }
 
+    /// Reports those unknown keys for which `advise` knows more than a similar name. Call it after all known
+    /// keys were read; [`finish`](Self::finish) reports the other unknown keys.
+    pub fn advise_unknown_keys(&mut self, advise: impl Fn(&str, TomlValue<'a>) -> Option<UnknownKeyAdvice>) {
+        for (key, span, value) in self.unknown_keys() {
+            let Some(advice) = advise(key, TomlValue::for_key(value, key, self.context)) else { continue };
+            self.advised.insert(key);
+            self.report_unknown_key(key, span, value, advice.help);
+            self.missing.retain(|missing| advice.meant.as_ref() != Some(&missing.key));
+        }
+    }
+
     /// Reports unknown keys and missing required keys. A misspelt required key is reported only as unknown,
     /// not also as missing.
     pub fn finish(mut self) {
-        let known: BTreeSet<&str> = self.known.iter().map(String::as_str).collect();
-        let unknown: Vec<_> =
-            self.table.iter().filter(|(key, _)| !known.contains(key.get_ref().as_ref())).collect();
-        for (key, value) in unknown {
-            let (key, span) = (key.get_ref(), Span::from(key.span()));
+        for (key, span, value) in self.unknown_keys() {
             let absent =
                 self.known.iter().map(String::as_str).filter(|known| !self.table.contains_key(*known));
             // Prefer keys that are absent, but a key that is already set may have been meant too.
-            let suggestion =
-                closest(key, absent).or_else(|| closest(key, known.iter().copied())).map(str::to_owned);
-            self.report_unknown_key(key, span, suggestion.as_deref());
+            let suggestion = closest(key, absent)
+                .or_else(|| closest(key, self.known.iter().map(String::as_str)))
+                .map(str::to_owned);
+            self.report_unknown_key(key, span, value, self.unknown_key_help(suggestion.as_deref()));
             self.missing.retain(|missing| suggestion.as_ref() != Some(&missing.key));
-            if self.context.has_hidden_keys() {
-                // The span of a table with a header is the header itself, which reveals no more than the key.
-                let hidden = secret::hidden_in_value(value).into_iter();
-                hidden
-                    .filter(|hidden| hidden.start >= span.end)
-                    .for_each(|span| self.context.faults.hide(span));
-            }
         }
+    }
+
+    /// Returns the keys that no reader asked for, with their places and values.
+    fn unknown_keys(&self) -> Vec<(&'a str, Span, &'a toml::Spanned<DeValue<'a>>)> {
+        let known: BTreeSet<&str> = self.known.iter().map(String::as_str).collect();
+        let keys = self.table.iter().map(|(key, value)| {
+            let name: &'a str = key.get_ref();
+            (name, Span::from(key.span()), value)
+        });
+        keys.filter(|(key, ..)| !known.contains(key) && !self.advised.contains(key)).collect()
     }
 
     fn required_value(&mut self, key: &str) -> Option<TomlValue<'a>> {
@@ -230,7 +252,13 @@ impl<'a> TomlTable<'a> {
         }
     }
 
-    fn report_unknown_key(&self, key: &str, span: Span, suggestion: Option<&str>) {
+    fn report_unknown_key(
+        &self,
+        key: &str,
+        span: Span,
+        value: &toml::Spanned<DeValue<'_>>,
+        help: impl Into<String>,
+    ) {
         let place = if self.name.is_empty() {
             String::new()
         } else {
@@ -238,13 +266,21 @@ impl<'a> TomlTable<'a> {
         };
         let message = format!("unknown key `{}`{place}", escape_and_truncate(key));
         let fault = ConfigFault::new(code::UNKNOWN_KEY, self.context.source.clamp(span), message);
+        self.context.faults.push(fault.help(help));
+        if self.context.has_hidden_keys() {
+            // The span of a table with a header is the header itself, which reveals no more than the key.
+            let hidden = secret::hidden_in_value(value).into_iter();
+            hidden.filter(|hidden| hidden.start >= span.end).for_each(|span| self.context.faults.hide(span));
+        }
+    }
+
+    fn unknown_key_help(&self, suggestion: Option<&str>) -> String {
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
-        let help = match suggestion {
+        match suggestion {
             Some(suggestion) => format!("did you mean `{suggestion}`?"),
             None if known.is_empty() => "remove it".to_owned(),
             None => format!("remove it; known keys: {}", join_names(&known, "and")),
-        };
-        self.context.faults.push(fault.help(help));
+        }
     }
 }
 

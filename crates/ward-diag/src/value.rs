@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use crate::document::DocumentContext;
 use crate::escape::escape_and_truncate;
 use crate::fault::join_names;
-use crate::{ConfigFault, FromValue, InvalidValue, Span, Spanned, TomlTable, closest, code};
+use crate::{ConfigFault, FromValue, InvalidValue, Span, Spanned, TomlTable, closest, code, syntax};
 
 /// A value of the document. Each method that reads the value returns `None` and records a fault if the value
 /// doesn't fit.
@@ -148,6 +148,10 @@ impl<'a> TomlValue<'a> {
             ValueKind::Boolean(flag) => Some(flag),
             ValueKind::Text("true" | "false") => {
                 self.reject_type("`true` or `false`", "remove the quotes".to_owned())
+            }
+            ValueKind::Text(text) => {
+                let meant = if syntax::boolean_word(text) == Some(false) { "false" } else { "true" };
+                self.reject_type("`true` or `false`", self.example_help(meant))
             }
             _ => self.reject_type("`true` or `false`", self.example_help("true")),
         }

@@ -244,6 +244,45 @@ always = true
 }
 
 #[test]
+fn a_policy_that_is_probably_not_meant_passes_with_warnings() {
+    const POLICY: &str = r#"
+config_version = 1
+[profiles.kid]
+accounts = ["nobody"]
+[access]
+admins = ["nobody"]
+[modes]
+names = ["school", "holiday"]
+[[modes.dates]]
+mode = "holiday"
+on = 2020-12-24
+[[entries]]
+id = "machine"
+kind = "vm"
+driver = "command"
+args = { argv = ["sh"] }
+always = true
+max_run = 30
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    std::fs::write(&file, POLICY).unwrap();
+    let name = file.to_str().unwrap();
+    let output = shepherd(&["policy", "check", name]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let expected = [
+        format!("warning: {name}:18:11: `max_run` is only 30 seconds, "),
+        "warning: user `nobody` of profile `kid` is also an administrator, ".to_owned(),
+        "warning: all days in `[[modes.dates]]` are over, the last one on 2020-12-24; ".to_owned(),
+    ];
+    let remarks = text(&output.stderr);
+    assert_eq!(remarks.lines().count(), expected.len(), "{remarks}");
+    for (line, start) in remarks.lines().zip(&expected) {
+        assert!(line.starts_with(start), "{line}");
+    }
+}
+
+#[test]
 fn the_starter_policy_has_no_warnings() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");

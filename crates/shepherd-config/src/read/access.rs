@@ -4,6 +4,7 @@ use shepherd_api::ClientRole;
 use shepherd_core::policy::SystemAccount;
 use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
+use super::key_advice::{self, PolicySection};
 use super::values;
 use crate::raw::{RawAccess, RawAccount};
 
@@ -19,7 +20,7 @@ pub(super) fn read_access(mut table: TomlTable<'_>) -> RawAccess {
         rules.extend(listed.into_iter().map(|account| (account, role)));
     }
     let others = table.optional_with("others", read_others).flatten();
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Access);
     RawAccess { rules, others }
 }
 

@@ -3,6 +3,7 @@
 use shepherd_core::policy::DayRule;
 use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
 
+use super::key_advice::{self, PolicySection};
 use super::{report_contradiction, time, values, windows};
 use crate::raw::{DayRange, RawException, RawModes};
 
@@ -35,7 +36,7 @@ pub(super) fn read_modes(mut table: TomlTable<'_>) -> RawModes {
         default,
         dates: table.tables("dates").into_iter().filter_map(read_mode_dates).collect(),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Modes);
     modes
 }
 
@@ -43,7 +44,7 @@ fn read_mode_dates(mut table: TomlTable<'_>) -> Option<(DayRange, crate::raw::Sp
     let mode = table.required_with("mode", values::read_name);
     table.help_if_missing("mode", "add the mode of these days: `mode = \"holiday\"`");
     let days = read_day_range(&mut table);
-    table.finish();
+    key_advice::finish_table(table, PolicySection::ModeDates);
     Some((days?, mode?))
 }
 
@@ -57,7 +58,7 @@ pub(super) fn read_exception(mut table: TomlTable<'_>) -> RawException {
         }),
         rule: read_day_rule(&mut table),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Exception);
     exception
 }
 

@@ -3,6 +3,7 @@
 use shepherd_core::policy::{DisabledReason, TimeCost};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
+use super::key_advice::{self, PolicySection};
 use super::{entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawEarning, RawEntry, RawUnlock};
 
@@ -42,7 +43,7 @@ pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
         unlock: table.table("unlock").and_then(read_unlock),
         run: run::read_run(&mut table),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Entry);
     entry
 }
 
@@ -61,15 +62,14 @@ fn read_disabled(value: TomlValue<'_>) -> Option<DisabledReason> {
 
 fn read_earning(mut table: TomlTable<'_>) -> Option<RawEarning> {
     let budget = table.required_with("budget", values::read_name);
-    let for_each = table.required_with("for_each", time::read_nonzero_duration);
+    let for_each = table.required_with("for_each", time::read_play_time);
     table.help_if_missing("for_each", "add the time of use that earns: `for_each = \"20m\"`");
-    let earned = table.required_with("earned", time::read_nonzero_duration);
+    let earned = table.required_with("earned", time::read_play_time);
     table.help_if_missing("earned", "add the time that is earned: `earned = \"10m\"`");
-    let ceiling =
-        table.required_with("ceiling", |value| Some(value.spanned(time::read_nonzero_duration(value)?)));
+    let ceiling = table.required_with("ceiling", |value| Some(value.spanned(time::read_play_time(value)?)));
     table.help_if_missing("ceiling", "add the most that can be earned per day: `ceiling = \"1h\"`");
     let faults = table.faults();
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Earns);
     let (budget, for_each, earned, ceiling) = (budget?, for_each?, earned?, ceiling?);
     if ceiling.value < earned {
         faults.push(
@@ -84,9 +84,8 @@ fn read_earning(mut table: TomlTable<'_>) -> Option<RawEarning> {
 fn read_unlock(mut table: TomlTable<'_>) -> Option<RawUnlock> {
     let entry = table.required_with("entry", values::read_name);
     table.help_if_missing("entry", "add the entry that comes first: `entry = \"maths\"`");
-    let at_least =
-        table.required_with("at_least", |value| Some(value.spanned(time::read_nonzero_duration(value)?)));
+    let at_least = table.required_with("at_least", |value| Some(value.spanned(time::read_play_time(value)?)));
     table.help_if_missing("at_least", "add the time that is needed: `at_least = \"20m\"`");
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Unlock);
     Some(RawUnlock { entry: entry?, at_least: at_least? })
 }

@@ -7,6 +7,7 @@ use shepherd_core::policy::{
 };
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
+use super::key_advice::{self, PolicySection};
 use super::{access, entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawBudget, RawDefaults, RawProfile, SpannedName};
 use crate::settings::BUILT_IN_TYPES;
@@ -25,7 +26,7 @@ pub(super) fn read_defaults(mut table: TomlTable<'_>) -> RawDefaults {
         warnings: warnings::read_warnings(&mut table),
         run: run::read_run(&mut table),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Defaults);
     defaults
 }
 
@@ -35,7 +36,7 @@ pub(super) fn read_profiles(table: TomlTable<'_>) -> Vec<RawProfile> {
         let label = table.optional_with("label", values::read_label);
         (label, table.optional_with("accounts", access::read_accounts).unwrap_or_default())
     };
-    read_named_tables("profiles", table, read)
+    read_named_tables(("profiles", PolicySection::Profile), table, read)
         .into_iter()
         .map(|(id, read)| {
             let (label, accounts) = read.unwrap_or_default();
@@ -58,7 +59,7 @@ pub(super) fn read_budgets(table: TomlTable<'_>) -> Vec<RawBudget> {
         }
         (label, daily, weekly)
     };
-    read_named_tables("budgets", table, read)
+    read_named_tables(("budgets", PolicySection::Budget), table, read)
         .into_iter()
         .map(|(id, read)| {
             let (label, daily, weekly) = read.unwrap_or_default();
@@ -80,7 +81,7 @@ pub(super) fn read_libraries(table: TomlTable<'_>) -> Vec<(SpannedName, Option<M
         let player = table.optional_with("player", values::read_label);
         paths.map(|paths| MediaLibrary { paths, player })
     };
-    read_named_tables("libraries", table, read)
+    read_named_tables(("libraries", PolicySection::Library), table, read)
         .into_iter()
         .map(|(id, library)| (id, library.flatten()))
         .collect()
@@ -94,7 +95,7 @@ pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<Cus
         table.help_if_missing("argv", "add the program and its arguments: `argv = [\"/usr/bin/my-driver\"]`");
         argv.map(|argv| CustomDriver { argv })
     };
-    let drivers = read_named_tables("drivers", table, read);
+    let drivers = read_named_tables(("drivers", PolicySection::Driver), table, read);
     for (name, _) in drivers.iter().filter(|(name, _)| BUILT_IN_TYPES.contains(&name.value.as_str())) {
         let message = format!("`{}` already has a built-in driver", name.value);
         faults.push(
@@ -106,13 +107,20 @@ pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<Cus
 
 /// Reads a table whose keys are new names with a table each. A name stays defined even if its table is invalid.
 fn read_named_tables<'a, T>(
-    whole: &str,
+    (whole, section): (&str, PolicySection),
     mut table: TomlTable<'a>,
     read: impl Fn(&mut TomlTable<'a>) -> T,
 ) -> Vec<(SpannedName, Option<T>)> {
     let faults = table.faults();
     let named = table.entries().into_iter().map(|(key, value)| {
         let name = values::check_new_name(faults, key);
+        if let Some(help) =
+            key_advice::top_key_help(key.value).filter(|_| !matches!(value.kind(), ValueKind::Table))
+        {
+            let message = format!("unknown key `{}` in `{whole}`", key.value);
+            faults.push(ConfigFault::new(code::UNKNOWN_KEY, key.span, message).help(help));
+            return (name, None);
+        }
         if !matches!(value.kind(), ValueKind::Table) {
             let message = format!("`{}` must be a table", values::escape_name(&name.value));
             let help = format!(
@@ -124,7 +132,7 @@ fn read_named_tables<'a, T>(
         }
         let read = value.table().map(|mut table| {
             let read = read(&mut table);
-            table.finish();
+            key_advice::finish_table(table, section);
             read
         });
         (name, read)
@@ -134,11 +142,11 @@ fn read_named_tables<'a, T>(
 
 /// Reads the table `[breaks]`.
 pub(super) fn read_breaks(mut table: TomlTable<'_>) -> Option<BreakRule> {
-    let after = table.required_with("after", time::read_nonzero_duration);
+    let after = table.required_with("after", time::read_play_time);
     table.help_if_missing("after", "add the time until the break: `after = \"2h\"`");
-    let length = table.required_with("length", time::read_nonzero_duration);
+    let length = table.required_with("length", time::read_play_time);
     table.help_if_missing("length", "add the length of the break: `length = \"15m\"`");
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Breaks);
     Some(BreakRule { after: after?, length: length? })
 }
 
@@ -150,7 +158,7 @@ pub(super) fn read_grant_ceilings(mut table: TomlTable<'_>) -> GrantCeilings {
             .and_then(crate::raw::TimeLimitSetting::limit),
         open_until: table.optional_with("open_until", time::read_time_of_day),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Grants);
     ceilings
 }
 
@@ -159,7 +167,7 @@ pub(super) fn read_clock_tolerance(mut table: TomlTable<'_>) -> Option<Duration>
     let tolerance = table.optional_with("tolerance", |value| {
         time::check_at_most(value, time::read_duration(value)?, MAX_TOLERANCE, "10m")
     });
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Clock);
     tolerance
 }
 

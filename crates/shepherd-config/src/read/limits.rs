@@ -15,9 +15,10 @@ pub(super) fn read_limits(table: &mut TomlTable<'_>) -> RawLimits {
         weekly: table.optional_with("weekly_quota", |value| {
             time::read_amount(value).map(|amount| value.spanned(amount))
         }),
-        cooldown: table
-            .value_or_alias("cooldown_after_run", "min_gap_between_runs")
-            .and_then(time::read_duration),
+        cooldown: table.value_or_alias("cooldown_after_run", "min_gap_between_runs").and_then(|value| {
+            time::warn_about_seconds(value, time::SHORT_PLAY);
+            time::read_duration(value)
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 use shepherd_core::policy::{CompositorConfig, WindowDisplay};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
+use super::key_advice::{self, PolicySection};
 use super::{entry_kind, household, report_contradiction, size, values};
 use crate::raw::{RawResources, RawRun};
 
@@ -75,7 +76,7 @@ fn read_resources(value: TomlValue<'_>) -> Option<RawResources> {
         open_files: count(&mut table, "open_files", LEAST_OPEN_FILES, MAX_OPEN_FILES),
         file_size: bytes(&mut table, "file_size", &size::FILE),
     };
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Resources);
     Some(resources)
 }
 
@@ -101,7 +102,7 @@ pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConf
                 .help("add `sway = \"connect\"` for a running compositor, or `start = [\"sway\"]`"),
         );
     }
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Compositor);
     match start {
         Some(argv) => Some(CompositorConfig::Start { argv }),
         None => connect.map(|()| CompositorConfig::Connect { socket: socket.map(Into::into) }),

@@ -71,6 +71,31 @@ pub(super) fn read_nonzero_duration(value: TomlValue<'_>) -> Option<Duration> {
     Some(duration)
 }
 
+/// A bare number of seconds below this is a strange length for play, and probably means minutes.
+pub(super) const SHORT_PLAY: Duration = Duration::from_mins(5);
+
+/// A bare number of seconds below this is a strange time for a warning, and probably means minutes.
+pub(super) const SHORT_WARNING: Duration = Duration::from_secs(30);
+
+/// Warns if a duration is a bare number below `usual`, which is in seconds but probably means minutes.
+pub(super) fn warn_about_seconds(value: TomlValue<'_>, usual: Duration) {
+    let ValueKind::Integer(number) = value.kind() else { return };
+    if number < 1 || u64::try_from(number).is_ok_and(|seconds| Duration::from_secs(seconds) >= usual) {
+        return;
+    }
+    let seconds = if number == 1 { "1 second".to_owned() } else { format!("{number} seconds") };
+    let message =
+        format!("{} is only {seconds}, because a number without a unit is in seconds", value.name());
+    value.warn(InvalidValue::new(message).help(format!("write \"{number}m\" for minutes, or \"{number}s\"")));
+}
+
+/// Reads a time of play or of a pause: a duration that is not zero and usually takes minutes.
+pub(super) fn read_play_time(value: TomlValue<'_>) -> Option<Duration> {
+    let duration = read_nonzero_duration(value)?;
+    warn_about_seconds(value, SHORT_PLAY);
+    Some(duration)
+}
+
 /// Rejects a duration above a limit.
 pub(super) fn check_at_most(
     value: TomlValue<'_>,
@@ -85,6 +110,13 @@ pub(super) fn check_at_most(
     reject_duration(value, &fault, &format!("check the unit; a usual value is \"{usual}\""))
 }
 
+fn reject_table<T>(value: TomlValue<'_>) -> Option<T> {
+    let message = format!("{} must be a duration, and can't differ by day or by mode", value.name());
+    let help = "write it like \"45m\"; only `daily_quota`, and `daily` of a budget, can be a table";
+    value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
+    None
+}
+
 /// Reads the longest run; 0 and "unlimited" mean no limit (S2.4).
 pub(super) fn read_max_run(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     match value.kind() {
@@ -94,8 +126,10 @@ pub(super) fn read_max_run(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
             "can't be \"none\"",
             "write `disabled = true` if it must not run, or \"unlimited\"",
         ),
+        ValueKind::Table => reject_table(value),
         _ => {
             let longest = read_duration(value)?;
+            warn_about_seconds(value, SHORT_PLAY);
             Some(if longest.is_zero() {
                 TimeLimitSetting::Unlimited
             } else {
@@ -110,8 +144,10 @@ pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
     match value.kind() {
         ValueKind::Text("unlimited") => Some(TimeLimitSetting::Unlimited),
         ValueKind::Text("none") => Some(TimeLimitSetting::Limited(Duration::ZERO)),
+        ValueKind::Table => reject_table(value),
         _ => {
             let amount = read_duration(value)?;
+            warn_about_seconds(value, SHORT_PLAY);
             if amount.is_zero() {
                 return reject_duration(
                     value,

@@ -6,6 +6,7 @@ use shepherd_core::policy::{MinuteOfDay, Weekdays};
 use shepherd_util::HumanDuration;
 use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
 
+use super::key_advice::{self, PolicySection};
 use super::{report_contradiction, time, values};
 use crate::raw::{RawAvailability, RawWindow};
 
@@ -50,7 +51,7 @@ fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {
     let modes = table.optional_with("modes", |value| {
         values::read_names(value, "name a mode, or remove `modes` for all modes")
     });
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Window);
     let (start, end) = hours?;
     Some(RawWindow { days, start, end, modes })
 }
@@ -59,7 +60,7 @@ fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {
 pub(super) fn read_hours_of_day(value: TomlValue<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
     let mut table = value.table()?;
     let hours = read_hours(&mut table);
-    table.finish();
+    key_advice::finish_table(table, PolicySection::Window);
     hours
 }
 

@@ -146,6 +146,12 @@ pub(super) fn limits() -> [SchemaKey; 6] {
         ("weekly_quota", amount("Time per week, from Monday.")),
         ("cooldown_after_run", duration("Pause after each run.")),
         ("min_gap_between_runs", duration("Another name for `cooldown_after_run`.")),
-        ("warnings", list("Warnings before the end.", &warning)),
+        (
+            "warnings",
+            list(
+                "Warnings before the end.",
+                &any_of("A warning, or only its time.", [duration("Time before the end."), warning]),
+            ),
+        ),
     ]
 }

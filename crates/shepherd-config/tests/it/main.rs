@@ -22,3 +22,5 @@ mod policy_description;
 mod properties;
 #[cfg(test)]
 mod schema;
+#[cfg(test)]
+mod warnings;

@@ -7,7 +7,7 @@ use shepherd_util::{GrantId, ProfileId};
 
 use crate::harness::{
     BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_in_window, entry_with_max_run, extra, grant,
-    hours, minutes, policy, policy_with, wall_time, warning, warnings,
+    hours, minutes, policy, policy_with, wall_time, warning, warnings, window,
 };
 
 fn grant_from(id: u128, civil: &str, scope: EntryScope, gift: GrantKind) -> NewGrant {
@@ -87,7 +87,7 @@ fn grants_for_other_entries_or_revoked_grants_give_nothing() {
     game.budgets = vec!["games".parse().unwrap()];
     let mut piano = entry("piano");
     piano.limits.max_run = Some(hours(1));
-    let household = policy_with(vec![game, piano], |rules| {
+    let test_policy = policy_with(vec![game, piano], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(50)));
     });
     let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
@@ -181,14 +181,14 @@ fn extra_time_for_a_running_session_is_not_given_to_the_next_run_again() {
 
 #[test]
 fn each_child_and_each_day_of_a_grant_has_its_own_extra_time() {
-    let household = policy_with(vec![half_an_hour_at_a_time()], |rules| {
+    let test_policy = policy_with(vec![half_an_hour_at_a_time()], |rules| {
         let profile = |id: &str| {
             let label = id.to_owned();
             (id.parse().unwrap(), shepherd_core::policy::Profile { label, accounts: Vec::new() })
         };
         rules.profiles = ["anna", "ben"].map(profile).into();
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     let lapses_at = Some(wall_time(BERLIN, "2026-11-18 00:00"));
     let two_days = NewGrant { lapses_at, scope: of_the_game(), ..grant(1, extra(minutes(40))) };
     world.engine.grant(two_days, world.now()).unwrap();
@@ -213,11 +213,11 @@ fn extra_time_lifts_the_quota_the_budget_the_run_and_the_break_but_no_pause_or_w
     game.budgets = vec!["games".parse().unwrap()];
     game.limits.cooldown_after_run = minutes(10);
     game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (14, 0))]);
-    let household = policy_with(vec![game], |rules| {
+    let test_policy = policy_with(vec![game], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(60)));
         rules.breaks = Some(shepherd_core::policy::BreakRule { after: minutes(45), length: minutes(15) });
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     give(&mut world, 1, of_the_game(), 40);
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(70), "30 and 40; the quota would leave 90");
@@ -233,10 +233,10 @@ fn extra_time_lifts_the_quota_the_budget_the_run_and_the_break_but_no_pause_or_w
 fn more_of_a_budget_makes_no_run_longer() {
     let mut game = half_an_hour_at_a_time();
     game.budgets = vec!["games".parse().unwrap()];
-    let household = policy_with(vec![game], |rules| {
+    let test_policy = policy_with(vec![game], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(20)));
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     give(&mut world, 1, EntryScope::Budget { budget_id: "games".parse().unwrap() }, 40);
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(30));
@@ -261,10 +261,10 @@ fn taking_extra_time_back_shortens_the_run_that_was_planned_with_it() {
 #[test]
 fn why_says_which_part_of_a_run_was_granted() {
     // S3.10.
-    let household = policy_with(vec![half_an_hour_at_a_time()], |rules| {
+    let test_policy = policy_with(vec![half_an_hour_at_a_time()], |rules| {
         rules.breaks = Some(shepherd_core::policy::BreakRule { after: minutes(60), length: minutes(15) });
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     give(&mut world, 1, of_the_game(), 40);
     let child = world.engine.policy().default_profile();
     let explained = world.engine.why(&child, &"game".parse().unwrap(), world.now()).unwrap();
@@ -314,7 +314,7 @@ fn extra_time_where_nothing_has_a_limit_is_refused() {
     let mut game = entry("game");
     game.budgets = vec!["games".parse().unwrap()];
     game.profiles = Some(std::iter::once("ben".parse().unwrap()).collect());
-    let household = policy_with(vec![game, entry("piano")], |rules| {
+    let test_policy = policy_with(vec![game, entry("piano")], |rules| {
         let unlimited =
             shepherd_core::policy::TimeBudget { daily: DailyQuota::default(), ..budget(hours(1)) };
         rules.budgets.insert("games".parse().unwrap(), unlimited);
@@ -324,7 +324,7 @@ fn extra_time_where_nothing_has_a_limit_is_refused() {
         };
         rules.profiles = ["anna", "ben"].map(profile).into();
     });
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     let mut refused = |scope: EntryScope, profile: Option<&str>| {
         let profile = profile.map(|profile| profile.parse().unwrap());
         let now = world.now();

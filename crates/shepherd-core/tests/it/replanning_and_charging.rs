@@ -202,7 +202,7 @@ fn more_of_a_budget_twice_is_not_a_longer_run_either() {
 fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
     // S7.3, S2.7: the grant begins in the very moment in which the window is gone.
     let test_policy = |opens, on_reload| {
-        let game = entry_in_window(opens, (20, 0));
+        let mut game = entry_in_window(opens, (20, 0));
         game.limits.max_run = Some(hours(2));
         policy_with(vec![game], |rules| rules.on_reload = on_reload)
     };

@@ -1,6 +1,7 @@
 //! Translates the parser's errors into messages for people who have never heard of TOML.
 
 use super::lines::SourceLines;
+use super::other_notations::explain_other_notation;
 use crate::escape::escape_and_truncate;
 use crate::{ConfigFault, Span, code};
 
@@ -34,7 +35,9 @@ fn explain_in_list(lines: &SourceLines<'_>, parser_message: &str, place: Span, l
             syntax_fault(opening, "this list is never closed").help("put a `]` after its last element");
         return SyntaxRepair { fault, blank: Span { start: whole.start, end: swallowed } };
     }
-    let fault = if parser_message.starts_with("missing comma") {
+    let fault = if let Some(fault) = explain_other_notation(lines, place) {
+        fault
+    } else if parser_message.starts_with("missing comma") {
         syntax_fault(place, "a comma is missing before this element").help("separate the elements with `,`")
     } else {
         explain_parser_message(lines, parser_message, place)
@@ -50,6 +53,9 @@ fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: 
     }
     if lines.source.text().get(place.start..).is_some_and(|rest| rest.starts_with(is_stray_control)) {
         return syntax_fault(place, "this is an invisible control character").help("remove it");
+    }
+    if let Some(fault) = explain_other_notation(lines, place) {
+        return fault;
     }
     if starts_with("string values must be quoted")
         || starts_with("invalid literal string") && place.start == place.end

@@ -7,12 +7,21 @@ use crate::{ConfigFault, InvalidValue, Span, code};
 impl TomlValue<'_> {
     /// Reports that a parser rejected this value.
     pub fn reject(&self, invalid: InvalidValue) {
+        self.push_fault(self.fault_from(invalid));
+    }
+
+    /// Records a warning about this value, which is valid but probably not meant.
+    pub fn warn(&self, warning: InvalidValue) {
+        self.context.faults.warn(self.fault_from(warning));
+    }
+
+    fn fault_from(&self, invalid: InvalidValue) -> ConfigFault {
         let span = invalid.at.clone().and_then(|at| self.inner_span(at)).unwrap_or(self.span());
-        let mut fault = ConfigFault::new(invalid.code, span, self.redact_value(invalid.message));
-        if let Some(help) = invalid.help {
-            fault = fault.help(self.redact_value(help));
+        let fault = ConfigFault::new(invalid.code, span, self.redact_value(invalid.message));
+        match invalid.help {
+            Some(help) => fault.help(self.redact_value(help)),
+            None => fault,
         }
-        self.push_fault(fault);
     }
 
     /// Records a fault at this value.

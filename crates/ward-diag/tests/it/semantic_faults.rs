@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
-use ward_diag::{FaultReport, ReportStyle, SourceText, TomlTable, read};
+use ward_diag::{
+    FaultReport, InvalidValue, ReportStyle, SourceText, TomlTable, UnknownKeyAdvice, read, read_with_warnings,
+};
 
 use crate::value_faults::{faults_of, good_policy_with};
 
@@ -246,4 +248,46 @@ a.toml:2:7: could not read this value
      |       ^^^
 help: correct it, or remove it
 "#);
+}
+
+#[test]
+fn an_unknown_key_with_advice_is_not_reported_as_missing() {
+    let report = read(SourceText::new("policy.toml", "command = 1\ncolour = 2\n"), |root| {
+        let argv = root.required::<u8>("argv");
+        root.advise_unknown_keys(|key, _| {
+            let advice = UnknownKeyAdvice { help: "write `argv`".to_owned(), meant: Some("argv".to_owned()) };
+            (key == "command").then_some(advice)
+        });
+        argv
+    });
+    assert_snapshot!(report.unwrap_err().render(ReportStyle::Plain), @r#"
+policy.toml:1:1: unknown key `command`
+   1 | command = 1
+     | ^^^^^^^
+help: write `argv`
+
+policy.toml:2:1: unknown key `colour`
+   2 | colour = 2
+     | ^^^^^^
+help: remove it; known keys: `argv`
+"#);
+}
+
+#[test]
+fn warnings_come_with_the_value() {
+    let read = |text: &str| {
+        read_with_warnings(SourceText::new("policy.toml", text), |root| {
+            root.required_with("run", |value| {
+                value.warn(InvalidValue::new("this is short").help("write more"));
+                value.read::<u8>()
+            })
+        })
+    };
+    let (value, warnings) = read("run = 30").unwrap();
+    assert_eq!(
+        (value, warnings.lines()),
+        (30, vec!["policy.toml:1:7: this is short; write more".to_owned()])
+    );
+    // A source with faults gets a report about the faults only.
+    assert_eq!(read("run = 300").unwrap_err().faults().len(), 1);
 }

@@ -215,3 +215,73 @@ policy.toml:15:8: `argv` must not be empty
 help: add at least one element
 "#);
 }
+
+#[test]
+fn a_word_for_true_or_false() {
+    assert_snapshot!(good_policy_with("volume = 0.5", "volume = True"), @r#"
+policy.toml:13:10: `True` is written as `true`
+   13 | volume = True
+      |          ^^^^
+help: write `volume = true`; if it is a text, put it in quotes: `"True"`
+"#);
+}
+
+#[test]
+fn a_word_for_true_in_a_list() {
+    assert_snapshot!(good_policy_with("[\"tuxmath\", \"--windowed\"]", "[yes, \"x\"]"), @r#"
+policy.toml:10:9: `yes` is written as `true`
+   10 | argv = [yes, "x"]
+      |         ^^^
+help: write `true`; if it is a text, put it in quotes: `"yes"`
+"#);
+}
+
+#[test]
+fn typographic_quotes() {
+    assert_snapshot!(good_policy_with("\"process\"", "“process”"), @r#"
+policy.toml:9:8: `“` is a typographic quote, not a straight one
+   9 | kind = “process”
+     |        ^
+help: use straight quotes in this line: `"` before and after the text
+"#);
+}
+
+#[test]
+fn a_typographic_closing_quote() {
+    assert_snapshot!(good_policy_with("\"process\"", "\"process”"), @r#"
+policy.toml:9:16: `”` is a typographic quote, not a straight one
+   9 | kind = "process”
+     |                ^
+help: use straight quotes in this line: `"` before and after the text
+"#);
+}
+
+#[test]
+fn an_apostrophe_in_an_unclosed_text_is_not_a_quote() {
+    assert_snapshot!(good_policy_with("\"process\"", "\"Anna’s process"), @r#"
+policy.toml:9:23: this text has no closing quote
+   9 | kind = "Anna’s process
+     |                       ^
+help: end it with the quote it began with, on the same line
+"#);
+}
+
+#[test]
+fn a_colon_in_place_of_an_equals_sign() {
+    assert_snapshot!(good_policy_with("kind = ", "kind: "), @r#"
+policy.toml:9:1: there must be a `=` after `kind`, not a `:`
+   9 | kind: "process"
+     | ^^^^^
+help: write `kind = "process"`
+"#);
+}
+
+#[test]
+fn a_colon_after_a_key_of_an_inline_table() {
+    assert_snapshot!(good_policy_with("[budget.games]\ndaily = \"1h\"", "budget.games = { daily: \"1h\" }"), @r#"
+policy.toml:3:18: there must be a `=` after `daily`, not a `:`
+   3 | budget.games = { daily: "1h" }
+     |                  ^^^^^^
+help: write `daily = …`
+"#);
+}
