@@ -90,7 +90,7 @@ ways! {
     }
     programs::compositor {
         tries: "has the Sway that Shepherd started start the program (`swaymsg exec`), which is then in no session",
-        does: "what the compositor has started since the session began ends with the session; its bar stays",
+        does: "a Sway with a user of its own refuses the command; without one, what the compositor has started since the session began ends with the session; its bar stays",
         cannot: "do so with a compositor that it only connects to; unbind keys that a program has bound in Sway, until Sway is started again"
     }
     programs::renaming {
