@@ -151,6 +151,12 @@ fn compositor() -> Value {
                     &text("The program or an argument."),
                 ),
             ),
+            (
+                "user",
+                text(
+                    "User that the started compositor runs as, best one that runs nothing else. Default: the user that runs Shepherd.",
+                ),
+            ),
         ],
     )
 }

@@ -18,6 +18,7 @@ mod launch_error;
 mod environment;
 mod user;
 
+mod access_list;
 mod background_thread;
 mod conflicting_program;
 mod reattach_job;

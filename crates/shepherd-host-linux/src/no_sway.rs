@@ -1,7 +1,7 @@
 //! The interface of `sway` for builds without the feature `sway`. It does nothing.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use shepherd_core::policy::{CompositorConfig, WindowDisplay};
@@ -19,9 +19,15 @@ pub(crate) struct WindowNotifier;
 
 pub(crate) struct CompositorAccess;
 
+#[derive(Default)]
+pub(crate) struct SessionDisplay {
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) shortcomings: Vec<String>,
+}
+
 impl CompositorAccess {
-    pub(crate) fn prepare_session(&self, _session_id: &SessionId) -> Option<PathBuf> {
-        None
+    pub(crate) fn prepare_session(&self, _session_id: &SessionId, _user: u32) -> SessionDisplay {
+        SessionDisplay::default()
     }
 }
 

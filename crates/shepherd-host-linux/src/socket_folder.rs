@@ -1,33 +1,15 @@
 //! The folder for the control socket of a player or a virtual machine.
 //!
-//! The folder belongs to the daemon, and an access control list opens it to the user of the session. Changing its owner
-//! would need a capability (`CAP_CHOWN`) that the daemon needs for nothing else, and would let the session change the
-//! permissions.
+//! The folder belongs to the daemon, and an access control list opens it to the user of the session.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::XattrFlags;
 use ward_process::UserIdentity;
 
-/// The extended attribute that holds the list, and the only version of its format (`acl(5)`).
-const ACL_ATTRIBUTE: &str = "system.posix_acl_access";
-const ACL_VERSION: u32 = 2;
-
-/// The tags of entries, in the order that the kernel requires.
-const ACL_USER_OBJ: u16 = 0x01;
-const ACL_USER: u16 = 0x02;
-const ACL_GROUP_OBJ: u16 = 0x04;
-const ACL_MASK: u16 = 0x10;
-const ACL_OTHER: u16 = 0x20;
-
-const READ_WRITE_EXECUTE: u16 = 0o7;
-const NO_ACCESS: u16 = 0;
-
-/// The id in entries that name no user or group.
-const ACL_UNDEFINED_ID: u32 = u32::MAX;
+use crate::access_list::{self, Access};
 
 /// Creates the folder, open to the daemon's user and to the user of the session.
 pub(crate) fn make(folder: &Path, identity: Option<&UserIdentity>) -> io::Result<()> {
@@ -35,29 +17,9 @@ pub(crate) fn make(folder: &Path, identity: Option<&UserIdentity>) -> io::Result
     // The daemon's umask may have removed permissions.
     std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     let Some(identity) = identity else { return Ok(()) };
-    let opened =
-        rustix::fs::lsetxattr(folder, ACL_ATTRIBUTE, &access_list_for(identity.user()), XattrFlags::empty());
-    opened.map_err(|error| {
+    access_list::set(folder, &[(identity.user(), Access::Full)]).inspect_err(|_| {
         let _ = std::fs::remove_dir(folder);
-        error.into()
     })
-}
-
-fn access_list_for(user: u32) -> Vec<u8> {
-    let entries = [
-        (ACL_USER_OBJ, READ_WRITE_EXECUTE, ACL_UNDEFINED_ID),
-        (ACL_USER, READ_WRITE_EXECUTE, user),
-        (ACL_GROUP_OBJ, NO_ACCESS, ACL_UNDEFINED_ID),
-        (ACL_MASK, READ_WRITE_EXECUTE, ACL_UNDEFINED_ID),
-        (ACL_OTHER, NO_ACCESS, ACL_UNDEFINED_ID),
-    ];
-    let mut list = ACL_VERSION.to_le_bytes().to_vec();
-    for (tag, permissions, id) in entries {
-        list.extend(tag.to_le_bytes());
-        list.extend(permissions.to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    list
 }
 
 #[cfg(test)]

@@ -56,13 +56,14 @@ impl StartJob {
         let entry = &self.request.entry;
         let user = self.user_for(entry)?;
         let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
-        let display = self.compositor.prepare_session(&self.request.session_id);
-        base.extend(display.map(|display| ("WAYLAND_DISPLAY".into(), display.into())));
+        let identity = user.map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
+        let display = self.compositor.prepare_session(&self.request.session_id, uid_of(identity.as_ref()));
+        base.extend(display.variables);
         let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.request.session_id));
         let builder =
             LaunchCommandBuilder { resources: &self.resources, environment: base, socket_folder: &sockets };
-        let command = builder.build(&entry.kind)?;
-        let identity = user.map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
+        let mut command = builder.build(&entry.kind)?;
+        command.shortcomings.extend(display.shortcomings);
         if let Some(conflicting) = command
             .conflicting_program
             .filter(|program| conflicting_program::is_running(program, uid_of(identity.as_ref())))

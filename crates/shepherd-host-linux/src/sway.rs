@@ -8,10 +8,13 @@
 //! A Sway that the daemon started goes on as long as a session runs, even if the daemon ends. The next daemon reattaches
 //! both (`own_sway`). Sway starts programs for any client that asks; they end with the session (`sway_children`).
 //!
+//! A Sway with a user of its own has folders of its own (`sway_folders`), and lets in only the users of running sessions
+//! (`display_access`). Their programs can show windows, but can't send commands to Sway.
+//!
 //! For Xwayland windows, Sway only knows the process id that the program itself claims.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -28,12 +31,16 @@ mod compositor_watcher;
 mod connection;
 mod discovery;
 mod display;
+mod display_access;
 mod layout;
 mod own_sway;
 mod status;
 mod sway_children;
+mod sway_folders;
+mod x11_access;
 
 use compositor_watcher::CompositorWatcher;
+use display_access::DisplayAccess;
 use status::{CompositorState, CompositorStatus};
 use sway_children::SwayChildren;
 
@@ -54,6 +61,7 @@ struct SwayContext {
     /// The folder for Sway's log and its record for a later daemon.
     folder: StateFolder,
     sway_children: SwayChildren,
+    display_access: DisplayAccess,
 }
 
 /// The host's handle to the thread that controls the windows of all sessions.
@@ -61,6 +69,7 @@ pub(crate) struct WindowControl {
     compositor: Option<CompositorConfig>,
     status: CompositorStatus,
     sway_children: SwayChildren,
+    display_access: DisplayAccess,
     mailbox: MailboxSender<CompositorMessage>,
     thread: Option<JoinHandle<()>>,
 }
@@ -75,10 +84,16 @@ impl WindowControl {
     ) -> io::Result<Self> {
         let (mailbox, inbox) = mailbox()?;
         let (status, sway_children) = (CompositorStatus::new(), SwayChildren::default());
-        let options = Arc::clone(options);
-        let context = SwayContext { options, containment, folder, sway_children: sway_children.clone() };
+        let display_access = DisplayAccess::default();
+        let context = SwayContext {
+            options: Arc::clone(options),
+            containment,
+            folder,
+            sway_children: sway_children.clone(),
+            display_access: display_access.clone(),
+        };
         let thread = CompositorWatcher::start(inbox, worker, context, status.clone())?;
-        Ok(Self { compositor: None, status, sway_children, mailbox, thread: Some(thread) })
+        Ok(Self { compositor: None, status, sway_children, display_access, mailbox, thread: Some(thread) })
     }
 
     /// Returns the notifier for the worker, which knows when sessions run.
@@ -112,7 +127,11 @@ impl WindowControl {
 
     /// Returns the compositor access for threads that start programs.
     pub(crate) fn compositor_access(&self) -> CompositorAccess {
-        CompositorAccess { status: self.status.clone(), sway_children: self.sway_children.clone() }
+        CompositorAccess {
+            status: self.status.clone(),
+            sway_children: self.sway_children.clone(),
+            display_access: self.display_access.clone(),
+        }
     }
 
     /// Returns a sentence about missing window control, if it is missing.
@@ -134,15 +153,29 @@ impl Drop for WindowControl {
 pub(crate) struct CompositorAccess {
     status: CompositorStatus,
     sway_children: SwayChildren,
+    display_access: DisplayAccess,
+}
+
+/// The displays of a session.
+#[derive(Default)]
+pub(crate) struct SessionDisplay {
+    /// The variables that name the displays.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// Sentences about windows that can't be shown.
+    pub(crate) shortcomings: Vec<String>,
 }
 
 impl CompositorAccess {
-    /// Returns the Wayland display for a session that is about to start, and waits for a compositor that is starting.
-    /// Programs that the daemon's Sway starts from now on end with the session.
-    pub(crate) fn prepare_session(&self, session_id: &SessionId) -> Option<PathBuf> {
-        let display = self.status.wait_for_display();
+    /// Opens the displays of the compositor to a session of this user that is about to start, and waits for a compositor
+    /// that is starting. Programs that the daemon's Sway starts from now on end with the session.
+    pub(crate) fn prepare_session(&self, session_id: &SessionId, user: u32) -> SessionDisplay {
+        let displays = self.status.wait_for_displays();
         self.sway_children.session_starting(session_id);
-        display
+        let Some(displays) = displays else { return SessionDisplay::default() };
+        let shortcomings = self.display_access.open(session_id, user, &displays);
+        let wayland = displays.wayland.map(|path| ("WAYLAND_DISPLAY".into(), path.into()));
+        let x11 = displays.x11.map(|number| ("DISPLAY".into(), format!(":{number}").into()));
+        SessionDisplay { variables: wayland.into_iter().chain(x11).collect(), shortcomings }
     }
 }
 
@@ -160,6 +193,7 @@ impl WindowNotifier {
 
     pub(crate) fn session_failed(&self, session_id: &SessionId) {
         self.sway_children.session_failed(session_id);
+        self.session_ended(session_id);
     }
 
     /// Kills the programs that the daemon's Sway has started during a session that is over. Returns whether none is left;
@@ -185,6 +219,7 @@ mod tests {
             compositor: None,
             status: CompositorStatus::new(),
             sway_children: SwayChildren::default(),
+            display_access: DisplayAccess::default(),
             mailbox,
             thread: None,
         };

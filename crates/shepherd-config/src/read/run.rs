@@ -35,13 +35,23 @@ pub(super) fn read_run(table: &mut TomlTable<'_>) -> RawRun {
 }
 
 fn read_user(value: TomlValue<'_>) -> Option<String> {
+    let root = InvalidValue::new("an entry can't run as root, because its time limit could not be enforced");
+    read_user_except_root(value, root.help("write the child's user name"))
+}
+
+fn read_compositor_user(value: TomlValue<'_>) -> Option<String> {
+    let root = InvalidValue::new("the compositor can't run as root: Sway refuses to");
+    read_user_except_root(value, root.help("write the name of a user that runs nothing else"))
+}
+
+/// Reads the name of a user. Rejects root with the given message.
+fn read_user_except_root(value: TomlValue<'_>, root: InvalidValue) -> Option<String> {
     let name = match value.kind() {
         ValueKind::Integer(_) => "",
         _ => value.non_empty_text()?,
     };
     if name == "root" {
-        let message = "an entry can't run as root, because its time limit could not be enforced";
-        value.reject(InvalidValue::new(message).code(code::NOT_ALLOWED).help("write the child's user name"));
+        value.reject(root.code(code::NOT_ALLOWED));
         return None;
     }
     if !values::is_account_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -85,6 +95,7 @@ pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConf
     let connect = table.optional_with("sway", |value| value.one_of(&[("connect", ())]));
     let socket = table.optional_with("socket", values::read_absolute_path);
     let start = table.optional_with("start", entry_kind::read_argv);
+    let user = table.optional_with("user", read_compositor_user);
     let clash = report_contradiction(
         &table,
         &["sway", "start"],
@@ -93,6 +104,10 @@ pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConf
         &table,
         &["socket", "start"],
         "remove `socket`: Shepherd knows the socket of a compositor that it starts",
+    ) || report_contradiction(
+        &table,
+        &["sway", "user"],
+        "remove `user`: it applies to a compositor that Shepherd starts, and this one is already running",
     );
     let is_set = |key| table.key_span(key).is_some();
     if !clash && !is_set("sway") && !is_set("start") && !table.is_incomplete() {
@@ -104,7 +119,7 @@ pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConf
     }
     key_advice::finish_table(table, PolicySection::Compositor);
     match start {
-        Some(argv) => Some(CompositorConfig::Start { argv }),
+        Some(argv) => Some(CompositorConfig::Start { argv, user }),
         None => connect.map(|()| CompositorConfig::Connect { socket: socket.map(Into::into) }),
     }
 }

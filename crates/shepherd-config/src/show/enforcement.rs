@@ -25,8 +25,11 @@ pub(super) fn describe_enforcement(rules: &PolicyRules) -> Vec<String> {
         Some(CompositorConfig::Connect { socket: Some(socket) }) => {
             lines.push(format!("Uses the running Sway compositor at {}.", socket.display()));
         }
-        Some(CompositorConfig::Start { argv }) => {
+        Some(CompositorConfig::Start { argv, user: None }) => {
             lines.push(format!("Starts the compositor `{}`.", argv.join(" ")));
+        }
+        Some(CompositorConfig::Start { argv, user: Some(user) }) => {
+            lines.push(format!("Starts the compositor `{}` as user `{user}`.", argv.join(" ")));
         }
     }
     if rules.reload_on_change == ReloadOnChange::Yes {

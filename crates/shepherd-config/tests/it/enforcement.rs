@@ -154,7 +154,14 @@ fn a_compositor_is_connected_to_or_started() {
     );
     assert_eq!(
         compositor("[compositor]\nstart = [\"sway\", \"-c\", \"/etc/sway\"]"),
-        Some(CompositorConfig::Start { argv: ["sway", "-c", "/etc/sway"].map(str::to_owned).to_vec() })
+        Some(CompositorConfig::Start {
+            argv: ["sway", "-c", "/etc/sway"].map(str::to_owned).to_vec(),
+            user: None
+        })
+    );
+    assert_eq!(
+        compositor("[compositor]\nstart = [\"sway\"]\nuser = \"screen\""),
+        Some(CompositorConfig::Start { argv: vec!["sway".to_owned()], user: Some("screen".to_owned()) })
     );
 }
 

@@ -44,7 +44,11 @@ pub enum CompositorConfig {
     /// A compositor that is already running; `None` is the one that the environment names.
     Connect { socket: Option<PathBuf> },
     /// A compositor that the daemon starts.
-    Start { argv: Vec<String> },
+    Start {
+        argv: Vec<String>,
+        /// The user that the compositor runs as; `None` is the daemon's own. Only root can choose another.
+        user: Option<String>,
+    },
 }
 
 /// A program that runs entries of a custom type.

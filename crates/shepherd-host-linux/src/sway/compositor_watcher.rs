@@ -149,8 +149,9 @@ impl CompositorWatcher {
             CompositorMessage::UseCompositor(compositor) => {
                 self.connected = None;
                 self.previous_sway = self.own_sway.take().or_else(|| self.previous_sway.take());
-                if let Some(CompositorConfig::Start { argv }) = &compositor {
-                    self.own_sway = self.previous_sway.take_if(|previous| previous.argv() == argv);
+                if let Some(CompositorConfig::Start { argv, user }) = &compositor {
+                    let is_same = |previous: &mut OwnSway| previous.was_started_with(argv, user.as_deref());
+                    self.own_sway = self.previous_sway.take_if(is_same);
                 }
                 self.compositor = compositor;
                 (self.retry_at, self.retry_after) = (Instant::now(), MIN_RETRY_DELAY);
@@ -169,7 +170,10 @@ impl CompositorWatcher {
                     self.mark_stale();
                 }
             }
-            CompositorMessage::SessionEnded(session_id) => _ = self.sessions.remove(&session_id),
+            CompositorMessage::SessionEnded(session_id) => {
+                self.sessions.remove(&session_id);
+                self.context.display_access.close(&session_id);
+            }
             // `run` handles it.
             CompositorMessage::Shutdown => {}
         }
@@ -202,14 +206,14 @@ impl CompositorWatcher {
             Some(CompositorConfig::Connect { socket }) => {
                 discovery::connect(socket.as_deref(), &self.context.options.environment).map(Some)
             }
-            Some(CompositorConfig::Start { argv }) => match &mut self.own_sway {
+            Some(CompositorConfig::Start { argv, user }) => match &mut self.own_sway {
                 Some(own) => Ok(own.connect().ok()),
                 // Two compositors can't share the screen.
                 None if self.previous_sway.is_some() => Ok(None),
                 None => {
                     // A Sway that could not be reattached before, or survived its kill, may still run.
                     self.own_sway = match OwnSway::reattach(&self.context)? {
-                        None => Some(OwnSway::start(argv, &self.context)?),
+                        None => Some(OwnSway::start(argv, user.as_deref(), &self.context)?),
                         earlier => earlier,
                     };
                     Ok(None)
@@ -219,8 +223,6 @@ impl CompositorWatcher {
     }
 
     fn set_connected(&mut self, connection: SwayConnection) {
-        self.status.set(CompositorState::connected_to(&connection));
-        self.missing_reported = false;
         let now = Instant::now();
         self.connected = Some(ConnectedSway {
             connection,
@@ -271,6 +273,12 @@ impl CompositorWatcher {
     fn handle_event(&mut self, event: SwayEvent) {
         let Some(connected) = &mut self.connected else { return };
         match event {
+            SwayEvent::Ready => {
+                let displays =
+                    connected.connection.displays(self.own_sway.as_ref().and_then(OwnSway::folders));
+                self.status.set(CompositorState::Connected(Box::new(displays)));
+                self.missing_reported = false;
+            }
             SwayEvent::WindowsChanged => connected.stale = true,
             SwayEvent::WindowList(windows) => {
                 connected.refresh_requested = false;

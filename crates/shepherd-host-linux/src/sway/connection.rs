@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::display;
+use super::display_access::CompositorDisplays;
 use super::layout::{self, SwayWindow};
+use super::sway_folders::SwayFolders;
 
 const MAGIC: &[u8; 6] = b"i3-ipc";
 const HEADER: usize = 14;
@@ -29,37 +31,50 @@ const MAX_READS: usize = 64;
 
 /// The messages of Sway that the watcher needs.
 pub(super) enum SwayEvent {
+    /// Sway has answered for the first time, so it has started completely.
+    Ready,
     /// Windows were opened, closed or moved.
     WindowsChanged,
     WindowList(Vec<SwayWindow>),
 }
 
+/// The process that listens at a socket, and its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SwayProcess {
+    pub(super) pid: i32,
+    pub(super) uid: u32,
+}
+
 pub(super) struct SwayConnection {
     stream: UnixStream,
     unread: Vec<u8>,
-    /// The process that listens at the socket.
-    peer_pid: i32,
+    sway: SwayProcess,
     display: Option<PathBuf>,
 }
 
 impl SwayConnection {
-    /// Connects and subscribes to window events.
-    pub(super) fn open(socket: &Path) -> io::Result<Self> {
+    /// Connects and subscribes to window events. `runtime_folder` is Sway's, if it is known.
+    pub(super) fn open(socket: &Path, runtime_folder: Option<&Path>) -> io::Result<Self> {
         let stream = connect(socket)?;
-        let peer_pid = listener_pid(&stream)?;
-        let display = display::wayland_display(peer_pid, socket);
-        let mut connection = Self { stream, unread: Vec::new(), peer_pid, display };
+        let sway = listener(&stream)?;
+        let display = display::wayland_display(sway, runtime_folder, socket);
+        let mut connection = Self { stream, unread: Vec::new(), sway, display };
         connection.send(SUBSCRIBE, r#"["window"]"#)?;
         Ok(connection)
     }
 
-    pub(super) fn peer_pid(&self) -> i32 {
-        self.peer_pid
+    pub(super) fn sway(&self) -> SwayProcess {
+        self.sway
     }
 
-    /// Returns the Wayland socket that clients connect to.
-    pub(super) fn display(&self) -> Option<&Path> {
-        self.display.as_deref()
+    /// Returns the displays of a Sway that has answered. It has these folders if it runs as a user of its own.
+    pub(super) fn displays(&self, folders: Option<&SwayFolders>) -> CompositorDisplays {
+        CompositorDisplays {
+            sway: self.sway,
+            wayland: self.display.clone(),
+            x11: display::x11_display(self.sway),
+            folders: folders.cloned(),
+        }
     }
 
     pub(super) fn request_windows(&mut self) -> io::Result<()> {
@@ -96,6 +111,7 @@ impl SwayConnection {
             }
             while let Some((kind, payload)) = self.next_frame()? {
                 match kind {
+                    SUBSCRIBE => events.push(SwayEvent::Ready),
                     GET_TREE => events.push(SwayEvent::WindowList(layout::parse_windows(&payload)?)),
                     WINDOW_EVENT if layout::affects_layout(&payload)? => {
                         events.push(SwayEvent::WindowsChanged);
@@ -136,7 +152,8 @@ pub(super) fn connect(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream.into())
 }
 
-/// Returns the id of the process that listens at the other end.
-pub(super) fn listener_pid(stream: &UnixStream) -> io::Result<i32> {
-    Ok(rustix::net::sockopt::socket_peercred(stream)?.pid.as_raw_nonzero().get())
+/// Returns the process that listens at the other end.
+pub(super) fn listener(stream: &UnixStream) -> io::Result<SwayProcess> {
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    Ok(SwayProcess { pid: peer.pid.as_raw_nonzero().get(), uid: peer.uid.as_raw() })
 }

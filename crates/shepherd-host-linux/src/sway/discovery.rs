@@ -19,7 +19,7 @@ pub(super) fn connect(
     environment: &[(OsString, OsString)],
 ) -> Result<SwayConnection, String> {
     if let Some(socket) = socket {
-        return SwayConnection::open(socket).map_err(|error| {
+        return SwayConnection::open(socket, None).map_err(|error| {
             let shown = socket.display();
             format!(
                 "could not connect to Sway at `{shown}`: {error}; start Sway there, or name another socket"
@@ -34,7 +34,7 @@ pub(super) fn connect(
     }
     // The name of a socket contains the process id of its Sway, so `SWAYSOCK` can be out of date.
     let sockets = named.into_iter().chain(folder.iter().flat_map(|folder| sockets_in(folder)));
-    sockets.filter_map(|socket| SwayConnection::open(&socket).ok()).next().ok_or_else(|| {
+    sockets.filter_map(|socket| SwayConnection::open(&socket, None).ok()).next().ok_or_else(|| {
         "no Sway of the daemon's own user is running; start one, or name its socket under `[compositor]`"
             .to_owned()
     })

@@ -15,13 +15,18 @@ use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
 use ward_process::{
     Containment, OutputTarget, ProcessSpec, ProcessTree, ReattachError, StopLadder, Supervisor, TreeId,
-    TreeMembership, TreeRecord, find_program,
+    TreeMembership, TreeRecord, UserIdentity, find_program,
 };
 
 use super::SwayContext;
 use super::connection::SwayConnection;
 use super::sway_children::SwayChildren;
+use super::sway_folders::SwayFolders;
 use crate::environment;
+use crate::launch_error::LaunchError;
+use crate::options::LinuxHostOptions;
+use crate::start_job::find_user;
+use crate::user::UnixUser;
 
 /// The prefixes of the daemon's variables that a compositor gets in addition: they describe its screen and its seat.
 const VARIABLE_PREFIXES: &[&str] = &["WLR_", "XDG_", "LIBSEAT_"];
@@ -54,6 +59,9 @@ pub(super) struct OwnSway {
 
 struct SwayDetails {
     argv: Vec<String>,
+    user: Option<String>,
+    /// The folders of a Sway that runs as a user of its own.
+    folders: Option<SwayFolders>,
     socket: PathBuf,
     origin: SwayOrigin,
 }
@@ -77,6 +85,10 @@ enum DropAction {
 struct SwayRecord {
     tree: TreeRecord,
     argv: Vec<String>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(default)]
+    folders: Option<SwayFolders>,
     socket: PathBuf,
 }
 
@@ -85,44 +97,47 @@ impl OwnSway {
     ///
     /// # Errors
     /// Returns the problem and its cure as a sentence.
-    pub(super) fn start(argv: &[String], context: &SwayContext) -> Result<Self, String> {
+    pub(super) fn start(argv: &[String], user: Option<&str>, context: &SwayContext) -> Result<Self, String> {
         let options = &context.options;
         let failed = |error: &dyn std::error::Error| format!("could not start `{}`: {error}", argv.join(" "));
-        let name = argv.first().map_or("", String::as_str);
-        let program = find_program(OsStr::new(name), &options.search_path)
-            .ok_or_else(|| format!("program `{name}` not found; install it, or give its absolute path"))?;
+        let account = user.map(find_compositor_user).transpose()?.flatten();
+        let identity = account.as_ref().map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let id = format!("compositor-{}-{now:x}", std::process::id());
+        let mut spec = process_spec(argv, account.as_ref(), options)?;
+        let name = format!("shepherd-{id}");
         // Inside a PID namespace, Sway would not know the process ids of its clients.
         let containment = match context.containment {
             Containment::Cgroup => Containment::Cgroup,
             _ => Containment::Subreaper,
         };
         let supervisor = Supervisor::with_containment(containment).map_err(|error| failed(&error))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let id = format!("compositor-{}-{now:x}", std::process::id());
-        let socket = options.socket_folder.join(format!("shepherd-{id}.sock"));
+        let id: TreeId = id.parse().map_err(|error| failed(&error))?;
+        let mut folders = None;
+        if let Some(identity) = identity {
+            let made = SwayFolders::make(&options.socket_folder, &name, &identity)
+                .map_err(|error| format!("could not create the folders of the compositor: {error}"))?;
+            spec = spec.identity(identity).env("XDG_RUNTIME_DIR", made.runtime_folder());
+            folders = Some(made);
+        }
+        let socket = folders
+            .as_ref()
+            .map_or_else(|| options.socket_folder.join(format!("{name}.sock")), SwayFolders::ipc_socket);
         let log = context.folder.compositor_log_path();
-        let mut spec = ProcessSpec::new(program)
-            .argv0(name)
-            .args(argv.iter().skip(1))
+        let spec = spec
+            .env("SWAYSOCK", &socket)
             .stdout(OutputTarget::Record { path: log, limit: OUTPUT_LIMIT })
             .stderr_with_stdout();
-        let base = environment::base(&options.environment, &options.search_path, None);
-        for (name, value) in
-            base.into_iter().chain(options.environment.iter().filter(is_compositor_variable).cloned())
-        {
-            spec = spec.env(name, value);
-        }
-        let id: TreeId = id.parse().map_err(|error| failed(&error))?;
-        let spec = spec.env("SWAYSOCK", &socket);
         let record = context.folder.compositor_record_path();
-        let spawned = supervisor.spawn_recorded(id, spec, |tree| {
-            let (tree, argv, socket) = (tree.clone(), argv.to_vec(), socket.clone());
-            write_record(&record, &SwayRecord { tree, argv, socket })
-        });
-        let tree = spawned.map_err(|error| failed(&error))?;
-        let argv = argv.to_vec();
-        Self::supervise(context, supervisor, tree, SwayDetails { argv, socket, origin: SwayOrigin::Started })
-            .map_err(|error| failed(&error))
+        let (argv, user) = (argv.to_vec(), user.map(str::to_owned));
+        let details = SwayDetails { argv, user, folders, socket, origin: SwayOrigin::Started };
+        let spawned =
+            supervisor.spawn_recorded(id, spec, |tree| write_record(&record, &details.record(tree.clone())));
+        let tree = spawned.map_err(|error| {
+            details.remove_sockets();
+            failed(&error)
+        })?;
+        Self::supervise(context, supervisor, tree, details).map_err(|error| failed(&error))
     }
 
     /// Reattaches the Sway that an earlier daemon has left, if it still runs.
@@ -131,18 +146,20 @@ impl OwnSway {
     /// Fails if Sway may still run, but can't be reattached.
     pub(super) fn reattach(context: &SwayContext) -> Result<Option<Self>, String> {
         let path = context.folder.compositor_record_path();
-        let Some(SwayRecord { tree: record, argv, socket }) = read_record(&path) else { return Ok(None) };
+        let Some(SwayRecord { tree: record, argv, user, folders, socket }) = read_record(&path) else {
+            return Ok(None);
+        };
         let failed = |error: &dyn std::error::Error| {
             format!("could not reattach the Sway of an earlier daemon, which may still run: {error}")
         };
         let supervisor = Supervisor::with_containment(record.containment).map_err(|error| failed(&error))?;
+        let details = SwayDetails { argv, user, folders, socket, origin: SwayOrigin::Reattached(None) };
         match supervisor.reattach(&record) {
             Ok(tree) => {
-                let details = SwayDetails { argv, socket, origin: SwayOrigin::Reattached(None) };
                 Self::supervise(context, supervisor, tree, details).map(Some).map_err(|error| failed(&error))
             }
             Err(ReattachError::Gone(_)) => {
-                let _ = std::fs::remove_file(&socket);
+                details.remove_sockets();
                 let _ = std::fs::remove_file(&path);
                 Ok(None)
             }
@@ -169,18 +186,24 @@ impl OwnSway {
         Ok(Self { supervisor, tree, readiness, members, sway_children, details, record, since, on_drop })
     }
 
-    pub(super) fn argv(&self) -> &[String] {
-        &self.details.argv
+    pub(super) fn was_started_with(&self, argv: &[String], user: Option<&str>) -> bool {
+        self.details.argv == argv && self.details.user.as_deref() == user
+    }
+
+    /// Returns the folders of a Sway that runs as a user of its own.
+    pub(super) fn folders(&self) -> Option<&SwayFolders> {
+        self.details.folders.as_ref()
     }
 
     /// Connects to Sway, if it listens by now.
     pub(super) fn connect(&mut self) -> io::Result<SwayConnection> {
-        let connection = SwayConnection::open(&self.details.socket)?;
+        let runtime_folder = self.folders().map(SwayFolders::runtime_folder);
+        let connection = SwayConnection::open(&self.details.socket, runtime_folder)?;
         // Other users can create sockets in that folder. The pidfd is opened first, so that the process id can't be
         // reused before the check.
-        let peer = rustix::process::Pid::from_raw(connection.peer_pid()).ok_or(io::ErrorKind::NotFound)?;
+        let peer = rustix::process::Pid::from_raw(connection.sway().pid).ok_or(io::ErrorKind::NotFound)?;
         let peer = rustix::process::pidfd_open(peer, PidfdFlags::empty())?;
-        if !self.members.contains(connection.peer_pid()) {
+        if !self.members.contains(connection.sway().pid) {
             return Err(io::Error::other("another process listens at its socket"));
         }
         if let SwayOrigin::Reattached(sway) = &mut self.details.origin {
@@ -227,6 +250,54 @@ impl OwnSway {
     }
 }
 
+impl SwayDetails {
+    fn record(&self, tree: TreeRecord) -> SwayRecord {
+        let Self { argv, user, folders, socket, origin: _ } = self;
+        let (argv, user, folders, socket) = (argv.clone(), user.clone(), folders.clone(), socket.clone());
+        SwayRecord { tree, argv, user, folders, socket }
+    }
+
+    /// Removes the IPC socket, and the folders of a Sway that runs as a user of its own.
+    fn remove_sockets(&self) {
+        match &self.folders {
+            Some(folders) => folders.remove(),
+            None => _ = std::fs::remove_file(&self.socket),
+        }
+    }
+}
+
+/// Finds the user that Sway is to run as, unless it is the daemon's own user.
+fn find_compositor_user(name: &str) -> Result<Option<UnixUser>, String> {
+    let user = find_user(name).map_err(|LaunchError { message, help }| format!("{message}; {help}"))?;
+    let own = rustix::process::geteuid();
+    match own.as_raw() == user.uid {
+        true => Ok(None),
+        false if own.is_root() => Ok(Some(user)),
+        false => Err(format!(
+            "only root can start the compositor as user `{name}`; run the daemon as root, or remove `user`"
+        )),
+    }
+}
+
+/// Returns the program of Sway with its arguments and its environment.
+fn process_spec(
+    argv: &[String],
+    user: Option<&UnixUser>,
+    options: &LinuxHostOptions,
+) -> Result<ProcessSpec, String> {
+    let name = argv.first().map_or("", String::as_str);
+    let program = find_program(OsStr::new(name), &options.search_path)
+        .ok_or_else(|| format!("program `{name}` not found; install it, or give its absolute path"))?;
+    let mut spec = ProcessSpec::new(program).argv0(name).args(argv.iter().skip(1));
+    let base = environment::base(&options.environment, &options.search_path, user);
+    for (name, value) in
+        base.into_iter().chain(options.environment.iter().filter(is_compositor_variable).cloned())
+    {
+        spec = spec.env(name, value);
+    }
+    Ok(spec)
+}
+
 /// Writes the record. The file is not synced: it names a tree of this boot, and a power failure that loses the file
 /// also ends the tree.
 fn write_record(path: &Path, record: &SwayRecord) -> io::Result<()> {
@@ -262,6 +333,6 @@ impl Drop for OwnSway {
         if stopped.is_ok() {
             let _ = std::fs::remove_file(&self.record);
         }
-        let _ = std::fs::remove_file(&self.details.socket);
+        self.details.remove_sockets();
     }
 }

@@ -1,10 +1,9 @@
 //! The state of the compositor, shared by all threads.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::connection::SwayConnection;
+use super::display_access::CompositorDisplays;
 
 /// The longest time that a program waits for a compositor that is starting: several times the time that a compositor
 /// needs on a slow machine, and about as long as people watch an empty screen.
@@ -16,16 +15,7 @@ pub(super) enum CompositorState {
     Starting,
     /// There is no compositor, for this reason.
     Unavailable(String),
-    Connected {
-        /// The Wayland socket that clients connect to.
-        display: Option<PathBuf>,
-    },
-}
-
-impl CompositorState {
-    pub(super) fn connected_to(connection: &SwayConnection) -> Self {
-        Self::Connected { display: connection.display().map(Into::into) }
-    }
+    Connected(Box<CompositorDisplays>),
 }
 
 #[derive(Clone)]
@@ -50,16 +40,16 @@ impl CompositorStatus {
     }
 
     pub(super) fn is_connected(&self) -> bool {
-        matches!(*self.lock_state(), CompositorState::Connected { .. })
+        matches!(*self.lock_state(), CompositorState::Connected(_))
     }
 
-    /// Returns the display of the compositor. Waits for a compositor that is starting, so only threads that may wait call
+    /// Returns the displays of the compositor. Waits for a compositor that is starting, so only threads that may wait call
     /// it.
-    pub(super) fn wait_for_display(&self) -> Option<PathBuf> {
+    pub(super) fn wait_for_displays(&self) -> Option<CompositorDisplays> {
         let is_starting = |state: &mut CompositorState| matches!(state, CompositorState::Starting);
         let waited = self.0.changed.wait_timeout_while(self.lock_state(), DISPLAY_TIMEOUT, is_starting);
         match &*waited.unwrap_or_else(PoisonError::into_inner).0 {
-            CompositorState::Connected { display } => display.clone(),
+            CompositorState::Connected(displays) => Some((**displays).clone()),
             CompositorState::NotConfigured | CompositorState::Starting | CompositorState::Unavailable(_) => {
                 None
             }
@@ -70,7 +60,7 @@ impl CompositorStatus {
     pub(super) fn limitation(&self) -> Option<String> {
         let state = self.lock_state();
         let reason = match &*state {
-            CompositorState::Starting | CompositorState::Connected { .. } => return None,
+            CompositorState::Starting | CompositorState::Connected(_) => return None,
             CompositorState::NotConfigured => "the policy has no `[compositor]`",
             CompositorState::Unavailable(reason) => reason.as_str(),
         };

@@ -38,6 +38,12 @@ mod sway_desktop;
 #[cfg(feature = "sway")]
 mod sway_restart;
 #[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway_users;
+#[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway_x11;
+#[cfg(test)]
 mod users;
 #[cfg(test)]
 mod virtual_machines;

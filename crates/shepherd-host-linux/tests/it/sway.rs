@@ -197,7 +197,7 @@ fn the_daemons_sway_is_restarted_when_it_dies_and_ends_with_the_daemon() {
         options.containment = Some(strongest);
         options.socket_folder = desktop.home();
     });
-    let start = CompositorConfig::Start { argv: desktop.argv() };
+    let start = CompositorConfig::Start { argv: desktop.argv(), user: None };
     test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
     let mut earlier = 0;
     for _ in 0..2 {
@@ -231,7 +231,7 @@ fn the_daemons_sway_is_restarted_when_it_dies_and_ends_with_the_daemon() {
 fn a_program_that_starts_while_sway_is_starting_finds_it() {
     let desktop = SwayDesktop::prepare();
     let mut test_host = TestHost::with_options(|options| options.socket_folder = desktop.home());
-    let start = CompositorConfig::Start { argv: desktop.argv() };
+    let start = CompositorConfig::Start { argv: desktop.argv(), user: None };
     test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
     let session = test_host.start(desktop.entry(&["foot", "sleep", "600"]));
     await_window(&mut test_host, &session);
@@ -288,12 +288,17 @@ fn a_missing_compositor_is_reported_with_its_cure() {
         "no Sway of the daemon's own user is running; start one, or name its socket under `[compositor]`",
     );
     check(
-        Some(CompositorConfig::Start { argv: vec!["no-such-sway".to_owned()] }),
+        Some(CompositorConfig::Start { argv: vec!["no-such-sway".to_owned()], user: None }),
         &[],
         "program `no-such-sway` not found; install it, or give its absolute path",
     );
     check(
-        Some(CompositorConfig::Start { argv: vec!["false".to_owned()] }),
+        Some(CompositorConfig::Start { argv: vec!["sway".to_owned()], user: Some("grandma".to_owned()) }),
+        &[],
+        "no such user `grandma`; name a user that `/etc/passwd` lists",
+    );
+    check(
+        Some(CompositorConfig::Start { argv: vec!["false".to_owned()], user: None }),
         &[],
         "Sway has exited; its log shows why",
     );

@@ -35,7 +35,7 @@ fn host_with_own_sway(desktop: &SwayDesktop, containment: Containment) -> TestHo
         options.containment = Some(containment);
         options.socket_folder = desktop.home();
     });
-    let start = CompositorConfig::Start { argv: desktop.argv() };
+    let start = CompositorConfig::Start { argv: desktop.argv(), user: None };
     test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
     wait_until("a Sway", || test_host.host.capabilities().can_force_fullscreen);
     test_host

@@ -28,8 +28,7 @@ impl SwayDesktop {
     /// Creates the folder, without starting Sway.
     pub(crate) fn prepare() -> Self {
         for program in ["sway", "swaymsg", "foot", "tuxpaint", "chromium"] {
-            let path = Path::new("/usr/bin").join(program);
-            assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
+            assert_installed(program);
         }
         let desktop = Self { sway: None, folder: TempDir::with_prefix("sway-").unwrap() };
         std::fs::set_permissions(desktop.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -48,6 +47,19 @@ impl SwayDesktop {
     pub(crate) fn configure(&self, lines: &str) {
         let file = std::fs::OpenOptions::new().append(true).open(self.folder.path().join("config"));
         file.unwrap().write_all(lines.as_bytes()).unwrap();
+    }
+
+    /// Lets Sway start Xwayland for X11 programs.
+    pub(crate) fn enable_xwayland(&self) {
+        for program in ["Xwayland", "dosbox"] {
+            assert_installed(program);
+        }
+        // Xwayland refuses the folder if another user has created it. A system with X11 has it from its start.
+        let sockets = Path::new("/tmp/.X11-unix");
+        if is_root() && std::fs::create_dir(sockets).is_ok() {
+            std::fs::set_permissions(sockets, PermissionsExt::from_mode(0o1777)).unwrap();
+        }
+        self.configure("xwayland enable\n");
     }
 
     pub(crate) fn new() -> Self {
@@ -93,6 +105,10 @@ impl SwayDesktop {
         sway.wait().unwrap();
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
@@ -130,6 +146,11 @@ impl SwayDesktop {
     pub(crate) fn windows(&self) -> Vec<DesktopWindow> {
         windows_at(&self.socket())
     }
+}
+
+fn assert_installed(program: &str) {
+    let path = Path::new("/usr/bin").join(program);
+    assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
 }
 
 impl Drop for SwayDesktop {

@@ -13,7 +13,7 @@ use crate::sway_desktop::{SwayDesktop, alive, process_tree, windows_at};
 
 fn own_sway_rules(desktop: &SwayDesktop) -> PolicyRules {
     PolicyRules {
-        compositor: Some(CompositorConfig::Start { argv: desktop.argv() }),
+        compositor: Some(CompositorConfig::Start { argv: desktop.argv(), user: None }),
         ..PolicyRules::default()
     }
 }

@@ -1,0 +1,68 @@
+//! X11 programs on a Sway that the host started: they find Xwayland without any setting in the policy (S6.7).
+
+use std::collections::BTreeMap;
+
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{CompositorConfig, PolicyEntry, PolicyRules, WindowDisplay};
+use shepherd_host_api::HostAdapter;
+use ward_process::Containment;
+
+use crate::harness::{SHORT_GRACE, TestHost, is_root, wait_until};
+use crate::sway::{await_window, own_socket};
+use crate::sway_desktop::{SwayDesktop, windows_at};
+
+/// Returns an entry with no variable but a home that can be written.
+pub(crate) fn entry_with_home(desktop: &SwayDesktop, argv: &[&str]) -> PolicyEntry {
+    let entry = desktop.entry(argv);
+    let EntryKind::Process { argv, mut env, cwd } = entry.kind else { unreachable!() };
+    env.retain(|name, _| name == "HOME");
+    PolicyEntry { kind: EntryKind::Process { argv, env, cwd }, ..entry }
+}
+
+fn host_with_own_sway(desktop: &SwayDesktop) -> TestHost {
+    let mut test_host = TestHost::with_options(|options| {
+        // An X11 program tells Sway its process id, which is another one inside a PID namespace.
+        options.containment = Some(if is_root() { Containment::Cgroup } else { Containment::Subreaper });
+        options.socket_folder = desktop.home();
+    });
+    let start = CompositorConfig::Start { argv: desktop.argv(), user: None };
+    test_host.apply_rules(PolicyRules { compositor: Some(start), ..PolicyRules::default() });
+    test_host
+}
+
+#[test]
+fn an_x11_program_shows_a_window_and_fills_the_screen() {
+    let desktop = SwayDesktop::prepare();
+    desktop.enable_xwayland();
+    let mut test_host = host_with_own_sway(&desktop);
+    // The program starts while Sway is starting, and Xwayland starts with the program.
+    let session = test_host.start(entry_with_home(&desktop, &["dosbox"]));
+    test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
+    await_window(&mut test_host, &session);
+    let socket = own_socket(&desktop);
+    wait_until("fullscreen window", || windows_at(&socket).iter().any(|window| window.is_fullscreen));
+    test_host.stop(&session, SHORT_GRACE);
+    wait_until("the window is gone", || windows_at(&socket).is_empty());
+}
+
+#[test]
+fn programs_get_both_displays_and_without_xwayland_only_one() {
+    for is_enabled in [true, false] {
+        let desktop = SwayDesktop::prepare();
+        if is_enabled {
+            desktop.enable_xwayland();
+        }
+        let mut test_host = host_with_own_sway(&desktop);
+        let session = test_host.start(entry_with_home(&desktop, &["env"]));
+        test_host.wait_for_exit(&session);
+        test_host.wait_for_cleanup();
+        let output = session.output();
+        let environment: BTreeMap<&str, &str> =
+            output.lines().filter_map(|line| line.split_once('=')).collect();
+        let wayland = desktop.home().join("wayland-1");
+        assert_eq!(environment.get("WAYLAND_DISPLAY").copied(), wayland.to_str(), "{output}");
+        let display = environment.get("DISPLAY").copied().and_then(|name| name.strip_prefix(':'));
+        let display: Option<u32> = display.map(|number| number.parse().unwrap());
+        assert_eq!(display.is_some(), is_enabled, "{output}");
+    }
+}
