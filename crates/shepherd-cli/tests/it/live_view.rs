@@ -39,7 +39,7 @@ fn watch(daemon: &CliTestDaemon, width: u16, height: u16) -> TmuxTerminal {
 
 #[test]
 fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
-    let line = program().into_string().unwrap();
+    let line = format!("{} demo", program().display());
     let terminal = TmuxTerminal::run(90, 26, &line);
     terminal.wait_for_text("Welcome.");
     terminal.wait_for_text("✓ Twenty seconds");
@@ -56,6 +56,22 @@ fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
     let screen = terminal.wait_for_text("EXIT 0");
     assert!(screen.contains("no program it started is left"), "{screen}");
     assert!(!screen.contains("Events ─"), "the terminal was not restored:\n{screen}");
+}
+
+#[test]
+fn without_a_command_the_live_view_opens_if_a_daemon_listens() {
+    let mut daemon = CliTestDaemon::start(Some(POLICY));
+    let line = format!("SHEPHERD_SOCKET={} {}", daemon.socket().display(), program().display());
+    let terminal = TmuxTerminal::run(90, 26, &line);
+    let screen = terminal.wait_for_text("✓ Racing 数学");
+    assert!(!screen.contains("Welcome."), "{screen}");
+    terminal.press("q");
+    terminal.wait_for_text("EXIT 0");
+    daemon.stop();
+    let terminal = TmuxTerminal::run(90, 26, &line);
+    terminal.wait_for_text("Welcome.");
+    terminal.press("q");
+    terminal.wait_for_text("EXIT 0");
 }
 
 #[test]
