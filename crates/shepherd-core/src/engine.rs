@@ -44,6 +44,7 @@ use crate::usage::UsageTable;
 
 mod charge;
 mod clock;
+mod crash;
 mod effect;
 mod errors;
 mod event;

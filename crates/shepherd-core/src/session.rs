@@ -133,6 +133,9 @@ pub struct SessionRecord {
     pub free: bool,
     /// The pause that follows the session.
     pub cooldown: Duration,
+    /// A crash within this time of the launch causes no cooldown. A record of an older daemon has none.
+    #[serde(default)]
+    pub crash_within: Duration,
 }
 
 /// The time by which a grant has moved the deadlines of a session.

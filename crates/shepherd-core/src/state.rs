@@ -72,6 +72,8 @@ pub struct EngineSnapshot {
     /// Time requests, including those that were answered recently.
     pub requests: Vec<TimeRequestView>,
     pub streaks: BTreeMap<ProfileId, PlayStreak>,
+    /// The number of crashes in a row that caused no cooldown, by profile and entry.
+    pub crashes: BTreeMap<ProfileId, BTreeMap<EntryId, u32>>,
 }
 
 /// The facts about the clock that are kept to notice when it is set back (S4.5).

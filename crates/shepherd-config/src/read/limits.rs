@@ -18,6 +18,7 @@ pub(super) fn read_limits(table: &mut TomlTable<'_>) -> RawLimits {
         cooldown: table
             .value_or_alias("cooldown_after_run", "min_gap_between_runs")
             .and_then(time::read_duration),
+        crash_within: table.optional_with("crash_within", time::read_duration),
     }
 }
 

@@ -186,7 +186,7 @@ impl CoreEngine {
         let ran = session.stage.has_program()
             && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
-            self.start_pauses(&session, now);
+            self.start_pauses(&session, &reason, now);
         }
         self.next_change = NextChange::Unknown;
         let session_id = session.session_id;

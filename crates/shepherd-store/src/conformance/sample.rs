@@ -147,6 +147,7 @@ pub fn session(number: u64) -> SessionRecord {
         budgets: vec!["games".parse().expect(GOOD_NAME)],
         free: false,
         cooldown: Duration::from_secs(600),
+        crash_within: Duration::from_secs(10),
     }
 }
 
@@ -189,5 +190,6 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             profile("ada"),
             PlayStreak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
         )]),
+        crashes: BTreeMap::from([(profile("ada"), BTreeMap::from([(entry_id("chess"), 2)]))]),
     }
 }
