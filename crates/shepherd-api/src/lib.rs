@@ -66,7 +66,8 @@ pub use pin::{AdminPin, MAX_PIN_LENGTH, MIN_PIN_LENGTH, PinFormatError};
 pub use reason::{LabelledItem, QuotaKind, ReasonCode};
 pub use reply::{AuditRecord, CommandReply};
 pub use session::{
-    DaemonStateSnapshot, EndReason, SessionPhase, SessionView, StopMode, StopRequester, WarningSeverity,
+    DaemonStateSnapshot, EndReason, SessionLogView, SessionPhase, SessionView, StopMode, StopRequester,
+    WarningSeverity,
 };
 pub use usage::UsageView;
 pub use why::{EntryTimeline, ExplanationView, RuleOutcomeView, RuleView, TimeInterval, TimelineView};

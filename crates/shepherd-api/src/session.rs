@@ -109,6 +109,30 @@ pub struct SessionView {
     pub warned: Option<WarningSeverity>,
 }
 
+/// The recorded output of a session, and the facts about the session that the audit log has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionLogView {
+    /// The id of the session.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The entry that the session ran.
+    #[schemars(with = "String")]
+    pub entry_id: EntryId,
+    /// The label of the entry; its id if the policy no longer has the entry.
+    pub label: String,
+    /// The profile whose time was used.
+    #[schemars(with = "String")]
+    pub profile: ProfileId,
+    /// The time at which the session was approved.
+    pub started_at: Timestamp,
+    /// The reason for the end; absent while the session runs.
+    pub end: Option<EndReason>,
+    /// The end of the output. Bytes that are not UTF-8 are replaced. Absent if the output was not kept.
+    pub text: Option<String>,
+    /// The number of earlier bytes of output that `text` leaves out.
+    pub left_out: u64,
+}
+
 /// The state that a client needs to draw its first screen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStateSnapshot {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use shepherd_util::ProfileId;
 
-use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, up, usage, week};
+use crate::{
+    audit, entries, generate, grants, household, pin, policy, requests, session, session_log, up, usage, week,
+};
 
 /// A test parses every example.
 const EXAMPLES: &str = "\
@@ -87,6 +89,8 @@ pub(crate) enum ShepherdCommand {
     Launch(session::LaunchArgs),
     /// Stop the running entry
     Stop(session::StopArgs),
+    /// Show what the program of a session wrote, such as its error messages
+    Log(session_log::LogArgs),
     /// Give the running entry more time
     Extend(session::ExtendArgs),
     /// Grant extra time or longer hours

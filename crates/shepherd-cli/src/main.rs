@@ -32,6 +32,7 @@ mod household;
 mod policy;
 mod requests;
 mod session;
+mod session_log;
 mod status;
 mod tour;
 mod up;
@@ -83,6 +84,7 @@ fn run(
         ShepherdCommand::Week(week) => week::run(&week, context, output),
         ShepherdCommand::Launch(launch) => session::launch(&launch, context, output),
         ShepherdCommand::Stop(stop) => session::stop(&stop, context, output),
+        ShepherdCommand::Log(log) => session_log::run(&log, context, output),
         ShepherdCommand::Extend(extend) => session::extend(&extend, context, output),
         ShepherdCommand::Grant(grant) => grants::create(&grant, context, output),
         ShepherdCommand::Grants => grants::list(context, output),
