@@ -104,6 +104,10 @@ pub struct SessionView {
     pub started_at: Timestamp,
     /// The remaining time as of the snapshot; absent if there is no limit.
     pub remaining: Option<Millis>,
+    /// The run time so far, as of the snapshot. Time for which the program did not run, such as a suspend, is left out
+    /// unless the policy counts it. Absent if the daemon is too old to report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Millis>,
     /// The highest severity of the warnings so far, while the session is `warned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warned: Option<WarningSeverity>,
@@ -148,4 +152,17 @@ pub struct DaemonStateSnapshot {
     pub mode: String,
     /// False if launches are refused because the clock is not trusted.
     pub clock_trusted: bool,
+    /// The profiles of the policy, sorted by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileView>,
+}
+
+/// A person whose time is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileView {
+    /// The id of the profile.
+    #[schemars(with = "String")]
+    pub profile: ProfileId,
+    /// The label that people read.
+    pub label: String,
 }

@@ -176,6 +176,7 @@ mod tests {
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
             remaining: Some(Millis(remaining)),
+            ran: None,
         };
         let events = [
             (0, EventKind::SessionLaunching { session: session(15_000) }),

@@ -190,6 +190,15 @@ impl SessionRecord {
         }
     }
 
+    /// Returns the run time so far: the charged time, and the time since then.
+    pub(crate) fn run_time(&self, now: MonotonicInstant, counting: DeadlineClock) -> Duration {
+        let since = match counting {
+            DeadlineClock::Awake => now.awake_since(self.charged_to),
+            DeadlineClock::Total => now.total_since(self.charged_to),
+        };
+        if self.stage.has_program() { self.charged.saturating_add(since) } else { Duration::ZERO }
+    }
+
     /// Returns the end of the session if the machine stays awake.
     pub(crate) fn expected_end(&self, now: MonotonicInstant) -> Option<MonotonicInstant> {
         self.ends.earliest(now).map(|deadline| deadline.expected_at(now))

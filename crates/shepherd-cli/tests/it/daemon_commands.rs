@@ -168,6 +168,21 @@ fn grants_and_requests_are_created_listed_and_answered() {
 }
 
 #[test]
+fn the_rest_of_the_day_and_the_grants_that_help_are_shown() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let listed = daemon.run_text(&["list"]);
+    assert!(listed.contains("up to 10 minutes, 1 hour left today"), "{listed}");
+    daemon.run_text(&["grant", "30m", "--entry", "racing", "--for", "anna"]);
+    let listed = daemon.run_text(&["list"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(listed.contains("1 hour 30 minutes left today (+30 minutes from "), "{listed}");
+    daemon.run_text(&["launch", "racing"]);
+    wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    let status = daemon.run_text(&["status"]);
+    assert!(status.contains(" left today (+30 minutes from "), "{status}");
+    assert!(daemon.json(&["status"])["snapshot"]["session"]["ran"].is_u64());
+}
+
+#[test]
 fn mode_clock_and_policy_can_be_changed() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["mode", "holiday"]).contains("The mode is holiday."));

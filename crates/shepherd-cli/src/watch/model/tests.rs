@@ -19,6 +19,8 @@ pub(in crate::watch) fn entry(id: &str, label: &str) -> EntryView {
         reasons: Vec::new(),
         max_run_if_started_now: Some(Millis(20_000)),
         next_available: None,
+        left_today: None,
+        grants: Vec::new(),
     }
 }
 
@@ -32,6 +34,7 @@ pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> 
         warned: None,
         started_at: at(0),
         remaining: remaining.map(Millis),
+        ran: None,
     }
 }
 
@@ -43,6 +46,7 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
         entry_count: 2,
         mode: "school".to_owned(),
         clock_trusted: true,
+        profiles: Vec::new(),
     }))
 }
 
