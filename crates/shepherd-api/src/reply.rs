@@ -82,7 +82,7 @@ pub enum CommandReply {
     Usage {
         /// The day to which the daemon charges usage now. It differs from the client's day if the policy sets another
         /// time zone.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         today: Option<Date>,
         /// The usage by day, then by profile.
         usage: Vec<UsageView>,
