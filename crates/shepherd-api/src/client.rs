@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionView};
+use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionPhase, SessionView};
 
 /// A client's copy of the daemon's state. Every front end runs this code, so that their displays can't disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl ClientState {
         self.snapshot.session.as_ref()
     }
 
-    /// Returns the state at a later time, with the remaining time counted down.
+    /// Returns the state at a later time, with the remaining time counted down and the run time counted up.
     ///
     /// A time before the last message counts as the time of that message, so that a clock that was set back never
     /// shows more time than the daemon sent.
@@ -49,10 +49,16 @@ impl ClientState {
             u64::try_from(at.as_millisecond().saturating_sub(self.remaining_updated_at.as_millisecond()))
                 .unwrap_or_default();
         let mut picture = DaemonStateSnapshot { at, ..self.snapshot.clone() };
-        if let Some(Millis(remaining)) =
-            picture.session.as_mut().and_then(|session| session.remaining.as_mut())
-        {
-            *remaining = remaining.saturating_sub(passed);
+        if let Some(session) = &mut picture.session {
+            if let Some(Millis(remaining)) = &mut session.remaining {
+                *remaining = remaining.saturating_sub(passed);
+            }
+            // A session that is being launched does not run yet.
+            if let Some(Millis(ran)) = &mut session.ran
+                && session.phase != SessionPhase::Launching
+            {
+                *ran = ran.saturating_add(passed);
+            }
         }
         picture
     }

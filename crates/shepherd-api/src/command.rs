@@ -156,6 +156,15 @@ pub enum Command {
         /// The largest number of records to return.
         limit: u32,
     },
+    /// Returns the recorded output of a session. Clients that are no administrators get only sessions of profiles
+    /// that they may use.
+    ReadSessionLog {
+        /// The id of the session, or its first characters with or without `session-`; the newest session if absent.
+        session: Option<String>,
+        /// The profile whose newest session is meant, if no session is named; everybody's if absent.
+        #[schemars(with = "Option<String>")]
+        profile: Option<ProfileId>,
+    },
     /// Gives this client the administrator's role that the PIN protects.
     Authenticate {
         /// The administrator's PIN.
@@ -196,6 +205,7 @@ impl Command {
         "switch_mode",
         "confirm_clock",
         "read_audit",
+        "read_session_log",
         "authenticate",
         "set_pin",
         "metrics",
@@ -228,6 +238,7 @@ impl Command {
             Self::SwitchMode { .. } => "switch_mode",
             Self::ConfirmClock { .. } => "confirm_clock",
             Self::ReadAudit { .. } => "read_audit",
+            Self::ReadSessionLog { .. } => "read_session_log",
             Self::Authenticate { .. } => "authenticate",
             Self::SetPin { .. } => "set_pin",
             Self::Metrics { .. } => "metrics",

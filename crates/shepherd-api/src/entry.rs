@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::EntryId;
 
-use crate::{Millis, ReasonCode};
+use crate::{GrantKind, Millis, ReasonCode};
 
 /// The kind of an entry, with what is needed to start it (S2.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,4 +81,21 @@ pub struct EntryView {
     pub max_run_if_started_now: Option<Millis>,
     /// The next moment at which the entry can be launched, if that can be known.
     pub next_available: Option<Timestamp>,
+    /// The time that quotas and budgets leave for that day, including grants; absent if there is no such limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_today: Option<Millis>,
+    /// The grants that are valid for the entry at that moment, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<EntryGrantView>,
+}
+
+/// A grant that helps an entry, as its child sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EntryGrantView {
+    /// The extra permission.
+    pub gift: GrantKind,
+    /// The author of the grant.
+    pub by: String,
+    /// The time at which the grant lapses.
+    pub lapses_at: Timestamp,
 }

@@ -75,6 +75,8 @@ pub enum ErrorCode {
     Denied,
     /// No session is running.
     NoSession,
+    /// There is no such session.
+    UnknownSession,
     /// The policy has no such entry.
     UnknownEntry,
     /// The policy has no such profile, or several and none was named.

@@ -53,7 +53,7 @@ mod why;
 pub use audit::{AuditEvent, AuditKind};
 pub use client::{ClientState, RequiredRefresh};
 pub use command::{Command, TimeRequestDecision};
-pub use entry::{EntryKind, EntryView};
+pub use entry::{EntryGrantView, EntryKind, EntryView};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventKind};
 pub use grant::{EntryScope, GrantKind, GrantView, TimeRequestState, TimeRequestView};
@@ -66,10 +66,13 @@ pub use pin::{AdminPin, MAX_PIN_LENGTH, MIN_PIN_LENGTH, PinFormatError};
 pub use reason::{LabelledItem, QuotaKind, ReasonCode};
 pub use reply::{AuditRecord, CommandReply};
 pub use session::{
-    DaemonStateSnapshot, EndReason, SessionPhase, SessionView, StopMode, StopRequester, WarningSeverity,
+    DaemonStateSnapshot, EndReason, ProfileView, SessionLogView, SessionPhase, SessionView, StopMode,
+    StopRequester, WarningSeverity,
 };
 pub use usage::UsageView;
-pub use why::{EntryTimeline, ExplanationView, RuleOutcomeView, RuleView, TimeInterval, TimelineView};
+pub use why::{
+    EntryTimeline, ExplanationView, RuleOutcomeView, RuleView, TimeInterval, TimelineView, UnlockView,
+};
 
 /// The version of the protocol. Both sides send theirs in the first message.
 pub const API_VERSION: u32 = 1;

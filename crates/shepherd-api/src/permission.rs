@@ -21,7 +21,11 @@ impl Command {
             | Self::SubscribeEvents { .. }
             | Self::Health { .. }
             | Self::Metrics { .. } => ClientRole::Observer,
-            Self::Launch { .. } | Self::StopCurrent { .. } | Self::RequestTime { .. } => ClientRole::Shell,
+            // The daemon returns only the output of sessions of the client's own profile, except to an administrator.
+            Self::Launch { .. }
+            | Self::StopCurrent { .. }
+            | Self::RequestTime { .. }
+            | Self::ReadSessionLog { .. } => ClientRole::Shell,
             // The policy's text, the audit log and the list of all grants reveal data of the whole household.
             Self::GetPolicy { .. }
             | Self::ReadAudit { .. }

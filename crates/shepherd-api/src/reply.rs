@@ -8,7 +8,7 @@ use shepherd_util::{ProfileId, SessionId};
 
 use crate::{
     AuditEvent, ClientRole, DaemonStateSnapshot, EntryView, ExplanationView, GrantView, HealthView,
-    SessionView, TimeRequestView, TimelineView, UsageView,
+    SessionLogView, SessionView, TimeRequestView, TimelineView, UsageView,
 };
 
 /// The reply to a command that was carried out.
@@ -128,6 +128,11 @@ pub enum CommandReply {
     Audit {
         /// The records, oldest first.
         records: Vec<AuditRecord>,
+    },
+    /// The reply to `read_session_log`.
+    SessionLog {
+        /// The session with its output.
+        log: SessionLogView,
     },
     /// The reply to `authenticate`.
     Authenticated {

@@ -104,9 +104,37 @@ pub struct SessionView {
     pub started_at: Timestamp,
     /// The remaining time as of the snapshot; absent if there is no limit.
     pub remaining: Option<Millis>,
+    /// The run time so far, as of the snapshot. Time for which the program did not run, such as a suspend, is left out
+    /// unless the policy counts it. Absent if the daemon is too old to report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Millis>,
     /// The highest severity of the warnings so far, while the session is `warned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warned: Option<WarningSeverity>,
+}
+
+/// The recorded output of a session, and the facts about the session that the audit log has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionLogView {
+    /// The id of the session.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// The entry that the session ran.
+    #[schemars(with = "String")]
+    pub entry_id: EntryId,
+    /// The label of the entry; its id if the policy no longer has the entry.
+    pub label: String,
+    /// The profile whose time was used.
+    #[schemars(with = "String")]
+    pub profile: ProfileId,
+    /// The time at which the session was approved.
+    pub started_at: Timestamp,
+    /// The reason for the end; absent while the session runs.
+    pub end: Option<EndReason>,
+    /// The end of the output. Bytes that are not UTF-8 are replaced. Absent if the output was not kept.
+    pub text: Option<String>,
+    /// The number of earlier bytes of output that `text` leaves out.
+    pub left_out: u64,
 }
 
 /// The state that a client needs to draw its first screen.
@@ -124,4 +152,17 @@ pub struct DaemonStateSnapshot {
     pub mode: String,
     /// False if launches are refused because the clock is not trusted.
     pub clock_trusted: bool,
+    /// The profiles of the policy, sorted by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<ProfileView>,
+}
+
+/// A person whose time is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileView {
+    /// The id of the profile.
+    #[schemars(with = "String")]
+    pub profile: ProfileId,
+    /// The label that people read.
+    pub label: String,
 }

@@ -88,6 +88,24 @@ pub struct EntryTimeline {
     pub label: String,
     /// The intervals in order; they don't touch, and none is empty.
     pub intervals: Vec<TimeInterval>,
+    /// The other entry that has to be used first each day, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlock: Option<UnlockView>,
+    /// The intervals in which only the use of that other entry is missing, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlockable: Vec<TimeInterval>,
+}
+
+/// The use of another entry that unlocks an entry for the rest of a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnlockView {
+    /// The entry that has to be used.
+    #[schemars(with = "String")]
+    pub entry_id: EntryId,
+    /// The label of that entry.
+    pub label: String,
+    /// The time for which that entry has to be used on a day.
+    pub needed: Millis,
 }
 
 /// An interval of time.

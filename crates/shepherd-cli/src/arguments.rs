@@ -6,12 +6,14 @@ use clap::{Parser, Subcommand};
 use shepherd_util::ProfileId;
 use ward_cli::OutputArgs;
 
-use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, up, usage, week};
+use crate::{
+    audit, entries, generate, grants, household, pin, policy, requests, session, session_log, up, usage, week,
+};
 
 /// A test parses every example.
 const EXAMPLES: &str = "\
 Examples:
-  shepherd                               try Shepherd with a temporary daemon
+  shepherd                               open the live view; without a daemon, try a temporary one
   shepherd up                            run the daemon here, with a starter policy if you have none
   shepherd watch                         open the live view
   shepherd list --at \"sat 10:00\"         show what could be launched on Saturday at 10:00
@@ -69,11 +71,11 @@ impl ShepherdArgs {
 pub(crate) enum ShepherdCommand {
     /// Run the daemon in the foreground; write a starter policy if there is none
     Up(up::UpArgs),
-    /// Try Shepherd with a temporary daemon that leaves nothing behind (default)
+    /// Try Shepherd with a temporary daemon that leaves nothing behind (default without a daemon)
     Demo,
     /// Show how programs are stopped, sandboxed and logged, without a daemon
     Tour,
-    /// Open the live view; launch and stop entries with keys
+    /// Open the live view; launch and stop entries with keys (default with a daemon)
     Watch,
     /// Show what is running
     Status,
@@ -87,6 +89,8 @@ pub(crate) enum ShepherdCommand {
     Launch(session::LaunchArgs),
     /// Stop the running entry
     Stop(session::StopArgs),
+    /// Show what the program of a session wrote, such as its error messages
+    Log(session_log::LogArgs),
     /// Give the running entry more time
     Extend(session::ExtendArgs),
     /// Grant extra time or longer hours

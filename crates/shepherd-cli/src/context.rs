@@ -116,6 +116,11 @@ impl CommandContext {
         let system = ShepherdPaths::system(&self.environment).map(|paths| paths.socket);
         choose_socket(own, system.ok()).map_err(ShepherdCliError::Paths)
     }
+
+    /// Returns true if a daemon listens on the socket that commands use.
+    pub(crate) fn has_daemon(&self) -> bool {
+        self.socket().is_ok_and(|socket| has_listener(&socket))
+    }
 }
 
 /// Prefers the machine's daemon if it is listening, because another user of the same login could have put a fake daemon

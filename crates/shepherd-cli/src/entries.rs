@@ -58,7 +58,13 @@ pub(crate) fn list(
             );
         }
         let display = context.display.with_labels(EntryLabels::from_entries(entries));
-        for line in list_lines(entries, &display) {
+        let date = |at: Timestamp| at.to_zoned(display.zone.clone()).date();
+        let mut entries = entries.clone();
+        if date(*at) != date(display.now) {
+            // The time that is left on that day is not the time that is left today.
+            entries.iter_mut().for_each(|entry| entry.left_today = None);
+        }
+        for line in list_lines(&entries, &display) {
             output.print_line(&line);
         }
     });
@@ -100,11 +106,18 @@ pub(crate) fn is_running(entry: &EntryView) -> bool {
     entry.reasons.iter().any(active)
 }
 
-/// Describes in one line how long an entry could run, or the first reason why it can't be launched. A running session
-/// of another entry is named only if there is no other reason, because it passes soon.
+/// Describes in one line how long an entry could run, or the first reason why it can't be launched, and what is left of
+/// the day.
 pub(crate) fn describe_availability(entry: &EntryView, display: &DisplaySettings) -> String {
-    if is_running(entry) {
-        return "running".to_owned();
+    describe_entry(entry, is_running(entry), display)
+}
+
+/// Describes an entry. A running session of another entry is named only if there is no other reason, because it passes
+/// soon.
+pub(crate) fn describe_entry(entry: &EntryView, is_running: bool, display: &DisplaySettings) -> String {
+    let rest = describe_rest_of_day(entry, display);
+    if is_running {
+        return rest.map_or_else(|| "running".to_owned(), |rest| format!("running, {rest}"));
     }
     let lasting = |reason: &&ReasonCode| !matches!(reason, ReasonCode::SessionActive { .. });
     let more = entry.reasons.iter().filter(lasting).count().saturating_sub(1);
@@ -114,10 +127,13 @@ pub(crate) fn describe_availability(entry: &EntryView, display: &DisplaySettings
             format!("when {} has ended", humanize::entry_name(entry_id, display))
         }
         Some(first) => humanize::reason(first, display),
-        None => match entry.max_run_if_started_now {
-            Some(most) => format!("up to {}", humanize::duration(most)),
-            None => "no time limit".to_owned(),
-        },
+        None => {
+            let most = match entry.max_run_if_started_now {
+                Some(most) => format!("up to {}", humanize::duration(most)),
+                None => "no time limit".to_owned(),
+            };
+            rest.map_or(most.clone(), |rest| format!("{most}, {rest}"))
+        }
     };
     let next = entry
         .next_available
@@ -131,6 +147,19 @@ pub(crate) fn describe_availability(entry: &EntryView, display: &DisplaySettings
         more => text.push_str(&format!(" (and {more} more reasons)")),
     }
     text
+}
+
+/// Describes the time that is left today and the grants that help, such as "45 minutes left today (+30 minutes from mum
+/// until 20:00)".
+pub(crate) fn describe_rest_of_day(entry: &EntryView, display: &DisplaySettings) -> Option<String> {
+    let left = entry.left_today.map(|left| format!("{} left today", humanize::duration(left)));
+    let grants: Vec<String> =
+        entry.grants.iter().map(|grant| humanize::entry_grant(grant, display)).collect();
+    match (left, grants.as_slice()) {
+        (left, []) => left,
+        (None, grants) => Some(grants.join(", ")),
+        (Some(left), grants) => Some(format!("{left} ({})", grants.join(", "))),
+    }
 }
 
 /// Formats a time with its date and time zone, for headings.

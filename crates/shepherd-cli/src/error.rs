@@ -195,6 +195,7 @@ fn refusal_help(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::Denied => {
             Some("`shepherd why ENTRY` shows every rule; `shepherd request ENTRY 15m` asks a parent for time")
         }
+        ErrorCode::UnknownSession => Some("`shepherd audit list` shows the sessions"),
         ErrorCode::NoSession => Some("`shepherd list` shows what can be launched"),
         ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
             Some("install `shepherd` and `shepherdd` in the same version")

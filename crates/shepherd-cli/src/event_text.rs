@@ -1,7 +1,7 @@
 //! Turns events into lines for people, for the live view, `launch --wait` and the demonstration.
 
 use jiff::Timestamp;
-use shepherd_api::{Event, EventKind, Millis, SessionView, TimeRequestState, WarningSeverity};
+use shepherd_api::{EndReason, Event, EventKind, Millis, SessionView, TimeRequestState, WarningSeverity};
 use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::DisplaySettings;
@@ -72,7 +72,12 @@ impl EventFormatter {
                     .take()
                     .map(|began| describe_stop_duration(began, event.at))
                     .unwrap_or_default();
-                (TextTone::Strong, "■", format!("{label} has ended: {}{took}", humanize::end_reason(end)))
+                let hint = if is_crash(end) { "; see `shepherd log`" } else { "" };
+                (
+                    TextTone::Strong,
+                    "■",
+                    format!("{label} has ended: {}{hint}{took}", humanize::end_reason(end)),
+                )
             }
             EventKind::PolicyReloaded { entry_count } => (
                 TextTone::Strong,
@@ -129,6 +134,11 @@ impl EventFormatter {
     }
 }
 
+/// Returns true if a program ended by itself with an error.
+fn is_crash(end: &EndReason) -> bool {
+    matches!(end, EndReason::Exited { code, signal } if signal.is_some() || code.is_some_and(|code| code != 0))
+}
+
 pub(crate) fn severity_tone(severity: WarningSeverity) -> TextTone {
     match severity {
         WarningSeverity::Info => TextTone::Strong,
@@ -149,7 +159,7 @@ fn describe_stop_duration(began: Timestamp, ended: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::{EndReason, SessionPhase};
+    use shepherd_api::SessionPhase;
     use shepherd_util::SessionId;
 
     use super::*;
@@ -167,6 +177,7 @@ mod tests {
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
             remaining: Some(Millis(remaining)),
+            ran: None,
         };
         let events = [
             (0, EventKind::SessionLaunching { session: session(15_000) }),

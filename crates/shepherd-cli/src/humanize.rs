@@ -1,11 +1,13 @@
 //! Durations, times, reasons and results in words for people.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use shepherd_api::{
-    EndReason, EntryScope, GrantKind, HealthView, LabelledItem, Millis, ReasonCode, SessionPhase,
-    StopRequester, TimeRequestState,
+    EndReason, EntryGrantView, EntryScope, GrantKind, HealthView, LabelledItem, Millis, ReasonCode,
+    SessionPhase, StopRequester, TimeRequestState, TimeRequestView,
 };
-use shepherd_util::{EntryId, HumanDuration};
+use shepherd_util::{EntryId, HumanDuration, parse_passwd};
 use ward_process::Containment;
 use ward_terminal::{TextTone, escape_label};
 
@@ -105,6 +107,34 @@ pub(crate) fn gift(gift: &GrantKind, display: &DisplaySettings) -> String {
         GrantKind::Extra { amount } => format!("{} more", duration(*amount)),
         GrantKind::OpenUntil { until } => format!("open until {}", time(*until, display)),
     }
+}
+
+/// Describes a grant for the child that has it.
+pub(crate) fn entry_grant(grant: &EntryGrantView, display: &DisplaySettings) -> String {
+    let author = author(&grant.by);
+    match grant.gift {
+        GrantKind::Extra { amount } => {
+            format!("+{} from {author} until {}", duration(amount), time(grant.lapses_at, display))
+        }
+        GrantKind::OpenUntil { until } => format!("open until {}, from {author}", time(until, display)),
+    }
+}
+
+/// The accounts of this machine, read once.
+static PASSWD: LazyLock<String> =
+    LazyLock::new(|| std::fs::read_to_string("/etc/passwd").unwrap_or_default());
+
+/// Returns the account name of an author whom the daemon names by the user id, such as `uid 1000 pid 7 (shepherd)`.
+fn author(by: &str) -> String {
+    let uid = by.strip_prefix("uid ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    let account = uid.and_then(|uid| parse_passwd(&PASSWD).find(|account| account.uid == uid));
+    account.map_or_else(|| "an administrator".to_owned(), |account| escape_label(account.name))
+}
+
+/// Describes a child's request in one line, without the note. `name` is the child's label.
+pub(crate) fn time_request(request: &TimeRequestView, name: &str, display: &DisplaySettings) -> String {
+    let entry = entry_name(&request.entry_id, display);
+    format!("{} asks for {} of {entry}", escape_label(name), duration(request.amount))
 }
 
 pub(crate) fn request_state(state: &TimeRequestState) -> (TextTone, String) {

@@ -30,6 +30,7 @@ mod household;
 mod policy;
 mod requests;
 mod session;
+mod session_log;
 mod status;
 mod tour;
 mod up;
@@ -71,7 +72,8 @@ fn run(
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
-    match arguments.command.unwrap_or(ShepherdCommand::Demo) {
+    let command = arguments.command.unwrap_or_else(|| default_command(context));
+    match command {
         ShepherdCommand::Up(up) => return up::run(&up, context, output),
         ShepherdCommand::Demo => return demo::run(context, output),
         ShepherdCommand::Tour => tour::run(output),
@@ -82,6 +84,7 @@ fn run(
         ShepherdCommand::Week(week) => week::run(&week, context, output),
         ShepherdCommand::Launch(launch) => session::launch(&launch, context, output),
         ShepherdCommand::Stop(stop) => session::stop(&stop, context, output),
+        ShepherdCommand::Log(log) => session_log::run(&log, context, output),
         ShepherdCommand::Extend(extend) => session::extend(&extend, context, output),
         ShepherdCommand::Grant(grant) => grants::create(&grant, context, output),
         ShepherdCommand::Grants => grants::list(context, output),
@@ -103,4 +106,14 @@ fn run(
         ShepherdCommand::Man(man) => generate::man(&man, output),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the command for `shepherd` alone: the live view of the daemon, or the demonstration if there is no daemon. A
+/// socket that was chosen with `--socket` never leads to the demonstration, so that a typing mistake is noticed.
+fn default_command(context: &CommandContext) -> ShepherdCommand {
+    if context.socket_override().is_some() || context.has_daemon() {
+        ShepherdCommand::Watch
+    } else {
+        ShepherdCommand::Demo
+    }
 }

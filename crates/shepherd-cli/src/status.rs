@@ -1,10 +1,11 @@
 //! `shepherd status`: the running session, its remaining time, and the household's mode.
 
-use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, Millis, SessionView};
+use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, EntryView, Millis, SessionView};
 use ward_terminal::{TextTone, escape_label, format_count, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon;
+use crate::daemon::DaemonConnection;
+use crate::entries::describe_rest_of_day;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
@@ -13,18 +14,36 @@ use crate::output::ConsoleOutput;
 const BAR_WIDTH: usize = 40;
 
 pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, Command::GetState {})?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(Command::GetState {})?;
     let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     let display = DisplaySettings { now: snapshot.at, ..context.display.clone() };
-    output.print_result(&reply, |output| output.print_line(&format_status(snapshot, &display)));
+    output.print_result(&reply, |output| {
+        let entry = snapshot.session.as_ref().and_then(|session| fetch_entry(&mut daemon, session));
+        output.print_line(&format_status(snapshot, entry.as_ref(), &display));
+    });
     Ok(())
 }
 
-fn format_status(snapshot: &DaemonStateSnapshot, display: &DisplaySettings) -> String {
+/// Asks for the entry of a session. Not every client may see the entries of another child.
+fn fetch_entry(daemon: &mut DaemonConnection<'_>, session: &SessionView) -> Option<EntryView> {
+    let command = Command::ListEntries { at_time: None, profile: Some(session.profile.clone()) };
+    let CommandReply::Entries { entries, .. } = daemon.client().call(command).ok()? else { return None };
+    entries.into_iter().find(|entry| entry.entry_id == session.entry_id)
+}
+
+fn format_status(
+    snapshot: &DaemonStateSnapshot,
+    entry: Option<&EntryView>,
+    display: &DisplaySettings,
+) -> String {
     let mut lines = match &snapshot.session {
         Some(session) => session_lines(session, display),
         None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
     };
+    if let Some(rest) = entry.and_then(|entry| describe_rest_of_day(entry, display)) {
+        lines.push(format!("  {rest}"));
+    }
     let entries = format_count(snapshot.entry_count, "entry", "entries");
     let mode = if snapshot.mode.is_empty() {
         String::new()
@@ -74,14 +93,15 @@ fn remaining_bar(session: &SessionView, remaining: Millis, display: &DisplaySett
     (tone, draw_bar(share, BAR_WIDTH))
 }
 
-/// Returns the fraction of the session that remains, from 0 to 1.
+/// Returns the fraction of the session that remains, from 0 to 1. The whole is the run time so far and the remaining
+/// time, so that a suspend or a changed clock does not move the bar. An older daemon does not report the run time.
 pub(crate) fn remaining_fraction(
     session: &SessionView,
     Millis(remaining): Millis,
     now: jiff::Timestamp,
 ) -> f64 {
     let passed = now.as_millisecond().saturating_sub(session.started_at.as_millisecond());
-    let passed = u64::try_from(passed).unwrap_or(0);
+    let passed = session.ran.map_or_else(|| u64::try_from(passed).unwrap_or(0), |Millis(ran)| ran);
     fraction(remaining, remaining.saturating_add(passed))
 }
 
@@ -126,6 +146,7 @@ mod tests {
             entry_count: 7,
             mode: "normal".to_owned(),
             clock_trusted: true,
+            profiles: Vec::new(),
         }
     }
 
@@ -143,11 +164,12 @@ mod tests {
             warned: Some(shepherd_api::WarningSeverity::Warn),
             started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
             remaining: remaining.map(Millis),
+            ran: None,
         }
     }
 
     fn plain(snapshot: &DaemonStateSnapshot) -> String {
-        anstream::adapter::strip_str(&format_status(snapshot, &display())).to_string()
+        anstream::adapter::strip_str(&format_status(snapshot, None, &display())).to_string()
     }
 
     #[test]
@@ -163,6 +185,21 @@ mod tests {
           since 09:45, with no time limit
           mode normal, 7 entries
         ");
+    }
+
+    #[test]
+    fn the_bar_follows_the_run_time() {
+        // The machine was suspended for ten of the fifteen minutes since the launch.
+        let suspended = SessionView { ran: Some(Millis(300_000)), ..session(Some(300_000)) };
+        assert_eq!(
+            remaining_bar(&suspended, Millis(300_000), &display()),
+            (TextTone::Warn, draw_bar(0.5, 40))
+        );
+        let extended = SessionView { remaining: Some(Millis(900_000)), ..suspended };
+        assert_eq!(
+            remaining_bar(&extended, Millis(900_000), &display()),
+            (TextTone::Good, draw_bar(0.75, 40))
+        );
     }
 
     #[test]

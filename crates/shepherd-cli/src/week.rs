@@ -9,9 +9,13 @@ use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, pain
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
 use crate::error::ShepherdCliError;
+use crate::humanize;
 use crate::output::ConsoleOutput;
 
 const DAYS: i64 = 7;
+
+/// The mark of times at which an entry opens once another entry has been used.
+const UNLOCKABLE: &str = "?";
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
@@ -80,7 +84,8 @@ fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings)
         let drawn = day_cells(entry, begin, end, columns, display.now);
         lines.push(format!("{}{drawn}", pad_or_truncate(&name, NAME)));
     }
-    lines.push(legend(60 / cells_per_hour));
+    lines.push(legend(60 / cells_per_hour, std::slice::from_ref(entry)));
+    lines.extend(unlock_line(entry));
     lines
 }
 
@@ -107,15 +112,32 @@ fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySe
         }
         lines.push(line);
     }
-    lines.push(legend(24 * 60 / columns));
+    lines.push(legend(24 * 60 / columns, entries));
+    lines.extend(entries.iter().filter_map(unlock_line));
     lines
 }
 
-fn legend(minutes: usize) -> String {
+/// Describes what unlocks an entry, such as "Play opens after 10 minutes of Maths".
+fn unlock_line(entry: &EntryTimeline) -> Option<String> {
+    let unlock = entry.unlock.as_ref().filter(|_| !entry.unlockable.is_empty())?;
+    let (label, needed) = (escape_label(&entry.label), humanize::duration(unlock.needed));
+    Some(format!(
+        "{} {label}: after {needed} of {} on that day",
+        paint(TextTone::Warn, UNLOCKABLE),
+        escape_label(&unlock.label)
+    ))
+}
+
+fn legend(minutes: usize, entries: &[EntryTimeline]) -> String {
     let cell =
         if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{minutes} min") };
+    let unlockable = if entries.iter().any(|entry| !entry.unlockable.is_empty()) {
+        format!("  {} to be unlocked", paint(TextTone::Warn, UNLOCKABLE))
+    } else {
+        String::new()
+    };
     format!(
-        "{} open  {} partly open  {} closed  {} past   each mark is {cell}",
+        "{} open  {} partly open{unlockable}  {} closed  {} past   each mark is {cell}",
         paint(TextTone::Good, "█"),
         paint(TextTone::Good, "▒"),
         paint(TextTone::Faint, "·"),
@@ -128,6 +150,8 @@ fn legend(minutes: usize) -> String {
 enum CellShade {
     Open,
     Part,
+    /// Another entry has to be used first.
+    Unlockable,
     Closed,
     Past,
 }
@@ -141,7 +165,7 @@ fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, 
         let zoned = clock.and_then(|clock| clock.to_zoned(begin.time_zone().clone()));
         zoned.map_or(end.timestamp(), |zoned| zoned.timestamp().min(end.timestamp()))
     };
-    let shades = (0..columns).map(|cell| cell_shade(&entry.intervals, at(cell), at(cell + 1), now));
+    let shades = (0..columns).map(|cell| cell_shade(entry, at(cell), at(cell + 1), now));
     let shades: Vec<CellShade> = shades.collect();
     shades.chunk_by(|one, other| one == other).map(paint_run).collect()
 }
@@ -149,27 +173,29 @@ fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, 
 fn paint_run(run: &[CellShade]) -> String {
     let Some(first) = run.first() else { return String::new() };
     let (tone, mark) = match first {
-        CellShade::Open => (TextTone::Good, '█'),
-        CellShade::Part => (TextTone::Good, '▒'),
-        CellShade::Closed => (TextTone::Faint, '·'),
-        CellShade::Past => (TextTone::Faint, '-'),
+        CellShade::Open => (TextTone::Good, "█"),
+        CellShade::Part => (TextTone::Good, "▒"),
+        CellShade::Unlockable => (TextTone::Warn, UNLOCKABLE),
+        CellShade::Closed => (TextTone::Faint, "·"),
+        CellShade::Past => (TextTone::Faint, "-"),
     };
-    paint(tone, &std::iter::repeat_n(mark, run.len()).collect::<String>())
+    paint(tone, &mark.repeat(run.len()))
 }
 
-fn cell_shade(intervals: &[TimeInterval], from: Timestamp, to: Timestamp, now: Timestamp) -> CellShade {
+fn cell_shade(entry: &EntryTimeline, from: Timestamp, to: Timestamp, now: Timestamp) -> CellShade {
     if to <= now && from < to {
         return CellShade::Past;
     }
     let from = from.max(now.min(to));
     let length = to.as_millisecond() - from.as_millisecond();
-    let open: i64 = intervals
-        .iter()
-        .map(|interval| {
+    let overlap = |intervals: &[TimeInterval]| -> i64 {
+        let overlaps = intervals.iter().map(|interval| {
             (interval.to.min(to).as_millisecond() - interval.from.max(from).as_millisecond()).max(0)
-        })
-        .sum();
-    match open {
+        });
+        overlaps.sum()
+    };
+    match overlap(&entry.intervals) {
+        0 if overlap(&entry.unlockable) > 0 => CellShade::Unlockable,
         0 => CellShade::Closed,
         open if open >= length => CellShade::Open,
         _ => CellShade::Part,
@@ -196,6 +222,8 @@ mod tests {
             entry_id: id.parse().unwrap(),
             label: label.to_owned(),
             intervals: spans.iter().map(interval).collect(),
+            unlock: None,
+            unlockable: Vec::new(),
         }
     }
 
@@ -209,6 +237,27 @@ mod tests {
 
     fn plain(lines: &[String]) -> String {
         anstream::adapter::strip_str(&lines.join("\n")).to_string()
+    }
+
+    #[test]
+    fn times_that_another_entry_unlocks_are_not_shown_as_closed() {
+        let display = display(60);
+        let mut play = timeline("play", "Play", &[("16T15:00", "16T17:00")]);
+        play.unlockable = timeline("play", "Play", &[("17T15:00", "17T17:00")]).intervals;
+        play.unlock = Some(shepherd_api::UnlockView {
+            entry_id: "maths".parse().unwrap(),
+            label: "Maths".to_owned(),
+            needed: shepherd_api::Millis(600_000),
+        });
+        let days = week_midnights(&display);
+        let shown = plain(&entry_lines(&play, &days, &display));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[2].contains("████") && !lines[2].contains('?'), "{shown}");
+        assert!(lines[3].contains("·????·") && !lines[3].contains('█'), "{shown}");
+        assert!(shown.contains("? to be unlocked"), "{shown}");
+        assert!(shown.ends_with("? Play: after 10 minutes of Maths on that day"), "{shown}");
+        let all = plain(&overview_lines(&[play], &days, &display));
+        assert!(all.ends_with("? Play: after 10 minutes of Maths on that day"), "{all}");
     }
 
     #[test]
@@ -285,6 +334,8 @@ mod tests {
             entry_id: "noon".parse().unwrap(),
             label: "Noon".to_owned(),
             intervals: vec![noon],
+            unlock: None,
+            unlockable: Vec::new(),
         };
         let days = week_midnights(&display);
         let cells = day_cells(&entry, &days[0], &days[1], 24, display.now);

@@ -147,6 +147,7 @@ pub(crate) struct RawLimits {
     pub(crate) daily: Option<RawQuota>,
     pub(crate) weekly: Option<Spanned<TimeLimitSetting>>,
     pub(crate) cooldown: Option<Duration>,
+    pub(crate) crash_within: Option<Duration>,
 }
 
 pub(crate) type TimeLimitSetting = LimitSetting<Duration>;

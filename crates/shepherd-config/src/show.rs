@@ -4,8 +4,8 @@ mod enforcement;
 mod formatting;
 
 use shepherd_core::policy::{
-    AvailabilityPolicy, DateException, DayRule, OnReload, OnShutdown, Policy, PolicyEntry, PolicyRules,
-    SuspendedTime, TimeCost,
+    AvailabilityPolicy, DEFAULT_CRASH_WITHIN, DateException, DayRule, OnReload, OnShutdown, Policy,
+    PolicyEntry, PolicyRules, SuspendedTime, TimeCost,
 };
 use shepherd_util::{EntryId, HumanDuration};
 
@@ -167,6 +167,12 @@ fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     }
     if !limits.cooldown_after_run.is_zero() {
         lines.push(format!("Pause of {} after each run.", HumanDuration(limits.cooldown_after_run)));
+        if limits.crash_within.is_zero() {
+            lines.push("The pause also follows a crash.".to_owned());
+        } else if limits.crash_within != DEFAULT_CRASH_WITHIN {
+            let soon = HumanDuration(limits.crash_within);
+            lines.push(format!("No pause after a crash within {soon} of the launch."));
+        }
     }
     lines
 }

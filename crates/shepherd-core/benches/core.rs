@@ -60,6 +60,7 @@ fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
             daily_quota: DailyQuota::every_day(HOUR * 2),
             weekly_quota: Some(HOUR * 10),
             cooldown_after_run: Duration::from_secs(600),
+            ..LimitsPolicy::default()
         },
         warnings: WarningPolicy::default(),
         disabled: None,

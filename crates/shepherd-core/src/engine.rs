@@ -31,19 +31,20 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{API_VERSION, DaemonStateSnapshot};
+use shepherd_api::{API_VERSION, DaemonStateSnapshot, ProfileView};
 use shepherd_util::{BootId, ClockReading, EntryId, ProfileId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::{LocalTime, ZoneClock};
 use crate::evaluation::{EvaluationContext, EvaluationTime};
-use crate::policy::{Day, Policy};
+use crate::policy::{Day, Policy, Profile};
 use crate::session::ScheduledWarning;
 use crate::state::{DaemonHeartbeat, EngineSnapshot, PauseEnd, StoredState};
 use crate::usage::UsageTable;
 
 mod charge;
 mod clock;
+mod crash;
 mod effect;
 mod errors;
 mod event;
@@ -231,7 +232,17 @@ impl CoreEngine {
             entry_count: self.policy.entries().len(),
             mode: self.mode_on(day).to_owned(),
             clock_trusted: self.clock_behind(now.wall).is_none(),
+            profiles: self.profile_views(),
         }
+    }
+
+    fn profile_views(&self) -> Vec<ProfileView> {
+        let profiles = self.policy.rules().profiles.iter();
+        let view = |(id, profile): (&ProfileId, &Profile)| ProfileView {
+            profile: id.clone(),
+            label: profile.label.clone(),
+        };
+        profiles.map(view).collect()
     }
 
     fn mode_on(&self, day: Day) -> &str {

@@ -68,6 +68,8 @@ pub(crate) struct EntryFinding {
     pub(crate) run_limit: Option<Duration>,
     /// The end of the window.
     pub(crate) closes: Option<Timestamp>,
+    /// The least time that quotas and budgets leave for the day.
+    pub(crate) left_today: Option<Duration>,
 }
 
 impl EntryFinding {
@@ -173,6 +175,11 @@ struct FindingBuilder<'w, W> {
 }
 
 impl<W: RuleObserver> FindingBuilder<'_, W> {
+    fn record_left_today(&mut self, left: Option<Duration>) {
+        let Some(left) = left else { return };
+        self.finding.left_today = Some(self.finding.left_today.map_or(left, |least| least.min(left)));
+    }
+
     fn record_verdict(
         &mut self,
         rule: &'static str,

@@ -23,8 +23,8 @@ pub use calendar::{
 };
 pub use check::PolicyError;
 pub use entry::{
-    DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule, WarningPolicy,
-    WarningThreshold,
+    DEFAULT_CRASH_WITHIN, DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule,
+    WarningPolicy, WarningThreshold,
 };
 pub use quota::{DailyQuota, WeekdayAmounts};
 pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowDisplay};

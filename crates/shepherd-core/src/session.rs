@@ -137,6 +137,9 @@ pub struct SessionRecord {
     pub free: bool,
     /// The pause that follows the session.
     pub cooldown: Duration,
+    /// A crash within this time of the launch causes no cooldown. A record of an older daemon has none.
+    #[serde(default)]
+    pub crash_within: Duration,
 }
 
 /// The time by which a grant has moved the deadlines of a session.
@@ -189,6 +192,15 @@ impl SessionRecord {
                 self.stop_grace
             }
         }
+    }
+
+    /// Returns the run time so far: the charged time, and the time since then.
+    pub(crate) fn run_time(&self, now: MonotonicInstant, counting: DeadlineClock) -> Duration {
+        let since = match counting {
+            DeadlineClock::Awake => now.awake_since(self.charged_to),
+            DeadlineClock::Total => now.total_since(self.charged_to),
+        };
+        if self.stage.has_program() { self.charged.saturating_add(since) } else { Duration::ZERO }
     }
 
     /// Returns the end of the session if the machine stays awake.

@@ -74,6 +74,8 @@ pub struct EngineSnapshot {
     pub streaks: BTreeMap<ProfileId, PlayStreak>,
     /// The extra run time of grants that runs have used up.
     pub extra_runs: Vec<ExtraRunUse>,
+    /// The number of crashes in a row that caused no cooldown, by profile and entry.
+    pub crashes: BTreeMap<ProfileId, BTreeMap<EntryId, u32>>,
 }
 
 /// The part of a grant's extra time that made runs of a profile longer on a day. A grant gives its time once a day.

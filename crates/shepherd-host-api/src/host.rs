@@ -1,5 +1,7 @@
 //! The trait that a platform implements (S5.3).
 
+use std::path::PathBuf;
+
 use shepherd_core::policy::WindowDisplay;
 use shepherd_core::{HostCapabilities, policy::Policy};
 use shepherd_util::SessionId;
@@ -50,6 +52,12 @@ pub trait HostAdapter {
     /// earlier daemon left. The daemon reattaches and stops those that it doesn't know.
     fn recorded_sessions(&self) -> Vec<SessionId> {
         Vec::new()
+    }
+
+    /// Returns the folder in which the output of a session is the file `<session id>.log`; `None` if the host keeps no
+    /// output.
+    fn output_folder(&self) -> Option<PathBuf> {
+        None
     }
 
     /// Shows the window of a session in this way, if the host can.

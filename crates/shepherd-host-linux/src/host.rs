@@ -1,5 +1,6 @@
 //! The host adapter: passes each request to the thread that carries it out, and returns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -165,6 +166,10 @@ impl HostAdapter for LinuxHost {
 
     fn recorded_sessions(&self) -> Vec<SessionId> {
         self.folder.recorded_sessions()
+    }
+
+    fn output_folder(&self) -> Option<PathBuf> {
+        Some(self.folder.log_folder())
     }
 
     fn show_window(&mut self, session_id: &SessionId, display: WindowDisplay) {

@@ -82,6 +82,10 @@ impl StateFolder {
         found
     }
 
+    pub(crate) fn log_folder(&self) -> PathBuf {
+        self.logs.clone()
+    }
+
     pub(crate) fn log_path(&self, session_id: &SessionId) -> PathBuf {
         self.logs.join(format!("{session_id}.{LOG_EXTENSION}"))
     }

@@ -80,6 +80,7 @@ fn snapshot() -> DaemonStateSnapshot {
         entry_count: 20,
         mode: "school".to_owned(),
         clock_trusted: true,
+        profiles: Vec::new(),
     }
 }
 

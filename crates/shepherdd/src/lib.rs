@@ -19,9 +19,11 @@ mod log;
 mod metrics;
 mod notify;
 mod policy_source;
+mod session_log_thread;
 mod store_thread;
 mod timeline_thread;
 mod timer;
+mod user_slots;
 mod zone;
 
 mod sys;

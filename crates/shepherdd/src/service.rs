@@ -19,6 +19,7 @@ use crate::file_watch::{FileWatcher, WatchedFile};
 use crate::heartbeat::{HeartbeatMode, HeartbeatReport, HeartbeatThread};
 use crate::metrics::DaemonMetrics;
 use crate::policy_source::{PolicyRejection, PolicySource};
+use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::{StoreReport, StoreThread};
 use crate::timeline_thread::TimelineThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
@@ -144,6 +145,7 @@ pub(crate) struct DaemonService {
     /// Clients that wait for lines of the audit log, by query id.
     pub(crate) audit_queries: BTreeMap<u64, RequestAddress>,
     pub(crate) timeline_thread: TimelineThread,
+    pub(crate) session_log_thread: SessionLogThread,
     pub(crate) refusals: RefusalLimiter,
     pub(crate) announced: AnnouncedState,
 }

@@ -25,6 +25,7 @@ use crate::service::{
     AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
     TimeSyncCheck, read_accounts,
 };
+use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::StoreThread;
 use crate::timeline_thread::TimelineThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
@@ -111,6 +112,7 @@ pub(crate) async fn start_service(
         pending_commits: Default::default(),
         audit_queries: Default::default(),
         timeline_thread: TimelineThread::start(server.hub().clone())?,
+        session_log_thread: SessionLogThread::start(paths.data.clone(), server.hub().clone())?,
         refusals: RefusalLimiter::new(),
         announced: AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted },
     };

@@ -60,6 +60,7 @@ impl SimulatedDaemon {
             entry_count: 3,
             mode: String::new(),
             clock_trusted: true,
+            profiles: Vec::new(),
         };
         Self { state, launched: 0 }
     }
@@ -94,6 +95,7 @@ impl SimulatedDaemon {
                     warned: None,
                     started_at: self.state.at,
                     remaining: max_run.map(|millis| Millis(millis.into())),
+                    ran: None,
                 };
                 self.state.session = Some(session.clone());
                 Some(EventKind::SessionLaunching { session })
@@ -190,4 +192,19 @@ fn an_event_that_is_not_understood_makes_the_client_ask_anew() {
     let mut client = ClientState::new(SimulatedDaemon::new().state);
     let event = Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::Unknown };
     assert_eq!(client.apply(&event), RequiredRefresh::Everything);
+}
+
+#[test]
+fn the_run_time_is_counted_up_while_the_program_runs() {
+    let mut daemon = SimulatedDaemon::new();
+    daemon.perform(&DaemonAction::Launch(Some(60_000)));
+    let shown = |phase: SessionPhase| {
+        let mut state = daemon.state.clone();
+        let session = state.session.as_mut().unwrap();
+        (session.ran, session.phase) = (Some(Millis(5_000)), phase);
+        let later = state.at + SignedDuration::from_secs(10);
+        ClientState::new(state).snapshot_at(later).session.unwrap().ran
+    };
+    assert_eq!(shown(SessionPhase::Running), Some(Millis(15_000)));
+    assert_eq!(shown(SessionPhase::Launching), Some(Millis(5_000)));
 }

@@ -31,6 +31,7 @@ const TABLE: &[(&str, ClientRole)] = &[
     ("switch_mode", ClientRole::Admin),
     ("confirm_clock", ClientRole::Admin),
     ("read_audit", ClientRole::Admin),
+    ("read_session_log", ClientRole::Shell),
     ("authenticate", ClientRole::Observer),
     ("set_pin", ClientRole::Admin),
     ("metrics", ClientRole::Observer),

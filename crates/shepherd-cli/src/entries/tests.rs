@@ -1,5 +1,5 @@
 use jiff::tz::TimeZone;
-use shepherd_api::{Millis, ReasonCode, RuleView};
+use shepherd_api::{EntryGrantView, GrantKind, Millis, ReasonCode, RuleView};
 
 use super::*;
 
@@ -18,7 +18,27 @@ fn entry(id: &str, label: &str) -> EntryView {
         reasons: Vec::new(),
         max_run_if_started_now: Some(Millis(2_700_000)),
         next_available: None,
+        left_today: None,
+        grants: Vec::new(),
     }
+}
+
+#[test]
+fn the_time_left_today_and_the_grants_that_help_are_shown() {
+    let lapses_at = "2026-11-16T20:00:00Z".parse().unwrap();
+    let grant = |gift| EntryGrantView { gift, by: "uid 0 pid 7 (shepherd)".to_owned(), lapses_at };
+    let extra = grant(GrantKind::Extra { amount: Millis(1_800_000) });
+    let open = grant(GrantKind::OpenUntil { until: lapses_at });
+    let mut entry = EntryView { left_today: Some(Millis(3_600_000)), ..entry("racing", "Racing") };
+    assert_eq!(describe_availability(&entry, &display(80)), "up to 45 minutes, 1 hour left today");
+    entry.grants = vec![extra, open.clone()];
+    assert_eq!(
+        describe_availability(&entry, &display(80)),
+        "up to 45 minutes, 1 hour left today (+30 minutes from root until 20:00, open until 20:00, from root)"
+    );
+    entry.left_today = None;
+    entry.grants = vec![open];
+    assert_eq!(describe_entry(&entry, true, &display(80)), "running, open until 20:00, from root");
 }
 
 fn sample() -> Vec<EntryView> {

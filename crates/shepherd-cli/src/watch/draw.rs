@@ -9,17 +9,20 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
-use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
+use shepherd_api::{DaemonStateSnapshot, Millis, ProfileView, SessionPhase, SessionView};
 use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, truncate, wrap};
 
-use crate::entries::{describe_availability, entry_mark, is_running};
+use crate::entries::{describe_entry, entry_mark, is_running};
 use crate::humanize;
 use crate::status::{draw_bar, remaining_fraction};
-use crate::watch::model::{LiveViewConnection, LiveViewModel};
+use crate::watch::model::{LiveViewConnection, LiveViewEntry, LiveViewModel};
 use styles::style;
 
 /// From this width on, events are drawn beside the entries instead of below them.
 const WIDE_LAYOUT_WIDTH: u16 = 110;
+
+/// Requests for time that are drawn; the others can be reached with keys.
+const MAX_REQUEST_LINES: usize = 3;
 
 /// Below this height only the session is drawn.
 const FULL_LAYOUT_HEIGHT: u16 = 9;
@@ -36,12 +39,33 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         let [top, middle, bottom] =
             Layout::vertical([Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)]).areas(area);
         draw_session(frame, model, state.as_ref(), top);
+        let asking = u16::try_from(model.time_requests.len().min(MAX_REQUEST_LINES)).unwrap_or(0);
+        // The entries keep at least three lines.
+        let requests = if asking > 0 && middle.height >= asking + 5 { asking + 2 } else { 0 };
+        let [asked, middle] =
+            Layout::vertical([Constraint::Length(requests), Constraint::Min(3)]).areas(middle);
+        if requests > 0 {
+            draw_requests(frame, model, asked);
+        }
         let (entries, events) = split_area(middle, model.entries.len());
         draw_entries(frame, model, entries);
         draw_events(frame, model, events);
         draw_footer(frame, model, bottom);
     }
     popup::draw(frame, model, area);
+}
+
+/// Draws the requests for time that wait for an answer.
+fn draw_requests(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
+    let block = Block::bordered().title(" Requests · press a to answer ").border_style(style(TextTone::Warn));
+    let width = usize::from(block.inner(area).width);
+    let lines = model.time_requests.iter().take(MAX_REQUEST_LINES).map(|request| {
+        let name = model.profile_name(&request.profile);
+        let note = request.note.as_ref().map(|note| format!(": “{}”", escape_label(note)));
+        let text = humanize::time_request(request, name, &model.display) + &note.unwrap_or_default();
+        styled_line(TextTone::Strong, &truncate(&format!("? {text}"), width))
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
 }
 
 /// Splits the area between entries and events.
@@ -161,23 +185,32 @@ fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option
 fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let block = Block::bordered().title(" Entries ").border_style(style(TextTone::Faint));
     let width = usize::from(block.inner(area).width).saturating_sub(4);
-    let longest =
-        model.entries.iter().map(|entry| display_width(&escape_label(&entry.label))).max().unwrap_or(0);
+    let longest = model.entries.iter().map(|entry| display_width(&entry_label(entry))).max().unwrap_or(0);
+    let session = model.state_at(model.display.now).and_then(|state| state.session);
     let label_width = longest.min(width / 2).max(8);
     let items: Vec<ListItem<'_>> = model
         .entries
         .iter()
         .map(|entry| {
-            let (tone, mark) = entry_mark(entry);
-            let bright = entry.enabled || is_running(entry);
+            // Of several children with the same entry, only one can be running it.
+            let is_players = |child: &ProfileView| {
+                session.as_ref().is_some_and(|session| session.profile == child.profile)
+            };
+            let running = is_running(&entry.view) && entry.child.as_ref().is_none_or(is_players);
+            let (tone, mark) = if is_running(&entry.view) && !running {
+                (TextTone::Bad, "✗")
+            } else {
+                entry_mark(&entry.view)
+            };
+            let bright = entry.view.enabled || running;
             let label_style = style(if bright { TextTone::Strong } else { TextTone::Faint });
             let status = truncate(
-                &describe_availability(entry, &model.display),
+                &describe_entry(&entry.view, running, &model.display),
                 width.saturating_sub(label_width + 2),
             );
             ListItem::new(Line::from(vec![
                 Span::styled(format!("{mark} "), style(tone)),
-                Span::styled(pad_or_truncate(&escape_label(&entry.label), label_width), label_style),
+                Span::styled(pad_or_truncate(&entry_label(entry), label_width), label_style),
                 Span::raw("  "),
                 Span::raw(status),
             ]))
@@ -189,6 +222,15 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
         .highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut state = ListState::default().with_selected((!model.entries.is_empty()).then_some(model.selected));
     frame.render_stateful_widget(list, area, &mut state);
+}
+
+/// Returns the label of an entry, with the child's label if the view shows several children.
+fn entry_label(entry: &LiveViewEntry) -> String {
+    let label = escape_label(&entry.view.label);
+    match &entry.child {
+        Some(child) => format!("{}: {label}", escape_label(&child.label)),
+        None => label,
+    }
 }
 
 /// Draws the events with the newest at the bottom.

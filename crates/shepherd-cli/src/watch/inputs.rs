@@ -7,10 +7,10 @@ use std::thread;
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
 use shepherd_api::{
     AdminPin, ClientState, Command, CommandReply, EntryView, ErrorCode, Event, ExplanationView, Note,
-    ReasonCode, RequiredRefresh, StopMode,
+    ProfileView, ReasonCode, RequiredRefresh, StopMode, TimeRequestDecision, TimeRequestView,
 };
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, WatchUpdate};
-use shepherd_util::{EntryId, ErrorChain, ProfileId};
+use shepherd_util::{EntryId, ErrorChain, ProfileId, RequestId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use ward_terminal::TextTone;
@@ -55,6 +55,17 @@ pub(super) enum LiveViewRequest {
         minutes: u32,
     },
     Why(EntryId),
+    /// The children's requests for time.
+    TimeRequests,
+    Decide {
+        request_id: RequestId,
+        decision: TimeRequestDecision,
+    },
+    /// The request for this profile instead of the client's own.
+    ForProfile {
+        profile: ProfileId,
+        request: Box<LiveViewRequest>,
+    },
     /// The request with the administrator's PIN, which is valid for this request only.
     WithPin {
         pin: AdminPin,
@@ -66,6 +77,9 @@ pub(super) enum LiveViewRequest {
 
 pub(super) enum LiveViewReply {
     Entries(Vec<EntryView>),
+    /// The entries of several profiles, for a client that has none of its own.
+    Household(Vec<(ProfileView, Vec<EntryView>)>),
+    TimeRequests(Vec<TimeRequestView>),
     EntriesFailed(String),
     Why(Box<ExplanationView>),
     PinRequired {
@@ -152,11 +166,25 @@ impl LiveViewRequestWorker {
     }
 
     fn execute(&mut self, request: &LiveViewRequest) -> LiveViewReply {
-        let profile = self.profile.clone();
+        self.execute_for(self.profile.clone(), request)
+    }
+
+    fn execute_for(&mut self, profile: Option<ProfileId>, request: &LiveViewRequest) -> LiveViewReply {
         let command = match request.clone() {
             LiveViewRequest::WithPin { pin, request } => return self.execute_with_pin(pin, *request),
-            LiveViewRequest::Entries | LiveViewRequest::Disconnect => {
-                Command::ListEntries { at_time: None, profile }
+            LiveViewRequest::ForProfile { profile, request: inner } => {
+                return match self.execute_for(Some(profile), &inner) {
+                    // The PIN is for the request with its profile.
+                    LiveViewReply::PinRequired { message, .. } => {
+                        LiveViewReply::PinRequired { request: request.clone(), message }
+                    }
+                    reply => reply,
+                };
+            }
+            LiveViewRequest::Entries | LiveViewRequest::Disconnect => return self.fetch_entries(),
+            LiveViewRequest::TimeRequests => Command::ListRequests {},
+            LiveViewRequest::Decide { request_id, decision } => {
+                Command::DecideRequest { request_id, decision }
             }
             LiveViewRequest::Launch(entry_id) => Command::Launch { entry_id, profile },
             LiveViewRequest::Stop(mode) => Command::StopCurrent { mode },
@@ -166,21 +194,57 @@ impl LiveViewRequestWorker {
             LiveViewRequest::Why(entry_id) => Command::Why { entry_id, at: None, profile },
         };
         match self.call(command) {
-            Ok(CommandReply::Entries { entries, .. }) => LiveViewReply::Entries(entries),
+            Ok(CommandReply::Requests { requests }) => LiveViewReply::TimeRequests(requests),
+            Ok(CommandReply::Decided { grant, .. }) => {
+                let answer =
+                    if grant.is_some() { "The request was granted." } else { "The request was denied." };
+                LiveViewReply::Notice(TextTone::Good, answer.to_owned())
+            }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
             Ok(CommandReply::Request { .. }) => {
                 LiveViewReply::Notice(TextTone::Good, "The request was sent to your parents.".to_owned())
             }
             // The result of other commands arrives as an event.
             Ok(_) => LiveViewReply::Notice(TextTone::Faint, String::new()),
-            Err(refused) if *request == LiveViewRequest::Entries => {
-                LiveViewReply::EntriesFailed(refused.message)
-            }
             Err(LiveViewRequestFailure { message, needs_pin: true, .. }) => {
                 LiveViewReply::PinRequired { request: request.clone(), message }
             }
             Err(LiveViewRequestFailure { denied_by: Some(reason), .. }) => LiveViewReply::Denied(reason),
             Err(refused) => LiveViewReply::Notice(TextTone::Bad, refused.message),
+        }
+    }
+
+    /// Fetches the entries of the client's profile. A client that has none of its own, such as a parent, gets the
+    /// entries of every profile that it may see.
+    fn fetch_entries(&mut self) -> LiveViewReply {
+        let refused = match self.list_entries(self.profile.clone()) {
+            Ok(entries) => return LiveViewReply::Entries(entries),
+            Err(refused) => refused,
+        };
+        if self.profile.is_some() || refused.code != Some(ErrorCode::UnknownProfile) {
+            return LiveViewReply::EntriesFailed(refused.message);
+        }
+        let profiles = match self.call(Command::GetState {}) {
+            Ok(CommandReply::State { snapshot }) => snapshot.profiles,
+            _ => Vec::new(),
+        };
+        let mut household = Vec::new();
+        for profile in profiles {
+            if let Ok(entries) = self.list_entries(Some(profile.profile.clone())) {
+                household.push((profile, entries));
+            }
+        }
+        if household.is_empty() {
+            LiveViewReply::EntriesFailed(refused.message)
+        } else {
+            LiveViewReply::Household(household)
+        }
+    }
+
+    fn list_entries(&mut self, profile: Option<ProfileId>) -> Result<Vec<EntryView>, LiveViewRequestFailure> {
+        match self.call(Command::ListEntries { at_time: None, profile })? {
+            CommandReply::Entries { entries, .. } => Ok(entries),
+            _ => Err(LiveViewRequestFailure::from_message(ShepherdCliError::UnexpectedReply.to_string())),
         }
     }
 
@@ -207,14 +271,15 @@ impl LiveViewRequestWorker {
     }
 
     fn call(&mut self, command: Command) -> Result<CommandReply, LiveViewRequestFailure> {
-        let failed = |message| LiveViewRequestFailure { message, needs_pin: false, denied_by: None };
+        let failed = LiveViewRequestFailure::from_message;
         let client = self.connect_if_needed().map_err(|error| failed(ErrorChain(&error).to_string()))?;
         match client.call(command) {
             Ok(reply) => Ok(reply),
             Err(CallError::Refused(error)) => {
                 let needs_pin = error.code == ErrorCode::PinRequired;
                 let denied_by = error.reasons.into_iter().next();
-                Err(LiveViewRequestFailure { message: error.sentence, needs_pin, denied_by })
+                let code = Some(error.code);
+                Err(LiveViewRequestFailure { message: error.sentence, code, needs_pin, denied_by })
             }
             Err(error) => {
                 self.client = None;
@@ -226,9 +291,17 @@ impl LiveViewRequestWorker {
 
 struct LiveViewRequestFailure {
     message: String,
+    /// The code of the daemon's error.
+    code: Option<ErrorCode>,
     needs_pin: bool,
     /// The first reason of a denied launch.
     denied_by: Option<ReasonCode>,
+}
+
+impl LiveViewRequestFailure {
+    fn from_message(message: String) -> Self {
+        Self { message, code: None, needs_pin: false, denied_by: None }
+    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, RequiredRefresh,
-    SessionPhase,
+    ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, ProfileView,
+    RequiredRefresh, SessionPhase, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
 use ward_terminal::{TextTone, escape_label, format_count};
@@ -30,7 +30,11 @@ pub(super) struct LiveViewModel {
     pub(super) profile: Option<ProfileId>,
     pub(super) connection: LiveViewConnection,
     state: Option<ClientState>,
-    pub(super) entries: Vec<EntryView>,
+    pub(super) entries: Vec<LiveViewEntry>,
+    /// The profiles of the entries, if the view shows several.
+    pub(super) profiles: Vec<ProfileView>,
+    /// Requests for time that wait for an answer, oldest first.
+    pub(super) time_requests: Vec<TimeRequestView>,
     pub(super) selected: usize,
     pub(super) event_lines: VecDeque<EventLine>,
     /// The last warning of the running session.
@@ -42,6 +46,13 @@ pub(super) struct LiveViewModel {
     entries_refresh: EntriesRefresh,
 }
 
+/// An entry in the list.
+pub(super) struct LiveViewEntry {
+    pub(super) view: EntryView,
+    /// The child that the line is about, if the view shows several.
+    pub(super) child: Option<ProfileView>,
+}
+
 pub(super) enum LiveViewConnection {
     Connecting,
     Connected,
@@ -50,9 +61,25 @@ pub(super) enum LiveViewConnection {
 
 pub(super) enum LiveViewPopup {
     Help,
-    Why { why: Box<ExplanationView>, scroll: u16 },
-    RequestTime { entry_id: EntryId, label: String, minutes: String },
-    Pin { request: LiveViewRequest, message: String, typed: String },
+    Why {
+        why: Box<ExplanationView>,
+        scroll: u16,
+    },
+    RequestTime {
+        entry_id: EntryId,
+        label: String,
+        minutes: String,
+    },
+    /// A parent's answer to a request for time.
+    Answer {
+        request: Box<TimeRequestView>,
+        minutes: String,
+    },
+    Pin {
+        request: LiveViewRequest,
+        message: String,
+        typed: String,
+    },
 }
 
 /// The state of the entry list's refresh, so that many events lead to few requests.
@@ -82,6 +109,8 @@ impl LiveViewModel {
             connection: LiveViewConnection::Connecting,
             state: None,
             entries: Vec::new(),
+            profiles: Vec::new(),
+            time_requests: Vec::new(),
             selected: 0,
             event_lines: greeting.collect(),
             warning: None,
@@ -136,7 +165,13 @@ impl LiveViewModel {
                 }
                 self.connection = LiveViewConnection::Connected;
                 self.state = Some(*state);
-                return self.request_entries();
+                return match self.request_entries() {
+                    LiveViewAction::Send(mut requests) => {
+                        requests.push(LiveViewRequest::TimeRequests);
+                        LiveViewAction::Send(requests)
+                    }
+                    _ => LiveViewAction::Send(vec![LiveViewRequest::TimeRequests]),
+                };
             }
             LiveViewInput::EventReceived { state, event, refresh } => {
                 self.state = Some(*state);
@@ -161,6 +196,7 @@ impl LiveViewModel {
 
     fn handle_event(&mut self, event: &Event) {
         match &event.kind {
+            EventKind::RequestChanged { request } => self.update_time_request(request),
             EventKind::WarningIssued { severity, message, .. } => {
                 self.warning = Some((severity_tone(*severity), escape_label(message)));
             }
@@ -178,14 +214,19 @@ impl LiveViewModel {
     fn handle_reply(&mut self, reply: LiveViewReply) -> LiveViewAction {
         match reply {
             LiveViewReply::Entries(entries) => {
-                self.display.labels = EntryLabels::from_entries(&entries);
-                // An entry of another profile may be running.
-                if let Some(session) = self.state_at(self.display.now).and_then(|state| state.session) {
-                    self.display.labels.insert(session.entry_id, session.label);
-                }
-                self.entries = entries;
-                self.selected = self.selected.min(self.entries.len().saturating_sub(1));
-                return self.entries_received();
+                self.profiles.clear();
+                let line = |view| LiveViewEntry { view, child: None };
+                return self.replace_entries(entries.into_iter().map(line).collect());
+            }
+            LiveViewReply::Household(household) => {
+                self.profiles = household.iter().map(|(profile, _)| profile.clone()).collect();
+                let entries = household.into_iter().flat_map(|(profile, entries)| {
+                    entries.into_iter().map(move |view| LiveViewEntry { view, child: Some(profile.clone()) })
+                });
+                return self.replace_entries(entries.collect());
+            }
+            LiveViewReply::TimeRequests(requests) => {
+                self.time_requests = requests.into_iter().filter(|request| request.state.is_open()).collect();
             }
             LiveViewReply::EntriesFailed(message) => {
                 self.notice = Some((TextTone::Bad, escape_label(&message)));
@@ -205,6 +246,37 @@ impl LiveViewModel {
             LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_label(&message))),
         }
         LiveViewAction::Nothing
+    }
+
+    fn replace_entries(&mut self, entries: Vec<LiveViewEntry>) -> LiveViewAction {
+        self.display.labels = EntryLabels::default();
+        for entry in &entries {
+            self.display.labels.insert(entry.view.entry_id.clone(), entry.view.label.clone());
+        }
+        // An entry of another profile may be running.
+        if let Some(session) = self.state_at(self.display.now).and_then(|state| state.session) {
+            self.display.labels.insert(session.entry_id, session.label);
+        }
+        self.entries = entries;
+        self.selected = self.selected.min(self.entries.len().saturating_sub(1));
+        self.entries_received()
+    }
+
+    fn update_time_request(&mut self, request: &TimeRequestView) {
+        self.time_requests.retain(|known| known.request_id != request.request_id);
+        if request.state.is_open() {
+            self.time_requests.push(request.clone());
+        } else if matches!(&self.popup, Some(LiveViewPopup::Answer { request: shown, .. }) if shown.request_id == request.request_id)
+        {
+            // Another parent has answered.
+            self.popup = None;
+        }
+    }
+
+    /// Returns the label of a profile, or its id if the label is unknown.
+    pub(super) fn profile_name<'m>(&'m self, profile: &'m ProfileId) -> &'m str {
+        let known = self.profiles.iter().find(|known| known.profile == *profile);
+        known.map_or(profile.as_str(), |known| &known.label)
     }
 
     fn request_entries(&mut self) -> LiveViewAction {

@@ -27,6 +27,12 @@ budgets = ["games"]"#
     ),
     entry!("blink", "Blink", r#"["sleep", "0.2"]"#, r#"max_run = "10m""#),
     entry!("missing", "Missing", r#"["/nonexistent/program"]"#, r#"max_run = "10m""#),
+    entry!(
+        "crash",
+        "Crash",
+        r#"["sh", "-c", "printf 'no display\\033[2J\\n' >&2; exit 3"]"#,
+        r#"max_run = "10m""#
+    ),
     disabled_entry!()
 );
 
@@ -73,12 +79,33 @@ fn launch_waits_for_the_end_and_shows_the_reason() {
 }
 
 #[test]
+fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let nothing = daemon.run(&["log"]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(text(&nothing.stderr).contains("Nothing has run yet."), "{}", text(&nothing.stderr));
+    let shown = daemon.run_text(&["launch", "crash", "--wait"]);
+    let hint = "Crash has ended: the program exited with code 3; see `shepherd log`";
+    assert!(shown.contains(hint), "{shown}");
+    let log = daemon.run_text(&["log"]);
+    assert!(log.starts_with("Crash for anna, started "), "{log}");
+    assert!(log.contains("the program exited with code 3\nno display\\u{1b}[2J\n"), "{log}");
+    let json = daemon.json(&["log", "--profile", "anna"]);
+    let id = json["log"]["session_id"].as_str().unwrap().to_owned();
+    daemon.run_text(&["launch", "blink", "--wait"]);
+    assert!(daemon.run_text(&["log"]).contains("Blink"));
+    assert!(daemon.run_text(&["log"]).contains("The program has written nothing."));
+    assert_eq!(daemon.run_text(&["log", &id[..16]]), log, "an earlier session");
+    assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
+}
+
+#[test]
 fn list_why_and_week_show_availability() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let listed = daemon.run_text(&["list"]);
     assert!(listed.contains("✓  Racing        racing   up to 10 minutes"), "{listed}");
     assert!(listed.contains("✗  Switched off  off      Switched off: broken"), "{listed}");
-    assert_eq!(daemon.json(&["list"])["entries"][3]["reasons"][0]["code"], "disabled");
+    assert_eq!(daemon.json(&["list"])["entries"][4]["reasons"][0]["code"], "disabled");
     assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For anna on Sat "));
     let why = daemon.run_text(&["why", "off", "--at", "tomorrow 9:00"]);
     assert!(why.contains("→ Switched off: broken"), "{why}");
@@ -88,7 +115,7 @@ fn list_why_and_week_show_availability() {
     assert!(text(&unknown.stderr).contains("`shepherd list`"), "{}", text(&unknown.stderr));
     assert!(daemon.run_text(&["week"]).contains("Racing"));
     assert!(daemon.run_text(&["week", "racing"]).contains("█ open"));
-    assert_eq!(daemon.json(&["week"])["timeline"]["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(daemon.json(&["week"])["timeline"]["entries"].as_array().unwrap().len(), 5);
     assert_eq!(daemon.run(&["week", "nosuch"]).status.code(), Some(1));
 }
 
@@ -120,6 +147,21 @@ fn grants_and_requests_are_created_listed_and_answered() {
 }
 
 #[test]
+fn the_rest_of_the_day_and_the_grants_that_help_are_shown() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let listed = daemon.run_text(&["list"]);
+    assert!(listed.contains("up to 10 minutes, 1 hour left today"), "{listed}");
+    daemon.run_text(&["grant", "30m", "--entry", "racing", "--for", "anna"]);
+    let listed = daemon.run_text(&["list"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(listed.contains("1 hour 30 minutes left today (+30 minutes from "), "{listed}");
+    daemon.run_text(&["launch", "racing"]);
+    wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    let status = daemon.run_text(&["status"]);
+    assert!(status.contains(" left today (+30 minutes from "), "{status}");
+    assert!(daemon.json(&["status"])["snapshot"]["session"]["ran"].is_u64());
+}
+
+#[test]
 fn mode_clock_and_policy_can_be_changed() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["mode", "holiday"]).contains("The mode is holiday."));
@@ -127,11 +169,11 @@ fn mode_clock_and_policy_can_be_changed() {
     daemon.run_text(&["mode", "auto"]);
     assert_eq!(daemon.run(&["mode", "nosuch"]).status.code(), Some(1));
     assert!(daemon.run_text(&["clock", "confirm"]).contains("The clock is confirmed: it is "));
-    assert!(daemon.run_text(&["reload"]).contains("4 entries"));
+    assert!(daemon.run_text(&["reload"]).contains("5 entries"));
     assert!(daemon.run_text(&["policy", "show"]).contains("Racing (racing)"));
     let file = daemon.path("new.toml");
     std::fs::write(&file, POLICY.replace("max_run = \"10m\"", "max_run = \"20m\"")).unwrap();
-    assert!(daemon.run_text(&["policy", "set", file.to_str().unwrap()]).contains("4 entries"));
+    assert!(daemon.run_text(&["policy", "set", file.to_str().unwrap()]).contains("5 entries"));
     assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"));
     std::fs::write(&file, "config_version = 2\n").unwrap();
     let refused = daemon.run(&["policy", "set", file.to_str().unwrap()]);

@@ -8,9 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{command, text, wait_until};
 
-/// Starts a demonstration that keeps its files in this folder.
+/// Starts `shepherd` without a daemon, and so a demonstration, which keeps its files in this folder.
 fn demo(folder: &tempfile::TempDir) -> Child {
-    command(&[]).env("TMPDIR", folder.path()).spawn().unwrap()
+    let nobody = folder.path().join("nobody").join("socket");
+    command(&[]).env("TMPDIR", folder.path()).env("SHEPHERD_SOCKET", nobody).spawn().unwrap()
 }
 
 fn short_folder() -> tempfile::TempDir {

@@ -24,7 +24,7 @@ fn watch(daemon: &CliTestDaemon, width: u16, height: u16) -> TmuxTerminal {
 
 #[test]
 fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
-    let line = program().into_string().unwrap();
+    let line = format!("{} demo", program().display());
     let terminal = TmuxTerminal::run(90, 26, &line);
     terminal.wait_for_text("Welcome.");
     terminal.wait_for_text("✓ Twenty seconds");
@@ -41,6 +41,22 @@ fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
     let screen = terminal.wait_for_text("EXIT 0");
     assert!(screen.contains("no program it started is left"), "{screen}");
     assert!(!screen.contains("Events ─"), "the terminal was not restored:\n{screen}");
+}
+
+#[test]
+fn without_a_command_the_live_view_opens_if_a_daemon_listens() {
+    let mut daemon = CliTestDaemon::start(Some(POLICY));
+    let line = format!("SHEPHERD_SOCKET={} {}", daemon.socket().display(), program().display());
+    let terminal = TmuxTerminal::run(90, 26, &line);
+    let screen = terminal.wait_for_text("✓ Racing 数学");
+    assert!(!screen.contains("Welcome."), "{screen}");
+    terminal.press("q");
+    terminal.wait_for_text("EXIT 0");
+    daemon.stop();
+    let terminal = TmuxTerminal::run(90, 26, &line);
+    terminal.wait_for_text("Welcome.");
+    terminal.press("q");
+    terminal.wait_for_text("EXIT 0");
 }
 
 #[test]
@@ -108,4 +124,51 @@ fn a_signal_restores_the_terminal() {
     terminal.press("echo");
     terminal.press("Space");
     terminal.wait_for_text("echo");
+}
+
+const HOUSEHOLD: &str = r#"
+config_version = 1
+
+[profiles.anna]
+label = "Anna"
+
+[profiles.ben]
+label = "Ben"
+
+[[entries]]
+id = "racing"
+label = "Racing"
+argv = ["sleep", "600"]
+always = true
+daily_quota = "30m"
+max_run = "10m"
+"#;
+
+#[test]
+fn a_parent_sees_all_children_and_answers_their_requests() {
+    // S2.7.
+    let daemon = CliTestDaemon::start(Some(HOUSEHOLD));
+    daemon.run_text(&["request", "racing", "15m", "--note", "nearly done", "--profile", "ben"]);
+    let terminal = watch(&daemon, 100, 30);
+    terminal.wait_for_text("Anna: Racing");
+    terminal.wait_for_text("Ben: Racing");
+    terminal.wait_for_text("? Ben asks for 15 minutes of Racing: “nearly done”");
+    terminal.press("a");
+    terminal.wait_for_text("n to deny");
+    terminal.press("y");
+    terminal.wait_for_text("The request was granted.");
+    terminal.wait_until_hidden("Ben asks for 15 minutes of Racing: “nearly done”");
+    terminal.wait_for_text("45 minutes left today (+15 minutes from ");
+    daemon.run_text(&["request", "racing", "5m", "--profile", "anna"]);
+    terminal.wait_for_text("? Anna asks for 5 minutes of Racing");
+    terminal.press("a");
+    terminal.wait_for_text("n to deny");
+    terminal.press("n");
+    terminal.wait_for_text("The request was denied.");
+    terminal.press("j");
+    terminal.press("Enter");
+    terminal.wait_for_text("▶ Racing · running · ben");
+    terminal.wait_for_text("▶ Ben: Racing");
+    terminal.press("S");
+    terminal.wait_for_text("Racing has ended");
 }

@@ -25,6 +25,7 @@ fn extended() -> Result<CommandReply, ApiError> {
             phase: SessionPhase::Running,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
+            ran: None,
             remaining: Some(Millis(600_000)),
         },
     })

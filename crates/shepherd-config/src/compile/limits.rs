@@ -1,6 +1,8 @@
 //! Compiles limits and warnings, from the entry or else from the defaults (S2.6).
 
-use shepherd_core::policy::{DailyQuota, LimitsPolicy, WarningPolicy, WarningThreshold};
+use shepherd_core::policy::{
+    DEFAULT_CRASH_WITHIN, DailyQuota, LimitsPolicy, WarningPolicy, WarningThreshold,
+};
 use shepherd_util::{HumanDuration, format_duration};
 use ward_diag::{ConfigFault, FaultCollector, Spanned, code};
 
@@ -19,6 +21,7 @@ pub(super) fn compile_limits(
         daily_quota: compile_quota(own.daily.as_ref().or(other.daily.as_ref()), names),
         weekly_quota: own.weekly.or(other.weekly).and_then(|weekly| weekly.value.limit()),
         cooldown_after_run: own.cooldown.or(other.cooldown).unwrap_or_default(),
+        crash_within: own.crash_within.or(other.crash_within).unwrap_or(DEFAULT_CRASH_WITHIN),
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) fn read_limits(table: &mut TomlTable<'_>) -> RawLimits {
             time::warn_about_seconds(value, time::SHORT_PLAY);
             time::read_duration(value)
         }),
+        crash_within: table.optional_with("crash_within", time::read_duration),
     }
 }
 

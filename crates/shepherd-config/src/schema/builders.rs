@@ -130,7 +130,7 @@ pub(super) fn availability() -> [SchemaKey; 2] {
 }
 
 /// Returns the keys for limits and warnings.
-pub(super) fn limits() -> [SchemaKey; 6] {
+pub(super) fn limits() -> [SchemaKey; 7] {
     let warning = object_with(
         "Warning before the end of a session.",
         &["before"],
@@ -145,6 +145,10 @@ pub(super) fn limits() -> [SchemaKey; 6] {
         ("daily_quota", quota("Time per day.")),
         ("weekly_quota", amount("Time per week, from Monday.")),
         ("cooldown_after_run", duration("Pause after each run.")),
+        (
+            "crash_within",
+            duration("No pause after a program that crashes this soon. Default: \"10s\"; 0 switches it off."),
+        ),
         ("min_gap_between_runs", duration("Another name for `cooldown_after_run`.")),
         (
             "warnings",

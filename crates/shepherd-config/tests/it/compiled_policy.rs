@@ -139,6 +139,19 @@ fn min_gap_between_runs_is_an_alias_of_cooldown_after_run() {
     }
 }
 
+// S2.4
+#[test]
+fn a_crash_within_ten_seconds_causes_no_cooldown_unless_the_policy_says_otherwise() {
+    let seconds = Duration::from_secs;
+    let crash_within = |file: &str, entry: &str| {
+        entry_with_file(file, &format!("always = true\n{entry}")).limits.crash_within
+    };
+    assert_eq!(crash_within("", ""), seconds(10));
+    assert_eq!(crash_within("", "crash_within = \"30s\""), seconds(30));
+    assert_eq!(crash_within("[defaults]\ncrash_within = \"5s\"", ""), seconds(5));
+    assert_eq!(crash_within("[defaults]\ncrash_within = \"5s\"", "crash_within = 0"), seconds(0));
+}
+
 // S2.6
 #[test]
 fn missing_limits_come_from_the_defaults() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use shepherd_api::EndReason;
 use shepherd_util::{BootInstant, ClockReading, Deadline, DeadlineClock, MonotonicInstant, ProfileId};
 
 use super::reload::earlier_deadline;
@@ -192,8 +193,8 @@ impl CoreEngine {
     }
 
     /// Starts the cooldown after a session, and adds the session to the time played in a row.
-    pub(super) fn start_pauses(&mut self, session: &SessionRecord, now: ClockReading) {
-        if !session.cooldown.is_zero() {
+    pub(super) fn start_pauses(&mut self, session: &SessionRecord, reason: &EndReason, now: ClockReading) {
+        if !session.cooldown.is_zero() && !self.excuse_crash(session, reason, now) {
             let until = self.pause_end(now, session.cooldown);
             let key = (session.profile.clone(), session.entry_id.clone());
             self.cooldowns.insert(key.clone(), until);

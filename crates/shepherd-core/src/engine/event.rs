@@ -5,7 +5,7 @@ use std::time::Duration;
 use shepherd_api::{
     EndReason, EventKind, GrantView, SessionPhase, SessionView, TimeRequestView, WarningSeverity,
 };
-use shepherd_util::{ClockReading, EntryId, MonotonicInstant, SessionId};
+use shepherd_util::{ClockReading, DeadlineClock, EntryId, MonotonicInstant, SessionId};
 
 use super::CoreEngine;
 use crate::session::{SessionPlan, SessionRecord, SessionStage};
@@ -57,14 +57,17 @@ impl CoreEngine {
     /// Returns the session as clients see it, if there is one.
     #[must_use]
     pub fn session_view(&self, now: ClockReading) -> Option<SessionView> {
-        self.snapshot.session.as_ref().map(|session| build_session_view(session, now.mono))
+        self.snapshot
+            .session
+            .as_ref()
+            .map(|session| build_session_view(session, now.mono, self.counting_mode()))
     }
 
     /// Returns an event in the form of the protocol. Call this right after the change that announced the event, because
     /// the result shows the session as it is now.
     #[must_use]
     pub fn event_kind(&self, event: &CoreEvent, now: ClockReading) -> EventKind {
-        let shown = |session: &SessionRecord| build_session_view(session, now.mono);
+        let shown = |session: &SessionRecord| build_session_view(session, now.mono, self.counting_mode());
         match event {
             CoreEvent::SessionLaunching { session_id } => self.session_event(session_id, now, |session| {
                 EventKind::SessionLaunching { session: shown(session) }
@@ -129,11 +132,16 @@ impl SessionPlan {
             warned: None,
             started_at: self.started_at,
             remaining: self.deadline.map(|deadline| deadline.total_since(now).into()),
+            ran: Some(Duration::ZERO.into()),
         }
     }
 }
 
-fn build_session_view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
+fn build_session_view(
+    session: &SessionRecord,
+    now: MonotonicInstant,
+    counting: DeadlineClock,
+) -> SessionView {
     let (phase, warned) = match session.stage {
         SessionStage::Launching => (SessionPhase::Launching, None),
         SessionStage::Running { warned: None, .. } => (SessionPhase::Running, None),
@@ -149,5 +157,6 @@ fn build_session_view(session: &SessionRecord, now: MonotonicInstant) -> Session
         warned,
         started_at: session.started_at,
         remaining: session.ends.remaining(now).map(Into::into),
+        ran: Some(session.run_time(now, counting).into()),
     }
 }

@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{
     EntryTimeline, ExplanationView, ReasonCode, RuleOutcomeView, RuleView, TimeInterval, TimelineView,
+    UnlockView,
 };
 use shepherd_util::{ClockReading, EntryId, ProfileId};
 
@@ -101,23 +102,19 @@ impl CoreEngine {
         }
         // The timeline shows the same entries as the listing.
         let entries = self.policy.entries().iter().filter(|entry| entry.is_for(profile));
-        let entries = entries.map(|entry| EntryTimeline {
-            entry_id: entry.entry_id.clone(),
-            label: entry.label.clone(),
-            intervals: self.intervals(profile, entry, from, to),
-        });
+        let entries = entries.map(|entry| self.entry_timeline(profile, entry, from, to));
         Ok(TimelineView { from, to, profile: profile.clone(), entries: entries.collect() })
     }
 
-    fn intervals(
+    fn entry_timeline(
         &self,
         profile: &ProfileId,
         entry: &PolicyEntry,
         from: Timestamp,
         to: Timestamp,
-    ) -> Vec<TimeInterval> {
+    ) -> EntryTimeline {
         let facts = self.evaluation_context(self.evaluation_time_at(from));
-        let mut intervals: Vec<TimeInterval> = Vec::new();
+        let (mut intervals, mut unlockable) = (Vec::new(), Vec::new());
         let mut at = from;
         while at < to {
             let moment = self.evaluation_time_at(at);
@@ -134,14 +131,32 @@ impl CoreEngine {
                 .flat_map(|grant| [grant.valid_from, grant.lapses_at].into_iter().chain(grant.revoked_at));
             let changes = pauses.chain(hours).chain(midnight).chain(finding.closes).chain(grants);
             let next = changes.filter(|change| *change > at).min().unwrap_or(to).min(to);
-            if finding.reasons.is_empty() {
-                match intervals.last_mut() {
-                    Some(last) if last.to == at => last.to = next,
-                    _ => intervals.push(TimeInterval { from: at, to: next }),
-                }
+            let interval = TimeInterval { from: at, to: next };
+            match finding.reasons.as_slice() {
+                [] => push_interval(&mut intervals, interval),
+                [ReasonCode::NotUnlocked { .. }] => push_interval(&mut unlockable, interval),
+                _ => {}
             }
             at = next;
         }
-        intervals
+        let unlock = entry.unlock.as_ref().map(|unlock| UnlockView {
+            entry_id: unlock.entry_id.clone(),
+            label: self
+                .policy
+                .entry(&unlock.entry_id)
+                .map_or(unlock.entry_id.as_str(), |entry| entry.label.as_str())
+                .to_owned(),
+            needed: unlock.at_least.into(),
+        });
+        let (entry_id, label) = (entry.entry_id.clone(), entry.label.clone());
+        EntryTimeline { entry_id, label, intervals, unlock, unlockable }
+    }
+}
+
+/// Adds an interval, or extends the last one that it touches.
+fn push_interval(intervals: &mut Vec<TimeInterval>, interval: TimeInterval) {
+    match intervals.last_mut() {
+        Some(last) if last.to == interval.from => last.to = interval.to,
+        _ => intervals.push(interval),
     }
 }

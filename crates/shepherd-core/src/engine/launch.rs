@@ -139,6 +139,7 @@ impl CoreEngine {
             budgets: entry.budgets.clone(),
             free: entry.cost == TimeCost::Free,
             cooldown: entry.limits.cooldown_after_run,
+            crash_within: entry.limits.crash_within,
         }
     }
 

@@ -191,7 +191,7 @@ impl CoreEngine {
         let ran = session.stage.has_program()
             && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
-            self.start_pauses(&session, now);
+            self.start_pauses(&session, &reason, now);
             self.use_up_extra_run(&session, now);
         }
         self.next_change = NextChange::Unknown;

@@ -1,7 +1,7 @@
 //! Lists entries with their availability (S3.2).
 
 use jiff::Timestamp;
-use shepherd_api::EntryView;
+use shepherd_api::{EntryGrantView, EntryView, GrantView};
 use shepherd_util::{ClockReading, ProfileId};
 
 use super::CoreEngine;
@@ -66,7 +66,13 @@ fn build_entry_view(
         kind: entry.kind.name().to_owned(),
         enabled,
         max_run_if_started_now: if enabled { finding.longest_run(at.wall).map(Into::into) } else { None },
+        left_today: finding.left_today.map(Into::into),
         reasons: finding.reasons,
         next_available,
+        grants: evaluation.valid_grants(entry).map(entry_grant_view).collect(),
     }
+}
+
+fn entry_grant_view(grant: &GrantView) -> EntryGrantView {
+    EntryGrantView { gift: grant.gift, by: grant.by.clone(), lapses_at: grant.lapses_at }
 }

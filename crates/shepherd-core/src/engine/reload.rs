@@ -56,6 +56,7 @@ impl CoreEngine {
             session.budgets.clone_from(&entry.budgets);
             session.free = entry.cost == TimeCost::Free;
             session.cooldown = entry.limits.cooldown_after_run;
+            session.crash_within = entry.limits.crash_within;
         }
     }
 

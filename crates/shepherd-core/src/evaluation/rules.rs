@@ -313,6 +313,7 @@ impl<'a> EntryEvaluation<'a> {
                 let budget = budget.unwrap_or_default();
                 format!("{} used {period}{budget}", HumanDuration(status.used))
             };
+            findings.record_left_today(status.left);
             findings.record_verdict(status.rule, detail, status.verdict.clone());
         });
     }
@@ -323,6 +324,16 @@ impl<'a> EntryEvaluation<'a> {
         'a: 'e,
     {
         self.facts.policy.entry(entry_id).map_or(entry_id.as_str(), |entry| entry.label.as_str())
+    }
+
+    /// Returns the grants that are valid for an entry at this moment, oldest first.
+    pub(crate) fn valid_grants(&self, entry: &PolicyEntry) -> impl Iterator<Item = &'a GrantView> {
+        let (profile, at) = (self.profile, self.at.wall);
+        self.facts.grants.iter().filter(move |grant| {
+            grant.is_valid_at(at)
+                && grant.is_for(profile)
+                && grant.scope.includes(&entry.entry_id, &entry.budgets)
+        })
     }
 
     /// Returns the time until which a grant opens an entry now.

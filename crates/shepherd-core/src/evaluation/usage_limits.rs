@@ -22,6 +22,8 @@ pub(super) struct LimitStatus {
     pub(super) rule: &'static str,
     pub(super) is_weekly: bool,
     pub(super) used: Duration,
+    /// The rest of the day or week; `None` is no limit.
+    pub(super) left: Option<Duration>,
     pub(super) verdict: RuleVerdict,
 }
 
@@ -100,6 +102,7 @@ impl<'a> EntryEvaluation<'a> {
 
     fn limit_status(&self, limit: &UsageLimit<'_>) -> LimitStatus {
         let (amount, used) = (self.amount_on(limit, self.at.day), limit.used_on(self.at.day));
+        let left = amount.map(|amount| amount.saturating_sub(used));
         let saying = match amount {
             Some(amount) if used >= amount => RuleVerdict::Refuses(ReasonCode::QuotaExhausted {
                 quota: limit.quota(),
@@ -107,12 +110,9 @@ impl<'a> EntryEvaluation<'a> {
                 limit: amount.into(),
                 until: self.next_refill(limit),
             }),
-            _ => {
-                let left = amount.map(|amount| amount.saturating_sub(used));
-                self.run_before_limit(limit, left).map_or(RuleVerdict::Passes, RuleVerdict::Limits)
-            }
+            _ => self.run_before_limit(limit, left).map_or(RuleVerdict::Passes, RuleVerdict::Limits),
         };
-        LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, verdict: saying }
+        LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, left, verdict: saying }
     }
 
     /// Returns how long a run may last before it reaches the limit. A run across midnight also has the next day's share,

@@ -59,7 +59,7 @@ pub enum TimeCost {
 }
 
 /// The limits of an entry (S2.4).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitsPolicy {
     /// The longest run; `None` is no limit.
     pub max_run: Option<Duration>,
@@ -67,6 +67,23 @@ pub struct LimitsPolicy {
     /// The quota of a week, which begins on Monday.
     pub weekly_quota: Option<Duration>,
     pub cooldown_after_run: Duration,
+    /// A program that crashes within this time of its launch causes no cooldown; zero switches the rule off.
+    pub crash_within: Duration,
+}
+
+/// The time within which a crash causes no cooldown, unless a policy sets another.
+pub const DEFAULT_CRASH_WITHIN: Duration = Duration::from_secs(10);
+
+impl Default for LimitsPolicy {
+    fn default() -> Self {
+        Self {
+            max_run: None,
+            daily_quota: DailyQuota::default(),
+            weekly_quota: None,
+            cooldown_after_run: Duration::ZERO,
+            crash_within: DEFAULT_CRASH_WITHIN,
+        }
+    }
 }
 
 /// The warnings of an entry (S2.5): thresholds before the end, the longest first, each once.

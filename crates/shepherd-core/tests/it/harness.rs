@@ -284,8 +284,13 @@ impl EngineHarness {
     }
 
     pub(crate) fn exit(&mut self) -> Vec<CoreEvent> {
+        self.exit_with(Some(0), None)
+    }
+
+    /// The program ends by itself, with this code or by this signal.
+    pub(crate) fn exit_with(&mut self, code: Option<i32>, signal: Option<i32>) -> Vec<CoreEvent> {
         let session_id = self.engine.snapshot().session.as_ref().unwrap().session_id.clone();
-        let exit = ExitInfo { session_id, code: Some(0), signal: None };
+        let exit = ExitInfo { session_id, code, signal };
         let events = self.engine.notify_session_exited(&exit, self.now());
         self.sync();
         events

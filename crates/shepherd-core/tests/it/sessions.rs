@@ -213,6 +213,78 @@ fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
     world.launch("game");
 }
 
+/// Launches the game, and ends it by itself after some time with this exit code or signal.
+fn crash(world: &mut EngineHarness, after: Duration, code: Option<i32>, signal: Option<i32>) {
+    world.launch("game");
+    world.run_for(after);
+    world.exit_with(code, signal);
+}
+
+#[test]
+fn a_crash_soon_after_the_launch_causes_no_cooldown() {
+    // S2.4.
+    let seconds = Duration::from_secs;
+    let mut game = game();
+    game.limits.cooldown_after_run = minutes(10);
+    let start =
+        |game: shepherd_core::policy::PolicyEntry| EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    for (code, signal, is_excused) in [
+        (Some(1), None, true),
+        (None, Some(11), true),
+        (None, Some(6), true),
+        (Some(0), None, false),
+        (None, None, false),
+        // Somebody ended it.
+        (None, Some(15), false),
+        (None, Some(9), false),
+        (None, Some(1), false),
+    ] {
+        let mut world = start(game.clone());
+        crash(&mut world, seconds(9), code, signal);
+        assert_eq!(world.used("game"), seconds(9));
+        assert_eq!(world.view("game").enabled, is_excused, "{code:?} {signal:?}");
+    }
+    let mut world = start(game.clone());
+    crash(&mut world, seconds(10), Some(1), None);
+    assert_eq!(world.denied_codes("game"), ["cooldown"], "too late");
+    game.limits.crash_within = Duration::ZERO;
+    let mut world = start(game);
+    crash(&mut world, seconds(1), Some(1), None);
+    assert_eq!(world.denied_codes("game"), ["cooldown"], "switched off");
+}
+
+#[test]
+fn a_stop_soon_after_the_launch_causes_a_cooldown() {
+    // S2.4: however the program then exits.
+    let mut game = game();
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    let stop = StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "anna".to_owned() };
+    let _ = world.engine.stop_current(&stop, world.now());
+    world.exit_with(Some(1), None);
+    assert_eq!(world.denied_codes("game"), ["cooldown"]);
+}
+
+#[test]
+fn at_most_three_crashes_in_a_row_cause_no_cooldown() {
+    // S2.4: a program that fails on purpose after nine seconds of play does not avoid the cooldown.
+    let seconds = Duration::from_secs;
+    let mut game = game();
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    for _ in 0..2 {
+        for _ in 0..3 {
+            crash(&mut world, seconds(9), Some(1), None);
+            assert!(world.view("game").enabled);
+        }
+        crash(&mut world, seconds(9), Some(1), None);
+        assert_eq!(world.denied_codes("game"), ["cooldown"]);
+        world.run_for(minutes(10));
+    }
+    assert_eq!(world.used("game"), seconds(8 * 9));
+}
+
 #[test]
 fn a_launch_that_hangs_times_out() {
     // S3.6.

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use shepherd_api::{
     ApiError, EndReason, EntryScope, ErrorCode, EventKind, Millis, QuotaKind, ReasonCode, SessionPhase,
-    StopMode, StopRequester, TimeRequestState, UsageView,
+    StopMode, StopRequester, TimeInterval, TimeRequestState, UsageView,
 };
-use shepherd_core::policy::{DailyQuota, EarningRule, TimeBudget, WarningPolicy};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, EarningRule, TimeBudget, UnlockRule, WarningPolicy, Weekdays,
+};
 use shepherd_core::{
     CoreEvent, GrantError, LaunchDecision, NewGrant, NewTimeRequest, QueryError, StopRequest,
     UnknownModeError,
@@ -15,7 +17,7 @@ use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 use crate::harness::{
     BERLIN, EngineHarness, MONDAY_NOON, budget, entry, entry_with_max_run, extra, grant, hours, minutes,
-    policy, policy_with, wall_time, warning, zone,
+    policy, policy_with, wall_time, warning, window, zone,
 };
 
 fn entry_scope(id: &str) -> EntryScope {
@@ -276,4 +278,75 @@ fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
     check(BERLIN, closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
     check("Europe/Paris", closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
     check("Asia/Tokyo", closed, "Not allowed at this time. Opens Mon 23:00 (Asia/Tokyo).");
+}
+
+#[test]
+fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
+    // S2.7, S3.2.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    game.limits.max_run = Some(minutes(30));
+    game.budgets = vec!["games".parse().unwrap()];
+    let policy = policy_with(vec![game, entry("free")], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(minutes(50)));
+    });
+    let mut world = EngineHarness::new(policy, MONDAY_NOON);
+    let left = |world: &EngineHarness| world.view("game").left_today;
+    assert_eq!(left(&world), Some(minutes(50).into()), "the budget has less");
+    assert_eq!(world.view("free").left_today, None);
+    world.launch("game");
+    world.run_for(minutes(20));
+    world.exit();
+    assert_eq!(left(&world), Some(minutes(30).into()));
+    let now = world.now();
+    let others = NewGrant { scope: entry_scope("free"), ..grant(2, extra(minutes(5))) };
+    world.engine.grant(NewGrant { scope: entry_scope("game"), ..grant(1, extra(minutes(15))) }, now).unwrap();
+    world.engine.grant(others, now).unwrap();
+    assert_eq!(left(&world), Some(minutes(45).into()));
+    let grants = world.view("game").grants;
+    assert_eq!(grants.len(), 1, "{grants:?}");
+    assert_eq!((grants[0].gift, grants[0].by.as_str()), (extra(minutes(15)), "parent"));
+    assert_eq!(grants[0].lapses_at, wall_time(BERLIN, "2026-11-17 00:00"));
+    world.engine.revoke(&GrantId::from_random(1), "parent", now).unwrap();
+    assert_eq!(world.view("game").grants, []);
+}
+
+#[test]
+fn the_timeline_tells_times_to_be_unlocked_from_closed_ones() {
+    // S3.10.
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (18, 0))]);
+    game.unlock = Some(UnlockRule { entry_id: "maths".parse().unwrap(), at_least: minutes(10) });
+    let mut world = EngineHarness::new(policy(vec![entry("maths"), game]), MONDAY_NOON);
+    world.launch("maths");
+    world.run_for(minutes(10));
+    world.exit();
+    let (from, to) = (wall_time(BERLIN, "2026-11-16 00:00"), wall_time(BERLIN, "2026-11-18 00:00"));
+    let timeline = world.engine.timeline(&ProfileId::default(), from, to).unwrap();
+    let [maths, game] = timeline.entries.as_slice() else { panic!("{timeline:?}") };
+    assert_eq!((&maths.unlock, maths.unlockable.as_slice()), (&None, [].as_slice()));
+    let on = |day: &str| {
+        let at = |hour: &str| wall_time(BERLIN, &format!("2026-11-{day} {hour}:00"));
+        [TimeInterval { from: at("15"), to: at("18") }]
+    };
+    assert_eq!((game.intervals.as_slice(), game.unlockable.as_slice()), (&on("16")[..], &on("17")[..]));
+    let unlock = game.unlock.as_ref().unwrap();
+    assert_eq!((unlock.label.as_str(), unlock.needed), ("maths", minutes(10).into()));
+}
+
+#[test]
+fn a_session_shows_its_run_time_without_suspends() {
+    // S4.4.
+    let mut game = entry("game");
+    game.limits.max_run = Some(hours(1));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    let ran = |world: &EngineHarness| world.engine.session_view(world.now()).unwrap().ran;
+    assert_eq!(ran(&world), Some(Millis(0)));
+    world.run_for(minutes(20));
+    world.clock.suspend(hours(2));
+    assert_eq!(ran(&world), Some(minutes(20).into()));
+    world.tick();
+    world.run_for(minutes(10));
+    assert_eq!((ran(&world), world.remaining()), (Some(minutes(30).into()), Some(minutes(30))));
 }

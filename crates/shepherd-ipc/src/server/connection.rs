@@ -49,6 +49,7 @@ impl CommandCost {
             | Command::ExtendCurrent { .. }
             | Command::SetPolicy { .. }
             | Command::GetPolicy {}
+            | Command::ReadSessionLog { .. }
             | Command::Why { .. }
             | Command::RequestTime { .. }
             | Command::ListRequests {}

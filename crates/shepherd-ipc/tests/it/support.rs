@@ -194,6 +194,7 @@ pub(crate) fn snapshot(entry_count: usize) -> DaemonStateSnapshot {
         entry_count,
         mode: "school".to_owned(),
         clock_trusted: true,
+        profiles: Vec::new(),
     }
 }
 

@@ -39,6 +39,7 @@ pub fn household_policy() -> Policy {
         daily_quota: DailyQuota::every_day(Duration::from_secs(300)),
         weekly_quota: None,
         cooldown_after_run: COOLDOWN,
+        ..LimitsPolicy::default()
     };
     let chess = LimitsPolicy { cooldown_after_run: COOLDOWN, ..LimitsPolicy::default() };
     let budget = TimeBudget {

@@ -148,6 +148,7 @@ pub fn session(number: u64) -> SessionRecord {
         budgets: vec!["games".parse().expect(GOOD_NAME)],
         free: false,
         cooldown: Duration::from_secs(600),
+        crash_within: Duration::from_secs(10),
     }
 }
 
@@ -195,5 +196,6 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             day: Day(20_833),
             used: Duration::from_secs(90),
         }],
+        crashes: BTreeMap::from([(profile("ada"), BTreeMap::from([(entry_id("chess"), 2)]))]),
     }
 }

@@ -8,7 +8,7 @@ use rustix::thread::{set_thread_gid, set_thread_uid};
 use shepherd_api::{AdminPin, AuditKind, ClientRole, Command, CommandReply, ErrorCode, Millis, StopMode};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, ConnectError};
 
-use crate::harness::ShepherddFixture;
+use crate::harness::{ShepherddFixture, wait_until};
 
 const ANNA: u32 = 65_001;
 const BEN: u32 = 65_002;
@@ -61,6 +61,10 @@ fn code(outcome: &Result<CommandReply, CallError>) -> Option<ErrorCode> {
 
 fn launch(profile: Option<&str>) -> Command {
     Command::Launch { entry_id: "nap".parse().unwrap(), profile: profile.map(|name| name.parse().unwrap()) }
+}
+
+fn session_log(session: Option<&str>) -> Command {
+    Command::ReadSessionLog { session: session.map(str::to_owned), profile: None }
 }
 
 fn extend() -> Command {
@@ -322,4 +326,34 @@ fn an_unknown_socket_group_is_reported() {
     assert!(said.contains("no such group `no-such-group`"), "{said}");
     let mut command = fixture.command();
     assert_eq!(command.args(["--socket-mode", "rw"]).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn the_output_of_a_session_is_for_its_child_and_for_administrators() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let household = ShepherddFixture::running(POLICY);
+    as_user(&household, ANNA, |client| client.unwrap().call(launch(None)).unwrap());
+    household.wait_for_program();
+    let shown = |reply: Result<CommandReply, CallError>| match reply.unwrap() {
+        CommandReply::SessionLog { log } => log,
+        other => panic!("{other:?}"),
+    };
+    let own = as_user(&household, ANNA, |client| shown(client.unwrap().call(session_log(None))));
+    assert_eq!((own.profile.as_str(), own.entry_id.as_str(), own.end.as_ref()), ("anna", "nap", None));
+    let id = own.session_id.as_str();
+    assert_eq!(shown(household.call(session_log(Some(id)))), own);
+    as_user(&household, BEN, |client| {
+        let mut client = client.unwrap();
+        for named in [None, Some(id)] {
+            assert_eq!(code(&client.call(session_log(named))), Some(ErrorCode::NotPermitted));
+        }
+    });
+    as_user(&household, GRANDMA, |client| {
+        assert_eq!(code(&client.unwrap().call(session_log(None))), Some(ErrorCode::NotPermitted));
+    });
+    household.stop(StopMode::Force).unwrap();
+    household.wait_until_idle();
+    wait_until("its end is on record", || shown(household.call(session_log(None))).end.is_some());
 }

@@ -4,18 +4,21 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
-use ward_terminal::{TextTone, wrap};
+use shepherd_api::TimeRequestView;
+use ward_terminal::{TextTone, escape_label, wrap};
 
 use super::styles::{parse_painted_line, style};
 use crate::context::DisplaySettings;
 use crate::entries::why_lines;
+use crate::humanize;
 use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
-const HELP: [&str; 12] = [
+const HELP: [&str; 13] = [
     "↑ ↓ j k     choose an entry",
     "Enter       launch the entry",
     "w           show every rule for the entry",
     "r           ask your parents for time",
+    "a           answer a request for time (parents)",
     "s           stop the running program",
     "S           kill the running program at once",
     "q Ctrl-C    quit",
@@ -28,6 +31,27 @@ const HELP: [&str; 12] = [
 
 /// Widest popup, for lines that are easy to read.
 const MAX_POPUP_WIDTH: u16 = 90;
+
+fn answer_lines(
+    model: &LiveViewModel,
+    request: &TimeRequestView,
+    minutes: &str,
+    width: usize,
+) -> Vec<Line<'static>> {
+    let name = model.profile_name(&request.profile);
+    let question = format!("{}.", humanize::time_request(request, name, &model.display));
+    let note = request.note.as_ref().map(|note| format!("“{}”", escape_label(note)));
+    let asked = format!("Asked {}", humanize::time(request.asked_at, &model.display));
+    let texts = std::iter::once(question).chain(note).chain([asked]);
+    let mut lines: Vec<Line<'static>> = texts.flat_map(|text| wrap(&text, width)).map(Line::from).collect();
+    lines.push(Line::styled(format!("Minutes: {minutes}▏"), style(TextTone::Strong)));
+    lines.push(Line::styled("y or Enter to grant, n to deny, Esc to answer later", style(TextTone::Faint)));
+    if model.time_requests.len() > 1 {
+        let count = format!("↓ for the next of {} requests", model.time_requests.len());
+        lines.push(Line::styled(count, style(TextTone::Faint)));
+    }
+    lines
+}
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let Some(popup) = &model.popup else { return };
@@ -46,6 +70,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
             lines.push(Line::styled(format!("{minutes}▏"), style(TextTone::Strong)));
             lines.push(Line::styled("Enter to ask, Esc to cancel", style(TextTone::Faint)));
             (" Ask for time ", lines, 0)
+        }
+        LiveViewPopup::Answer { request, minutes } => {
+            (" Request for time ", answer_lines(model, request, minutes, text_width), 0)
         }
         LiveViewPopup::Pin { message, typed, .. } => {
             let mut lines: Vec<Line<'_>> = wrap(message, text_width).into_iter().map(Line::from).collect();

@@ -5,7 +5,7 @@ use shepherd_api::{ExplanationView, ReasonCode, RuleOutcomeView, RuleView, StopM
 use super::*;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::model::LiveViewPopup;
-use crate::watch::model::tests::{at, connected, entry, session};
+use crate::watch::model::tests::{at, connected, entry, household, session};
 
 fn render_at(model: &mut LiveViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -143,4 +143,21 @@ fn a_pin_is_not_shown_while_it_is_typed() {
     let shown = render_at(&mut model, 80, 24);
     assert!(shown.contains("Only an administrator may do this.") && shown.contains("••••▏"), "{shown}");
     assert!(!shown.contains("4711"), "{shown}");
+}
+
+#[test]
+fn a_parent_sees_all_children_and_their_requests() {
+    let mut model = household();
+    let screen = render_at(&mut model, 80, 24);
+    assert!(screen.contains("│? Ben asks for 15 minutes of Racing: “nearly\\u{1b} done”"), "{screen}");
+    assert!(screen.contains("▶ Anna: Racing  running"), "{screen}");
+    assert!(screen.contains("✗ Ben: Racing   when Racing has ended"), "{screen}");
+    model.handle_input(LiveViewInput::Key(ratatui::crossterm::event::KeyEvent::from(
+        ratatui::crossterm::event::KeyCode::Char('a'),
+    )));
+    let screen = render_at(&mut model, 80, 24);
+    for text in ["Ben asks for 15 minutes of Racing.", "“nearly\\u{1b} done”", "Minutes: 15", "n to deny"]
+    {
+        assert!(screen.contains(text), "{text}:\n{screen}");
+    }
 }

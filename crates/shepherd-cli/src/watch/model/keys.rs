@@ -1,7 +1,7 @@
 //! Keys of the live view.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode};
+use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode, TimeRequestDecision, TimeRequestView};
 use ward_terminal::{TextTone, escape_label};
 
 use super::{DEFAULT_REQUEST_MINUTES, LiveViewAction, LiveViewModel, LiveViewPopup};
@@ -41,6 +41,10 @@ impl LiveViewModel {
             }
             KeyCode::Char('S') => return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Force)]),
             KeyCode::Enter | KeyCode::Char('w' | 'r') => return self.entry_key(code),
+            KeyCode::Char('a') => match self.time_requests.first().cloned() {
+                Some(request) => self.open_answer(request),
+                None => self.notice = Some((TextTone::Faint, "Nobody is asking for time.".to_owned())),
+            },
             _ => {}
         }
         LiveViewAction::Nothing
@@ -52,16 +56,78 @@ impl LiveViewModel {
             self.notice = Some((TextTone::Faint, "There are no entries.".to_owned()));
             return LiveViewAction::Nothing;
         };
-        let entry_id = entry.entry_id.clone();
-        match code {
-            KeyCode::Enter => return LiveViewAction::Send(vec![LiveViewRequest::Launch(entry_id)]),
-            KeyCode::Char('w') => return LiveViewAction::Send(vec![LiveViewRequest::Why(entry_id)]),
+        let entry_id = entry.view.entry_id.clone();
+        let request = match code {
+            KeyCode::Enter => LiveViewRequest::Launch(entry_id),
+            KeyCode::Char('w') => LiveViewRequest::Why(entry_id),
             _ => {
-                let (label, minutes) = (escape_label(&entry.label), DEFAULT_REQUEST_MINUTES.to_owned());
+                let (label, minutes) = (escape_label(&entry.view.label), DEFAULT_REQUEST_MINUTES.to_owned());
                 self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
+                return LiveViewAction::Nothing;
+            }
+        };
+        self.send_for_selected(request)
+    }
+
+    /// Sends a request for the child of the selected line, if the view shows several children.
+    fn send_for_selected(&self, request: LiveViewRequest) -> LiveViewAction {
+        let child = self.entries.get(self.selected).and_then(|entry| entry.child.as_ref());
+        LiveViewAction::Send(vec![match child {
+            Some(child) => {
+                LiveViewRequest::ForProfile { profile: child.profile.clone(), request: Box::new(request) }
+            }
+            None => request,
+        }])
+    }
+
+    fn open_answer(&mut self, request: TimeRequestView) {
+        let minutes = request.amount.0.div_ceil(60_000).to_string();
+        self.popup = Some(LiveViewPopup::Answer { request: Box::new(request), minutes });
+    }
+
+    fn answer_key(
+        &mut self,
+        request: Box<TimeRequestView>,
+        mut minutes: String,
+        code: KeyCode,
+    ) -> LiveViewAction {
+        let decision = match code {
+            KeyCode::Esc | KeyCode::Char('q') => return LiveViewAction::Nothing,
+            KeyCode::Char('n') => Some(TimeRequestDecision::Deny { why: None }),
+            KeyCode::Enter | KeyCode::Char('y') => {
+                let minutes = minutes.parse().ok().filter(|minutes| *minutes > 0);
+                minutes.map(|minutes| TimeRequestDecision::Grant { minutes: Some(minutes) })
+            }
+            KeyCode::Backspace => {
+                minutes.pop();
+                None
+            }
+            KeyCode::Char(digit @ '0'..='9') if minutes.len() < MAX_MINUTE_DIGITS => {
+                minutes.push(digit);
+                None
+            }
+            KeyCode::Down | KeyCode::Tab => {
+                let place =
+                    self.time_requests.iter().position(|known| known.request_id == request.request_id);
+                let next = place.map_or(0, |place| (place + 1) % self.time_requests.len().max(1));
+                if let Some(next) = self.time_requests.get(next).cloned() {
+                    self.open_answer(next);
+                    return LiveViewAction::Nothing;
+                }
+                None
+            }
+            _ => None,
+        };
+        match decision {
+            Some(decision) => {
+                let request_id = request.request_id;
+                LiveViewAction::Send(vec![LiveViewRequest::Decide { request_id, decision }])
+            }
+            None => {
+                self.popup = Some(LiveViewPopup::Answer { request, minutes });
+                LiveViewAction::Nothing
             }
         }
-        LiveViewAction::Nothing
     }
 
     fn popup_key(&mut self, popup: LiveViewPopup, code: KeyCode) -> LiveViewAction {
@@ -81,10 +147,8 @@ impl LiveViewModel {
                     KeyCode::Esc | KeyCode::Char('q') => return LiveViewAction::Nothing,
                     KeyCode::Enter => {
                         if let Some(minutes) = minutes.parse().ok().filter(|minutes| *minutes > 0) {
-                            return LiveViewAction::Send(vec![LiveViewRequest::RequestTime {
-                                entry_id,
-                                minutes,
-                            }]);
+                            return self
+                                .send_for_selected(LiveViewRequest::RequestTime { entry_id, minutes });
                         }
                     }
                     KeyCode::Backspace => {
@@ -98,6 +162,7 @@ impl LiveViewModel {
                 self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
                 LiveViewAction::Nothing
             }
+            LiveViewPopup::Answer { request, minutes } => self.answer_key(request, minutes, code),
             LiveViewPopup::Pin { request, message, typed } => self.pin_key(request, message, typed, code),
         }
     }

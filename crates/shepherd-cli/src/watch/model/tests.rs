@@ -1,6 +1,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use shepherd_api::{AdminPin, EndReason, Millis, SessionView, StopMode, WarningSeverity};
-use shepherd_util::SessionId;
+use shepherd_api::{
+    AdminPin, EndReason, Millis, SessionView, StopMode, TimeRequestDecision, TimeRequestState,
+    WarningSeverity,
+};
+use shepherd_util::{RequestId, SessionId};
 
 use super::*;
 use jiff::tz::TimeZone;
@@ -19,6 +22,8 @@ pub(in crate::watch) fn entry(id: &str, label: &str) -> EntryView {
         reasons: Vec::new(),
         max_run_if_started_now: Some(Millis(20_000)),
         next_available: None,
+        left_today: None,
+        grants: Vec::new(),
     }
 }
 
@@ -32,6 +37,7 @@ pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> 
         warned: None,
         started_at: at(0),
         remaining: remaining.map(Millis),
+        ran: None,
     }
 }
 
@@ -43,6 +49,7 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
         entry_count: 2,
         mode: "school".to_owned(),
         clock_trusted: true,
+        profiles: Vec::new(),
     }))
 }
 
@@ -240,6 +247,73 @@ fn commands_for_administrators_ask_for_the_pin() {
     model.handle_input(LiveViewInput::ReplyReceived(refused()));
     assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "an empty PIN is not sent");
     assert!(matches!(&model.popup, Some(LiveViewPopup::Pin { message, .. }) if message.contains("a PIN is")));
+    press(&mut model, KeyCode::Esc);
+    assert!(model.popup.is_none());
+}
+
+fn time_request(number: u128, child: &str, note: Option<&str>) -> TimeRequestView {
+    TimeRequestView {
+        request_id: RequestId::from_random(number),
+        profile: child.parse().unwrap(),
+        entry_id: "racing".parse().unwrap(),
+        amount: Millis(900_000),
+        note: note.map(str::to_owned),
+        asked_at: at(0),
+        lapses_at: at(3_600),
+        state: TimeRequestState::Asked,
+    }
+}
+
+/// Returns a parent's view of two children, one of whom asks for time.
+pub(in crate::watch) fn household() -> LiveViewModel {
+    let mut model = connected(Some(session(Some(20_000), SessionPhase::Running)));
+    let child = |id: &str, label: &str| {
+        let profile = ProfileView { profile: id.parse().unwrap(), label: label.to_owned() };
+        let reasons = vec![shepherd_api::ReasonCode::SessionActive {
+            session_id: SessionId::from_random(1),
+            entry_id: "racing".parse().unwrap(),
+        }];
+        (profile, vec![EntryView { enabled: false, reasons, ..entry("racing", "Racing") }])
+    };
+    let children = vec![child("anna", "Anna"), child("ben", "Ben")];
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Household(children)));
+    let requests = vec![time_request(1, "ben", Some("nearly\x1b done"))];
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::TimeRequests(requests)));
+    model
+}
+
+#[test]
+fn a_parent_acts_for_the_child_of_the_chosen_line() {
+    let mut model = household();
+    press(&mut model, KeyCode::Down);
+    let launch = LiveViewRequest::Launch("racing".parse().unwrap());
+    let for_ben = LiveViewRequest::ForProfile { profile: "ben".parse().unwrap(), request: Box::new(launch) };
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [for_ben]);
+}
+
+#[test]
+fn a_parent_answers_requests_with_keys() {
+    let decide =
+        |number, decision| [LiveViewRequest::Decide { request_id: RequestId::from_random(number), decision }];
+    let changed = |request: TimeRequestView| LiveViewInput::EventReceived {
+        state: state(None),
+        event: Box::new(Event { at: at(1), kind: EventKind::RequestChanged { request } }),
+        refresh: RequiredRefresh::Nothing,
+    };
+    let mut model = household();
+    model.handle_input(changed(time_request(2, "anna", None)));
+    press(&mut model, KeyCode::Char('a'));
+    for key in [KeyCode::Backspace, KeyCode::Char('x'), KeyCode::Char('0')] {
+        press(&mut model, key);
+    }
+    let granted = TimeRequestDecision::Grant { minutes: Some(10) };
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Char('y'))), decide(1, granted));
+    let answered = TimeRequestState::Denied { why: None };
+    model.handle_input(changed(TimeRequestView { state: answered, ..time_request(1, "ben", None) }));
+    press(&mut model, KeyCode::Char('a'));
+    let denied = TimeRequestDecision::Deny { why: None };
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Char('n'))), decide(2, denied));
+    press(&mut model, KeyCode::Char('a'));
     press(&mut model, KeyCode::Esc);
     assert!(model.popup.is_none());
 }

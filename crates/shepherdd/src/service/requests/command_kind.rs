@@ -26,6 +26,7 @@ pub(super) enum ClientQuestion {
     Health,
     Metrics,
     Audit { after: Option<u64>, limit: u32 },
+    SessionLog { session: Option<String>, profile: Option<ProfileId> },
 }
 
 pub(super) enum ClientAct {
@@ -74,7 +75,8 @@ impl ClientQuestion {
             | Self::Policy
             | Self::Health
             | Self::Metrics
-            | Self::Audit { .. } => false,
+            | Self::Audit { .. }
+            | Self::SessionLog { .. } => false,
         }
     }
 }
@@ -101,6 +103,9 @@ impl From<Command> for CommandKind {
             Command::Health {} => Self::Question(ClientQuestion::Health),
             Command::Metrics {} => Self::Question(ClientQuestion::Metrics),
             Command::ReadAudit { after, limit } => Self::Question(ClientQuestion::Audit { after, limit }),
+            Command::ReadSessionLog { session, profile } => {
+                Self::Question(ClientQuestion::SessionLog { session, profile })
+            }
             Command::Launch { entry_id, profile } => Self::Act(ClientAct::Launch { entry_id, profile }),
             Command::StopCurrent { mode } => Self::Act(ClientAct::Stop { mode }),
             Command::ExtendCurrent { by } => Self::Act(ClientAct::Extend { by: by.into() }),

@@ -10,6 +10,7 @@ use super::command_kind::ClientQuestion;
 use super::{ReplyResult, RequestContext};
 use crate::service::DaemonService;
 use crate::service::profile_choice::resolve_profile;
+use crate::session_log_thread::{ReadableProfiles, SessionLogQuery};
 use crate::timeline_thread::TimelineQuery;
 
 /// Lines of the audit log in one answer.
@@ -47,6 +48,12 @@ impl DaemonService {
                 Ok(()) => return,
                 Err(error) => Err(error),
             },
+            ClientQuestion::SessionLog { session, profile } => {
+                match self.queue_session_log(request, session, profile.as_ref()) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
+                }
+            }
         };
         self.respond(&request.reply_to, answer);
     }
@@ -122,6 +129,49 @@ impl DaemonService {
         let profile = resolve_profile(&request.client, named, self.engine.policy())?;
         let (to, uid) = (request.reply_to.clone(), request.client.peer.uid);
         self.timeline_thread.submit(TimelineQuery { to, uid, profile, from, until }, &self.engine)
+    }
+
+    /// Queues the search for a session and its output. The thread that searches gets the profiles that the client may
+    /// see, because only the loop knows the policy.
+    fn queue_session_log(
+        &self,
+        request: &RequestContext,
+        session: Option<String>,
+        named: Option<&ProfileId>,
+    ) -> Result<(), ApiError> {
+        let Some(folder) = self.host.output_folder() else {
+            return Err(ApiError::new(
+                ErrorCode::UnknownSession,
+                "This machine keeps no output of sessions.",
+            ));
+        };
+        let policy = self.engine.policy();
+        let profile = named.map(|named| resolve_profile(&request.client, Some(named), policy)).transpose()?;
+        let may_use = |profile: &ProfileId| resolve_profile(&request.client, Some(profile), policy).is_ok();
+        let readable = match request.client.role {
+            ClientRole::Admin => ReadableProfiles::All,
+            ClientRole::Shell | ClientRole::Observer => ReadableProfiles::Only {
+                profiles: policy
+                    .rules()
+                    .profiles
+                    .keys()
+                    .filter(|profile| may_use(profile))
+                    .cloned()
+                    .collect(),
+                refusal: request.client.refusal_code(ClientRole::Admin),
+            },
+        };
+        let labels = policy.entries().iter().map(|entry| (entry.entry_id.clone(), entry.label.clone()));
+        self.session_log_thread.submit(SessionLogQuery {
+            to: request.reply_to.clone(),
+            uid: request.client.peer.uid,
+            session,
+            profile,
+            readable,
+            running: self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone()),
+            labels: labels.collect(),
+            output_folder: folder,
+        })
     }
 
     fn queue_audit_read(
