@@ -157,6 +157,15 @@ pub struct DaemonStateSnapshot {
     pub profiles: Vec<ProfileView>,
 }
 
+impl DaemonStateSnapshot {
+    /// Returns the label of a profile, or its id if the snapshot doesn't list it.
+    #[must_use]
+    pub fn profile_label<'s>(&'s self, profile: &'s ProfileId) -> &'s str {
+        let known = self.profiles.iter().find(|known| known.profile == *profile);
+        known.map_or(profile.as_str(), |known| &known.label)
+    }
+}
+
 /// A person whose time is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileView {

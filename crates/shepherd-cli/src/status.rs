@@ -38,7 +38,7 @@ fn format_status(
     display: &DisplaySettings,
 ) -> String {
     let mut lines = match &snapshot.session {
-        Some(session) => session_lines(session, display),
+        Some(session) => session_lines(session, snapshot.profile_label(&session.profile), display),
         None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
     };
     if let Some(rest) = entry.and_then(|entry| describe_rest_of_day(entry, display)) {
@@ -60,14 +60,14 @@ fn format_status(
     lines.join("\n")
 }
 
-fn session_lines(session: &SessionView, display: &DisplaySettings) -> Vec<String> {
+fn session_lines(session: &SessionView, child: &str, display: &DisplaySettings) -> Vec<String> {
     let label = truncate(&escape_label(&session.label), display.width.saturating_sub(40).max(20));
     let mut lines = vec![format!(
         "{} {} · {} · {}",
         paint(TextTone::Good, "●"),
         paint(TextTone::Strong, &label),
         humanize::phase(session.phase),
-        session.profile
+        escape_label(child)
     )];
     let since = humanize::time(session.started_at, display);
     match session.remaining {

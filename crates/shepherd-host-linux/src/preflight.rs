@@ -54,7 +54,7 @@ pub fn find_entries_without_account(policy: &Policy) -> Option<MissingRequiremen
     };
     let entries: Vec<EntryId> =
         policy.entries().iter().filter(lacks_account).map(|entry| entry.entry_id.clone()).collect();
-    let sentence = "would run as root, so a Shepherd that runs as root does not start it; set `user` in the entry or in \
+    let sentence = "would run as root, and a Shepherd that runs as root starts nothing as root; set `user` in the entry or in \
                     `[defaults]`, or name a user in the `accounts` of each profile"
         .to_owned();
     (!entries.is_empty()).then_some(MissingRequirement { entries, sentence })

@@ -135,7 +135,7 @@ fn session_lines(
             lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
         }
         Some(session) => {
-            lines.push(session_line(session, width));
+            lines.push(session_line(session, model.profile_name(&session.profile), width));
             lines.extend(countdown_line(session, state.at, width));
             if let Some((tone, warning)) = &model.warning {
                 lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
@@ -145,8 +145,8 @@ fn session_lines(
     lines
 }
 
-fn session_line(session: &SessionView, width: usize) -> Line<'static> {
-    let rest = format!(" · {} · {}", humanize::phase(session.phase), session.profile);
+fn session_line(session: &SessionView, child: &str, width: usize) -> Line<'static> {
+    let rest = format!(" · {} · {}", humanize::phase(session.phase), escape_label(child));
     let label =
         truncate(&escape_label(&session.label), width.saturating_sub(display_width(&rest) + 2).max(8));
     Line::from(vec![

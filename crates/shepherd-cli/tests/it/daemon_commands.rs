@@ -46,7 +46,7 @@ fn a_session_from_launch_to_stop() {
     assert!(daemon.run_text(&["status"]).contains("Nothing is running."));
     assert!(daemon.run_text(&["launch", "racing"]).contains("Racing is starting, for up to 10 minutes"));
     wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
-    assert!(daemon.run_text(&["status"]).contains("Racing · running · anna"));
+    assert!(daemon.run_text(&["status"]).contains("Racing · running · Anna"));
     let second = daemon.run(&["launch", "blink"]);
     assert_eq!(second.status.code(), Some(1));
     assert!(text(&second.stderr).contains("Racing is running. Only one entry can run at a time."));

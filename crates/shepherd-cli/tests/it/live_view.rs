@@ -167,7 +167,7 @@ fn a_parent_sees_all_children_and_answers_their_requests() {
     terminal.wait_for_text("The request was denied.");
     terminal.press("j");
     terminal.press("Enter");
-    terminal.wait_for_text("▶ Racing · running · ben");
+    terminal.wait_for_text("▶ Racing · running · Ben");
     terminal.wait_for_text("▶ Ben: Racing");
     terminal.press("S");
     terminal.wait_for_text("Racing has ended");
