@@ -225,7 +225,7 @@ mod tests {
                 "crates/collieclaw-providers/Cargo.toml: `collieclaw-providers` must not depend on `collieclaw-agent`",
                 "crates/collieclaw-gateway/Cargo.toml: `collieclaw-gateway` must not depend on `collieclaw-mcp`",
                 "crates/collieclaw/Cargo.toml: `collieclaw` must not depend on `rmcp`",
-                "crates/collieclaw/Cargo.toml: `collieclaw` may not use `ward-sqlite`",
+                "crates/collieclaw/Cargo.toml: `collieclaw` must not depend on `ward-sqlite`",
             ]
         );
     }
