@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(model.packages[0].manifest_path, Path::new("crates/ward-a/Cargo.toml"));
     }
 
-    /// What a check says about a model, one fault a line, without the cures.
+    /// Returns the messages of a check for a model, one fault a line, without the help.
     pub(super) fn messages(check: fn(&SourceTree) -> Vec<LocatedError>, model: &SourceTree) -> Vec<String> {
         let first_line =
             |fault: &LocatedError| fault.to_string().lines().next().unwrap_or_default().to_owned();

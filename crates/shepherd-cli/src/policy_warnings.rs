@@ -16,9 +16,9 @@ use shepherd_host_linux::{
 };
 use shepherd_ipc::{AccessRules, BlockingClient, ClientOptions, SystemAccounts, resolve_access};
 use shepherd_util::{EnvironmentVariables, ErrorChain, ProfileId, ShepherdPaths};
+use ward_terminal::escape_label;
 
 use crate::context::CommandContext;
-use ward_terminal::escape_label;
 
 pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use shepherd_api::{Command, CommandReply, SessionLogView};
+use ward_terminal::{TextTone, escape_label, escape_lines, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
-use ward_terminal::{TextTone, escape_label, escape_lines, paint};
 
 #[derive(Args)]
 #[command(

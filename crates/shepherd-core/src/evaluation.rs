@@ -96,7 +96,7 @@ pub(crate) enum RuleVerdict {
 /// An observer that sees the result of each rule.
 pub(crate) trait RuleObserver {
     /// Reports a rule. The facts are formatted only if the observer asks for them.
-    fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: &RuleVerdict);
+    fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, verdict: &RuleVerdict);
 }
 
 /// An observer that ignores everything.
@@ -122,10 +122,10 @@ impl<'a> EvaluationContext<'a> {
         profile: &ProfileId,
         entry: &PolicyEntry,
         at: EvaluationTime,
-        witness: &mut impl RuleObserver,
+        observer: &mut impl RuleObserver,
     ) -> EntryFinding {
         let mut evaluation = EntryEvaluation::new(*self, profile, at);
-        evaluation.evaluate(entry, evaluation.entry_history(entry), witness)
+        evaluation.evaluate(entry, evaluation.entry_history(entry), observer)
     }
 
     /// Returns the least time that quotas and budgets leave; `None` is no limit.
@@ -171,7 +171,7 @@ impl<'a> EvaluationContext<'a> {
 /// Collects the results of the rules.
 struct FindingBuilder<'w, W> {
     finding: EntryFinding,
-    witness: &'w mut W,
+    observer: &'w mut W,
 }
 
 impl<W: RuleObserver> FindingBuilder<'_, W> {
@@ -184,10 +184,10 @@ impl<W: RuleObserver> FindingBuilder<'_, W> {
         &mut self,
         rule: &'static str,
         looked_at: impl FnOnce() -> String,
-        saying: RuleVerdict,
+        verdict: RuleVerdict,
     ) {
-        self.witness.observe_rule(rule, looked_at, &saying);
-        match saying {
+        self.observer.observe_rule(rule, looked_at, &verdict);
+        match verdict {
             RuleVerdict::Refuses(reason) => {
                 // Most entries have one reason, and a vector that grows by itself would start with a capacity of four.
                 self.finding.reasons.reserve_exact(1);

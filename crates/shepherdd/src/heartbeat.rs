@@ -67,7 +67,7 @@ impl HeartbeatThread {
         let (reports, news) = unbounded_channel();
         let shared = Arc::new(HeartbeatShared::default());
         let heart = HeartbeatWorker { boot, file, shared: shared.clone(), reports, failing: false };
-        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || heart.run())?;
+        std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || heart.run())?;
         Ok((Self { shared, mode: HeartbeatMode::Paused }, news))
     }
 

@@ -84,7 +84,7 @@ fn release_controllers() -> ExitCode {
 
 fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Result<(), StartError> {
     let paths = &options.paths(&environment, rustix::process::geteuid().is_root())?;
-    let knocking = options.socket_access()?;
+    let socket_access = options.socket_access()?;
     let time_sync = if options.ignore_time_sync { TimeSyncSource::Nobody } else { TimeSyncSource::System };
     let as_root = if options.allow_root { RunAsRoot::WithoutAccount } else { RunAsRoot::Never };
     make_folder(&paths.data, PRIVATE_FOLDER_MODE)?;
@@ -109,7 +109,7 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut service, inputs) =
-            startup::start_service(paths, knocking, store, Box::new(host), policy()).await?;
+            startup::start_service(paths, socket_access, store, Box::new(host), policy()).await?;
         service.time_sync.source = time_sync;
         Ok(service.run(inputs).await?)
     })

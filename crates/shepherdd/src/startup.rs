@@ -43,7 +43,7 @@ pub(crate) enum StartupStore {
 /// Sets everything up, takes back the earlier session, and opens the socket.
 pub(crate) async fn start_service(
     paths: &ShepherdPaths,
-    knocking: SocketAccess,
+    socket_access: SocketAccess,
     store: StartupStore,
     mut host: Box<dyn HostAdapter>,
     policy: Result<PolicyWithSource, PolicyRejection>,
@@ -73,8 +73,8 @@ pub(crate) async fn start_service(
     let nobody = AccessRules { owner_uid: rustix::process::geteuid().as_raw(), ..AccessRules::default() };
     let options = ServerOptions {
         socket: paths.socket.clone(),
-        mode: knocking.mode,
-        group: knocking.group,
+        mode: socket_access.mode,
+        group: socket_access.group,
         daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: ConnectionLimits::default(),
     };

@@ -180,7 +180,7 @@ pub(super) fn wait_until_idle(guest: &RunningGuest) -> Result<()> {
 }
 
 pub(super) fn no_program_left(guest: &RunningGuest) -> Result<()> {
-    guest.wait_until("no program is left", Duration::from_secs(10), "! pgrep -f '^sleep 987654$'")
+    guest.wait_until("no program is left", Duration::from_secs(10), "! pgrep -f '^/?[a-z/]*sleep 987654$'")
 }
 
 /// The events of a session in the audit log, in order.

@@ -8,7 +8,7 @@ use super::family_day::{launch, wait_until_idle};
 use super::guest::RunningGuest;
 use crate::package::BuiltPackages;
 
-/// A file of the cgroup of the running session.
+/// The cgroup of the running session, as a shell pattern.
 const GROUP: &str = "/sys/fs/cgroup/system.slice/shepherdd.service/ward-session-*";
 
 pub(super) fn run(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {

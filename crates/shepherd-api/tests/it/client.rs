@@ -1,4 +1,4 @@
-//! A client that applied every event sees what a client sees that asked just now (house rule 34).
+//! A client that applied every event sees the same state as a client that asked just now.
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;

@@ -108,8 +108,8 @@ impl CoreEngine {
         self.take_effects()
     }
 
-    /// Takes note that the system's time synchronisation vouches for the clock, which is then trusted like a confirmed
-    /// one. A time source that falls behind its own earlier time isn't believed: whoever answers in its place could
+    /// Handles the report that the system's time synchronisation keeps the clock right. The clock is then trusted like a
+    /// confirmed one. A time source that falls behind its own earlier time isn't believed: an attacker who answers in its place could
     /// otherwise bring back days that are over.
     pub fn clock_synchronised(&mut self, now: ClockReading) -> Effects {
         if self.store_trouble.is_some() {

@@ -39,7 +39,7 @@ impl CoreEngine {
         extensions.filter(|more| !more.run.is_zero()).collect()
     }
 
-    /// Takes note of the extra time that a session has used beyond the ordinary limits of a run.
+    /// Records the extra time that a session has used beyond the ordinary limits of a run.
     pub(super) fn use_up_extra_run(&mut self, session: &SessionRecord, now: ClockReading) {
         // A session whose entry is gone from the policy has used all of its extra time, as far as is known.
         let entry = self.policy.entry(&session.entry_id);

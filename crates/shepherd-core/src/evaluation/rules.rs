@@ -69,9 +69,9 @@ impl<'a> EntryEvaluation<'a> {
         &mut self,
         entry: &PolicyEntry,
         record: EntryHistory<'_>,
-        witness: &mut impl RuleObserver,
+        observer: &mut impl RuleObserver,
     ) -> EntryFinding {
-        let mut findings = FindingBuilder { finding: EntryFinding::default(), witness };
+        let mut findings = FindingBuilder { finding: EntryFinding::default(), observer };
         self.check_entry(entry, &mut findings);
         self.check_hours(entry, &mut findings);
         let extra = self.extra_runs(entry).fold(Duration::ZERO, |sum, (_, left)| sum.saturating_add(left));
@@ -93,7 +93,7 @@ impl<'a> EntryEvaluation<'a> {
 
     /// Evaluates the rules about usage over days.
     pub(super) fn evaluate_quotas(&mut self, entry: &PolicyEntry, record: EntryHistory<'_>) -> EntryFinding {
-        let mut findings = FindingBuilder { finding: EntryFinding::default(), witness: &mut NoObserver };
+        let mut findings = FindingBuilder { finding: EntryFinding::default(), observer: &mut NoObserver };
         self.check_quotas(entry, record, &mut findings);
         findings.finding
     }

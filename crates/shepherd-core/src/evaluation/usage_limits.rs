@@ -103,7 +103,7 @@ impl<'a> EntryEvaluation<'a> {
     fn limit_status(&self, limit: &UsageLimit<'_>) -> LimitStatus {
         let (amount, used) = (self.amount_on(limit, self.at.day), limit.used_on(self.at.day));
         let left = amount.map(|amount| amount.saturating_sub(used));
-        let saying = match amount {
+        let verdict = match amount {
             Some(amount) if used >= amount => RuleVerdict::Refuses(ReasonCode::QuotaExhausted {
                 quota: limit.quota(),
                 used: used.into(),
@@ -112,7 +112,7 @@ impl<'a> EntryEvaluation<'a> {
             }),
             _ => self.run_before_limit(limit, left).map_or(RuleVerdict::Passes, RuleVerdict::Limits),
         };
-        LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, left, verdict: saying }
+        LimitStatus { rule: limit.rule_name(), is_weekly: limit.is_weekly(), used, left, verdict }
     }
 
     /// Returns how long a run may last before it reaches the limit. A run across midnight also has the next day's share,

@@ -26,7 +26,7 @@ fn an_hour_a_day() -> PolicyEntry {
     game
 }
 
-fn count_availability_changes(events: &[CoreEvent]) -> usize {
+fn count_deadline_changes(events: &[CoreEvent]) -> usize {
     events.iter().filter(|event| matches!(event, CoreEvent::DeadlineChanged { .. })).count()
 }
 
@@ -37,9 +37,9 @@ fn extra_time_reaches_a_running_session_when_it_begins_to_hold_and_only_once() {
     world.grant(grant);
     world.launch("game");
     let before = world.run_for(minutes(39));
-    assert_eq!((world.remaining(), count_availability_changes(&before)), (Some(minutes(21)), 0));
+    assert_eq!((world.remaining(), count_deadline_changes(&before)), (Some(minutes(21)), 0));
     let events = world.run_for(minutes(1));
-    assert_eq!((world.remaining(), count_availability_changes(&events)), (Some(minutes(50)), 1));
+    assert_eq!((world.remaining(), count_deadline_changes(&events)), (Some(minutes(50)), 1));
     // Neither another look nor another daemon gives it again.
     world.run_for(minutes(10));
     world.crash();
@@ -121,11 +121,9 @@ fn of_the_game() -> EntryScope {
     EntryScope::Entry { entry_id: "game".parse().unwrap() }
 }
 
-/// Half an hour at a time, with a break of ten minutes, and no quota.
+/// Half an hour at a time, and no quota.
 fn half_an_hour_at_a_time() -> PolicyEntry {
-    let mut game = entry("game");
-    game.limits.max_run = Some(minutes(30));
-    game
+    entry_with_max_run(minutes(30))
 }
 
 fn give(world: &mut EngineHarness, id: u128, scope: EntryScope, amount: u64) {

@@ -49,8 +49,8 @@ const CURES: [fn(&mut EngineHarness); 2] = [
 
 #[test]
 fn a_journey_through_time_zones_never_makes_the_clock_wrong() {
-    let household = policy_with(vec![an_hour_a_day()], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    let test_policy = policy_with(vec![an_hour_a_day()], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     for place in
         ["Asia/Tokyo", "America/New_York", "Pacific/Auckland", "America/Los_Angeles", "Europe/Berlin"]
     {

@@ -198,7 +198,7 @@ fn the_ceiling_holds_on_every_day_of_a_long_grant() {
 
 #[test]
 fn what_can_not_be_recorded_is_not_given() {
-    // S8.4b, house style 14.
+    // S8.4b.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.engine.store_failed("the disk is full".to_owned());
     let error = world.engine.grant(grant(1, extra(minutes(1))), world.now()).unwrap_err();
@@ -280,8 +280,8 @@ fn a_zone_further_west_is_no_wrong_clock_and_no_second_day() {
     // S4.3, S4.5: windows follow the new zone; the day that is charged stays, so a quota is not won by the journey.
     let mut game = entry_in_window((15, 0), (18, 0));
     game.limits.daily_quota = DailyQuota::every_day(hours(2));
-    let household = policy_with(vec![game], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, "2026-11-16 17:00");
+    let test_policy = policy_with(vec![game], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, "2026-11-16 17:00");
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));
     let now = world.now();

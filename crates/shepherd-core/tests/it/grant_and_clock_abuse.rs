@@ -79,8 +79,8 @@ fn zones_without_a_name_bring_back_no_day_and_are_no_wrong_clock() {
     // S4.3, S4.5: it is past midnight in the first zone, and still yesterday in the second.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    let household = policy_with(vec![game], |rules| rules.zone = None);
-    let mut world = EngineHarness::new(household, "2026-11-17 00:00");
+    let test_policy = policy_with(vec![game], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(test_policy, "2026-11-17 00:00");
     world.engine.zone_changed(TimeZone::fixed(offset(1)), world.now());
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));

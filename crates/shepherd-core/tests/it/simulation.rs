@@ -3,10 +3,10 @@
 //! A life is a random policy and forty random acts: launches that come up, fail or hang; exits, stops and programs
 //! that resist; gifts of every kind, now and in advance, and their revocation; requests; other policies; sleep; a
 //! clock set by minutes, hours and days; other zones and modes; a store that breaks; crashes and reboots at any
-//! point. `truth.rs` keeps its own account by the clock that nobody can set, and `play.rs` says what must be true.
+//! point. `reference_model.rs` keeps its own account by the clock that nobody can set, and `runner.rs` checks the invariants.
 //!
-//! A failure names its seed; `SHEPHERD_LIFE=<seed>` tells that life alone, act by act, and `SHEPHERD_LIVES=<from>..<to>`
-//! looks for more of them. What was found is cut down to a test in `mended_lives.rs`.
+//! A failure names its seed; `SHEPHERD_LIFE=<seed>` prints that life alone, act by act, and `SHEPHERD_LIVES=<from>..<to>`
+//! looks for more of them. A failure that was found is cut down to a test in the file of the rule that it broke.
 
 mod actions;
 mod counts;

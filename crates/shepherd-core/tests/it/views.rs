@@ -133,7 +133,7 @@ fn usage_is_reported_by_day_with_its_limit() {
 
 #[test]
 fn query_ranges_are_bounded() {
-    // S10, house style 33.
+    // S10.
     let world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let usage = |from: &str, to: &str| {
         world.engine.usage(from.parse().unwrap(), to.parse().unwrap(), None).map(|_| ())

@@ -10,7 +10,7 @@ use shepherd_store::conformance::sample::{note_event, snapshot};
 
 use crate::support::{TestStore, XorshiftRng, batch, fake_daemon, fake_daemon_command, key};
 
-/// The engine is killed more often, in `kills.rs`; this is about batches that are numbered.
+/// `process_kills.rs` kills the engine more often; this test is about numbered batches.
 const KILLS: u64 = 100;
 
 /// Makes sure that the store holds the batches 1 to `batches`, each whole and once.

@@ -1,5 +1,5 @@
-//! The household of `kills` without processes and disks: many more deaths, and the same at every run (S8.2, S9.1,
-//! S9.2b).
+//! The model of `process_kills.rs` without processes and disks: many more crashes, and the same ones in every run (S8.2,
+//! S9.1, S9.2b).
 
 use crate::household_model::{AckTiming, HouseholdModel, PendingStep, RunCounts};
 

@@ -74,12 +74,12 @@ impl DaemonService {
     fn heartbeat_check(&self) -> HealthCheck {
         match &self.heartbeat_error {
             None => health_check(
-                "pulse",
+                "heartbeat",
                 true,
                 "after a power cut, at most 30 extra seconds are charged".to_owned(),
             ),
             Some(trouble) => health_check(
-                "pulse",
+                "heartbeat",
                 false,
                 format!("after a power cut, all the remaining time is charged: {trouble}"),
             ),

@@ -406,12 +406,12 @@ fn heavy_a_session_ends_on_time_without_signs_of_life() {
     assert!(fixture.end().success());
     let mut fixture = fixture.without_heartbeat();
     fixture.start();
-    assert_eq!(fixture.failed_check("pulse"), None, "nobody needs one yet");
+    assert_eq!(fixture.failed_check("heartbeat"), None, "nobody needs one yet");
     let mut listener = fixture.subscriber();
     let launched = Instant::now();
     let session = fixture.launch("nap");
-    wait_until("the trouble is noticed", || fixture.failed_check("pulse").is_some());
-    let complaint = fixture.failed_check("pulse").unwrap();
+    wait_until("the trouble is noticed", || fixture.failed_check("heartbeat").is_some());
+    let complaint = fixture.failed_check("heartbeat").unwrap();
     assert!(complaint.contains("shepherd.pulse"), "{complaint}");
     assert_expires_on_time(&mut listener, &session.session_id, launched);
     assert_eq!(fixture.failed_check("store"), None);

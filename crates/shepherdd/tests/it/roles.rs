@@ -333,27 +333,27 @@ fn the_output_of_a_session_is_for_its_child_and_for_administrators() {
     if !geteuid().is_root() {
         return;
     }
-    let household = ShepherddFixture::running(POLICY);
-    as_user(&household, ANNA, |client| client.unwrap().call(launch(None)).unwrap());
-    household.wait_for_program();
+    let fixture = ShepherddFixture::running(POLICY);
+    as_user(&fixture, ANNA, |client| client.unwrap().call(launch(None)).unwrap());
+    fixture.wait_for_program();
     let shown = |reply: Result<CommandReply, CallError>| match reply.unwrap() {
         CommandReply::SessionLog { log } => log,
         other => panic!("{other:?}"),
     };
-    let own = as_user(&household, ANNA, |client| shown(client.unwrap().call(session_log(None))));
+    let own = as_user(&fixture, ANNA, |client| shown(client.unwrap().call(session_log(None))));
     assert_eq!((own.profile.as_str(), own.entry_id.as_str(), own.end.as_ref()), ("anna", "nap", None));
     let id = own.session_id.as_str();
-    assert_eq!(shown(household.call(session_log(Some(id)))), own);
-    as_user(&household, BEN, |client| {
+    assert_eq!(shown(fixture.call(session_log(Some(id)))), own);
+    as_user(&fixture, BEN, |client| {
         let mut client = client.unwrap();
         for named in [None, Some(id)] {
             assert_eq!(code(&client.call(session_log(named))), Some(ErrorCode::NotPermitted));
         }
     });
-    as_user(&household, GRANDMA, |client| {
+    as_user(&fixture, GRANDMA, |client| {
         assert_eq!(code(&client.unwrap().call(session_log(None))), Some(ErrorCode::NotPermitted));
     });
-    household.stop(StopMode::Force).unwrap();
-    household.wait_until_idle();
-    wait_until("its end is on record", || shown(household.call(session_log(None))).end.is_some());
+    fixture.stop(StopMode::Force).unwrap();
+    fixture.wait_until_idle();
+    wait_until("its end is on record", || shown(fixture.call(session_log(None))).end.is_some());
 }

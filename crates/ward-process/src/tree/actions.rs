@@ -149,7 +149,7 @@ impl ProcessTree {
     }
 }
 
-/// Whether a list of descendants includes zombies. The kernel doesn't list zombies in a cgroup.
+/// The choice to include zombies in a list of descendants. The kernel doesn't list zombies in a cgroup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListedZombies {
     Included,
