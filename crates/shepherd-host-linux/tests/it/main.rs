@@ -44,6 +44,8 @@ mod sway_users;
 #[cfg(feature = "sway")]
 mod sway_x11;
 #[cfg(test)]
+mod trial_launch;
+#[cfg(test)]
 mod users;
 #[cfg(test)]
 mod virtual_machines;
