@@ -99,6 +99,9 @@ pub struct ClockRecord {
     pub accounting_day: Option<Day>,
     /// The latest time that the system's time synchronisation vouched for.
     pub synchronised: Option<Timestamp>,
+    /// The monotonic moment of `synchronised`. While that boot lasts, a time source that has lost time since isn't
+    /// believed.
+    pub synchronised_at: Option<BootInstant>,
 }
 
 impl ClockRecord {

@@ -31,7 +31,10 @@ pub(super) fn install(guest: &RunningGuest, packages: &BuiltPackages) -> Result<
         }
     }
     let took = installed.context("the guide has no line with `apt install`")?;
-    ensure!(took <= READY_WITHIN, "installing took {took:?}, more than {READY_WITHIN:?}");
+    ensure!(
+        took <= READY_WITHIN || !packages.is_shipped,
+        "installing took {took:?}, more than {READY_WITHIN:?}"
+    );
     println!("  ready {:.0} s after `apt install`", took.as_secs_f64());
     Ok(())
 }

@@ -109,20 +109,28 @@ impl CoreEngine {
     }
 
     /// Handles the report that the system's time synchronisation keeps the clock right. The clock is then trusted like a
-    /// confirmed one. A time source that falls behind its own earlier time isn't believed: an attacker who answers in its place could
-    /// otherwise bring back days that are over.
+    /// confirmed one. A time source that falls behind its own earlier time, or behind the time that has passed since, isn't
+    /// believed: an attacker who answers in its place could otherwise bring back hours and days that are over.
     pub fn clock_synchronised(&mut self, now: ClockReading) -> Effects {
         if self.store_trouble.is_some() {
             // Trust has to be recorded.
             return Effects::default();
         }
         let tolerance = self.policy.rules().clock_tolerance;
-        let vouched = self.snapshot.clock.synchronised;
-        let earliest = vouched.and_then(|vouched| vouched.checked_sub(tolerance).ok());
+        let boot = self.environment.boot;
+        let clock = &mut self.snapshot.clock;
+        let since = clock.synchronised_at.and_then(|at| at.during(boot));
+        let passed = since.map_or(Duration::ZERO, |since| now.mono.total_since(since));
+        let expected = clock.synchronised.and_then(|vouched| vouched.checked_add(passed).ok());
+        let earliest = expected.and_then(|expected| expected.checked_sub(tolerance).ok());
         if earliest.is_some_and(|earliest| now.wall < earliest) {
             return Effects::default();
         }
-        self.snapshot.clock.synchronised = vouched.max(Some(now.wall));
+        // A time within the tolerance doesn't replace a later one, or small steps back would add up.
+        if expected.is_none_or(|expected| now.wall >= expected) {
+            clock.synchronised = Some(now.wall);
+            clock.synchronised_at = Some(BootInstant::new(boot, now.mono));
+        }
         if self.clock_behind(now.wall).is_none() {
             return Effects::default();
         }

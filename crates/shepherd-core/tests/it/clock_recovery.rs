@@ -218,3 +218,17 @@ fn a_time_source_that_contradicts_itself_is_not_believed() {
     world.engine.confirm_clock("parent", world.now());
     assert!(world.view("game").enabled);
 }
+
+#[test]
+fn a_time_source_that_has_lost_hours_is_not_believed() {
+    // A false time server says 13:00 at 22:00. That is later than the last synchronisation, and still too early.
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    synchronise(&mut world);
+    world.run_for(hours(10));
+    world.move_wall(SignedDuration::from_hours(-9));
+    synchronise(&mut world);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
+    world.move_wall(SignedDuration::from_hours(9));
+    synchronise(&mut world);
+    assert!(world.view("game").enabled);
+}

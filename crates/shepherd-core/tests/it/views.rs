@@ -287,7 +287,9 @@ fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     game.limits.max_run = Some(minutes(30));
     game.budgets = vec!["games".parse().unwrap()];
-    let policy = policy_with(vec![game, entry("free")], |rules| {
+    let mut other = entry("other");
+    other.limits.max_run = Some(minutes(30));
+    let policy = policy_with(vec![game, other, entry("free")], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(50)));
     });
     let mut world = EngineHarness::new(policy, MONDAY_NOON);
@@ -299,7 +301,7 @@ fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
     world.exit();
     assert_eq!(left(&world), Some(minutes(30).into()));
     let now = world.now();
-    let others = NewGrant { scope: entry_scope("free"), ..grant(2, extra(minutes(5))) };
+    let others = NewGrant { scope: entry_scope("other"), ..grant(2, extra(minutes(5))) };
     world.engine.grant(NewGrant { scope: entry_scope("game"), ..grant(1, extra(minutes(15))) }, now).unwrap();
     world.engine.grant(others, now).unwrap();
     assert_eq!(left(&world), Some(minutes(45).into()));

@@ -162,6 +162,7 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             seen_at: Some(BootInstant::new(boot_id(), monotonic_instant(5_000))),
             accounting_day: Some(Day(20_833)),
             synchronised: Some(timestamp(1_800_000_000)),
+            synchronised_at: Some(BootInstant::new(boot_id(), monotonic_instant(4_000))),
         },
         mode: Some("holiday".to_owned()),
         grants: vec![GrantView {
