@@ -167,6 +167,8 @@ impl Config {
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),
+            pinned_programs: BTreeMap::new(),
+            allowed_scripts: BTreeMap::new(),
         }
     }
 

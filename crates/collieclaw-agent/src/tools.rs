@@ -14,11 +14,13 @@ pub(crate) mod shell;
 mod time;
 mod timeout;
 pub(crate) mod tool_sandbox;
+mod toolchain_access;
 mod web_search;
 
 pub use foreign::ForeignTool;
 pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
 pub use tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+pub use toolchain_access::ToolchainAccess;
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -87,6 +89,8 @@ pub struct ToolContext<'a> {
     /// The channel for questions to the operator.
     pub questioner: &'a dyn QuestionChannel,
     pub bounds: ToolBounds,
+    /// Toolchains of the workspace in the user's home.
+    pub toolchain: &'a ToolchainAccess,
 }
 
 /// Limits on the time and the output of a tool (C9).

@@ -1,6 +1,6 @@
 //! The operator's rules in the form that the gate needs: all paths expanded, nothing left to look up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use crate::verdict::AutonomyLevel;
@@ -27,6 +27,12 @@ pub struct GatePolicy {
     pub allowed_commands: BTreeSet<String>,
     /// `example.org`, `*.example.org`, or `host:port`.
     pub allowed_domains: Vec<String>,
+    /// Programs outside of the system's folders, such as those of a toolchain in the user's home: the name of
+    /// each command and the real path that the operator has accepted for it (C16).
+    pub pinned_programs: BTreeMap<String, PathBuf>,
+    /// Scripts of the workspace that may run: the real path of each and the SHA-256 of the accepted content, in
+    /// hexadecimal digits (C16).
+    pub allowed_scripts: BTreeMap<PathBuf, String>,
 }
 
 impl GatePolicy {

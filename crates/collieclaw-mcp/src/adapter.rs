@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id};
+use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, ToolchainAccess, WorkspaceAccess, next_tree_id};
 use collieclaw_gate::GatePolicy;
 use collieclaw_mcp_ipc::{AdapterHandshake, AdapterLineReader, AdapterTask, VERSION};
 use ward_diag::ErrorChain;
@@ -54,6 +54,7 @@ impl McpAdapter {
             network,
             own_program: Some(program.clone()),
             programs: Vec::new(),
+            toolchain: ToolchainAccess::default(),
             timeout: ADAPTER_LIFETIME,
         };
         let sandbox = ToolSandbox::new(&access, policy)?;

@@ -10,7 +10,9 @@ use std::time::Duration;
 use collieclaw_agent::config::McpConnection;
 use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::security::SystemFacts;
-use collieclaw_agent::tools::{SandboxAccess, ToolSandbox, WorkspaceAccess, next_tree_id, sandbox_level};
+use collieclaw_agent::tools::{
+    SandboxAccess, ToolSandbox, ToolchainAccess, WorkspaceAccess, next_tree_id, sandbox_level,
+};
 use collieclaw_gate::{GatePolicy, MachineFacts};
 use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
@@ -112,6 +114,7 @@ pub(super) fn start_server(
         network: if *network { SandboxNetwork::On } else { SandboxNetwork::Off },
         own_program: None,
         programs: programs.clone(),
+        toolchain: ToolchainAccess::default(),
         timeout: EXPECTED_LIFETIME,
     };
     let sandbox = ToolSandbox::new(&access, context.policy)?;

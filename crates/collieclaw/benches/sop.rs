@@ -16,7 +16,7 @@ use collieclaw_agent::runtime::{
 };
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
 use collieclaw_agent::sop::{self, OnInterrupted, SopEngine, SopRunHalt, SopRunState, SopRunStore};
-use collieclaw_agent::tools::built_in_tools;
+use collieclaw_agent::tools::{ToolchainAccess, built_in_tools};
 use collieclaw_providers::MockProvider;
 use collieclaw_providers::cancel::CancelFlag;
 use serde_json::json;
@@ -116,6 +116,7 @@ fn open_runtime(folder: &Path) -> Result<AgentRuntime, Box<dyn Error>> {
         memory: ConversationMemory::open(&config.memory.path)?,
         search: None,
         bounds: config.tool_bounds(),
+        toolchain: ToolchainAccess::default(),
         home: own,
         receipts: RefCell::new(receipts),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -17,7 +17,7 @@ use collieclaw_agent::runtime::{
 };
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle};
 use collieclaw_agent::tools::{
-    BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, built_in_tools,
+    BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, ToolchainAccess, built_in_tools,
 };
 use collieclaw_gate::{AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, GatePolicy, GateRequest, PathBounds};
 use collieclaw_providers::cancel::CancelFlag;
@@ -96,6 +96,8 @@ fn open_tool_gateway(
         forbidden_commands: ["rm".to_owned()].into(),
         allowed_commands: DEFAULT_ALLOWED_COMMANDS.iter().map(|name| (*name).to_owned()).collect(),
         allowed_domains: Vec::new(),
+        pinned_programs: Default::default(),
+        allowed_scripts: Default::default(),
     };
     let time = Duration::from_secs(15);
     let timed = |tool| Box::new(TimedTool { tool, took: Rc::clone(took) }) as Box<dyn Tool>;
@@ -111,6 +113,7 @@ fn open_tool_gateway(
             http_timeout: time,
             max_response_bytes: 1 << 20,
         },
+        toolchain: ToolchainAccess::default(),
         home: AgentHome::new(home),
         receipts: RefCell::new(ReceiptLog::disabled()),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

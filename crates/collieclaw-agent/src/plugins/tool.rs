@@ -17,7 +17,9 @@ use crate::runtime::CallGrant;
 use crate::security::SystemFacts;
 use crate::tools::shell::{ExecutionOutput, LineEnd, PlanExecutor, exit_code};
 use crate::tools::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
-use crate::tools::{ForeignTool, PreparedCall, Tool, ToolContext, ToolResult, truncate_text};
+use crate::tools::{
+    ForeignTool, PreparedCall, Tool, ToolContext, ToolResult, ToolchainAccess, truncate_text,
+};
 
 /// The maximum length of a plugin's standard error in a result.
 const MAX_STDERR_CHARS: usize = 2000;
@@ -110,6 +112,7 @@ impl PreparedPluginCall {
             network: self.bound.network,
             own_program: Some(plugin.folder.clone()),
             programs: Vec::new(),
+            toolchain: ToolchainAccess::default(),
             timeout: time,
         };
         let sandbox = ToolSandbox::new(&access, context.policy)?;

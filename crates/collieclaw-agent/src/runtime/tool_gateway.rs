@@ -29,7 +29,7 @@ use crate::home::AgentHome;
 use crate::memory::ConversationMemory;
 use crate::receipts::{CallAttempt, CallIntent, IntentStage, ReceiptError, ReceiptLog};
 use crate::security::WorkspaceHandle;
-use crate::tools::{PreparedCall, ToolBounds, ToolContext, truncate_text};
+use crate::tools::{PreparedCall, ToolBounds, ToolContext, ToolchainAccess, truncate_text};
 
 use approval::NotApproved;
 pub use step::{ActionInProgress, DecidedBy, SopRunAction};
@@ -68,6 +68,8 @@ pub struct ToolGateway {
     /// The web search service, if one is configured.
     pub search: Option<SearchService>,
     pub bounds: ToolBounds,
+    /// Toolchains of the workspace in the user's home.
+    pub toolchain: ToolchainAccess,
     /// The home of the agent, where the emergency stop and the approvals are.
     pub home: AgentHome,
     pub receipts: RefCell<ReceiptLog>,
@@ -223,6 +225,7 @@ impl ToolGateway {
             cancel: &cancel,
             questioner: &questioner,
             bounds: self.bounds,
+            toolchain: &self.toolchain,
         };
         let result = prepared.invoke(CallGrant { permit }, &context);
         let elapsed = started.elapsed();

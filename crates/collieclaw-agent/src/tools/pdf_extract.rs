@@ -13,6 +13,7 @@ use ward_process::sandbox::SandboxNetwork;
 
 use super::shell::{ExecutionOutput, LineEnd, PlanExecutor, exit_code};
 use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+use super::toolchain_access::ToolchainAccess;
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult, truncate_text};
 use crate::runtime::CallGrant;
 use crate::security::SystemFacts;
@@ -88,6 +89,7 @@ impl PdfExtractCall {
             network: SandboxNetwork::Off,
             own_program: None,
             programs: Vec::new(),
+            toolchain: ToolchainAccess::default(),
             timeout: time,
         };
         let mut words: Vec<String> =

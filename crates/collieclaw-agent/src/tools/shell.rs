@@ -87,6 +87,7 @@ fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
         network: SandboxNetwork::Off,
         own_program: None,
         programs: Vec::new(),
+        toolchain: context.toolchain.clone(),
         timeout: time,
     }
 }

@@ -11,6 +11,7 @@ use ward_diag::ErrorChain;
 use ward_process::sandbox::{Sandbox, SandboxNetwork, SandboxStrictness, TemporaryFiles};
 use ward_process::{Containment, ProcessSpec, Supervisor, TreeLifetime, TreeLimits};
 
+use super::toolchain_access::ToolchainAccess;
 use crate::config::WorkspaceUse;
 use crate::security::PROGRAM_FOLDERS;
 
@@ -77,6 +78,8 @@ pub struct SandboxAccess {
     pub own_program: Option<PathBuf>,
     /// Other folders from which programs may be read and executed, except for closed paths in them.
     pub programs: Vec<PathBuf>,
+    /// Toolchains in the user's home.
+    pub toolchain: ToolchainAccess,
     /// The time limit, from which the limit of processor time is derived.
     pub timeout: Duration,
 }
@@ -313,6 +316,8 @@ mod tests {
             forbidden_commands: Default::default(),
             allowed_commands: Default::default(),
             allowed_domains: Vec::new(),
+            pinned_programs: Default::default(),
+            allowed_scripts: Default::default(),
         };
         let trees =
             ["/etc/ld.so.cache", "/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"];
@@ -323,6 +328,7 @@ mod tests {
                 network,
                 own_program: None,
                 programs: Vec::new(),
+                toolchain: ToolchainAccess::default(),
                 timeout: Duration::from_secs(1),
             };
             let read = build_sandbox(&system, &access, &policy).read;

@@ -48,6 +48,8 @@ fn policy() -> GatePolicy {
             .flat_map(|program| program.names.split(' ').map(str::to_owned))
             .collect(),
         allowed_domains: Vec::new(),
+        pinned_programs: Default::default(),
+        allowed_scripts: Default::default(),
     }
 }
 

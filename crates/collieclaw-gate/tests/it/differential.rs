@@ -4,7 +4,7 @@
 //! The lines are random combinations of pieces that make shell syntax hard. If the gate plans a line, both
 //! shells must agree with the plan word by word. Lines without a plan are not compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -51,6 +51,8 @@ fn policy() -> GatePolicy {
         forbidden_commands: BTreeSet::new(),
         allowed_commands: ["args".to_owned()].into(),
         allowed_domains: Vec::new(),
+        pinned_programs: BTreeMap::new(),
+        allowed_scripts: BTreeMap::new(),
     }
 }
 

@@ -259,6 +259,8 @@ mod tests {
             forbidden_commands: std::collections::BTreeSet::new(),
             allowed_commands: std::collections::BTreeSet::new(),
             allowed_domains: vec!["a.example".to_owned()],
+            pinned_programs: Default::default(),
+            allowed_scripts: Default::default(),
         };
         let cancel = CancelFlag::new().unwrap();
         let timeout = Duration::from_secs(1);

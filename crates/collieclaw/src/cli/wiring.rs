@@ -17,6 +17,7 @@ use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::{ReceiptLog, hash_json};
 use collieclaw_agent::runtime::{AgentRuntime, CallRules, ToolGateway};
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
+use collieclaw_agent::tools::ToolchainAccess;
 use collieclaw_gate::AutonomyLevel;
 use collieclaw_providers::net::SearchService;
 use collieclaw_providers::secret::Secret;
@@ -262,6 +263,7 @@ pub(crate) fn open_tool_gateway(
         memory: open_memory(config)?,
         search: search_service(config, environment),
         bounds: config.tool_bounds(),
+        toolchain: ToolchainAccess::default(),
         home: environment.home.clone(),
         receipts: RefCell::new(receipts),
         workspace,

@@ -14,7 +14,9 @@ use collieclaw_agent::runtime::{
     ToolGateway, ToolOffer, ToolRequest, TurnControl,
 };
 use collieclaw_agent::security::{FileAccess, SystemFacts, WorkspaceHandle};
-use collieclaw_agent::tools::{BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult};
+use collieclaw_agent::tools::{
+    BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, ToolchainAccess,
+};
 use collieclaw_gate::{
     AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,
     GateRequest, PathBounds,
@@ -63,6 +65,8 @@ impl TestWorkspace {
             forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),
             allowed_commands: names(DEFAULT_ALLOWED_COMMANDS),
             allowed_domains: Vec::new(),
+            pinned_programs: Default::default(),
+            allowed_scripts: Default::default(),
         };
         Self { _folder: folder, home, path, workspace, policy }
     }
@@ -154,6 +158,7 @@ impl TestWorkspace {
             memory: ConversationMemory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
             search: None,
             bounds,
+            toolchain: ToolchainAccess::default(),
             home: AgentHome::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -200,6 +200,8 @@ mod tests {
             forbidden_commands: [].into(),
             allowed_commands: [].into(),
             allowed_domains: Vec::new(),
+            pinned_programs: Default::default(),
+            allowed_scripts: Default::default(),
         };
         let access = workspace.access_under(&policy);
         let place = workspace.path().join("file");

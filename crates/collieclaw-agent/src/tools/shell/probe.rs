@@ -8,6 +8,7 @@ use ward_process::sandbox::SandboxNetwork;
 use ward_process::{Containment, LimitEnforcement, LimitReport, StopLadder};
 
 use super::super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+use super::super::toolchain_access::ToolchainAccess;
 use super::executor::next_tree_id;
 use super::report::{describe_missing, missing_protections};
 use crate::security::SystemFacts;
@@ -35,6 +36,7 @@ impl SandboxProbe {
             network: SandboxNetwork::Off,
             own_program: None,
             programs: Vec::new(),
+            toolchain: ToolchainAccess::default(),
             timeout: PROBE_TIMEOUT,
         };
         let sandbox = ToolSandbox::new(&access, policy)?;
