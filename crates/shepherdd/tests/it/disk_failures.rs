@@ -332,6 +332,8 @@ fn heavy_while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
     let launched = Instant::now();
     let session = fixture.launch("nap");
     fixture.wait_for_program();
+    // On a busy machine the launch itself takes a while. Its time belongs to the deadline, but isn't charged.
+    let seen_running = Instant::now();
     wait_until_disk_hangs(&fixture);
     let crowd = flood_until_overloaded(&fixture);
     let complaint = fixture.failed_check("store").unwrap();
@@ -341,7 +343,7 @@ fn heavy_while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
     let given = fixture.call(Command::ExtendCurrent { by: Duration::from_secs(600).into() });
     assert!(given.is_err(), "{given:?}");
     let end = listener.wait_for_end(&session.session_id);
-    let took = launched.elapsed();
+    let (took, ran) = (launched.elapsed(), seen_running.elapsed());
     assert_eq!(end, EndReason::Expired);
     assert!(took >= length && took < length + Duration::from_secs(5), "{took:?}");
     assert_eq!(fixture.program_pids(), Vec::<i32>::new());
@@ -354,7 +356,7 @@ fn heavy_while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
     assert_eq!(fixture.recorded_ends().len(), 1);
     assert_eq!(fixture.count_audit_records(|what| matches!(what, AuditKind::WarningGiven { .. })), 1);
     let used = fixture.recorded_usage("nap");
-    assert!(used + Duration::from_millis(500) >= took, "{used:?} of {took:?} are on record");
+    assert!(used + Duration::from_millis(500) >= ran, "{used:?} of {ran:?} are on record");
     fixture.launch("nap");
     fixture.wait_for_program();
 }
