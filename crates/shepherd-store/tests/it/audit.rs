@@ -1,4 +1,4 @@
-//! The audit log and the database know each other (S8.3).
+//! The audit log and the database must belong together (S8.3).
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn store_with_batches(batches: u64) -> TestStore {
     place
 }
 
-/// The log is refused, the database stays where it is, and so does the log, for whoever wants to verify it.
+/// Checks that the log is refused, and that both files stay for an examination.
 fn assert_open_fails(place: &TestStore, fault: &str) {
     for _ in 0..2 {
         let error = place.try_open().unwrap_err();
@@ -104,7 +104,7 @@ fn an_event_that_somebody_else_appends_meanwhile_stops_the_store() {
 }
 
 #[test]
-fn a_torn_end_is_put_aside_and_told_of() {
+fn a_torn_last_line_is_moved_aside_and_reported() {
     let place = store_with_batches(2);
     let mut bytes = fs::read(place.file_path("audit.log")).unwrap();
     bytes.extend_from_slice(b"{\"torn\":");
