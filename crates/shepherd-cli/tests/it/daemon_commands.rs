@@ -94,7 +94,7 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     let id = json["log"]["session_id"].as_str().unwrap().to_owned();
     daemon.run_text(&["launch", "blink", "--wait"]);
     assert!(daemon.run_text(&["log"]).contains("Blink"));
-    assert!(daemon.run_text(&["log"]).contains("The program has written nothing."));
+    assert!(daemon.run_text(&["log"]).contains("The program wrote no output."));
     assert_eq!(daemon.run_text(&["log", &id[..16]]), log, "an earlier session");
     assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
 }
