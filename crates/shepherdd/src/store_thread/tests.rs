@@ -10,7 +10,7 @@ use ward_ledger::{HeadRecovery, LedgerRecovery};
 
 use super::*;
 
-/// A worker on a disk that does as it is told, and what it reports.
+/// A worker with a disk that fails on demand, and its reports.
 struct StoreWorkerFixture {
     memory: MemoryBackend,
     worker: StoreWorker,
@@ -61,11 +61,11 @@ impl StoreWorkerFixture {
 
     /// Tries until it works again.
     fn retry_until_written(&mut self) -> Vec<ReportSummary> {
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         for _ in 0..5 {
-            told.extend(self.write_pending());
+            reports.extend(self.write_pending());
         }
-        told
+        reports
     }
 
     /// The seconds that are counted, and the lines about them.
@@ -125,9 +125,9 @@ fn what_was_queued_behind_a_batch_that_landed_unseen_is_written_too() {
     assert_eq!(bench.write(1), [ReportSummary::Durable { up_to: 1, lines: vec![1] }]);
     bench.memory.fail_next_commit(CommitFailure::Persisted);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 2 }]);
-    let told = [bench.write(100), bench.retry_until_written()].concat();
-    assert_eq!(bench.on_disk(), (111, vec![1, 10, 100]), "{told:?}");
-    assert_eq!(told.last(), Some(&ReportSummary::Durable { up_to: 3, lines: vec![100] }));
+    let reports = [bench.write(100), bench.retry_until_written()].concat();
+    assert_eq!(bench.on_disk(), (111, vec![1, 10, 100]), "{reports:?}");
+    assert_eq!(reports.last(), Some(&ReportSummary::Durable { up_to: 3, lines: vec![100] }));
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn what_did_not_land_is_written_before_what_was_queued_behind_it() {
     let mut bench = StoreWorkerFixture::new();
     bench.memory.fail_next_commit(CommitFailure::Lost);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
-    let told = [bench.write(100), bench.retry_until_written()].concat();
-    assert_eq!(bench.on_disk(), (110, vec![10, 100]), "{told:?}");
+    let reports = [bench.write(100), bench.retry_until_written()].concat();
+    assert_eq!(bench.on_disk(), (110, vec![10, 100]), "{reports:?}");
 }
 
 /// Lines that others than the batch have brought into the log, as the log's own account of a recovery, are no trace of
@@ -147,8 +147,8 @@ fn a_line_of_somebody_else_does_not_stand_for_a_batch() {
     bench.memory.fail_next_commit(CommitFailure::Lost);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
     bench.memory.append_outside_batch(&event(7)).unwrap();
-    let told = bench.retry_until_written();
-    assert_eq!(bench.on_disk(), (10, vec![7, 10]), "{told:?}");
+    let reports = bench.retry_until_written();
+    assert_eq!(bench.on_disk(), (10, vec![7, 10]), "{reports:?}");
 }
 
 /// Each of these fails in another way, again and again; in the end each batch is there once and in order.
@@ -215,7 +215,7 @@ fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
             up_to = now;
         }
     }
-    assert_eq!(up_to, BATCHES, "whoever was told of the crowd is told of its end");
+    assert_eq!(up_to, BATCHES, "the last batch is reported, too");
     let stored = MemoryStore::with_backend(&memory).load().unwrap();
     let lines: Vec<u64> = memory.audit().iter().map(seconds_of).collect();
     assert_eq!(stored.usage.values().map(Duration::as_secs).sum::<u64>(), (1..=BATCHES).sum::<u64>());
