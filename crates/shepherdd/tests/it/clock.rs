@@ -90,7 +90,7 @@ fn check_session_length(offset: &str) -> ShepherddFixture {
 }
 
 #[test]
-fn heavy_a_clock_moved_forward_during_a_session_wins_nothing() {
+fn heavy_setting_the_clock_forward_during_a_session_gains_no_time() {
     let fixture = check_session_length("+1d");
     // A clock that goes back from a day that was charged is not trusted.
     assert_eq!(fixture.failed_check("clock"), None);
@@ -103,7 +103,7 @@ fn heavy_a_clock_moved_forward_during_a_session_wins_nothing() {
 }
 
 #[test]
-fn heavy_a_clock_moved_back_during_a_session_wins_nothing() {
+fn heavy_setting_the_clock_back_during_a_session_gains_no_time() {
     let mut fixture = check_session_length("-3h");
     assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
     // A restarted daemon doesn't trust the clock either.
@@ -123,7 +123,7 @@ fn heavy_a_clock_moved_back_during_a_session_wins_nothing() {
 }
 
 #[test]
-fn what_was_used_stays_used_however_often_the_clock_is_moved() {
+fn used_time_stays_used_however_often_the_clock_is_changed() {
     let fixture = with_fake_clock(POLICY);
     fixture.launch("brief");
     fixture.wait_until_idle();
@@ -198,7 +198,7 @@ fn used_after_reboot(fixture: ShepherddFixture, session_id: &SessionId) -> Durat
 }
 
 #[test]
-fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
+fn after_a_reboot_nothing_runs_and_used_time_is_charged() {
     let (fixture, session_id) = start_and_interrupt(POLICY);
     // The time after the last heartbeat is unknown, so a whole interval is charged.
     let used = used_after_reboot(fixture, &session_id);
@@ -206,7 +206,7 @@ fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
 }
 
 #[test]
-fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_been_played() {
+fn removing_or_damaging_the_heartbeat_charges_all_possible_play() {
     for spoil in [|path: &Path| fs::remove_file(path).unwrap(), |path: &Path| fs::write(path, "{}").unwrap()]
     {
         let (fixture, session_id) = start_and_interrupt(POLICY);

@@ -148,7 +148,7 @@ fn assert_usage_recorded(fixture: &ShepherddFixture, took: Duration) {
 }
 
 #[test]
-fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
+fn a_read_only_data_folder_locks_the_daemon_and_ends_the_session() {
     let mut fixture = ShepherddFixture::running(POLICY);
     fixture.launch("nap");
     fixture.wait_for_program();
@@ -401,7 +401,7 @@ fn a_store_that_can_be_opened_later_is() {
 
 /// Without heartbeats, the session is warned of and ends on time, and its progress is written to the store.
 #[test]
-fn heavy_a_session_ends_on_time_without_signs_of_life() {
+fn heavy_a_session_ends_on_time_without_heartbeats() {
     let mut fixture = ShepherddFixture::running(POLICY);
     assert!(fixture.end().success());
     let mut fixture = fixture.without_heartbeat();
@@ -421,7 +421,7 @@ fn heavy_a_session_ends_on_time_without_signs_of_life() {
 }
 
 #[test]
-fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
+fn a_damaged_database_locks_the_daemon_and_ends_the_session() {
     let mut fixture = ShepherddFixture::running(&POLICY.replace("max_run = \"3s\"", "max_run = \"1h\""));
     fixture.launch("nap");
     let player = fixture.wait_for_program();

@@ -75,7 +75,7 @@ fn an_extension_moves_the_end_and_each_warning_comes_once_before_it() {
 }
 
 #[test]
-fn an_extension_that_is_taken_back_ends_what_ran_on_it() {
+fn revoking_an_extension_ends_the_session_that_used_it() {
     let fixture = ShepherddFixture::running(POLICY);
     let mut listener = fixture.subscriber();
     let launched = Instant::now();

@@ -52,7 +52,7 @@ fn heavy_a_log_that_nobody_reads_delays_nothing() {
 }
 
 #[test]
-fn what_was_not_logged_is_counted() {
+fn dropped_log_lines_are_counted() {
     let mut fixture = ShepherddFixture::new(POLICY);
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     fixture.start_logging_to(writer.try_clone().unwrap().into());

@@ -59,7 +59,7 @@ fn every_figure_moves_with_what_it_counts() {
 }
 
 #[test]
-fn what_is_refused_is_counted() {
+fn refusals_are_counted() {
     let fixture = ShepherddFixture::running(POLICY);
     let pin: AdminPin = "2468".to_owned().try_into().unwrap();
     let refused = figure(&fixture, "commands_refused_total");

@@ -252,7 +252,7 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
         assert!(rounds.load(Ordering::Relaxed) > 100);
     });
     // The connections take a moment to close.
-    wait_until("there is room again", || {
+    wait_until("a client can connect again", || {
         BlockingClient::connect(&ClientOptions::new(&socket, "polite")).is_ok()
     });
     // The rate limit of the user recovers only with time.

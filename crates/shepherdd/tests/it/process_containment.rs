@@ -98,7 +98,7 @@ pub(crate) fn check_signal_ignoring_program() {
 
 /// S6.5: the daemon raises its own limit on open files, but its programs start with the original one.
 #[test]
-fn programs_start_with_the_bound_on_open_files_that_the_daemon_was_given() {
+fn programs_start_with_the_daemons_original_limit_of_open_files() {
     let policy = r#"
 config_version = 1
 [[entries]]

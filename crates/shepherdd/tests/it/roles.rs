@@ -164,8 +164,9 @@ fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
     as_user(&fixture, BEN, |client| {
         let mut client = client.unwrap();
         let entry_id: shepherd_util::EntryId = "nap".parse().unwrap();
-        let wish = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
-        for command in [launch(None), wish, usage(), Command::Why { entry_id, at: None, profile: None }] {
+        let request =
+            Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
+        for command in [launch(None), request, usage(), Command::Why { entry_id, at: None, profile: None }] {
             let name = command.name();
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted), "{name}");
         }
@@ -281,7 +282,7 @@ always = true
 
 /// S11.3: if the daemon creates the folders itself, all users can reach the socket, and only the daemon its data.
 #[test]
-fn whoever_may_connect_gets_to_the_socket() {
+fn users_can_reach_the_socket_whatever_the_umask() {
     let fixture = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = fixture.folder().join("run");
@@ -298,7 +299,7 @@ fn whoever_may_connect_gets_to_the_socket() {
 
 /// S11.3: the mode and the group of the socket.
 #[test]
-fn who_may_knock_is_a_setting() {
+fn mode_and_group_of_the_socket_can_be_set() {
     let fixture = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     // An ordinary user can give a file only to their own groups.

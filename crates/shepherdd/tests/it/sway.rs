@@ -51,7 +51,7 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
 
 /// S9.1: the session and its Sway go on without a daemon, and the next daemon reattaches both. The session keeps its end.
 #[test]
-fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
+fn a_session_and_its_window_survive_a_kill_of_the_daemon() {
     let screen = SwayFixture::new();
     let home = screen.home();
     let argv = format!(r#"["foot", "sh", "-c", "while :; do sleep 1; done", "{}"]"#, home.display());

@@ -90,7 +90,7 @@ fn damage_and_foreign_files_are_told_apart() {
 }
 
 #[test]
-fn a_value_that_the_application_did_not_write_is_damage() {
+fn a_foreign_value_in_the_database_is_damage() {
     let (_folder, path) = database();
     let connection = SETTINGS.connect(&path).unwrap();
     let check = |sql: &str| {
