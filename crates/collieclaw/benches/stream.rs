@@ -27,7 +27,10 @@ fn main() -> io::Result<()> {
     for _ in 0..ROUNDS {
         at_listener.push(millis(&sent, receive_at_provider(port)?)?);
     }
-    report_figure("stream: first word, from the server to the listener, median of 41", median(&mut at_listener))?;
+    report_figure(
+        "stream: first word, from the server to the listener, median of 41",
+        median(&mut at_listener),
+    )?;
     let mut seen = bench_terminal(port, &sent)?;
     report_figure("stream: first word, from the server to the terminal, median of 41", median(&mut seen))?;
     // The list is sorted; the two slowest may have been delayed by other work on this machine.

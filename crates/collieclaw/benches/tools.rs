@@ -50,7 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bare = median(&mut bare);
     for (bench, figure) in [
         ("tools: time that the shell tool adds to `true`, in its sandbox", median(&mut tool)),
-        ("tools: the same through the tool gateway: judged, approved, watched for a stop", median(&mut whole)),
+        (
+            "tools: the same through the tool gateway: judged, approved, watched for a stop",
+            median(&mut whole),
+        ),
     ] {
         report(&BenchmarkRow {
             bench: bench.into(),

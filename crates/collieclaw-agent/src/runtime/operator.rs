@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::call_outcome::FinishedCall;
 
-/// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
+/// The person who uses the agent. An operator that wraps another one must forward approvals and questions.
 pub trait Operator {
     /// Returns whether the operator can be asked. The operator may still leave without answering.
     fn is_available(&self) -> bool {
         true
     }
 
-    /// Asks whether exactly this call may run (C7.7).
+    /// Asks for approval of exactly this call (C7.7).
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
 
     /// Asks a question of a tool. The reply approves nothing.
@@ -44,11 +44,11 @@ pub struct ApprovalPrompt<'a> {
     pub always_option: AlwaysOption,
 }
 
-/// The permission to answer [`ApprovalAnswer::Always`].
+/// Says if the operator can answer [`ApprovalAnswer::Always`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlwaysOption {
     Offered,
-    /// An `Always` counts only once.
+    /// An answer of `Always` counts as `Yes`.
     NotOffered,
 }
 
@@ -88,7 +88,7 @@ pub enum ApprovalAnswer {
 /// The progress of a turn.
 #[derive(Debug, Clone, Copy)]
 pub enum ProgressNotice<'a> {
-    /// The model was asked.
+    /// A request was sent to the model.
     Thinking,
     /// A part of the answer, as it arrives. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
     Draft(&'a str),

@@ -95,7 +95,7 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
             DraftEvent::Discard => panic!("a server takes nothing back"),
         };
         let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
-        assert!(!actual.contains(KEY), "the key is told");
+        assert!(!actual.contains(KEY), "the output contains the key");
         match answer {
             Ok(answer) => {
                 // A body in one piece is not streamed.

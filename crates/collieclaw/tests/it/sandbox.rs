@@ -226,7 +226,7 @@ fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
     );
     let both = gateway.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
     assert!(both.output().len() <= 10_000, "{}", both.output().len());
-    assert!(both.output().contains("[stderr]\nn\nn\n"), "what went wrong is told, too");
+    assert!(both.output().contains("[stderr]\nn\nn\n"), "standard error is in the output");
 }
 
 #[test]

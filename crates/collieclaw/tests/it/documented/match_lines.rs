@@ -83,7 +83,7 @@ fn name_in(word: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Returns whether `told` ends with `shown`, in which `…` stands for any text.
+/// Returns whether `actual` ends with `shown`, in which `…` stands for any text.
 fn matches_end(shown: &str, actual: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return actual.ends_with(shown) };
     actual.find(before).is_some_and(|at| matches_end(after, &actual[at + before.len()..]))
