@@ -197,7 +197,7 @@ fn the_audit_log_names_who_confirmed_the_clock() {
 }
 
 #[test]
-fn a_time_source_that_contradicts_itself_is_not_believed() {
+fn a_time_source_that_contradicts_itself_is_not_trusted() {
     // Otherwise a fake time server could bring back days that are over.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     world.launch("game");
@@ -220,7 +220,7 @@ fn a_time_source_that_contradicts_itself_is_not_believed() {
 }
 
 #[test]
-fn a_time_source_that_has_lost_hours_is_not_believed() {
+fn a_time_source_that_has_lost_hours_is_not_trusted() {
     // A fake time server says 13:00 at 22:00: later than the last synchronisation, but still too early.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     synchronise(&mut world);

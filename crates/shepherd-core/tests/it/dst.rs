@@ -76,7 +76,7 @@ fn check(zone_name: &str, spans: &str, at: &str, expect: &ExpectedOpening) {
 }
 
 #[test]
-fn in_spring_a_window_loses_what_is_skipped() {
+fn in_spring_a_window_loses_the_skipped_hour() {
     // Berlin, 29 March 2026: 02:00 becomes 03:00 at 01:00 UTC. 01:30–02:30 has half an hour, then closes at 03:00.
     check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:29:59Z", &Opens("2026-03-29T00:30:00Z"));
     check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:30:00Z", &Closes("2026-03-29T01:00:00Z"));

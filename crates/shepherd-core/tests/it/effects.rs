@@ -100,7 +100,7 @@ fn a_program_that_was_stopped_before_its_approval_was_durable_never_starts() {
 }
 
 #[test]
-fn a_stop_carries_what_is_left_of_the_grace_period() {
+fn a_stop_carries_the_rest_of_the_grace_period() {
     let mut world = game_world();
     let session_id = world.launch("game").session_id;
     let show = Effect::ShowWindow { session_id: session_id.clone(), display: WindowDisplay::Fullscreen };

@@ -281,7 +281,7 @@ fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
 }
 
 #[test]
-fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
+fn an_entry_shows_the_time_left_today_and_its_grants() {
     // S2.7, S3.2.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));

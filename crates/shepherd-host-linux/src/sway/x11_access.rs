@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_events_and_replies() {
+    fn errors_events_and_replies_are_distinguished() {
         let answer = |kinds: &[u8]| {
             let (mut ours, mut theirs) = UnixStream::pair().unwrap();
             for kind in kinds {

@@ -108,7 +108,7 @@ fn a_subscriber_that_never_reads_is_disconnected_and_delays_nobody() {
         daemon.hub.broadcast(&event(number));
         assert_eq!(quick.read().unwrap()["event"]["entry_count"], number);
     }
-    wait_until("it is sent away", || daemon.hub.counts().clients == 1);
+    wait_until("the subscriber is disconnected", || daemon.hub.counts().clients == 1);
 }
 
 /// Gives every peer this role and the profile `mia`.

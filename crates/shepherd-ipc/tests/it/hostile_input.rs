@@ -184,7 +184,7 @@ fn send_until_blocked(raw: &mut RawClient, command: &str) -> usize {
 }
 
 #[test]
-fn a_client_that_floods_and_never_reads_is_held_back_by_its_own_socket() {
+fn a_client_that_floods_and_never_reads_is_slowed_by_its_own_socket() {
     let limits = ConnectionLimits { write_timeout: Duration::from_secs(1), ..generous_limits() };
     let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Observer)));
     for command in [r#"{"type":"get_state"}"#, r#"{"type":"reload_config"}"#, r#"{"type":"fly"}"#] {
@@ -194,7 +194,7 @@ fn a_client_that_floods_and_never_reads_is_held_back_by_its_own_socket() {
         assert!(sent < 4 * 1024 * 1024, "{sent} bytes of {command} were taken in");
         assert!(resident_kib().saturating_sub(before) < 16 * 1024);
         daemon.assert_serves();
-        wait_until("it is sent away", || daemon.hub.counts().clients == 0);
+        wait_until("the client is disconnected", || daemon.hub.counts().clients == 0);
     }
 }
 
@@ -220,7 +220,7 @@ fn long_unread_replies_do_not_pile_up() {
     wait_until("most are sent away", || daemon.hub.counts().clients < 10);
     assert!(daemon.hub.counts().clients > 0, "who fits in may stay");
     drop(greedy);
-    wait_until("all are gone", || daemon.hub.counts().clients == 0);
+    wait_until("all clients are disconnected", || daemon.hub.counts().clients == 0);
     // Unread replies of closed connections don't count for the next client.
     let reply =
         daemon.connect_greeted().call(1, &json!({"type": "read_audit", "after": null, "limit": 500_000}));

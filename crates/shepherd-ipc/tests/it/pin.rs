@@ -55,7 +55,7 @@ fn admin_commands_need_the_pin_once_it_is_set() {
     let reply = raw.call(2, &json!({"type": "authenticate", "pin": "4711"}));
     assert_eq!(reply["result"]["ok"], json!({"type": "authenticated", "role": "admin"}));
     assert_eq!(try_admin_command(&mut raw), "policy_applied");
-    wait_until("it is recorded", || {
+    wait_until("the attempt is recorded", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "authenticated raw")
     });
     // The PIN elevates one connection only.
@@ -124,9 +124,9 @@ fn a_pin_that_could_not_be_changed_changes_nothing() {
     fs::create_dir(daemon.folder.path().join("pin.json.new")).unwrap();
     let failed = parent.call(1, &json!({"type": "set_pin", "pin": "0815"}));
     assert_eq!(reply_code(&failed), "store-unavailable");
-    assert_eq!(try_admin_command(&mut other), "policy_applied", "what the old one opened stays open");
+    assert_eq!(try_admin_command(&mut other), "policy_applied", "the elevation with the old PIN stays");
     assert_eq!(try_admin_command(&mut parent), "policy_applied");
-    wait_until("it is on record as what it was", || {
+    wait_until("the failed change is recorded", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "pin of raw: false")
     });
 }
@@ -192,7 +192,7 @@ fn an_attempt_that_can_not_be_counted_is_not_checked() {
 }
 
 #[test]
-fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
+fn a_file_that_other_users_can_write_is_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pin.json");
     let set = |text: &str, mode| {

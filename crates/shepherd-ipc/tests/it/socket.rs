@@ -79,7 +79,7 @@ fn a_socket_of_another_program_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn a_file_that_is_not_a_socket_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(socket(folder.path()), "a diary").unwrap();
     let refused = bind_in(folder.path());

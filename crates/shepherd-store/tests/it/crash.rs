@@ -141,7 +141,7 @@ fn a_crash_between_commit_and_log_writes_each_event_once() {
 
 /// S8.2: also after a power cut. The database is synced before the log, and both before the acknowledgement.
 #[test]
-fn the_disk_has_the_batch_before_anybody_hears_of_it() {
+fn a_batch_is_on_disk_before_it_is_acknowledged() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let trace = place.file_path("trace");

@@ -55,17 +55,17 @@ fn check_flips(original: &TestStore, file: &str, seed: u64) {
 }
 
 #[test]
-fn a_bit_flipped_in_the_database_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_database_is_detected_or_harmless() {
     check_flips(&closed_store(), "shepherd.db", 1);
 }
 
 #[test]
-fn a_bit_flipped_in_the_write_ahead_log_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_write_ahead_log_is_detected_or_harmless() {
     check_flips(&TestStore::killed_after(6), "shepherd.db-wal", 2);
 }
 
 #[test]
-fn a_bit_flipped_in_the_head_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_head_is_detected_or_harmless() {
     check_flips(&TestStore::killed_after(3), "shepherd.db.head", 3);
 }
 
@@ -93,7 +93,7 @@ fn assert_quarantined(place: &TestStore, fault: &str) {
 }
 
 #[test]
-fn a_truncated_database_is_put_aside() {
+fn a_truncated_database_is_moved_aside() {
     for (part, fault) in [(0, "not a database of Shepherd"), (3, ""), (2, "")] {
         let place = closed_store();
         let file = OpenOptions::new().write(true).open(place.file_path("shepherd.db")).unwrap();
@@ -116,7 +116,7 @@ fn a_file_that_is_no_database_is_moved_aside() {
 }
 
 #[test]
-fn a_database_of_another_program_is_put_aside() {
+fn a_database_of_another_program_is_moved_aside() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db")).unwrap();
     Connection::open(place.file_path("shepherd.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
@@ -124,7 +124,7 @@ fn a_database_of_another_program_is_put_aside() {
 }
 
 #[test]
-fn edited_usage_is_noticed() {
+fn edited_usage_is_detected() {
     let place = closed_store();
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     assert!(connection.execute("UPDATE usage SET used_us = 0", []).unwrap() > 0);
@@ -133,7 +133,7 @@ fn edited_usage_is_noticed() {
 }
 
 #[test]
-fn an_edited_schema_is_noticed() {
+fn an_edited_schema_is_detected() {
     let place = closed_store();
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     connection
@@ -144,7 +144,7 @@ fn an_edited_schema_is_noticed() {
 }
 
 #[test]
-fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
+fn a_foreign_write_during_a_running_daemon_is_detected() {
     let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
@@ -154,14 +154,14 @@ fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
 }
 
 #[test]
-fn a_lost_write_ahead_log_is_noticed() {
+fn a_lost_write_ahead_log_is_detected() {
     let place = TestStore::killed_after(5);
     fs::remove_file(place.file_path("shepherd.db-wal")).unwrap();
     assert_quarantined(&place, "its last 5 batches are missing");
 }
 
 #[test]
-fn a_truncated_write_ahead_log_is_noticed() {
+fn a_truncated_write_ahead_log_is_detected() {
     let length = fs::metadata(TestStore::killed_after(5).file_path("shepherd.db-wal")).unwrap().len();
     for part in [0, 1, 50, 99] {
         let place = TestStore::killed_after(5);
@@ -172,7 +172,7 @@ fn a_truncated_write_ahead_log_is_noticed() {
 }
 
 #[test]
-fn an_older_copy_of_the_database_is_noticed() {
+fn an_older_copy_of_the_database_is_detected() {
     let place = closed_store();
     let older = fs::read(place.file_path("shepherd.db")).unwrap();
     place.open().apply(&batch(31)).unwrap();
@@ -182,7 +182,7 @@ fn an_older_copy_of_the_database_is_noticed() {
 
 /// The mark is made before the first batch is written, so there is nothing yet that it could prove.
 #[test]
-fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
+fn a_head_that_a_crash_left_incomplete_is_no_damage() {
     for left in [&b""[..], &[0; 512], b"shepherd store head 1\ngener"] {
         let place = TestStore::new();
         drop(place.open());
@@ -193,7 +193,7 @@ fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
 }
 
 #[test]
-fn a_lost_head_is_noticed() {
+fn a_lost_head_is_detected() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db.head")).unwrap();
     assert_quarantined(&place, "its head is missing");

@@ -92,7 +92,7 @@ fn run_as_ordinary_user(place: &TestStore, batches: &str) -> (bool, String) {
 }
 
 #[test]
-fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
+fn a_read_only_folder_is_an_error_and_unchanged() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let before = place.file_names();
@@ -111,7 +111,7 @@ fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
+fn a_locked_database_is_an_error_and_the_batch_can_be_retried() {
     let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
@@ -157,7 +157,7 @@ fn a_second_daemon_is_refused_while_one_runs() {
 }
 
 #[test]
-fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
+fn a_missing_store_in_a_folder_that_others_can_write_is_not_a_first_run() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let parent = place.folder.parent().unwrap();

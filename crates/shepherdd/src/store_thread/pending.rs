@@ -193,7 +193,7 @@ mod tests {
 
     /// Refusals can displace nothing but other refusals.
     #[test]
-    fn refusals_are_left_out_first_and_whatever_is_missing_is_counted() {
+    fn refusals_are_dropped_first_and_dropped_events_are_counted() {
         let mut waiting = PendingBatch::default();
         let mut add = |lines: Vec<StoreWrite>| {
             waiting.add(1, lines, BatchWaiter::Nobody);

@@ -176,7 +176,7 @@ fn remove_group(session_id: &SessionId) {
     if let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) {
         let own = own.strip_suffix("/supervisor").unwrap_or(own).trim_matches('/');
         let group = Path::new(mount).join(own).join(name);
-        wait_until("its group is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
+        wait_until("the cgroup is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
     }
 }
 
@@ -223,7 +223,7 @@ fn usage_includes_the_running_session() {
     let fixture = ShepherddFixture::running(POLICY);
     fixture.launch("long");
     fixture.wait_for_program();
-    wait_until("it is counted", || fixture.recorded_usage("long") > Duration::from_millis(300));
+    wait_until("the time is counted", || fixture.recorded_usage("long") > Duration::from_millis(300));
 }
 
 /// After two hours of suspend, the boot clock and the wall clock have gone on, and the monotonic clock has not.
@@ -245,7 +245,7 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
 }
 
 #[test]
-fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
+fn heavy_a_new_time_zone_is_applied_and_moves_no_end() {
     let fixture = ShepherddFixture::new(POLICY);
     let etc = fixture.folder().join("etc");
     let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
@@ -261,7 +261,7 @@ fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
     for zone in ["Asia/Tokyo", "America/New_York"] {
         std::os::unix::fs::symlink(format!("{shown}/{zone}"), etc.join("new")).unwrap();
         fs::rename(etc.join("new"), etc.join("localtime")).unwrap();
-        wait_until("it is noticed", || {
+        wait_until("the daemon notices the change", || {
             fixture.count_audit_records(
                 |what| matches!(what, AuditKind::ZoneChanged { zone: recorded } if recorded == zone),
             ) == 1

@@ -132,7 +132,9 @@ fn lines_for_the_journal_have_a_priority() {
     fixture.write_policy("nonsense");
     let log = || std::fs::read_to_string(&path).unwrap();
     wait_until("the fault is logged", || log().lines().any(|line| line.starts_with("<4>")));
-    wait_until("it is ready", || log().lines().any(|line| line.starts_with("<6>") && line.contains("ready")));
+    wait_until("the daemon is ready", || {
+        log().lines().any(|line| line.starts_with("<6>") && line.contains("ready"))
+    });
     // A daemon that inherited the variable but logs elsewhere doesn't write for the journal.
     fixture.kill();
     fixture.start();

@@ -239,7 +239,7 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
     let path = fixture.policy_path();
     let expected = format!("{} has mode 0666, so other users", path.display());
     assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
-    wait_until("it is logged", || fixture.log().contains(&expected));
+    wait_until("the error is logged", || fixture.log().contains(&expected));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::chown(&path, Some(65_001), None).unwrap();
     fixture.call(Command::ReloadConfig {}).unwrap();

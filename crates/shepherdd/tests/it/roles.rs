@@ -83,7 +83,7 @@ fn refusals(fixture: &ShepherddFixture, uid: u32) -> Vec<String> {
 }
 
 #[test]
-fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
+fn real_users_have_exactly_the_role_of_the_policy() {
     if !geteuid().is_root() {
         // Without root there is only one user: the daemon's own, who is its administrator.
         let fixture = ShepherddFixture::running(POLICY);
@@ -356,5 +356,5 @@ fn the_output_of_a_session_is_for_its_child_and_for_administrators() {
     });
     fixture.stop(StopMode::Force).unwrap();
     fixture.wait_until_idle();
-    wait_until("its end is on record", || shown(fixture.call(session_log(None))).end.is_some());
+    wait_until("the end of the session is recorded", || shown(fixture.call(session_log(None))).end.is_some());
 }

@@ -71,7 +71,7 @@ fn heavy_a_session_is_reattached_with_its_original_end() {
 /// The daemon handles signals as soon as it reports that it is ready. The report is delayed here, so that the signals
 /// arrive during it.
 #[test]
-fn a_signal_right_after_the_start_is_taken_as_it_is_meant() {
+fn a_signal_right_after_the_start_is_handled() {
     for signals in [&[Signal::TERM][..], &[Signal::HUP, Signal::TERM]] {
         let fixture = ShepherddFixture::new(&policy("leave-sessions"));
         let socket = fixture.folder().join("notify");

@@ -7,7 +7,7 @@ use crate::disk_failures::{assert_not_recorded, fill_disk, fixture_on_small_disk
 
 /// S8.2: a refused grant doesn't exist, neither before nor after the disk has space again, nor for the next daemon.
 #[test]
-fn a_gift_that_could_not_be_recorded_is_not_given() {
+fn a_grant_that_could_not_be_recorded_is_refused() {
     let fixture = fixture_on_small_disk();
     fixture.launch("brief");
     fixture.wait_until_idle();
