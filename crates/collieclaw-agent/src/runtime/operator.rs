@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::call_outcome::FinishedCall;
 
-/// The person who uses the agent. An operator that wraps another one must forward approvals and questions.
+/// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
 pub trait Operator {
     /// Returns whether the operator can be asked. The operator may still leave without answering.
     fn is_available(&self) -> bool {
         true
     }
 
-    /// Asks for approval of exactly this call (C7.7).
+    /// Asks whether exactly this call may run (C7.7).
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
 
     /// Asks a question of a tool. The reply approves nothing.
@@ -44,7 +44,7 @@ pub struct ApprovalPrompt<'a> {
     pub always_option: AlwaysOption,
 }
 
-/// Says if the operator can answer [`ApprovalAnswer::Always`].
+/// The permission to answer [`ApprovalAnswer::Always`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlwaysOption {
     Offered,

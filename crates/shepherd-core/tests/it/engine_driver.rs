@@ -69,7 +69,7 @@ impl EngineDriver {
         self.collect(effects)
     }
 
-    /// Keeps the writes and the instructions in order, and returns the events.
+    /// Keeps the writes and the orders, in order, and returns the events.
     fn collect(&mut self, effects: Effects) -> Vec<CoreEvent> {
         let mut events = Vec::new();
         let mut is_written = false;
@@ -96,7 +96,7 @@ impl EngineDriver {
         (outcome.answer, self.collect(outcome.effects))
     }
 
-    /// Returns the events of a change, or the reason why it was refused.
+    /// The events of a change that was made, or the reason why it was not.
     fn events_or<T, E>(&mut self, outcome: AnswerWithEffects<Result<T, E>>) -> Result<Vec<CoreEvent>, E> {
         let (answer, events) = self.split(outcome);
         answer.map(|_| events)

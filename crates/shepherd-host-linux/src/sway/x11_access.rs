@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_events_and_replies_are_distinguished() {
+    fn errors_are_told_from_events_and_replies() {
         let answer = |kinds: &[u8]| {
             let (mut ours, mut theirs) = UnixStream::pair().unwrap();
             for kind in kinds {
