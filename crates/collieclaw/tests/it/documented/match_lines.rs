@@ -100,7 +100,7 @@ fn mask_digits(word: &str) -> String {
 }
 
 #[test]
-fn what_is_shown_is_what_came_but_for_what_changes_each_time() {
+fn output_matches_except_for_text_that_changes_each_time() {
     let mut names = PlaceholderNames::default();
     let mut check = |shown: &str, actual: &str| {
         let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
