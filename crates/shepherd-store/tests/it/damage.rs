@@ -167,7 +167,7 @@ fn a_truncated_write_ahead_log_is_detected() {
         let place = TestStore::killed_after(5);
         let wal = OpenOptions::new().write(true).open(place.file_path("shepherd.db-wal")).unwrap();
         wal.set_len(length * part / 100).unwrap();
-        assert_quarantined(&place, "batches are missing");
+        assert_quarantined(&place, "missing: its write-ahead log is gone");
     }
 }
 
