@@ -23,9 +23,12 @@ fn a_command_beyond_the_role_is_denied_with_a_reason_and_recorded() {
     assert_eq!(code(&raw.call(1, &json!({"type": "get_state"}))), "ok");
     let denied = raw.call(2, &json!({"type": "launch", "entry_id": "tuxmath"}));
     assert_eq!(code(&denied), "not-permitted");
-    assert_eq!(denied["result"]["err"]["sentence"], "Permission denied: this account may only watch.");
+    assert_eq!(
+        denied["result"]["err"]["sentence"],
+        "Permission denied: `launch` needs the role shell, and this client has the role observer."
+    );
     let uid = geteuid().as_raw();
-    wait_until("the refusal is recorded", || {
+    wait_until("it is recorded", || {
         *daemon.records.lock().unwrap() == [format!("uid {uid} launch unrecorded 0")]
     });
 }
