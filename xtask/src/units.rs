@@ -54,20 +54,20 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     }
     drop(agent);
     println!("  Shepherd's system unit");
-    let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
-    run_checks(checks::SYSTEM_CHECKS, &household)?;
+    let installation = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
+    run_checks(checks::SYSTEM_CHECKS, &installation)?;
     let start = Instant::now();
-    let result = power_cut(&stage, household);
+    let result = power_cut(&stage, installation);
     print_result("a power cut during a session gives no time back", start, &result);
     result.map(|()| StepOutcome::Passed)
 }
 
-fn run_checks(checks: &[InstallationCheck], household: &InstalledShepherd) -> Result<()> {
+fn run_checks(checks: &[InstallationCheck], installation: &InstalledShepherd) -> Result<()> {
     for (sentence, check) in checks {
         let start = Instant::now();
-        let result = check(household).and_then(|()| household.assert_idle());
+        let result = check(installation).and_then(|()| installation.assert_idle());
         print_result(sentence, start, &result);
-        result.with_context(|| format!("{sentence}\n{}", household.journal()))?;
+        result.with_context(|| format!("{sentence}\n{}", installation.journal()))?;
     }
     Ok(())
 }
@@ -78,20 +78,20 @@ fn print_result(sentence: &str, start: Instant, result: &Result<()>) {
 }
 
 /// Kills the container and boots it again, with another boot id and the same data folder.
-fn power_cut(stage: &ContainerSetup, household: InstalledShepherd) -> Result<()> {
-    let session = household.launch("evening")?;
-    household.wait_for_program(&session)?;
-    let before = household.usage_of("evening")?;
+fn power_cut(stage: &ContainerSetup, installation: InstalledShepherd) -> Result<()> {
+    let session = installation.launch("evening")?;
+    installation.wait_for_program(&session)?;
+    let before = installation.usage_of("evening")?;
     std::thread::sleep(Duration::from_secs(2));
-    drop(household);
-    let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
-    ensure!(household.current_session()?.is_none(), "a session survived the reboot");
-    let after = household.usage_of("evening")?;
+    drop(installation);
+    let installation = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
+    ensure!(installation.current_session()?.is_none(), "a session survived the reboot");
+    let after = installation.usage_of("evening")?;
     ensure!(
         after >= before + Duration::from_secs(2),
         "the recorded usage was {before:?} before the reboot and {after:?} after it"
     );
-    let Some(reason) = household.launch_refusal("evening")? else {
+    let Some(reason) = installation.launch_refusal("evening")? else {
         bail!("the cooldown of the session is lost")
     };
     ensure!(reason.contains("cooldown"), "{reason}");

@@ -62,7 +62,7 @@ mod tests {
     use tokio::time::timeout;
 
     #[test]
-    fn readers_that_hang_delay_neither_the_stop_nor_anybody_else() {
+    fn hanging_readers_delay_neither_the_stop_nor_other_clients() {
         let readers = Arc::new(ReadPool::new());
         let (begin, mut begun) = unbounded_channel();
         let (release, hanging) = channel::<()>();

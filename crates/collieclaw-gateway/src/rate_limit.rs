@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_gives_what_is_in_it_and_then_as_it_fills() {
+    fn a_rate_limit_allows_its_burst_and_then_its_rate() {
         let bucket = RequestLimiter::new(2, 0.5);
         let start = Instant::now();
         let at = |seconds| bucket.take_at(start + Duration::from_secs(seconds));

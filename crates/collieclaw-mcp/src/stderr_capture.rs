@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_output_about_a_file_is_told_apart_from_other_output() {
+    fn error_output_about_a_file_is_distinguished_from_other_output() {
         let explain = |stderr| explain_end("the server ended".to_owned(), stderr);
         assert_eq!(explain(""), McpFailure::Other("the server ended".to_owned()));
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// The reason why a provider gave no answer. The texts never contain a secret.
+/// The reason why a request to a provider failed. No message contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProviderError {
     /// The server is unreachable, or the connection broke.

@@ -23,14 +23,14 @@ const SYNCS: usize = 6;
 fn main() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
     let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
-    let house = BenchHome { program, folder: folder.path().to_owned() };
-    exit_code(&mut house.command(&["init"]), 0)?;
-    fs::write(house.fixture(), FIXTURE)?;
-    bench_version(&house)?;
-    bench_turn(&house)?;
-    bench_size(&house)?;
-    bench_verify(&house)?;
-    bench_estop(&house)
+    let home = BenchHome { program, folder: folder.path().to_owned() };
+    exit_code(&mut home.command(&["init"]), 0)?;
+    fs::write(home.fixture(), FIXTURE)?;
+    bench_version(&home)?;
+    bench_turn(&home)?;
+    bench_size(&home)?;
+    bench_verify(&home)?;
+    bench_estop(&home)
 }
 
 const FIXTURE: &str =
@@ -77,11 +77,11 @@ fn spawn_true() -> std::io::Result<()> {
     Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)
 }
 
-fn bench_version(house: &BenchHome) -> std::io::Result<()> {
+fn bench_version(home: &BenchHome) -> std::io::Result<()> {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
-        ours.push(millis(|| exit_code(&mut house.command(&["--version"]), 0))?);
+        ours.push(millis(|| exit_code(&mut home.command(&["--version"]), 0))?);
     }
     report(&BenchmarkRow {
         bench: "collieclaw --version".into(),
@@ -90,15 +90,15 @@ fn bench_version(house: &BenchHome) -> std::io::Result<()> {
         baseline: Some(BenchmarkBaseline { name: "true".into(), figure: median(&mut plain) }),
         bar: BenchmarkLimit::RatioAtMost(2.0),
     })?;
-    bench_memory("collieclaw --version, memory", house, &["--version"], 8.0)
+    bench_memory("collieclaw --version, memory", home, &["--version"], 8.0)
 }
 
-fn bench_turn(house: &BenchHome) -> std::io::Result<()> {
+fn bench_turn(home: &BenchHome) -> std::io::Result<()> {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
-        let syncs = millis(|| bench_sync(&house.folder))?;
-        let turn = millis(|| exit_code(&mut house.command(&["agent", "-m", "list"]), 0))?;
+        let syncs = millis(|| bench_sync(&home.folder))?;
+        let turn = millis(|| exit_code(&mut home.command(&["agent", "-m", "list"]), 0))?;
         ours.push(turn - syncs);
     }
     report(&BenchmarkRow {
@@ -108,7 +108,7 @@ fn bench_turn(house: &BenchHome) -> std::io::Result<()> {
         baseline: Some(BenchmarkBaseline { name: "true".into(), figure: median(&mut plain) }),
         bar: BenchmarkLimit::RatioAtMost(15.0),
     })?;
-    bench_memory("agent -m with one tool call, memory", house, &["agent", "-m", "list"], 15.0)
+    bench_memory("agent -m with one tool call, memory", home, &["agent", "-m", "list"], 15.0)
 }
 
 fn bench_sync(folder: &Path) -> std::io::Result<()> {
@@ -123,13 +123,13 @@ fn bench_sync(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Returns the peak memory use, as counted by the kernel.
-fn bench_memory(bench: &str, house: &BenchHome, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
+fn bench_memory(bench: &str, home: &BenchHome, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
     let supervisor =
         Supervisor::with_containment(Containment::ProcessGroup).map_err(std::io::Error::other)?;
-    let order = ProcessSpec::new(&house.program)
+    let order = ProcessSpec::new(&home.program)
         .args(arguments.iter().copied())
-        .env("HOME", &house.folder)
-        .env("COLLIECLAW_MOCK_FIXTURE", house.fixture());
+        .env("HOME", &home.folder)
+        .env("COLLIECLAW_MOCK_FIXTURE", home.fixture());
     let id = format!("bench-{}", std::process::id()).parse().map_err(std::io::Error::other)?;
     let mut tree = supervisor.spawn(id, order).map_err(std::io::Error::other)?;
     let ended = tree.wait(None)?.ok_or_else(|| std::io::Error::other("it does not end"))?;
@@ -150,10 +150,10 @@ fn megabytes_of(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-fn bench_size(house: &BenchHome) -> std::io::Result<()> {
-    let beside = house.program.with_file_name("collieclaw-mcp");
+fn bench_size(home: &BenchHome) -> std::io::Result<()> {
+    let beside = home.program.with_file_name("collieclaw-mcp");
     for (what, program) in
-        [("collieclaw", &house.program), ("collieclaw-mcp, which speaks MCP for it,", &beside)]
+        [("collieclaw", &home.program), ("collieclaw-mcp, which speaks MCP for it,", &beside)]
     {
         report(&BenchmarkRow {
             bench: format!("{what} the release program"),
@@ -169,8 +169,8 @@ fn bench_size(house: &BenchHome) -> std::io::Result<()> {
 /// The number of receipts in the log.
 const RECEIPTS: usize = 100_000;
 
-fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
-    let log = house.folder.join(".collieclaw/tool_receipts.log");
+fn bench_verify(home: &BenchHome) -> std::io::Result<()> {
+    let log = home.folder.join(".collieclaw/tool_receipts.log");
     let known = fs::read_to_string(&log)?;
     let receipt = known.lines().next().unwrap_or_default();
     let mut receipt: serde_json::Map<_, _> = serde_json::from_str(receipt)?;
@@ -178,7 +178,7 @@ fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
         receipt.remove(of_the_chain);
     }
     let format = collieclaw_agent::receipts::ledger_format();
-    let key = house.folder.join(".collieclaw/receipts.key");
+    let key = home.folder.join(".collieclaw/receipts.key");
     let key = ward_ledger::LedgerKey::load(&key).map_err(std::io::Error::other)?;
     let options = ward_ledger::LedgerOptions::new(format.clone()).with_key(key.clone());
     let (mut ledger, _) = ward_ledger::Ledger::open(&log, options).map_err(std::io::Error::other)?;
@@ -190,7 +190,7 @@ fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
         plain.push(millis(|| {
             ward_ledger::verify(&log, &format, Some(&key)).map(drop).map_err(std::io::Error::other)
         })?);
-        ours.push(millis(|| exit_code(&mut house.command(&["receipt", "verify"]), 0))?);
+        ours.push(millis(|| exit_code(&mut home.command(&["receipt", "verify"]), 0))?);
     }
     report(&BenchmarkRow {
         bench: "receipt verify, 100,000 signed receipts".into(),
@@ -208,10 +208,10 @@ fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
 const STOPPED: i32 = 8;
 
 /// Measures the time from the creation of the stop file to the end of the last process and all of its children.
-fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
+fn bench_estop(home: &BenchHome) -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let config = house.folder.join(".collieclaw/config.toml");
+    let config = home.folder.join(".collieclaw/config.toml");
     let text = fs::read_to_string(&config)?.replace("autonomy = \"supervised\"", "autonomy = \"full\"");
     let text = text.replace("allowed_domains = []", &format!("allowed_domains = [\"{address}\"]"));
     fs::write(&config, text)?;
@@ -227,7 +227,7 @@ fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
         let mut slowest = 0.0_f64;
         for _ in 0..11 {
             let start = |(tool, arguments): &(&str, String)| {
-                house.command(&["tool", "run", tool, "--json", arguments]).spawn()
+                home.command(&["tool", "run", tool, "--json", arguments]).spawn()
             };
             let mut agents: Vec<Child> = calls.iter().map(start).collect::<Result<_, _>>()?;
             // Closing the connection would end the tool as well.
@@ -236,13 +236,13 @@ fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
                 std::thread::sleep(Duration::from_millis(2));
             }
             slowest = slowest.max(millis(|| {
-                File::create(house.folder.join(".collieclaw/ESTOP"))?;
+                File::create(home.folder.join(".collieclaw/ESTOP"))?;
                 agents.iter_mut().try_for_each(|agent| check_exit_status(agent.wait()?, STOPPED))
             })?);
             if count_sleepers() > 0 {
                 return Err(std::io::Error::other(format!("{what} outlived the stop")));
             }
-            fs::remove_file(house.folder.join(".collieclaw/ESTOP"))?;
+            fs::remove_file(home.folder.join(".collieclaw/ESTOP"))?;
         }
         eprintln!("the slowest of eleven stops of {what} took {slowest:.1} ms");
         report(&BenchmarkRow {

@@ -79,14 +79,14 @@ fn procedure_text() -> String {
 fn call_tools(runtime: &AgentRuntime) -> Result<(), Box<dyn Error>> {
     let arguments = json!({ "path": "note" });
     for _ in 0..STEPS {
-        let wish = ToolRequest {
+        let request = ToolRequest {
             conversation_id: "bench",
             tool: "file_read",
             arguments: &arguments,
             offer: ToolOffer::Listed,
         };
         let mut control = TurnControl { operator: &mut AbsentOperator, cancel: &CancelFlag::new()? };
-        let finished = runtime.tool_gateway.call(wish, &mut control)?;
+        let finished = runtime.tool_gateway.call(request, &mut control)?;
         if !finished.outcome.is_completed() {
             return Err(finished.text.into());
         }
@@ -110,7 +110,7 @@ fn open_runtime(folder: &Path) -> Result<AgentRuntime, Box<dyn Error>> {
     let signing = ReceiptSigning::With { key: own.receipts_key() };
     let (receipts, _) = ReceiptLog::open(&config.receipts.path, &signing, own.intents())?;
     let policy = config.gate_policy(workspace.clone(), &surroundings);
-    let door = ToolGateway {
+    let gateway = ToolGateway {
         rules: CallRules { tools, policy, policy_hash: String::new(), facts: Box::new(SystemFacts) },
         workspace: WorkspaceHandle::open(&workspace)?,
         memory: ConversationMemory::open(&config.memory.path)?,
@@ -121,5 +121,5 @@ fn open_runtime(folder: &Path) -> Result<AgentRuntime, Box<dyn Error>> {
         receipts: RefCell::new(receipts),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),
     };
-    Ok(AgentRuntime::new(door, Rc::new(MockProvider::new("local", None)), "mock".to_owned(), &config))
+    Ok(AgentRuntime::new(gateway, Rc::new(MockProvider::new("local", None)), "mock".to_owned(), &config))
 }

@@ -23,11 +23,14 @@ const WORD: &str = "Aardvark";
 
 fn main() -> io::Result<()> {
     let (port, sent) = start_server()?;
-    let mut heard = Vec::new();
+    let mut at_listener = Vec::new();
     for _ in 0..ROUNDS {
-        heard.push(millis(&sent, receive_at_provider(port)?)?);
+        at_listener.push(millis(&sent, receive_at_provider(port)?)?);
     }
-    report_figure("stream: first word, from the server to the listener, median of 41", median(&mut heard))?;
+    report_figure(
+        "stream: first word, from the server to the listener, median of 41",
+        median(&mut at_listener),
+    )?;
     let mut seen = bench_terminal(port, &sent)?;
     report_figure("stream: first word, from the server to the terminal, median of 41", median(&mut seen))?;
     // The list is sorted; the two slowest may have been delayed by other work on this machine.
@@ -112,14 +115,14 @@ fn receive_at_provider(port: u16) -> io::Result<Instant> {
         temperature: None,
         metadata: serde_json::Map::new(),
     };
-    let mut heard = None;
+    let mut first_text = None;
     let mut listen = |draft: DraftEvent<'_>| {
-        if matches!(draft, DraftEvent::Text(_)) && heard.is_none() {
-            heard = Some(Instant::now());
+        if matches!(draft, DraftEvent::Text(_)) && first_text.is_none() {
+            first_text = Some(Instant::now());
         }
     };
     provider.chat(&request, &mut listen, &CancelFlag::new()?).map_err(io::Error::other)?;
-    heard.ok_or_else(|| io::Error::other("nothing was told"))
+    first_text.ok_or_else(|| io::Error::other("the provider reported no text"))
 }
 
 /// Returns how long each word took to reach the screen, shortest first.

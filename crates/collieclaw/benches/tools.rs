@@ -32,16 +32,16 @@ const BAR_MS: f64 = 3.0;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let took = Rc::new(Cell::new(Duration::ZERO));
-    let door = open_tool_gateway(folder.path(), &took)?;
+    let gateway = open_tool_gateway(folder.path(), &took)?;
     // The first call probes the capabilities of the machine, once per process.
-    call_through_gateway(&door)?;
+    call_through_gateway(&gateway)?;
     let (mut bare, mut tool, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (status, without) = timed(|| Command::new("/bin/true").status());
         if !status?.success() {
             return Err("`true` was not true".into());
         }
-        let (result, with) = timed(|| call_through_gateway(&door));
+        let (result, with) = timed(|| call_through_gateway(&gateway));
         result?;
         bare.push(millis(without));
         tool.push(millis(took.get()) - millis(without));
@@ -50,7 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bare = median(&mut bare);
     for (bench, figure) in [
         ("tools: time that the shell tool adds to `true`, in its sandbox", median(&mut tool)),
-        ("tools: the same with the door: judged, approved, watched for a stop", median(&mut whole)),
+        (
+            "tools: the same through the tool gateway: judged, approved, watched for a stop",
+            median(&mut whole),
+        ),
     ] {
         report(&BenchmarkRow {
             bench: bench.into(),
@@ -63,16 +66,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn call_through_gateway(door: &ToolGateway) -> Result<(), Box<dyn Error>> {
+fn call_through_gateway(gateway: &ToolGateway) -> Result<(), Box<dyn Error>> {
     let arguments = json!({ "command": "true" });
-    let wish = ToolRequest {
+    let request = ToolRequest {
         conversation_id: "bench",
         tool: "shell",
         arguments: &arguments,
         offer: ToolOffer::Listed,
     };
     let mut control = TurnControl { operator: &mut BenchApprover, cancel: &CancelFlag::new()? };
-    let finished = door.call(wish, &mut control)?;
+    let finished = gateway.call(request, &mut control)?;
     if finished.outcome.is_completed() { Ok(()) } else { Err(finished.text.into()) }
 }
 

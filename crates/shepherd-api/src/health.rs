@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// The health of the daemon. An answer at all shows that the daemon is alive.
+/// The health of the daemon. A daemon that sends it is alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HealthView {
     /// True if every check passed, so that the daemon can do its work.
@@ -16,13 +16,13 @@ pub struct HealthView {
     pub uptime: Millis,
     /// The results of the checks.
     pub checks: Vec<HealthCheck>,
-    /// The limitations of this host, in sentences (S13.3).
+    /// The limitations of this machine, as sentences for people (S13.3).
     pub limitations: Vec<String>,
     /// The mechanism that holds a program and its descendants, by its stable name: `cgroup`, `pid_namespace`,
     /// `subreaper` or `process_group` (S6.2).
     #[serde(default)]
     pub containment: Option<String>,
-    /// The path of the audit log, for a tool that verifies the log from outside and may read it.
+    /// The path of the audit log, for programs that read and verify the log themselves.
     #[serde(default)]
     pub audit_log: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct HealthView {
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HealthCheck {
-    /// The stable name: `policy`, `host`, `store`, `clock`.
+    /// The stable name of the check: `policy`, `host`, `store`, `heartbeat` or `clock`.
     pub name: String,
     /// True if the check passed.
     pub passed: bool,

@@ -1,7 +1,7 @@
 //! The protocol between Shepherd's daemon and its clients: plain, versioned types.
 //!
 //! This crate contains data only: it decides nothing and reads no clock, file or socket. Durations are [`Millis`],
-//! moments are UTC timestamps, and every denial carries [`ReasonCode`]s with their evidence.
+//! points in time are UTC timestamps, and every denial lists its reasons as [`ReasonCode`]s.
 //!
 //! A connection carries one JSON object per line. The client sends [`ClientHello`] and the daemon answers
 //! [`ServerWelcome`]; then the client sends [`ApiRequest`]s, and the daemon sends [`ApiResponse`]s and [`Event`]s:
@@ -16,15 +16,15 @@
 //!
 //! # Compatible additions
 //!
-//! The two directions differ, because a misunderstanding has different costs:
+//! Both sides handle additions that they don't know differently, because a misunderstanding has different costs:
 //!
-//! - The **daemon is strict**: it refuses an unknown command or field with an error code that says so. A limit that
-//!   the daemon overlooked would be a limit that doesn't exist.
+//! - The **daemon is strict**: it refuses an unknown command or field with its own error code. If it
+//!   ignored a field that sets a limit, the limit would not be enforced.
 //! - **Clients are lenient**: they ignore unknown fields and read unknown messages, events, replies, reasons and error
 //!   codes as `Unknown`, so that a daemon can send more than an older client understands.
 //!
 //! New commands, new optional fields and new variants of enums that have `Unknown` are therefore compatible.
-//! Every other change, including a new variant of another enum, is breaking and raises [`API_VERSION`].
+//! Every other change, including a new variant of an enum without `Unknown`, is breaking and raises [`API_VERSION`].
 //!
 //! Start at [`Command`] and [`EventKind`]; [`ClientState`] is the state that a front end keeps.
 
@@ -77,5 +77,5 @@ pub use why::{
 /// The version of the protocol. Both sides send theirs in the first message.
 pub const API_VERSION: u32 = 1;
 
-/// The oldest version that this code still supports.
+/// The oldest version of the protocol that this code still supports.
 pub const OLDEST_API_VERSION: u32 = 1;

@@ -5,13 +5,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The shortest PIN, in characters. With the daemon's throttling, ten thousand attempts take weeks.
+/// The shortest PIN, in characters. The daemon slows attempts down, so trying ten thousand PINs takes weeks.
 pub const MIN_PIN_LENGTH: usize = 4;
 
 /// The longest PIN, in characters: a pass phrase fits, and hashing it costs the same as hashing four digits.
 pub const MAX_PIN_LENGTH: usize = 64;
 
-/// A PIN. Only the wire format contains it: `Debug` prints `***`, and no error repeats it.
+/// A PIN. It appears only in the message to the daemon: `Debug` prints `***`, and no error repeats it.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AdminPin(#[schemars(length(min = MIN_PIN_LENGTH, max = MAX_PIN_LENGTH))] String);
 

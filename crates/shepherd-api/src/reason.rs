@@ -218,7 +218,7 @@ impl ReasonCode {
                 format!("Do {} of {} first ({done} so far).", length(needed), name(entry_id))
             }
             Self::ClockUntrusted { latest_seen } => format!(
-                "The clock seems to be wrong: it has already shown {}. A parent can set the clock or, if it is \
+                "The clock seems to be wrong: it has already shown {}. A parent can correct the clock or, if it is \
                  right, run `shepherd clock confirm`.",
                 format_time(*latest_seen)
             ),

@@ -1,4 +1,4 @@
-//! Usage records as clients see them.
+//! Used time as clients see it.
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -7,18 +7,18 @@ use shepherd_util::ProfileId;
 
 use crate::{EntryScope, Millis};
 
-/// The usage of one day.
+/// The time that a profile used of one entry or budget on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageView {
-    /// The accounting day of the usage.
+    /// The day that the time is charged to.
     pub day: Date,
-    /// The profile that used the time.
+    /// The profile whose time is counted.
     #[schemars(with = "String")]
     pub profile: ProfileId,
     /// The entry or budget that was used.
     pub of: EntryScope,
     /// The time that was used.
     pub used: Millis,
-    /// The limit of that day, including grants; absent if there is none.
+    /// The limit of that day, including earned and granted time; absent if there is no limit.
     pub limit: Option<Millis>,
 }

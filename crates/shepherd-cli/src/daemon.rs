@@ -1,4 +1,4 @@
-//! The connection to the daemon. Sends commands, and the administrator's PIN where a command needs it.
+//! The connection to the daemon. It sends commands, and the administrator's PIN if a command needs the PIN.
 
 use std::io::IsTerminal;
 
@@ -48,8 +48,8 @@ impl<'c> DaemonConnection<'c> {
         &mut self.client
     }
 
-    /// Asks the daemon for the labels of entries: all entries of the profile, and the entry that is running. Returns the
-    /// labels that could be fetched; without them, entries are named by their id.
+    /// Fetches the labels of the profile's entries and of the running entry. A label that can't be fetched is missing, and
+    /// its entry is shown by its id.
     pub(crate) fn fetch_labels(&mut self) -> EntryLabels {
         let profile = self.context.profile.clone();
         let mut labels = match self.call(Command::ListEntries { at_time: None, profile }) {
@@ -90,7 +90,7 @@ impl<'c> DaemonConnection<'c> {
     }
 }
 
-/// Sends one command on a connection of its own.
+/// Sends one command on a new connection.
 pub(crate) fn send_command(
     context: &CommandContext,
     command: Command,

@@ -53,7 +53,7 @@ pub(crate) enum ShepherdCliError {
     Note(#[from] NoteError),
     #[error("invalid PIN")]
     Pin(#[from] PinFormatError),
-    #[error("the PIN is not sent to a daemon that runs as user {user}")]
+    #[error("could not send the PIN: the daemon runs as user {user}")]
     UntrustedPinRecipient { user: u32 },
     #[error("the two PINs differ")]
     PinsDiffer,
@@ -65,7 +65,7 @@ pub(crate) enum ShepherdCliError {
     Verify { log: PathBuf, source: LedgerVerifyError },
     #[error("could not use the key")]
     Key(#[from] LedgerKeyError),
-    #[error("invalid name of the hash field")]
+    #[error("invalid hash field name")]
     Format(#[from] LedgerFormatError),
     #[error("could not open the tour's log")]
     Open(#[from] LedgerOpenError),

@@ -50,7 +50,7 @@ pub(crate) fn run(
         let result = if set {
             "administrators need the PIN from now on"
         } else {
-            "administrators need no PIN any more"
+            "administrators no longer need a PIN"
         };
         output.print_marked(TextTone::Good, "✓", result);
     });

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_who_is_an_administrator_is_noticed() {
+    fn a_child_who_is_an_administrator_causes_a_warning() {
         let accounts = SystemAccounts::parse(
             "root:x:0:0::/root:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\nben:x:1001:1001::/home/ben:/bin/sh\n\
              mum:x:1002:1002::/home/mum:/bin/sh\n",

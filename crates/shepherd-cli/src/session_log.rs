@@ -2,7 +2,7 @@
 
 use clap::Args;
 use shepherd_api::{Command, CommandReply, SessionLogView};
-use ward_terminal::{TextTone, escape_label, escape_lines, paint};
+use ward_terminal::{TextTone, escape_label, escape_lines, format_count, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
@@ -45,10 +45,11 @@ fn log_lines(log: &SessionLogView, display: &DisplaySettings) -> Vec<String> {
     let mut lines = vec![format!("{label} for {}, started {started} ({id}): {end}", log.profile)];
     match &log.text {
         None => lines.push("The output of this session was not kept.".to_owned()),
-        Some(text) if text.is_empty() => lines.push("The program has written nothing.".to_owned()),
+        Some(text) if text.is_empty() => lines.push("The program wrote no output.".to_owned()),
         Some(text) => {
             if log.left_out > 0 {
-                let left_out = format!("… {} bytes before this are left out", log.left_out);
+                let earlier = format_count(log.left_out, "earlier byte is", "earlier bytes are");
+                let left_out = format!("… {earlier} left out");
                 lines.push(paint(TextTone::Faint, &left_out));
             }
             lines.push(escape_lines(text));
@@ -84,7 +85,7 @@ mod tests {
         };
         insta::assert_snapshot!(plain(&log), @r"
         Racing for anna, started 09:45 (session-1f2e3d4c): the program exited with code 1
-        … 12 bytes before this are left out
+        … 12 earlier bytes are left out
         no display\u{1b}[2J
         bye
         ");

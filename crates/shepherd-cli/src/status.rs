@@ -53,7 +53,7 @@ fn format_status(
     lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
         let problem = "The clock was set back, so nothing can be launched.";
-        let help = "Set the clock or, if it is right, run `shepherd clock confirm`.";
+        let help = "Correct the clock or, if it is right, run `shepherd clock confirm`.";
         lines.push(format!("{} {problem}", paint(TextTone::Bad, "✗")));
         lines.push(format!("  {help}"));
     }
@@ -209,7 +209,7 @@ mod tests {
         ○ Nothing is running.
           mode normal, 1 entry
         ✗ The clock was set back, so nothing can be launched.
-          Set the clock or, if it is right, run `shepherd clock confirm`.
+          Correct the clock or, if it is right, run `shepherd clock confirm`.
         ");
     }
 

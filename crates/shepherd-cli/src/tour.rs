@@ -201,7 +201,7 @@ fn show_log(output: &mut ConsoleOutput, log: &Path) -> Result<(), ShepherdCliErr
     output.print_marked(
         TextTone::Good,
         "✓",
-        &format!("{} records, each with the hash of the record before: unchanged", report.records),
+        &format!("{} records, linked by their hashes, and none was changed", report.records),
     );
 
     let text = std::fs::read_to_string(log).map_err(ShepherdCliError::io("read the log"))?;

@@ -58,8 +58,8 @@ fn describe_household(rules: &PolicyRules) -> Vec<String> {
         lines.push(format!("No grant can allow anything after {time}."));
     }
     lines.push(match rules.suspended_time {
-        SuspendedTime::Free => "Time while the machine sleeps is free.".to_owned(),
-        SuspendedTime::Counts => "Time while the machine sleeps counts.".to_owned(),
+        SuspendedTime::Free => "Time while the machine sleeps doesn't count.".to_owned(),
+        SuspendedTime::Counts => "Time while the machine sleeps counts, too.".to_owned(),
     });
     lines.push(match rules.on_reload {
         OnReload::KeepPlan => "When these rules change, a running session keeps its time.".to_owned(),

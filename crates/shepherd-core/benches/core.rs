@@ -1,4 +1,4 @@
-//! How long the judge takes: a listing, a launch, a week drawn as intervals.
+//! Benchmarks of the engine: a listing, a launch, a tick, and the timeline of a week.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -18,13 +18,13 @@ use shepherd_core::{
 use shepherd_util::{BootId, ClockReading, MonotonicInstant, ProfileId, SessionId};
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
-/// Enough for a steady median on a noisy machine.
+/// Rounds for a steady median on a noisy machine.
 const ROUNDS: usize = 101;
 
 /// A Monday afternoon in Berlin, when one of the windows is open.
 const NOW: &str = "2026-11-16T15:30:00Z";
 
-/// The night before, when all of them are shut and each listing says when they open again.
+/// The night before, when all windows are closed and a listing has to find the next opening of each entry.
 const NIGHT: &str = "2026-11-16T02:30:00Z";
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,7 +37,7 @@ fn window(days: Weekdays, from: u16, to: u16, minute: u16) -> Option<TimeWindow>
 }
 
 fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
-    // Not all at the same time, or one look would do for all of them.
+    // The windows differ between entries; otherwise one search would serve all of them.
     let minute = u16::try_from(number % 12)? * 5;
     let windows = [
         window(Weekdays::WEEKDAYS, 7, 8, minute),
@@ -72,7 +72,7 @@ fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
     })
 }
 
-/// A policy of so many entries, three windows and two budgets each, and a fortnight's use of all of them.
+/// Returns an engine with this number of entries, each with three windows, two budgets and two weeks of usage.
 fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, CoreBenchError> {
     let zone = TimeZone::get("Europe/Berlin")?;
     let budget = |daily| TimeBudget {
@@ -104,30 +104,31 @@ fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, CoreBenchError>
 
 fn listing(engine: &CoreEngine, now: ClockReading, open: bool) -> f64 {
     let (views, took) = timed(|| engine.list_entries(now));
-    let as_meant = |view: &EntryView| view.enabled == open && view.next_available.is_none() == open;
-    assert!(black_box(views).iter().all(as_meant), "all of them are open, or shut until the morning");
+    let is_expected = |view: &EntryView| view.enabled == open && view.next_available.is_none() == open;
+    assert!(black_box(views).iter().all(is_expected), "all entries are open, or closed until the morning");
     millis(took)
 }
 
-/// One listing after another, as long as one of all their entries together: what disturbs the one disturbs the other.
+/// Measures several listings in a row. They take as long as one listing of a larger policy, so that a busy machine
+/// disturbs both measurements equally.
 fn listings(engine: &CoreEngine, now: ClockReading, times: u32) -> f64 {
     let (views, took) = timed(|| (0..times).map(|_| engine.list_entries(now)).collect::<Vec<_>>());
     drop(black_box(views));
     millis(took) / f64::from(times)
 }
 
-/// What every command of a client costs besides its own work: the tick that follows it.
+/// Measures the tick that follows every command of a client, in microseconds.
 fn idle_tick(engine: &mut CoreEngine, now: ClockReading) -> f64 {
     let (events, took) = timed(|| engine.tick(now));
     assert!(black_box(events).is_empty(), "nothing is due");
     millis(took) * 1_000.0
 }
 
-/// The launch is taken back each time, so that the next one finds the same engine.
+/// Measures a launch in microseconds. Each launch is undone, so that the next one finds the same engine.
 fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: ClockReading) -> f64 {
     let (decision, took) = timed(|| engine.request_launch(request, now));
     let answer = black_box(decision).answer;
-    assert!(matches!(answer, LaunchDecision::Approved(_)), "the bench is about an approval");
+    assert!(matches!(answer, LaunchDecision::Approved(_)), "the launch is approved");
     drop(engine.launch_failed(&request.session_id, "taken back".to_owned(), now));
     millis(took) * 1_000.0
 }
@@ -135,7 +136,7 @@ fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: ClockReading) -
 fn main() -> Result<(), CoreBenchError> {
     let wall: Timestamp = NOW.parse()?;
     let now = ClockReading { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
-    // The largest comes last: what it leaves behind in the heap would scatter the others all over it.
+    // The largest engine is built last: its temporary allocations would fragment the heap for the others.
     let (hundred, mut thousand, asleep) = (engine(100, wall)?, engine(1_000, wall)?, engine(1_000, wall)?);
     let many = engine(10_000, wall)?;
     let request = LaunchRequest {
@@ -151,9 +152,9 @@ fn main() -> Result<(), CoreBenchError> {
     for round in 0..ROUNDS {
         small.push(listing(&thousand, now, true));
         nights.push(listing(&asleep, night, false));
-        // The first ones after a listing pay for what it has left to the allocator.
+        // The first launches after a listing are slower, because the allocator reuses the memory of the listing.
         launches.extend((0..5).map(|_| launch(&mut thousand, &request, now)));
-        // The end of a session makes the engine look anew for what changes next; after that it knows.
+        // After the end of a session the engine searches for its next change; later ticks reuse the result.
         looks.push(idle_tick(&mut thousand, now));
         ticks.push(idle_tick(&mut thousand, now));
         if round % 5 == 0 {

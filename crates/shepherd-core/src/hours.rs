@@ -1,24 +1,26 @@
-//! Opening hours of an entry: windows, exceptions and household mode.
+//! Opening hours of an entry: windows, exceptions and the household's mode.
 
 use jiff::Timestamp;
 
 use crate::civil::{CivilSecond, LocalTime, SECONDS_PER_DAY, ZoneClock, day_of, start_of_day, timestamp};
 use crate::policy::{AvailabilityPolicy, DateException, Day, DayRule, Policy, PolicyEntry, TimeWindow};
 
-/// The distance for which the next opening or closing is searched.
+/// The number of days that are searched for the next opening or closing.
 const HORIZON_DAYS: i32 = 400;
+
+const MINUTES_PER_DAY: i64 = 1440;
 
 /// The hours of one entry.
 #[derive(Clone, Copy)]
 pub(crate) struct OpeningHours<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) entry: &'a PolicyEntry,
-    /// The mode that a person chose.
+    /// The mode that a person chose; `None` if the calendar decides.
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
 }
 
-/// The state of an entry at a moment, and the time of its next change within the searched distance.
+/// The state of an entry at a moment, and the time of its next change, if one is found within [`HORIZON_DAYS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenState {
     Open { closes: Option<Timestamp> },
@@ -26,7 +28,7 @@ pub(crate) enum OpenState {
 }
 
 impl<'a> OpeningHours<'a> {
-    /// Returns the mode of a day.
+    /// Returns the household's mode on a day.
     pub(crate) fn mode_on(&self, day: Day) -> &'a str {
         self.mode.unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
@@ -38,6 +40,7 @@ impl<'a> OpeningHours<'a> {
         }
         let civil = local.civil();
         match self.closing_after(civil) {
+            // No span covers this moment.
             Some(at) if at == civil => OpenState::Closed {
                 opens: self.next_change(local, self.opening_after(civil), TargetState::Open),
             },
@@ -45,12 +48,12 @@ impl<'a> OpeningHours<'a> {
         }
     }
 
-    /// Returns whether the entry is open, without searching for the end.
+    /// Returns true if the entry is open at a moment. Faster than [`Self::open_state_at`].
     pub(crate) fn is_open(&self, at: Timestamp) -> bool {
         self.covers(self.wall.local(at).civil())
     }
 
-    /// Returns the time until which the entry stays open by itself after a given moment.
+    /// Returns the time at which the entry closes, if it is open at `until`; otherwise returns `until`.
     pub(crate) fn extend_through_open_hours(&self, until: Timestamp) -> Timestamp {
         match self.open_state_at(until) {
             OpenState::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
@@ -58,7 +61,7 @@ impl<'a> OpeningHours<'a> {
         }
     }
 
-    /// Returns the day of the window at a moment: the day before, if the window crossed midnight (S2.3).
+    /// Returns the day that the window at a moment belongs to: the day before, if the window crossed midnight (S2.3).
     pub(crate) fn window_day_at(&self, at: Timestamp) -> Day {
         let civil = self.wall.local(at).civil();
         let (yesterday, today) = (day_of(civil).plus_days(-1), day_of(civil));
@@ -66,12 +69,12 @@ impl<'a> OpeningHours<'a> {
         if covers(yesterday) && !covers(today) { yesterday } else { today }
     }
 
-    /// Avoids the search of a year for the most common kind of entry.
+    /// Returns true if the entry is always open and no exception changes that. For most entries this avoids the search.
     fn never_closes(&self, today: Day) -> bool {
         // An exception of yesterday may reach into today.
-        let ahead = |exception: &DateException| exception.to >= today.plus_days(-1);
+        let may_apply = |exception: &DateException| exception.to >= today.plus_days(-1);
         self.entry.availability == AvailabilityPolicy::Always
-            && !self.policy.rules().exceptions.iter().any(ahead)
+            && !self.policy.rules().exceptions.iter().any(may_apply)
     }
 
     /// Calls `visit` with each open span of a day, in minutes after its midnight.
@@ -85,11 +88,11 @@ impl<'a> OpeningHours<'a> {
         });
         match exception.map(|exception| &exception.rule) {
             Some(DayRule::Closed) => {}
-            Some(DayRule::Open) => visit(0, 1440),
+            Some(DayRule::Open) => visit(0, MINUTES_PER_DAY),
             Some(DayRule::Windows(windows)) => {
                 for (from, to) in windows {
                     let (from, to) = (i64::from(from.minutes()), i64::from(to.minutes()));
-                    visit(from, if to > from { to } else { to + 1440 });
+                    visit(from, if to > from { to } else { to + MINUTES_PER_DAY });
                 }
             }
             Some(DayRule::AsOn(weekday)) => self.for_each_window(day, *weekday, visit),
@@ -99,7 +102,7 @@ impl<'a> OpeningHours<'a> {
 
     fn for_each_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64)) {
         let windows = match &self.entry.availability {
-            AvailabilityPolicy::Always => return visit(0, 1440),
+            AvailabilityPolicy::Always => return visit(0, MINUTES_PER_DAY),
             AvailabilityPolicy::Windows(windows) => windows,
         };
         let in_mode =
@@ -114,13 +117,13 @@ impl<'a> OpeningHours<'a> {
         self.latest_end_covering(civil).is_some()
     }
 
-    /// Returns the end of the longest span that covers a moment. A span belongs to its day or to the day before.
+    /// Returns the latest end of the spans that cover a moment. Spans of the day before may reach into this day.
     fn latest_end_covering(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
         self.end_covering(today.plus_days(-1), civil).max(self.end_covering(today, civil))
     }
 
-    /// Returns the same for the spans of one day.
+    /// Returns the latest end of those spans of one day that cover a moment.
     fn end_covering(&self, day: Day, civil: CivilSecond) -> Option<CivilSecond> {
         let midnight = start_of_day(day);
         let mut latest = None;
@@ -133,7 +136,7 @@ impl<'a> OpeningHours<'a> {
         latest
     }
 
-    /// Returns the first civil moment from this one on that no span covers; spans that touch count as one (S3.4).
+    /// Returns the first moment, starting with this one, that no span covers. Spans that touch count as one (S3.4).
     fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let mut at = civil;
         while let Some(end) = self.latest_end_covering(at) {
@@ -145,7 +148,7 @@ impl<'a> OpeningHours<'a> {
         Some(at)
     }
 
-    /// Returns the next civil moment at which a span begins.
+    /// Returns the next moment at which a span begins.
     fn opening_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
         (0..=self.horizon(today)).find_map(|ahead| {
@@ -161,7 +164,8 @@ impl<'a> OpeningHours<'a> {
         })
     }
 
-    /// If every week is the same, a search beyond one week finds nothing new.
+    /// Returns the number of days to search for an opening. Without rules for dates every week is the same, so a week is
+    /// enough.
     fn horizon(&self, today: Day) -> i32 {
         let rules = self.policy.rules();
         let dated = rules.exceptions.iter().map(|exception| exception.to);
@@ -169,12 +173,13 @@ impl<'a> OpeningHours<'a> {
         if dated.any(|to| to >= today.plus_days(-1)) { HORIZON_DAYS } else { 8 }
     }
 
-    /// Returns when the wall clock reaches the time of a change, considering jumps of the clock.
+    /// Returns the time at which the entry reaches the target state. A jump of the wall clock, such as daylight saving time,
+    /// may bring the change forward or skip it, so the search restarts after each jump.
     fn next_change(
         &self,
         mut local: LocalTime,
         mut civil: Option<CivilSecond>,
-        want: TargetState,
+        target: TargetState,
     ) -> Option<Timestamp> {
         let horizon = local.second + i64::from(HORIZON_DAYS) * SECONDS_PER_DAY;
         loop {
@@ -183,10 +188,10 @@ impl<'a> OpeningHours<'a> {
             match (change, jump) {
                 (change, Some(jump)) if change.is_none_or(|change| jump <= change) && jump < horizon => {
                     local = self.wall.local(timestamp(jump)?);
-                    if self.covers(local.civil()) == (want == TargetState::Open) {
+                    if self.covers(local.civil()) == (target == TargetState::Open) {
                         return timestamp(jump);
                     }
-                    civil = match want {
+                    civil = match target {
                         TargetState::Closed => self.closing_after(local.civil()),
                         TargetState::Open => self.opening_after(local.civil()),
                     };

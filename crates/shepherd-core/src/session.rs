@@ -156,7 +156,7 @@ pub struct SessionExtension {
 pub enum SessionStage {
     /// The session is approved and its program is being started.
     Launching,
-    /// The session was stopped before its program came up. If the program still comes up, it is stopped at once.
+    /// The session was stopped before its program had started. If the program still starts, it is stopped at once.
     Withdrawn { reason: EndReason },
     /// The program runs.
     Running {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_the_list_is_passed_on_and_the_path_is_ours() {
+    fn only_listed_variables_are_passed_on_and_the_path_is_fixed() {
         let environment = base(&daemon(), OsStr::new("/bin"), None);
         assert_eq!(names(&environment), ["HOME", "LANG", "LC_TIME", "XAUTHORITY", "WAYLAND_DISPLAY", "PATH"]);
         assert_eq!(get(&environment, "PATH"), Some(OsStr::new("/bin")));

@@ -1,4 +1,5 @@
-//! What the socket costs: a round trip, many of them, and an event for everybody. The loop behind it is trivial.
+//! Benchmarks of the socket: a round trip, many clients at once, and an event for all subscribers. The daemon behind
+//! the socket does nothing else.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     broadcast_latency(&options, &hub)
 }
 
-/// A daemon on a thread of its own, until the process ends.
+/// Starts a daemon on its own thread, which runs until the process ends.
 fn start_daemon(folder: &Path) -> Result<ClientHub, Box<dyn std::error::Error>> {
     let (ready, hub) = std::sync::mpsc::channel();
     let folder = folder.to_owned();
@@ -88,7 +89,7 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000_000.0
 }
 
-/// One client, one request at a time; beside it a byte to a thread and back.
+/// Measures one client with one request at a time. The baseline is a byte to a thread and back.
 fn round_trip(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
     let (mut near, mut far) = UnixStream::pair()?;
     std::thread::spawn(move || {
@@ -118,7 +119,7 @@ fn round_trip(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>>
     Ok(())
 }
 
-/// Several clients at once, each with as many requests under way as it may have.
+/// Measures several clients at once, each with the maximum number of open requests.
 fn concurrent_clients(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
     let mut rates = Vec::new();
     for _ in 0..5 {
@@ -134,7 +135,7 @@ fn concurrent_clients(options: &ClientOptions) -> Result<(), Box<dyn std::error:
             answered += thread.join().map_err(|_| "a client panicked")??;
         }
         rates.push(f64::from(answered) / started.elapsed().as_secs_f64());
-        // The rates that a user may have fill up again.
+        // Wait until the rate limit of this user allows requests again.
         std::thread::sleep(Duration::from_secs(1));
     }
     report(&BenchmarkRow {
@@ -147,7 +148,7 @@ fn concurrent_clients(options: &ClientOptions) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// How many answers came that were none of "too fast".
+/// Returns the number of answers, without those that report the rate limit.
 fn send_flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
     const PIPELINED: usize = 4;
     let mut stream = UnixStream::connect(socket)?;
@@ -168,7 +169,7 @@ fn send_flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
     Ok(answered)
 }
 
-/// From the loop's word to the last of all subscribers.
+/// Measures the time from the publication of an event until the last subscriber has it.
 fn broadcast_latency(options: &ClientOptions, hub: &ClientHub) -> Result<(), Box<dyn std::error::Error>> {
     let mut subscribers = Vec::new();
     for _ in 0..SUBSCRIBERS {

@@ -1,5 +1,5 @@
-//! Bars of the store: five years of usage at start, the price of a batch against a bare durable transaction, and the
-//! audit log at the ledger's speed.
+//! Benchmarks of the store: a start with five years of usage, a batch compared with a bare durable transaction, and the
+//! audit log compared with a plain ledger.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ type StoreBenchResult<T> = Result<T, Box<dyn Error>>;
 
 const PROFILES: [&str; 2] = ["ada", "bob"];
 const COUNTERS: usize = 30;
-/// Five years.
+/// The days of usage in the store: five years.
 const DAYS: i32 = 1_826;
 const LOAD_ROUNDS: usize = 15;
 const BATCH_ROUNDS: usize = 300;
@@ -78,8 +78,8 @@ fn bench_load(folder: &Path) -> StoreBenchResult<()> {
     Ok(())
 }
 
-/// A batch without an event is compared with a transaction of SQLite; one with an event also has to write to the log,
-/// and is compared with both together.
+/// Measures a batch without an event, compared with a transaction of SQLite, and a batch with an event, compared with a
+/// transaction and a synced append.
 fn bench_apply(folder: &Path) -> StoreBenchResult<()> {
     let (mut store, _) = SqliteStore::open(&folder.join("apply"), sample::timestamp(0))?;
     let bare = Connection::open(folder.join("bare.db"))?;
@@ -180,7 +180,7 @@ fn bench_verify(folder: &Path) -> StoreBenchResult<()> {
     Ok(())
 }
 
-/// A start that verifies the whole log, and pages out of it: the price of a page doesn't depend on where it stands.
+/// Measures a start that verifies the whole log, and reading pages of it. A page takes the same time wherever it is.
 fn bench_pages(folder: &Path) -> StoreBenchResult<()> {
     let (mut starts, mut verified) = (Vec::new(), Vec::new());
     for _ in 0..VERIFY_ROUNDS {

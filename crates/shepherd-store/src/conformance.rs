@@ -40,9 +40,12 @@ pub const ALL_CHECKS: &[ConformanceCheck] = &[
     ("a_refused_batch_leaves_nothing_behind", a_refused_batch_leaves_nothing_behind),
     ("events_keep_their_order_and_come_once", events_keep_their_order_and_come_once),
     ("the_log_is_read_in_pages_from_any_number", the_log_is_read_in_pages_from_any_number),
-    ("the_end_of_the_log_tells_the_numbers_of_a_batch", the_end_of_the_log_tells_the_numbers_of_a_batch),
+    (
+        "the_end_of_the_log_counts_the_events_of_each_batch",
+        the_end_of_the_log_counts_the_events_of_each_batch,
+    ),
     ("a_store_counts_its_batches", a_store_counts_its_batches),
-    ("a_store_goes_on_in_another_thread", a_store_goes_on_in_another_thread),
+    ("a_store_can_move_to_another_thread", a_store_can_move_to_another_thread),
     ("an_event_that_no_log_can_carry_is_refused", an_event_that_no_log_can_carry_is_refused),
     ("an_empty_batch_changes_nothing", an_empty_batch_changes_nothing),
 ];
@@ -191,7 +194,7 @@ fn the_log_is_read_in_pages_from_any_number(workbench: &mut dyn StoreFixture) {
     }
 }
 
-fn the_end_of_the_log_tells_the_numbers_of_a_batch(workbench: &mut dyn StoreFixture) {
+fn the_end_of_the_log_counts_the_events_of_each_batch(workbench: &mut dyn StoreFixture) {
     let mut store = workbench.open();
     assert_eq!(store.audit_end(), 0);
     expect_ok(store.apply(&batch(1)));
@@ -218,7 +221,7 @@ fn a_store_counts_its_batches(workbench: &mut dyn StoreFixture) {
     assert_eq!(workbench.open().generation(), before + 2);
 }
 
-fn a_store_goes_on_in_another_thread(workbench: &mut dyn StoreFixture) {
+fn a_store_can_move_to_another_thread(workbench: &mut dyn StoreFixture) {
     let mut store = workbench.open();
     expect_ok(store.apply(&batch(1)));
     let elsewhere = std::thread::spawn(move || {

@@ -256,7 +256,7 @@ mod tests {
 
     /// Formats place, fault and cure for any reader.
     #[test]
-    fn every_refusal_of_a_store_says_where_what_and_what_to_do() {
+    fn every_store_error_names_the_place_the_fault_and_the_cure() {
         let io = || io::Error::from_raw_os_error(5);
         let fault = || AuditLogError::AheadOfDatabase { known: 7 };
         let (step, path, index) = ("read", db(), 0);

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_another_user_is_not_private() {
+    fn files_of_another_user_are_not_private() {
         let folder = tempfile::tempdir().unwrap();
         if geteuid().is_root() {
             std::os::unix::fs::chown(folder.path(), Some(65_534), None).unwrap();

@@ -9,6 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(pub Duration);
 
+/// The units and their lengths in minutes.
 const UNITS: [(&str, u64); 3] = [("day", 1440), ("hour", 60), ("minute", 1)];
 
 impl fmt::Display for HumanDuration {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_session_begins_with_a_sign_of_life() {
+    fn each_session_begins_with_a_heartbeat() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let (store, _) = SqliteStore::open(&data, SystemClock.now().wall).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_moment_before_a_sleep_is_told_once_it_is_over() {
+    fn the_last_heartbeat_before_a_sleep_is_reported_after_it() {
         let heartbeat = HeartbeatThread { shared: Arc::default(), mode: HeartbeatMode::Paused };
         let now = SystemClock.now();
         let slept = |hours: u64| {

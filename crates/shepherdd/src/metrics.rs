@@ -57,7 +57,10 @@ impl DaemonMetrics {
         let store_failures = counter("store_failures", "Batches whose first write failed");
         let connections_accepted = counter("connections_accepted", "Accepted connections");
         let connections_turned_away = counter("connections_turned_away", "Refused connections");
-        let connections_failed = counter("connections_failed", "Failed accepts for lack of file descriptors");
+        let connections_failed = counter(
+            "connections_failed",
+            "Connections that could not be accepted, because no file descriptor was left",
+        );
         let connections_ended = counter(
             "connections_ended",
             "Connections that were closed because of the client's input or silence",

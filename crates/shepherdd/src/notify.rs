@@ -1,4 +1,4 @@
-//! Notifications to systemd (`Type=notify`), if it runs the daemon.
+//! Notifications to systemd (`Type=notify`), if systemd started the daemon.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(crate) fn ready(status: &str) {
     send(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Tells systemd that the loop runs.
+/// Tells systemd that the loop is alive.
 pub(crate) fn ping_watchdog() {
     send(&[NotifyState::Watchdog]);
 }
@@ -26,7 +26,7 @@ fn send(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Returns the watchdog interval; `None` if systemd expects none.
+/// Returns the interval at which to ping the watchdog, half of its timeout; `None` if the unit has no watchdog.
 pub(crate) fn watchdog_interval() -> Option<Interval> {
     let timeout: Duration = sd_notify::watchdog_enabled()?;
     let mut interval = tokio::time::interval(timeout / 2);

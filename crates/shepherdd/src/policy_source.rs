@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_policy_stays_whose_and_where_it_was() {
+    fn a_replaced_policy_keeps_its_owner_and_place() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("family.toml"), folder.path().join("policy.toml"));
         fs::write(&file, "old").unwrap();

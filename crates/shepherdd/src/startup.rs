@@ -40,7 +40,7 @@ pub(crate) enum StartupStore {
     Unavailable(String),
 }
 
-/// Sets everything up, takes back the earlier session, and opens the socket.
+/// Sets everything up, reattaches the earlier session, and opens the socket.
 pub(crate) async fn start_service(
     paths: &ShepherdPaths,
     socket_access: SocketAccess,

@@ -192,7 +192,7 @@ struct StoreWorker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreContentsState {
     Unknown,
-    /// The loop has adopted the state, or has been told.
+    /// The loop has adopted the state, or knows about the failure.
     Known,
 }
 

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_has_a_name_and_a_copy_has_one_of_its_own() {
+    fn a_zone_file_can_be_a_symlink_or_a_copy() {
         let folder = tempfile::tempdir().unwrap();
         let zones = Path::new("/usr/share/zoneinfo");
         let link = folder.path().join("link");

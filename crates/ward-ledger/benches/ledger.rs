@@ -20,7 +20,7 @@ const APPEND_ROUNDS: usize = 300;
 const WRITERS: usize = 8;
 const APPENDS_EACH: u64 = 50;
 /// The argument for the child process that measures its own memory.
-const CHILD: &str = "verify-and-tell-memory";
+const CHILD: &str = "verify-and-print-memory";
 
 fn main() -> LedgerBenchResult<()> {
     let arguments: Vec<String> = std::env::args().collect();

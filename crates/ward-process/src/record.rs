@@ -93,7 +93,7 @@ pub struct TreeRecord {
     pub id: TreeId,
     /// Mechanism that holds the tree together.
     pub containment: Containment,
-    /// Root process of the tree. A tree in a cgroup that lets escapees go can be taken back without it.
+    /// Root process of the tree. A tree in a cgroup that lets escapees go can be reattached without it.
     pub root: Option<ProcessIdentity>,
     /// Treatment of escapees. With [`EscapeePolicy::Held`] the root is a keeper that adopts them.
     #[serde(default, rename = "leavers")]

@@ -36,7 +36,7 @@ my $socket = IO::Socket::UNIX->new(Local => $path, Listen => 1) or die "$path: $
 open(my $mark, ">", "/tmp/player-listens");
 my $asker = $socket->accept;
 my $word = <$asker>;
-open($mark, ">", "/tmp/player-was-told-to-quit") if $word =~ /quit/;
+open($mark, ">", "/tmp/player-was-asked-to-quit") if $word =~ /quit/;
 print $asker "{\"error\":\"success\"}\n";
 "#;
 
@@ -56,15 +56,15 @@ pub(super) struct InstalledShepherd {
 impl InstalledShepherd {
     /// Writes the policy and starts the unit, and returns when the daemon is ready.
     pub(super) fn start(container: TestContainer, service: ServiceScope) -> Result<Self> {
-        let household = Self { container, service };
+        let installation = Self { container, service };
         if service == ServiceScope::User {
-            household.container.start_child_user_manager()?;
+            installation.container.start_child_user_manager()?;
         }
-        household.write_policy(ShutdownPolicy::LeaveSessions, "")?;
-        household.systemctl(&["start", "shepherdd"]).with_context(|| household.journal())?;
-        let state = household.unit_property("ActiveState")?;
+        installation.write_policy(ShutdownPolicy::LeaveSessions, "")?;
+        installation.systemctl(&["start", "shepherdd"]).with_context(|| installation.journal())?;
+        let state = installation.unit_property("ActiveState")?;
         ensure!(state == "active", "the unit is {state}");
-        Ok(household)
+        Ok(installation)
     }
 
     pub(super) fn write_policy(&self, shutdown: ShutdownPolicy, more: &str) -> Result<()> {

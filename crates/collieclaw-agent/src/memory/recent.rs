@@ -1,4 +1,5 @@
-//! Selection of the turns that the model is shown: whole exchanges, up to a size.
+//! Selects the earlier turns that the model gets: whole exchanges, up to a size. An exchange is a message of the user
+//! with everything that follows until the next one.
 
 use collieclaw_providers::ChatRole;
 use rusqlite::Connection;
@@ -11,13 +12,14 @@ use super::turn::ConversationTurn;
 /// models accept it.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// The length below which tool output is never truncated.
+/// The length up to which tool output is never truncated.
 const MIN_OUTPUT_BYTES: usize = 1024;
 
 /// Space for the note that says how much was left out.
 const NOTE_BYTES: usize = 64;
 
-/// Returns the last exchange of any size, and the earlier exchanges while they fit.
+/// Returns the last exchange, whatever its size, and earlier exchanges as long as they fit into `limit` turns and
+/// [`MAX_BYTES`].
 pub(super) fn recent_turns(
     connection: &Connection,
     conversation_id: &str,
@@ -51,7 +53,7 @@ pub(super) fn recent_turns(
         newest_first.truncate(whole);
     }
     newest_first.reverse();
-    // Only a single exchange can be larger than this.
+    // Only the last exchange alone can be larger.
     if newest_first.iter().map(turn_bytes).sum::<usize>() > MAX_BYTES {
         shorten_outputs(&mut newest_first);
     }

@@ -1,5 +1,5 @@
-//! The outcome of a tool call. The reports to the model, the receipt, the operator, a procedure and the exit code are
-//! all derived from it.
+//! The outcome of a tool call. The text for the model, the receipt, the operator's view, the result of a procedure's step
+//! and the exit code are all derived from it.
 
 use std::time::Duration;
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_ended_in_no_time_has_begun_nevertheless() {
+    fn a_tool_that_is_stopped_at_once_counts_as_begun() {
         let outcome = CallOutcome::of_run(tool_run(), &ToolEnd::Cancelled, Some(CancelReason::Estop), None);
         assert_eq!(outcome, CallOutcome::Stopped { by: CancelReason::Estop, began: Some(tool_run()) });
     }

@@ -48,7 +48,7 @@ pub struct ApprovalPrompt<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlwaysOption {
     Offered,
-    /// An `Always` counts only once.
+    /// An answer of `Always` counts as `Yes`.
     NotOffered,
 }
 
@@ -88,7 +88,7 @@ pub enum ApprovalAnswer {
 /// The progress of a turn.
 #[derive(Debug, Clone, Copy)]
 pub enum ProgressNotice<'a> {
-    /// The model was asked.
+    /// A request was sent to the model.
     Thinking,
     /// A part of the answer, as it arrives. [`ProgressNotice::AssistantText`] or the answer of the turn holds all parts.
     Draft(&'a str),

@@ -1,5 +1,5 @@
-//! The gate's view of the real machine. Files are inspected through handles that can't read, so that no pipe
-//! blocks, no device reacts and no automount is triggered.
+//! The gate's view of the real machine. Files are inspected through `O_PATH` handles, which don't open the file itself,
+//! so that no pipe blocks, no device reacts and no automount is triggered.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,12 +14,12 @@ use rustix::io::Errno;
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
 
-/// The folders in which programs are searched, in this order. Folders with locally installed programs come
-/// last, so that an allowed name means the program of the system.
+/// The folders that are searched for programs, in this order. Folders with locally installed programs come last, so that
+/// the name of an allowed program finds the system's program.
 pub(crate) const PROGRAM_FOLDERS: [&str; 6] =
     ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
-/// The maximum number of names in a folder that a pattern is compared with.
+/// The maximum number of names in a folder. A pattern is not compared with the names of a larger folder.
 const MAX_NAMES: usize = 100_000;
 
 /// The maximum number of symlinks in one path, as in the kernel.
@@ -28,7 +28,7 @@ const MAX_LINKS: usize = 40;
 /// The time after which a file system counts as unreachable.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Threads for lookups, which may block on an unreachable file system.
+/// Threads for lookups, because a lookup may block on an unreachable file system.
 static LOOKUP_WORKERS: BlockingWorkers = BlockingWorkers::new(64);
 
 /// The current state of the real machine.
@@ -72,7 +72,7 @@ fn read_names(folder: &Path) -> Option<Vec<String>> {
     listed.names.into_iter().map(|name| name.into_string().ok()).collect()
 }
 
-/// Returns the file of a program, unless users outside its owner and group can replace it.
+/// Returns the real path of an executable program, unless everybody can write to the file or its folder.
 fn trusted_program_at(path: &Path) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let file = std::fs::metadata(&real).ok()?;
@@ -98,8 +98,8 @@ fn link_count(status: &Stat) -> u64 {
     status.st_nlink.into()
 }
 
-/// Returns the path at which a missing file would be created. The path is walked symlink by symlink, because
-/// the last one may be broken.
+/// Returns the path at which a missing file would be created. Symlinks are followed one by one, because the last one may
+/// be broken.
 fn resolve_missing(path: &Path) -> Option<PathStatus> {
     let mut pending = reversed_components(path)?;
     let mut at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -128,9 +128,10 @@ fn resolve_missing(path: &Path) -> Option<PathStatus> {
         if target.is_absolute() {
             at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         }
+        // The leading slash is only needed to split a relative target; `at` says where the target starts.
         pending.append(&mut reversed_components(Path::new("/").join(target).as_path())?);
     }
-    // The file was created in the meantime.
+    // The path exists now, so the file was created in the meantime.
     inspect_handle(&at)
 }
 

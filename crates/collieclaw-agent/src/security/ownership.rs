@@ -3,7 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Returns true if a file or folder belongs to the current user or to root, and others can't write to it.
+/// Returns true if a file or folder belongs to the current user or to root, and neither its group nor others may write
+/// to it.
 #[must_use]
 pub fn is_securely_owned(metadata: &Metadata) -> bool {
     let owners = [0, rustix::process::geteuid().as_raw()];

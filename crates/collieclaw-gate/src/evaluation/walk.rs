@@ -1,5 +1,5 @@
-//! Walks the syntax tree of a line: judges lists, pipelines, redirections and words in order, and plans what
-//! it can.
+//! Walks the syntax tree of a shell line: judges lists, pipelines, redirections and words in order, and plans the commands
+//! that can run without a shell.
 
 use std::path::PathBuf;
 
@@ -281,8 +281,8 @@ impl ShellEvaluation<'_> {
         path::judge(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
 
-    /// Returns the folder in which relative paths start. If the folder is unknown, returns the
-    /// workspace; the line has a reason of high weight in this case anyway.
+    /// Returns the folder in which relative paths start. An unknown folder is replaced by the workspace, because the line
+    /// is judged as high risk in this case anyway.
     pub(super) fn base_folder(&self, cwd: &CommandFolder) -> PathBuf {
         cwd.folder.clone().unwrap_or_else(|| self.policy.workspace.clone())
     }

@@ -139,7 +139,7 @@ fn no_level_reaches_this_machine() {
 }
 
 #[test]
-fn public_ip_addresses_are_told_from_private_ones() {
+fn public_and_private_ip_addresses_are_distinguished() {
     for public in
         ["1.1.1.1", "9.9.9.9", "172.32.0.1", "100.128.0.1", "192.0.1.1", "2606:4700::1", "2a00:1450::1"]
     {

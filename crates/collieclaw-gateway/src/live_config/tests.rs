@@ -150,7 +150,7 @@ fn a_file_that_lost_its_end_is_not_taken() {
 fn what_is_taken_is_told_with_what_was_before() {
     let scene = LiveConfigFixture::new(READONLY);
     let full = "[security]\nautonomy = \"full\"\naudit_log = false\n";
-    for (second, text, told, is_looser) in [
+    for (second, text, expected, is_looser) in [
         (1, "[limits]\n", "readonly supervised", true),
         (2, full, "supervised full", true),
         (3, READONLY, "full readonly", false),
@@ -162,8 +162,8 @@ fn what_is_taken_is_told_with_what_was_before() {
         else {
             panic!("another event")
         };
-        assert_eq!((&*format!("{autonomy_before} {autonomy}"), loosened), (told, is_looser));
-        assert_eq!(format!("{policy_hash_before} {policy_hash}"), told);
+        assert_eq!((&*format!("{autonomy_before} {autonomy}"), loosened), (expected, is_looser));
+        assert_eq!(format!("{policy_hash_before} {policy_hash}"), expected);
         assert!(taken.audited_config().security.audit_log, "the log that was, or the one that is");
     }
     // A changed comment doesn't change the rules.

@@ -2,7 +2,7 @@
 
 use super::{MIN_REDACTABLE_BYTES, Secret};
 
-/// Redacts streamed text. A piece that may be the beginning of the secret is held back until the next piece.
+/// Redacts streamed text. An end of the text that may be the beginning of the secret is held back until more arrives.
 #[derive(Debug)]
 pub struct SecretRedactor<'s> {
     secret: Option<&'s Secret>,
@@ -16,8 +16,10 @@ impl<'s> SecretRedactor<'s> {
         Self { secret: secret.filter(|secret| !secret.reveal().is_empty()), pending: String::new() }
     }
 
-    /// Adds a piece and returns the text that can be shown now. All returned pieces together equal the result
-    /// of [`Secret::redact_in`] for the whole text, or its beginning.
+    /// Adds a piece, and returns the text that can be shown now.
+    ///
+    /// All returned pieces and the result of [`Self::finish`] together equal the result of [`Secret::redact_in`] for the
+    /// whole text. If the secret is too short to be redacted alone, nothing is returned.
     #[must_use]
     pub fn redact_chunk(&mut self, piece: &str) -> String {
         let Some(secret) = self.secret else { return piece.to_owned() };
@@ -31,11 +33,11 @@ impl<'s> SecretRedactor<'s> {
             shown.push_str("***");
             self.pending = after.to_owned();
         }
-        let begins = |rest: &str| secret.reveal().starts_with(rest);
+        let may_be_secret = |rest: &str| secret.reveal().starts_with(rest);
         let mut starts = self.pending.char_indices().map(|(start, _)| start);
-        let start = starts.find(|start| self.pending.get(*start..).is_some_and(begins));
-        let waiting = self.pending.split_off(start.unwrap_or(self.pending.len()));
-        shown.push_str(&std::mem::replace(&mut self.pending, waiting));
+        let start = starts.find(|start| self.pending.get(*start..).is_some_and(may_be_secret));
+        let held_back = self.pending.split_off(start.unwrap_or(self.pending.len()));
+        shown.push_str(&std::mem::replace(&mut self.pending, held_back));
         shown
     }
 

@@ -7,27 +7,28 @@ use collieclaw_agent::runtime::{
 };
 use ward_terminal::{TextTone, escape_lines, paint};
 
-/// An operator that prints streamed text and forwards everything else to the wrapped operator.
+/// An operator that prints an answer while it arrives, and forwards everything else to the wrapped operator.
 pub(super) struct StreamingOperator<'l> {
     inner: Box<dyn Operator>,
     out: &'l mut dyn Write,
     err: fn() -> Box<dyn Write>,
     is_watched: bool,
+    /// The part of the current answer that was printed, without a newline after it.
     shown: String,
 }
 
 impl<'l> StreamingOperator<'l> {
-    /// Creates an operator that writes streamed text to `out` if `out` is watched by a person.
+    /// Creates an operator that prints streamed text to `out` if a person watches `out`.
     pub(super) fn new(
         inner: Box<dyn Operator>,
         out: &'l mut dyn Write,
         err: fn() -> Box<dyn Write>,
-        watched: bool,
+        is_watched: bool,
     ) -> Self {
-        Self { inner, out, err, is_watched: watched, shown: String::new() }
+        Self { inner, out, err, is_watched, shown: String::new() }
     }
 
-    /// Returns the part of the last answer that is on the screen; its line is still open.
+    /// Returns the part of the last answer that was printed. No newline was printed after it.
     pub(super) fn into_shown(self) -> String {
         self.shown
     }
@@ -37,7 +38,7 @@ impl<'l> StreamingOperator<'l> {
         let _ = self.out.write_all(escape_lines(text).as_bytes()).and_then(|()| self.out.flush());
     }
 
-    /// Ends the open line. Returns whether any text had been shown.
+    /// Prints a newline after streamed text. Returns true if there was any.
     fn end_line(&mut self) -> bool {
         let shown = !std::mem::take(&mut self.shown).is_empty();
         if shown {
@@ -52,8 +53,8 @@ impl Operator for StreamingOperator<'_> {
         self.inner.is_available()
     }
 
-    fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
-        self.inner.ask_approval(asked)
+    fn ask_approval(&mut self, prompt: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        self.inner.ask_approval(prompt)
     }
 
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
@@ -78,6 +79,7 @@ impl Operator for StreamingOperator<'_> {
                 }
             }
             ProgressNotice::AssistantText(text) => match text.strip_prefix(self.shown.as_str()) {
+                // The beginning is on the screen already, so only the rest is printed.
                 Some(rest) if !self.shown.is_empty() => {
                     self.show(rest);
                     self.end_line();

@@ -1,4 +1,4 @@
-//! `completions` and `man`, generated from the command-line grammar.
+//! `collieclaw completions` and `collieclaw man`, generated from the definition of the command line.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) fn man(man: &ManArgs, screen: &OutputPrinter) -> Result<(), CommandFa
     let command = CollieclawArgs::command();
     match &man.dir {
         None => {
-            let page = manual_page(command).map_err(CommandFailure::io("make the page"))?;
+            let page = manual_page(command).map_err(CommandFailure::io("generate the manual page"))?;
             screen.print_bytes(&page);
         }
         Some(folder) => {

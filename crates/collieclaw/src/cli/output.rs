@@ -41,13 +41,13 @@ impl OutputPrinter {
 
     /// Writes an answer: `text` for people, `value` for programs.
     pub(crate) fn print_answer(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        let told = match self.format {
+        let answer = match self.format {
             OutputFormat::Text => text(),
             OutputFormat::Json => to_json_document(value),
         };
         HAS_ANSWERED.store(true, Ordering::Relaxed);
-        if !told.is_empty() {
-            self.print_line(&told);
+        if !answer.is_empty() {
+            self.print_line(&answer);
         }
     }
 

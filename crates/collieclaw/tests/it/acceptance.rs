@@ -161,7 +161,7 @@ fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
 
 /// C15.9.
 #[test]
-fn c15_9_the_next_provider_answers_when_one_times_out_and_the_log_says_so() {
+fn c15_9_the_next_provider_answers_after_a_timeout_and_the_log_shows_it() {
     let test_agent = TestAgent::new();
     fs::write(test_agent.path().join("bad.toml"), "[[round]]\nerror = \"timeout\"\n").unwrap();
     fs::write(test_agent.path().join("good.toml"), "[[round]]\ntext = \"from the mock\"\n").unwrap();

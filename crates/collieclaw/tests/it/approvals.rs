@@ -45,7 +45,7 @@ fn approval_file(test_agent: &TestAgent) -> PathBuf {
 
 /// C7.7: the call that was shown is the call that runs, whatever happens between the question and the answer.
 #[test]
-fn a_yes_is_to_what_was_shown_and_not_to_what_came_later() {
+fn an_approval_is_for_the_call_that_was_shown_and_not_for_a_later_one() {
     let test_agent = TestAgent::new();
     fs::write(test_agent.workspace().join("a.txt"), "shown\n").unwrap();
     fs::create_dir(test_agent.workspace().join("folder")).unwrap();
@@ -119,7 +119,7 @@ fn another_workspace_and_other_rules_ask_again() {
 }
 
 #[test]
-fn what_is_denied_stays_denied_whatever_was_approved() {
+fn denied_calls_stay_denied_after_other_approvals() {
     let test_agent = agent_with_approval();
     let test_agent = test_agent.with_config_change("autonomy = \"supervised\"", "autonomy = \"readonly\"");
     assert_eq!(write(&test_agent, "a", "hello"), 4);
@@ -148,7 +148,7 @@ fn a_line_whose_patterns_match_other_files_asks_again_and_changed_content_does_n
 }
 
 #[test]
-fn what_is_revoked_or_cleared_asks_again() {
+fn a_revoked_or_cleared_approval_asks_again() {
     let test_agent = agent_with_approval();
     let id = listed_approvals(&test_agent)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(test_agent.run(&["approval", "revoke", "approval-0"]).code, 2);
@@ -197,7 +197,7 @@ fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
 
 /// A stored approval includes texts that an update may change. Then the operator is asked again, and nothing fails.
 #[test]
-fn an_approval_of_another_version_asks_again_and_says_so() {
+fn an_approval_of_another_version_asks_again_and_gives_the_reason() {
     let test_agent = agent_with_approval();
     let kept = fs::read_to_string(approval_file(&test_agent)).unwrap();
     let version = "    \"version\": 2,\n";

@@ -30,7 +30,7 @@ fn a_choice_is_made_by_number_or_by_name_and_nothing_else_is_taken() {
 }
 
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn without_a_terminal_no_question_is_asked() {
     let test_agent = TestAgent::new();
     let done = test_agent.run(&["tool", "run", "ask_user", "--json", r#"{"question":"Anybody?"}"#]);
     assert!(done.code == 1 && done.err.contains("no operator is available to answer"), "{done:?}");

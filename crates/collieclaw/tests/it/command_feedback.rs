@@ -6,7 +6,7 @@ use crate::support::TestAgent;
 
 /// Empty lists are never silent: people read what is missing and how to add it, programs get an empty list.
 #[test]
-fn empty_lists_say_what_there_is_none_of() {
+fn empty_lists_name_the_missing_items() {
     let test_agent = TestAgent::new();
     let lists: [(&[&str], &str); 7] = [
         (&["plugin", "list"], "no plugins: install one with `collieclaw plugin install FOLDER`"),
@@ -34,7 +34,7 @@ fn a_prompt_gives_no_json() {
 }
 
 #[test]
-fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
+fn an_unapproved_server_is_reported_instead_of_an_empty_list() {
     let test_agent = TestAgent::new().with_server_settings("sheep", "command = \"true\"");
     let tools = test_agent.run(&["mcp", "tools", "sheep"]);
     let expected = "no tools of sheep are approved: run `collieclaw mcp approve sheep` to review them\n";
@@ -44,7 +44,7 @@ fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
 
 /// C2: every name that doesn't exist has the same exit code.
 #[test]
-fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
+fn missing_items_are_reported_with_the_same_exit_code_and_a_cure() {
     let test_agent = TestAgent::new();
     let commands: [&[&str]; 12] = [
         &["agent", "-m", "x", "--provider", "nobody"],

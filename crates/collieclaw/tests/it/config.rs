@@ -14,7 +14,7 @@ fn agent_with_config(text: &str) -> TestAgent {
 }
 
 #[test]
-fn what_init_writes_is_the_default() {
+fn init_writes_the_default_configuration() {
     let test_agent = TestAgent::new();
     let with_file = test_agent.run(&["config", "show", "--output", "json"]).json();
     fs::write(test_agent.home().join("config.toml"), "").unwrap();
@@ -31,7 +31,7 @@ fn what_init_writes_is_the_default() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_with_its_line_and_its_cure() {
+fn every_fault_is_reported_at_once_with_its_line_and_its_cure() {
     let test_agent = agent_with_config(
         r#"workspace_dir = "$NOWHERE/x"
 default_provider = "locall"
@@ -108,7 +108,7 @@ fn variables_and_home_are_expanded() {
 }
 
 #[test]
-fn what_can_t_be_a_configuration_is_told_as_one() {
+fn an_unreadable_configuration_is_reported_with_a_cure() {
     let test_agent = TestAgent::new();
     let config = test_agent.home().join("config.toml");
     let actual = |expected: &str| {
@@ -199,7 +199,7 @@ fn a_server_may_want_no_key_and_an_address_must_be_one() {
 }
 
 #[test]
-fn a_log_that_nobody_knows_is_told() {
+fn an_unknown_log_level_is_reported() {
     let test_agent = TestAgent::new();
     let mut command = test_agent.command(&["tool", "run", "time"]);
     let actual = crate::support::agent_output(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
@@ -221,7 +221,7 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
 /// A configuration that no command could run with is invalid.
 /// Docs: all errors are reported at once, including a missing workspace.
 #[test]
-fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
+fn missing_paths_of_the_configuration_are_reported_with_all_other_faults() {
     let test_agent = agent_with_config(
         "workspace_dir = \"~/gone\"\ncolour = \"red\"\n\n[providers.models.a]\nkind = \"mock\"\nfixture = \"gone.toml\"\n\n\
          [providers.models.b]\nkind = \"mock\"\nfixture = \"wrong.toml\"\n",

@@ -184,7 +184,7 @@ fn killed_when_shown(test_agent: &TestAgent, text: &str) {
 }
 
 #[test]
-fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing_but_that_it_was_attempted() {
+fn a_kill_during_a_question_or_a_model_request_leaves_only_the_attempt() {
     let write = "[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n";
     let asks = TestAgent::new().with_mock_fixture(&format!("[[round]]\n{write}"));
     killed_when_shown(&asks, "Approve? [y/N] ");
@@ -203,7 +203,7 @@ fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing_but_that_it
 
 /// C8.4: a result without a receipt is not passed on, even if the tool has run.
 #[test]
-fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
+fn the_result_is_withheld_if_the_disk_is_too_full_for_the_receipt() {
     let test_agent = test_agent();
     assert_eq!(test_agent.run(&["agent", "-m", "before"]).code, 0);
     let log = test_agent.home().join("tool_receipts.log");
@@ -221,7 +221,7 @@ fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
 
 /// A command fills the disk: nothing more runs, and everything works again once there is space.
 #[test]
-fn a_disk_that_a_command_has_filled_stops_everything_until_there_is_room() {
+fn a_full_disk_stops_all_calls_until_there_is_space() {
     let test_agent = test_agent();
     // Uses its own mount namespace, which an ordinary user may create within a user namespace.
     let script = r#"

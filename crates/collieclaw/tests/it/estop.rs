@@ -22,7 +22,7 @@ fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
 }
 
 #[test]
-fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
+fn an_active_stop_prevents_calls_and_questions() {
     let test_agent = TestAgent::new().with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
          [[round.call]]\ntool = \"time\"\n[[round]]\n\
@@ -59,7 +59,7 @@ fn anything_at_that_place_stops() {
 
 /// C14: the log shows who set and cleared the stop, and which calls it refused.
 #[test]
-fn every_stop_is_told_and_kept() {
+fn every_stop_is_reported_and_recorded() {
     let test_agent = TestAgent::new();
     let actual = |arguments: &[&str]| {
         let mut command = test_agent.command(arguments);

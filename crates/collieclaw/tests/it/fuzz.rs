@@ -59,7 +59,7 @@ fn start_server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
 }
 
 #[test]
-fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answer() {
+fn no_stream_makes_the_provider_panic_or_show_discarded_text() {
     const KEY: &str = "sk-canary-4711";
     let body = Arc::default();
     let port = start_server(Arc::clone(&body));
@@ -95,7 +95,7 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
             DraftEvent::Discard => panic!("a server takes nothing back"),
         };
         let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
-        assert!(!actual.contains(KEY), "the key is told");
+        assert!(!actual.contains(KEY), "the output contains the key");
         match answer {
             Ok(answer) => {
                 // A body in one piece is not streamed.
@@ -138,7 +138,7 @@ fn events_are_the_same_wherever_a_stream_is_cut() {
 }
 
 #[test]
-fn a_manifest_of_any_bytes_is_read_or_every_fault_of_it_is_told() {
+fn a_manifest_of_any_bytes_is_read_or_its_faults_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let corpus = [
         "name = \"a\"\nversion = \"1\"\ncapabilities = [\"tool\"]\n[[tools]]\nname = \"b\"\ndescription = \"c\"\n\

@@ -152,7 +152,7 @@ fn a_name_that_stands_for_this_machine_is_not_asked() {
 
 /// DNS rebinding: the first answer is public, the second is this machine. The name is resolved only once.
 #[test]
-fn the_number_that_was_looked_at_is_the_one_that_is_connected_to() {
+fn the_checked_address_is_the_connected_address() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "secret"))]);
     let full = policy(AutonomyLevel::Full, &[]);
     // An address that belongs to nobody.
@@ -285,7 +285,7 @@ fn redirects_without_an_end_end() {
 
 /// Sending has a medium risk even to a listed host, so it was approved; a redirect within the host is covered.
 #[test]
-fn what_is_sent_is_sent_again_only_if_the_server_says_so_outright() {
+fn a_request_is_repeated_only_if_the_server_asks_for_it() {
     for (status, again) in [(301, "GET "), (302, "GET "), (303, "GET "), (307, "POST {}"), (308, "POST {}")] {
         let (server, policy, url) = listed_server(vec![
             ServerAction::Redirect(status, "/next".to_owned()),
@@ -422,7 +422,7 @@ fn the_time_is_for_everything_together() {
 }
 
 #[test]
-fn it_ends_when_somebody_says_stop() {
+fn a_fetch_ends_when_it_is_cancelled() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_owned();
     for act in [ServerAction::Hang(String::new()), ServerAction::Drip(start)] {
         let (server, policy, url) = listed_server(vec![act]);

@@ -28,7 +28,7 @@ fn a_listed_page_is_fetched_and_has_a_receipt() {
 }
 
 #[test]
-fn what_is_not_listed_is_refused_before_anything_is_sent() {
+fn an_unlisted_domain_is_refused_before_anything_is_sent() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "secret"))]);
     let test_agent = TestAgent::new();
     let denied = test_agent.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
@@ -124,7 +124,7 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
 }
 
 #[test]
-fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_told() {
+fn a_truncated_response_is_an_error_and_retry_after_is_reported() {
     let cut =
         json!({ "choices": [{ "message": { "content": "half of \\ud83d" }, "finish_reason": "length" }] });
     // Half of a character, which is invalid JSON.
@@ -164,7 +164,7 @@ fn the_receipt_is_there_before_the_result_is_sent() {
 }
 
 #[test]
-fn provider_test_says_what_answers_or_what_is_wrong() {
+fn provider_test_shows_the_answer_or_the_error() {
     let server = TestServer::start(vec![
         completion(&json!({ "content": "ok" })),
         ServerAction::Send(http_reply("401 No", "text/plain", "")),

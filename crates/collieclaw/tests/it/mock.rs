@@ -50,7 +50,7 @@ fn faults(script: &str) -> String {
 }
 
 #[test]
-fn a_script_calls_tools_and_quotes_what_they_returned() {
+fn a_script_calls_tools_and_quotes_their_results() {
     let mock = scripted_mock(
         r#"
         [[round]]
@@ -95,7 +95,7 @@ fn a_script_calls_tools_and_quotes_what_they_returned() {
 }
 
 #[test]
-fn a_request_that_was_not_expected_says_what_was_and_what_came() {
+fn an_unexpected_request_shows_expected_and_actual_text() {
     let cases = [
         (
             "last_message_contains = \"x\"",
@@ -149,7 +149,7 @@ fn a_script_can_fail_in_every_way() {
 }
 
 #[test]
-fn a_delay_ends_when_somebody_says_stop() {
+fn a_delay_ends_when_it_is_cancelled() {
     let mock = scripted_mock("[[round]]\ntext = \"late\"\ndelay = \"10m\"\n");
     let cancel = CancelFlag::new().unwrap();
     let (raised, chatting) = (cancel.clone(), rustix::thread::gettid());
@@ -314,7 +314,7 @@ fn without_a_script_sentences_become_calls() {
 }
 
 #[test]
-fn without_a_script_other_sentences_are_echoed_with_what_it_can_do() {
+fn without_a_script_other_messages_are_echoed_with_help() {
     let mock = MockProvider::new("local", None);
     for sentence in
         ["hello", "runner", "run", "write notes.txt", "list filesystems", "list files from", "readonly"]
@@ -328,7 +328,7 @@ fn without_a_script_other_sentences_are_echoed_with_what_it_can_do() {
 }
 
 #[test]
-fn without_a_script_what_a_tool_returned_is_retold() {
+fn without_a_script_tool_results_are_repeated() {
     let mock = MockProvider::new("local", None);
     let asked = user_request("read notes.txt");
     let (_, calls) = chat(&mock, &asked).unwrap();

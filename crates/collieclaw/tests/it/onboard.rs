@@ -23,7 +23,7 @@ fn flags_are_enough_without_a_terminal() {
 }
 
 #[test]
-fn a_server_that_is_not_running_is_told_and_set_up_all_the_same() {
+fn a_server_that_is_not_running_is_reported_and_configured_anyway() {
     let test_agent = TestAgent::empty();
     let onboard = test_agent.run(&["onboard", "--base-url", "http://127.0.0.1:1/v1", "--model", "smol"]);
     assert_eq!(onboard.code, 0, "{onboard:?}");
@@ -51,7 +51,7 @@ fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
 }
 
 #[test]
-fn a_server_is_asked_for_and_what_to_do_next_is_told() {
+fn onboarding_asks_for_a_server_and_shows_the_next_step() {
     let test_agent = TestAgent::empty();
     let dialog = [
         ("work in?", "\n"),
@@ -73,7 +73,7 @@ fn a_server_is_asked_for_and_what_to_do_next_is_told() {
 }
 
 #[test]
-fn what_is_there_is_kept_and_nothing_wrong_is_written() {
+fn existing_files_are_kept_and_no_invalid_file_is_written() {
     let test_agent = TestAgent::new();
     let before = fs::read_to_string(test_agent.home().join("config.toml")).unwrap();
     assert_eq!(test_agent.run(&["onboard"]).code, 2);
@@ -107,7 +107,7 @@ fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn what_fails_after_the_old_configuration_was_moved_puts_it_back() {
+fn a_failure_after_moving_the_old_configuration_restores_it() {
     let test_agent = TestAgent::new();
     let before = fs::read_to_string(test_agent.home().join("config.toml")).unwrap();
     fs::remove_file(test_agent.home().join("memory.db")).unwrap();
@@ -133,7 +133,7 @@ fn a_flag_that_would_be_dropped_is_refused() {
 
 /// A flag never causes an unrelated or useless question.
 #[test]
-fn a_flag_that_is_wrong_is_told_before_anything_is_asked() {
+fn an_invalid_flag_is_reported_before_any_question() {
     let test_agent = TestAgent::empty();
     let refused = test_agent.at_terminal(&["onboard", "--base-url", "nonsense"], &[]);
     assert!(refused.code == 3 && !refused.err.contains("work in?"), "{refused:?}");

@@ -73,7 +73,7 @@ fn completion_body(message: &Value) -> Value {
 }
 
 #[test]
-fn a_request_has_the_form_that_the_strictest_servers_want() {
+fn a_request_has_the_form_of_the_strictest_servers() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply(
         "200 OK",
         "application/json",
@@ -124,7 +124,7 @@ fn a_request_has_the_form_that_the_strictest_servers_want() {
 }
 
 #[test]
-fn without_a_key_none_is_sent() {
+fn without_a_key_no_authorization_header_is_sent() {
     let body = completion_body(&json!({"content": "hello"})).to_string();
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "application/json", &body))]);
     chat_checking_key(OpenAiSettings { api_key: None, ..settings(&server) }).unwrap();
@@ -271,7 +271,7 @@ fn a_refusal_is_one() {
 }
 
 #[test]
-fn a_status_tells_what_kind_of_error_it_is() {
+fn the_status_code_decides_the_kind_of_error() {
     let provider = "remote".to_owned();
     let json = |text: &str| format!("{{\"error\": {{\"message\": \"{text}\"}}}}");
     let overloaded = |detail: &str| ProviderError::Overloaded {
@@ -416,7 +416,7 @@ fn a_key_that_the_server_repeats_stays_hidden() {
 }
 
 #[test]
-fn a_look_tells_the_model_and_what_it_said() {
+fn a_provider_test_shows_the_model_and_its_answer() {
     let mut body = completion_body(&json!({"content": "ok"}));
     body["model"] = json!("small-v2");
     let server = TestServer::start(vec![ServerAction::Send(http_reply(

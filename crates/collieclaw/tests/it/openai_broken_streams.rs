@@ -140,7 +140,7 @@ fn a_stream_that_stalls_or_never_ends_is_an_error() {
 }
 
 #[test]
-fn a_stream_ends_when_somebody_says_stop() {
+fn a_stream_ends_when_it_is_cancelled() {
     let server = TestServer::start(vec![ServerAction::Hang(format!("{START}{}", text_event("Hel")))]);
     let cancel = CancelFlag::new().unwrap();
     let provider = OpenAiProvider::new(streaming(&server));

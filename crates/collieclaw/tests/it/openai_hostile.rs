@@ -76,7 +76,7 @@ fn a_connection_that_breaks_says_so() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named_with_what_helps() {
+fn an_unreachable_server_is_named_with_a_cure() {
     let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     let gone = settings(&server);
     let port = server.port();
@@ -102,7 +102,7 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
 }
 
 #[test]
-fn https_to_a_server_that_speaks_none_is_an_error() {
+fn https_to_a_plain_http_server_is_an_error() {
     let server = TestServer::start(vec![ServerAction::HalfClose]);
     let base_url = format!("https://127.0.0.1:{}/v1", server.port());
     let actual = chat_checking_key(OpenAiSettings { base_url, ..settings(&server) }).unwrap_err();
@@ -110,7 +110,7 @@ fn https_to_a_server_that_speaks_none_is_an_error() {
 }
 
 #[test]
-fn a_request_ends_when_somebody_says_stop() {
+fn a_request_ends_when_it_is_cancelled() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
     let busy = "HTTP/1.1 429 No\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n".to_owned();
     for act in [ServerAction::Hang(String::new()), ServerAction::Drip(start), ServerAction::Send(busy)] {

@@ -191,7 +191,7 @@ fn an_independent_server_streams_text_and_calls() {
 }
 
 #[test]
-fn the_faults_of_an_independent_server_are_told_apart() {
+fn the_errors_of_an_independent_server_are_distinguished() {
     let fault = |flag: &str| {
         let peer = PeerServer::start(&script(), &[flag, "1"]);
         let cancel = CancelFlag::new().unwrap();

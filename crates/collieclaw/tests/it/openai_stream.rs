@@ -64,7 +64,7 @@ fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
 }
 
 #[test]
-fn a_stream_is_asked_for_and_told_as_it_comes() {
+fn a_stream_is_requested_and_reported_as_it_arrives() {
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     let body = [": hello\n\n", &text_event("Hel"), &text_event("lo"), STOP, usage, DONE].concat();
     let server = TestServer::start(vec![ServerAction::Send(format!("{START}{body}"))]);
@@ -237,7 +237,7 @@ fn a_server_that_does_not_stream_still_answers() {
 }
 
 #[test]
-fn a_stream_that_nobody_asked_for_is_read_as_well() {
+fn an_unrequested_stream_is_read_as_well() {
     let server = TestServer::start(vec![ServerAction::Send(format!(
         "HTTP/1.1 200 OK\r\n\r\n{}{STOP}",
         text_event("hello")
@@ -246,7 +246,7 @@ fn a_stream_that_nobody_asked_for_is_read_as_well() {
 }
 
 #[test]
-fn a_key_that_comes_back_in_pieces_is_not_told() {
+fn a_key_that_is_streamed_back_in_pieces_is_redacted() {
     let key = "sk-canary-7f3e9a";
     let body: String = key.chars().map(|letter| text_event(&letter.to_string())).collect();
     let body = [&text_event("your key is "), &body, &text_event(", isn't it? sk-"), STOP].concat();

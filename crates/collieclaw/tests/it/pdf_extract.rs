@@ -75,7 +75,7 @@ fn the_text_of_a_real_document_comes_page_by_page() {
 }
 
 #[test]
-fn only_what_may_be_read_is_read() {
+fn only_permitted_files_are_read() {
     let test_agent = TestAgent::new();
     fs::write(test_agent.path().join("outside.pdf"), flock()).unwrap();
     std::os::unix::fs::symlink(
@@ -100,7 +100,7 @@ fn only_what_may_be_read_is_read() {
 }
 
 #[test]
-fn what_is_no_document_is_a_failed_call() {
+fn a_file_that_is_no_document_is_a_failed_call() {
     let test_agent = TestAgent::new();
     let half = flock();
     let cases: [(&str, &[u8]); 4] = [

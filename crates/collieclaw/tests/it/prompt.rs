@@ -83,7 +83,7 @@ fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
 }
 
 #[test]
-fn what_was_cleared_elsewhere_does_not_come_back_with_the_next_line() {
+fn a_history_cleared_elsewhere_does_not_come_back() {
     let test_agent = TestAgent::new();
     let history = || std::fs::read_to_string(test_agent.home().join("history")).unwrap();
     let mut dialog = start_prompt(&test_agent);
@@ -118,7 +118,7 @@ fn a_tool_call_is_shown_and_a_write_is_asked_about() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_is_no_answer_to_it() {
+fn input_typed_before_a_question_does_not_answer_it() {
     let test_agent = TestAgent::new().with_mock_fixture(
         "[[round]]\ndelay = \"700ms\"\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
          [[round]]\ntext = \"over\"\n",
@@ -244,7 +244,7 @@ fn a_denial_before_an_error_is_not_forgotten() {
 }
 
 #[test]
-fn a_question_that_nobody_sees_is_answered_by_nobody() {
+fn a_question_without_a_visible_prompt_is_not_answered() {
     let test_agent = TestAgent::new();
     let mut terminal = AgentTerminal::open();
     let elsewhere = std::fs::File::create(test_agent.path().join("errors")).unwrap();
@@ -276,7 +276,7 @@ fn start_controlled_prompt(test_agent: &TestAgent) -> PromptSession {
 }
 
 #[test]
-fn answers_that_go_elsewhere_leave_the_prompt_to_whoever_types() {
+fn redirected_answers_keep_the_prompt_on_the_terminal() {
     let test_agent = TestAgent::new();
     assert_eq!(test_agent.run(&["estop"]).code, 0);
     let mut terminal = AgentTerminal::open();
@@ -314,7 +314,7 @@ fn ctrl_c_at_a_question_cancels_the_whole_turn() {
 }
 
 #[test]
-fn ctrl_z_stops_nothing_so_that_the_emergency_stop_is_heard() {
+fn ctrl_z_does_not_suspend_so_that_the_emergency_stop_works() {
     let test_agent = TestAgent::new()
         .with_full_autonomy()
         .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n[[round]]\ntext = \"over\"\n");

@@ -27,7 +27,7 @@ fn call(test_agent: &TestAgent, tool: &str, path: &str) -> (i32, String) {
 }
 
 #[test]
-fn a_forbidden_path_that_is_a_link_protects_what_it_leads_to() {
+fn a_forbidden_symlink_protects_its_target() {
     let test_agent = agent_with_full_access("");
     fs::create_dir(test_agent.path().join("keys")).unwrap();
     fs::write(test_agent.path().join("keys/id"), "the key").unwrap();

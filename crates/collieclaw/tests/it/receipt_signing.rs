@@ -55,7 +55,7 @@ fn a_new_home_has_a_key_and_signs_from_the_first_receipt_on() {
 }
 
 #[test]
-fn a_chain_begun_without_a_key_goes_on_and_tells_what_is_signed() {
+fn a_chain_begun_without_a_key_continues_and_shows_the_signed_part() {
     for first in [&["init"][..], &["tool", "run", "time"]] {
         let test_agent = agent_with_unsigned_receipts(3);
         let before = test_agent.run(&["receipt", "verify"]);
@@ -89,7 +89,7 @@ fn processes_that_come_first_at_once_make_one_key_and_one_chain() {
 }
 
 #[test]
-fn a_kill_while_the_key_is_made_and_the_chain_signed_leaves_a_home_that_goes_on() {
+fn a_kill_during_key_creation_leaves_a_usable_home() {
     for round in 0..12 {
         let test_agent = agent_with_unsigned_receipts(2);
         let mut agent = test_agent.command(&["tool", "run", "time"]).stdout(Stdio::null()).spawn().unwrap();
@@ -126,7 +126,7 @@ fn errors_after(touch: impl FnOnce(&TestAgent)) -> [String; 2] {
 }
 
 #[test]
-fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs() {
+fn missing_exposed_wrong_and_replaced_keys_are_distinguished_and_nothing_runs() {
     let check = |expected: &str, said: [String; 2]| {
         for said in said {
             assert!(said.contains(expected), "no `{expected}` in {said}");
@@ -166,7 +166,7 @@ fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs(
 }
 
 #[test]
-fn a_missing_key_is_not_made_anew_and_the_right_one_heals() {
+fn a_missing_key_is_not_recreated_and_restoring_it_helps() {
     let test_agent = TestAgent::new();
     assert_eq!(call(&test_agent), 0);
     let kept = test_agent.path().join("kept.key");
@@ -201,7 +201,7 @@ pub(crate) fn rewrite_log(test_agent: &TestAgent, without: &[&str]) {
 }
 
 #[test]
-fn a_log_that_lost_its_signatures_goes_on_only_when_somebody_says_so() {
+fn a_log_without_its_signatures_continues_only_after_confirmation() {
     let test_agent = TestAgent::new();
     assert_eq!(call(&test_agent), 0);
     strip_signatures(&test_agent);
@@ -241,7 +241,7 @@ fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
 }
 
 #[test]
-fn a_forged_log_ends_init_and_the_gateway_until_somebody_has_looked_at_it() {
+fn a_forged_log_stops_init_and_the_gateway_until_confirmation() {
     let test_agent = TestAgent::new();
     assert_eq!(call(&test_agent), 0);
     strip_signatures(&test_agent);
@@ -257,7 +257,7 @@ fn a_forged_log_ends_init_and_the_gateway_until_somebody_has_looked_at_it() {
 }
 
 #[test]
-fn a_signed_log_that_is_gone_is_missed_until_somebody_says_that_a_new_one_may_begin() {
+fn a_missing_signed_log_is_an_error_until_confirmation() {
     let test_agent = TestAgent::new();
     let verify = test_agent.run(&["receipt", "verify"]);
     assert!(verify.code == 0 && verify.out.contains("no receipts yet"), "none was begun: {verify:?}");
@@ -276,7 +276,7 @@ fn a_signed_log_that_is_gone_is_missed_until_somebody_says_that_a_new_one_may_be
 }
 
 #[test]
-fn an_edit_with_hashes_made_anew_is_noticed_because_of_the_key() {
+fn an_edit_with_recomputed_hashes_is_detected_by_the_key() {
     let test_agent = TestAgent::new();
     for _ in 0..2 {
         assert_eq!(call(&test_agent), 0);
@@ -295,7 +295,7 @@ fn an_edit_with_hashes_made_anew_is_noticed_because_of_the_key() {
 }
 
 #[test]
-fn what_the_documents_say_of_openssl_checks_every_signature() {
+fn the_documented_openssl_command_checks_every_signature() {
     let test_agent = TestAgent::new();
     for _ in 0..3 {
         assert_eq!(call(&test_agent), 0);

@@ -88,7 +88,7 @@ fn routers_and_reliable_ones_nest_in_each_other() {
 }
 
 #[test]
-fn what_leads_nowhere_or_in_a_circle_is_a_fault_with_its_place() {
+fn missing_and_circular_routes_are_faults_with_their_place() {
     let test_agent = test_agent(
         "[providers.models.choice]\nkind = \"router\"\ndefault = \"b\"\n\
          [[providers.models.choice.rules]]\nwhen = { hint = \"x\" }\nprovider = \"smal\"\n\

@@ -142,7 +142,7 @@ fn no_process_outside_is_reached() {
 }
 
 #[test]
-fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
+fn background_processes_end_with_the_line() {
     let test_workspace = open_workspace();
     let token = unique_sleep_seconds();
     let script = format!(
@@ -170,7 +170,7 @@ fn no_signal_is_ignored_when_the_time_is_up() {
 
 /// Built-in steps are interrupted as well: a stop or a timeout takes effect before the next step.
 #[test]
-fn a_line_whose_time_is_up_does_nothing_more() {
+fn a_line_does_nothing_after_its_timeout() {
     let test_workspace = open_workspace();
     let outcome =
         test_workspace.gateway_with_shell_limits(Duration::ZERO, 1 << 16).shell(": > made; : > also");
@@ -226,7 +226,7 @@ fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
     );
     let both = gateway.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
     assert!(both.output().len() <= 10_000, "{}", both.output().len());
-    assert!(both.output().contains("[stderr]\nn\nn\n"), "what went wrong is told, too");
+    assert!(both.output().contains("[stderr]\nn\nn\n"), "standard error is in the output");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn bytes_that_are_no_text_and_escape_sequences_stay_data() {
 }
 
 #[test]
-fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_not() {
+fn forbidden_paths_inside_the_workspace_are_blocked_and_others_are_not() {
     let mut test_workspace = open_workspace();
     test_workspace.write("vault/deep/key", SECRET);
     test_workspace.write("token", SECRET);
@@ -266,7 +266,7 @@ fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_
 
 // `git status` obeys these files, in the operator's own shell too.
 #[test]
-fn what_steers_git_is_read_and_not_changed() {
+fn git_configuration_can_be_read_but_not_changed() {
     let test_workspace = open_workspace();
     let steering = [".git/config", ".git/hooks/pre-commit", ".hg/hgrc"];
     for path in steering {
@@ -286,7 +286,7 @@ fn what_steers_git_is_read_and_not_changed() {
 
 /// Files that CollieClaw opens itself, for a redirection or `file_write`, are outside of the sandbox.
 #[test]
-fn what_steers_git_is_not_written_under_another_name() {
+fn git_configuration_is_not_written_under_another_name() {
     let test_workspace = open_workspace();
     test_workspace.write(".git/config", "as it was\n");
     test_workspace.write("folder/file", "");
@@ -312,7 +312,7 @@ fn what_steers_git_is_not_written_under_another_name() {
 }
 
 #[test]
-fn what_would_steer_git_and_was_not_there_is_set_aside() {
+fn new_git_configuration_is_moved_aside() {
     let test_workspace = open_workspace();
     test_workspace.write(".git/config", "");
     let script = "echo ../evil > .git/commondir; mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo made";
@@ -339,7 +339,7 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
 }
 
 #[test]
-fn of_a_repository_that_lies_elsewhere_nothing_is_told() {
+fn a_repository_elsewhere_is_not_mentioned() {
     let test_workspace = open_workspace();
     test_workspace.write(".git", "gitdir: ../elsewhere\n");
     test_workspace.link("../elsewhere", ".hg");
@@ -364,7 +364,7 @@ fn nothing_outside_is_set_aside() {
 }
 
 #[test]
-fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
+fn the_receipt_names_the_enforced_parts_of_the_sandbox() {
     let test_workspace = open_workspace();
     let outcome = test_workspace.gateway().shell("true");
     let level = outcome.result.unwrap().sandbox.unwrap();

@@ -75,7 +75,7 @@ fn odd_paths_are_written_so_that_managers_read_them_as_they_are() {
 }
 
 #[test]
-fn without_a_service_manager_it_says_so_and_writes_nothing() {
+fn without_a_service_manager_every_command_fails_and_writes_nothing() {
     let test_agent = TestAgent::new();
     for command in ["install", "start", "stop", "status", "uninstall"] {
         let refused = test_agent.run(&["service", command]);

@@ -10,7 +10,7 @@ use crate::support::{count_sleeps, is_sleep_running, unique_sleep_seconds, wait_
 use crate::test_workspace::TestWorkspace;
 
 #[test]
-fn lists_pipelines_and_redirections_do_what_they_say() {
+fn lists_pipelines_and_redirections_work() {
     let test_workspace = TestWorkspace::new();
     test_workspace.write("a.txt", "one\ntwo\nthree\n");
     test_workspace.write("src/b.txt", "b\n");
@@ -46,7 +46,7 @@ fn lists_pipelines_and_redirections_do_what_they_say() {
 }
 
 #[test]
-fn the_two_streams_are_told_apart() {
+fn standard_output_and_error_are_distinguished() {
     let test_workspace = TestWorkspace::new();
     let outcome = test_workspace.gateway().shell("echo out; cat nowhere; echo more");
     assert_eq!(outcome.output(), "out\nmore\n[stderr]\ncat: nowhere: No such file or directory\n");
@@ -54,7 +54,7 @@ fn the_two_streams_are_told_apart() {
 }
 
 #[test]
-fn what_can_not_be_opened_fails_its_command_and_no_other() {
+fn a_failed_redirection_fails_only_its_command() {
     let test_workspace = TestWorkspace::new();
     let outcome = test_workspace.gateway().shell("cat < missing; echo next; echo x > no/file || echo failed");
     assert_eq!(outcome.exit_code(), 0);
@@ -99,7 +99,7 @@ fn a_line_beyond_the_plan_is_run_by_a_real_shell_in_full_only() {
 }
 
 #[test]
-fn the_time_is_for_the_whole_line_and_what_was_printed_before_is_told() {
+fn the_timeout_is_for_the_whole_line_and_earlier_output_is_kept() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.autonomy = AutonomyLevel::Full;
     let gateway = test_workspace.gateway_with_shell_limits(Duration::from_millis(1500), 1 << 20);
@@ -128,7 +128,7 @@ fn cancelling_ends_everything() {
 }
 
 #[test]
-fn a_signal_is_told_as_one() {
+fn a_signal_is_reported_as_one() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.autonomy = AutonomyLevel::Full;
     let gateway = test_workspace.gateway();
@@ -175,7 +175,7 @@ fn file_tools_work_through_the_door() {
 
 /// C7.3b, C7.4: a command is checked against the files that exist when it runs, not when the line started.
 #[test]
-fn what_a_line_has_moved_or_linked_is_judged_again() {
+fn paths_that_a_line_moved_or_linked_are_judged_again() {
     let lines = [
         "mv d n; cp a.txt n/h",
         "mv d n && cp a.txt k",

@@ -16,7 +16,7 @@ fn run_and_print(bytes: &[u8], line: &str) -> TestCallResult {
 }
 
 #[test]
-fn what_fits_is_shown_whole() {
+fn output_within_the_limit_is_shown_whole() {
     for length in [0, 1, 895, 896, 897, 1023, BOUND] {
         let text = "x".repeat(length);
         let outcome = run_and_print(text.as_bytes(), "cat file");
@@ -29,7 +29,7 @@ fn what_fits_is_shown_whole() {
 }
 
 #[test]
-fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
+fn omitted_output_is_counted_in_bytes() {
     for (bytes, shown) in [
         (vec![b'x'; 1025], 'x'),
         (vec![b'x'; 5000], 'x'),
@@ -49,7 +49,7 @@ fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
 }
 
 #[test]
-fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
+fn errors_are_shown_beside_large_output_and_both_are_counted() {
     let outcome = run_and_print(&[b'x'; 3000], "cat file; cat nowhere");
     let (stdout, stderr) = outcome.output().split_once("[stderr]\n").unwrap();
     assert!(stdout.ends_with("more bytes are not shown]\n"), "{stdout}");

@@ -66,7 +66,7 @@ content_from = "look"
 "#;
 
 #[test]
-fn steps_run_in_order_and_give_what_they_have_to_later_ones() {
+fn steps_run_in_order_and_pass_their_output_on() {
     let test_agent = agent_with_sop("copy", WRITE_AND_READ);
     let run = test_agent.run(&["sop", "run", "copy"]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -171,7 +171,7 @@ fn nothing_is_given_by_a_step_that_failed() {
 }
 
 #[test]
-fn the_model_sees_what_earlier_steps_gave_and_its_calls_pass_the_same_door() {
+fn the_model_sees_earlier_outputs_and_its_calls_pass_the_same_gateway() {
     let test_agent = agent_with_sop(
         "ask",
         "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"file_read\"\nargs = { path = \"a\" }\n\
@@ -234,7 +234,7 @@ fn a_provider_that_fails_before_anything_happened_can_be_asked_again() {
 }
 
 #[test]
-fn the_stop_stops_a_run_and_it_goes_on_afterwards() {
+fn the_emergency_stop_interrupts_a_run_which_can_be_resumed() {
     for steps in [WRITE_AND_READ, "[[steps]]\nid = \"a\"\nkind = \"agent\"\nprompt = \"Well?\"\n"] {
         let test_agent = agent_with_sop("copy", steps);
         test_agent.run(&["estop"]);
@@ -247,7 +247,7 @@ fn the_stop_stops_a_run_and_it_goes_on_afterwards() {
 }
 
 #[test]
-fn what_needs_a_yes_stops_where_nobody_is_and_goes_on_at_a_terminal() {
+fn a_step_that_needs_approval_waits_for_a_terminal() {
     let test_agent = agent_with_sop("copy", WRITE_AND_READ)
         .with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
     assert_eq!(test_agent.run(&["sop", "run", "copy"]).code, 5);
@@ -260,7 +260,7 @@ fn what_needs_a_yes_stops_where_nobody_is_and_goes_on_at_a_terminal() {
 }
 
 #[test]
-fn a_yes_to_an_approval_is_none_to_the_calls_that_follow() {
+fn an_approved_step_does_not_approve_later_calls() {
     let steps = format!("[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n{WRITE_AND_READ}");
     let test_agent =
         agent_with_sop("copy", &steps).with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
@@ -273,7 +273,7 @@ fn a_yes_to_an_approval_is_none_to_the_calls_that_follow() {
 }
 
 #[test]
-fn a_run_goes_on_with_what_it_was_begun_with() {
+fn a_run_continues_with_its_original_procedure() {
     let test_agent = agent_with_sop(
         "careful",
         "[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n\

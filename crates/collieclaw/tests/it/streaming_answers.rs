@@ -40,7 +40,7 @@ fn text_is_shown_as_it_comes_once_and_with_its_escapes_made_visible() {
 }
 
 #[test]
-fn who_waits_for_one_answer_sees_that_something_goes_on_until_it_is_whole() {
+fn the_spinner_runs_until_the_answer_is_complete() {
     let test_agent =
         TestAgent::new().with_mock_fixture("[[round]]\ndraft = [\"Once \", \"upon\"]\npause = \"1500ms\"\n");
     let done = test_agent.at_terminal(&["agent", "-m", "tell me"], &[("thinking, 1 s", "")]);
@@ -48,7 +48,7 @@ fn who_waits_for_one_answer_sees_that_something_goes_on_until_it_is_whole() {
 }
 
 #[test]
-fn what_breaks_off_is_said_to_be_no_answer_and_not_remembered() {
+fn a_broken_answer_is_marked_as_incomplete_and_not_stored() {
     let broken = format!("{START}{}", delta_event("The secret of the uni"));
     let whole = format!("{START}{}{STOP}", delta_event("42"));
     let server = TestServer::start(vec![ServerAction::Reset(broken), ServerAction::Send(whole)]);

@@ -15,7 +15,7 @@ fn look(path: impl AsRef<Path>) -> PathStatus {
 }
 
 #[test]
-fn links_are_followed_as_the_kernel_does_and_what_is_missing_has_a_place() {
+fn symlinks_are_followed_like_the_kernel_and_missing_files_have_a_path() {
     let test_workspace = TestWorkspace::new();
     let (path, home) = (&test_workspace.path, &test_workspace.home);
     let file = test_workspace.write("src/file", "");
@@ -51,7 +51,7 @@ fn links_are_followed_as_the_kernel_does_and_what_is_missing_has_a_place() {
 }
 
 #[test]
-fn nothing_is_opened_so_that_a_pipe_blocks_nobody() {
+fn inspecting_a_pipe_does_not_block() {
     let test_workspace = TestWorkspace::new();
     let pipe = test_workspace.path.join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();

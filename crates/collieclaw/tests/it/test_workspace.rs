@@ -152,7 +152,7 @@ impl TestWorkspace {
             policy_hash: String::new(),
             facts: Box::new(SystemFacts),
         };
-        let door = ToolGateway {
+        let tool_gateway = ToolGateway {
             rules,
             workspace: WorkspaceHandle::open(&self.path).unwrap(),
             memory: ConversationMemory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
@@ -163,17 +163,17 @@ impl TestWorkspace {
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),
         };
-        TestToolGateway { tool_gateway: door, last, cancel: CancelFlag::new().unwrap() }
+        TestToolGateway { tool_gateway, last, cancel: CancelFlag::new().unwrap() }
     }
 }
 
 impl TestToolGateway {
     /// Calls a tool and approves it if needed.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> TestCallResult {
-        let wish = ToolRequest { conversation_id: "test", tool, arguments, offer: ToolOffer::Listed };
+        let request = ToolRequest { conversation_id: "test", tool, arguments, offer: ToolOffer::Listed };
         self.last.borrow_mut().take();
         let mut control = TurnControl { operator: &mut ApprovingOperator, cancel: &self.cancel };
-        let finished = self.tool_gateway.call(wish, &mut control).unwrap();
+        let finished = self.tool_gateway.call(request, &mut control).unwrap();
         let result = self.last.borrow_mut().take();
         assert_eq!(result.is_some(), finished.outcome.tool_run().is_some(), "{finished:?}");
         TestCallResult { status: finished.outcome.code(), result, text: finished.text }

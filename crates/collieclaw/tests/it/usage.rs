@@ -62,7 +62,7 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
 }
 
 #[test]
-fn what_no_server_counts_is_estimated_and_says_so() {
+fn tokens_without_a_server_count_are_marked_as_estimates() {
     let test_agent = TestAgent::new()
         .with_mock_fixture("[[round]]\ntext = \"twelve bytes\"\n[[round]]\nerror = \"network\"\n");
     assert_eq!(test_agent.run(&["agent", "-m", "hi"]).code, 0);
@@ -81,7 +81,7 @@ fn what_no_server_counts_is_estimated_and_says_so() {
 
 /// A server that reports no usage must not bypass the limit.
 #[test]
-fn what_a_server_counts_as_nothing_is_estimated() {
+fn tokens_that_a_server_counts_as_zero_are_estimated() {
     let test_agent = TestAgent::new().with_mock_fixture(
         "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 0, completion_tokens = 0 }\n",
     );
@@ -171,7 +171,7 @@ fn a_call_whose_process_is_killed_has_been_counted() {
 }
 
 #[test]
-fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
+fn unwritable_usage_records_stop_only_providers_with_a_limit() {
     let limited = test_agent("calls_per_day = 5");
     let free = test_agent("");
     for test_agent in [&limited, &free] {

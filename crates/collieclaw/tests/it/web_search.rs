@@ -41,7 +41,7 @@ fn the_results_of_the_configured_service_reach_the_model_and_leave_a_receipt() {
 }
 
 #[test]
-fn any_service_with_json_will_do_and_its_key_is_shown_to_nobody() {
+fn any_json_search_service_works_and_its_key_stays_hidden() {
     let body = json!({ "web": { "hits": [
         { "name": format!("your key is {CANARY}"), "href": "https://a.example", "snippet": "\u{1b}[31mred" },
         { "odd": 1 },
@@ -58,7 +58,7 @@ fn any_service_with_json_will_do_and_its_key_is_shown_to_nobody() {
 }
 
 #[test]
-fn what_a_service_does_wrong_is_a_failed_call() {
+fn an_error_of_the_search_service_is_a_failed_call() {
     let long = json!({ "results": [{ "content": "x".repeat(5000) }] });
     let elsewhere = ServerAction::Redirect(302, "http://127.0.0.1:{port}/other".to_owned());
     let cases = [
@@ -84,7 +84,7 @@ fn what_a_service_does_wrong_is_a_failed_call() {
 }
 
 #[test]
-fn without_a_service_it_says_what_is_missing() {
+fn without_a_search_service_the_error_names_the_setting() {
     let test_agent = TestAgent::new();
     let actual = search(&test_agent, &json!({ "query": "x" }));
     assert_eq!(actual.code, 1);
@@ -95,7 +95,7 @@ fn without_a_service_it_says_what_is_missing() {
 }
 
 #[test]
-fn the_model_never_chooses_who_is_asked() {
+fn the_model_never_chooses_the_search_service() {
     for (url, said) in [
         ("https://{query}/search", "`{query}` must come after the host"),
         ("https://a.example{query}/search", "`{query}` must come after the host"),

@@ -123,7 +123,7 @@ fn a_path_is_a_path_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_neither_opened_nor_waited_for() {
+fn special_files_are_neither_opened_nor_waited_for() {
     let test_workspace = TestWorkspace::new();
     make_fifo(&test_workspace.path.join("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(test_workspace.path.join("socket")).unwrap();
@@ -191,7 +191,7 @@ fn a_file_is_made_with_its_folders_or_replaced_as_a_whole() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_mode_and_who_had_it_open_keeps_the_old_text() {
+fn a_replaced_file_keeps_its_mode_and_open_readers_keep_the_old_text() {
     let test_workspace = TestWorkspace::new();
     let place = test_workspace.write("script.sh", "old");
     fs::set_permissions(&place, PermissionsExt::from_mode(0o4750)).unwrap();

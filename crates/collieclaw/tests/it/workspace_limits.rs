@@ -35,7 +35,7 @@ fn nothing_runs_in_another_folder_that_was_put_in_the_place_of_the_workspace() {
 }
 
 #[test]
-fn what_the_kernel_shows_as_a_file_is_none_wherever_it_is() {
+fn kernel_pseudo_files_are_refused_everywhere() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.bounds = PathBounds::Anywhere;
     let refused = test_workspace.access().open_for_reading(Path::new("/proc/self/environ"));
@@ -82,7 +82,7 @@ fn folders_deeper_than_any_path_are_listed_as_far_as_they_can_be() {
 }
 
 #[test]
-fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge() {
+fn a_line_that_cannot_be_judged_does_not_create_a_forbidden_file() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.autonomy = AutonomyLevel::Full;
     test_workspace.policy.forbidden_paths.push(test_workspace.path.join(".vault"));
@@ -103,7 +103,7 @@ fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge()
 }
 
 #[test]
-fn what_is_forbidden_is_not_reached_by_moving_the_folder_around_it() {
+fn moving_a_parent_folder_does_not_reach_a_forbidden_file() {
     let mut test_workspace = TestWorkspace::new();
     test_workspace.policy.autonomy = AutonomyLevel::Full;
     test_workspace.write("a/b/secret", SECRET);

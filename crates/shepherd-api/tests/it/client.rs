@@ -8,7 +8,7 @@ use shepherd_api::{
 };
 use shepherd_util::SessionId;
 
-/// A daemon that does what it is told and says so.
+/// A daemon that performs every action and reports it.
 #[derive(Clone, Debug)]
 struct SimulatedDaemon {
     state: DaemonStateSnapshot,
@@ -65,7 +65,7 @@ impl SimulatedDaemon {
         Self { state, launched: 0 }
     }
 
-    /// Does it, and says what clients are told.
+    /// Performs an action, and returns the event for clients.
     fn perform(&mut self, step: &DaemonAction) -> Option<EventKind> {
         match step {
             DaemonAction::Wait(millis) => {
@@ -173,22 +173,22 @@ proptest! {
     }
 
     #[test]
-    fn no_moment_shows_more_time_than_was_told(
-        told in any::<u64>(),
+    fn a_client_never_shows_more_time_than_the_daemon_reported(
+        reported in any::<u64>(),
         at in crate::generated::any_timestamp(),
         looked_at in crate::generated::any_timestamp(),
     ) {
         let mut daemon = SimulatedDaemon::new();
         daemon.state.at = at;
         daemon.perform(&DaemonAction::Launch(Some(0)));
-        daemon.state.session.as_mut().unwrap().remaining = Some(Millis(told));
+        daemon.state.session.as_mut().unwrap().remaining = Some(Millis(reported));
         let shown = ClientState::new(daemon.state).snapshot_at(looked_at).session.unwrap().remaining.unwrap();
-        prop_assert!(shown <= Millis(told));
+        prop_assert!(shown <= Millis(reported));
     }
 }
 
 #[test]
-fn an_event_that_is_not_understood_makes_the_client_ask_anew() {
+fn an_unknown_event_makes_the_client_refresh() {
     let mut client = ClientState::new(SimulatedDaemon::new().state);
     let event = Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::Unknown };
     assert_eq!(client.apply(&event), RequiredRefresh::Everything);

@@ -1,4 +1,4 @@
-//! A strict daemon, lenient clients, and a handshake that tells both sides (S10.1).
+//! A strict daemon, lenient clients, and a handshake with both versions (S10.1).
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,10 +9,10 @@ use shepherd_api::{
 
 use crate::generated::{any_json, values_of};
 
-/// Below these the daemon's own words end: opaque values, and the parts of commands that views repeat.
+/// Keys below which fields are not checked: opaque values, and parts of commands that views repeat.
 const OPAQUE: &[&str] = &["env", "args", "payload", "grant", "scope", "gift", "of"];
 
-/// Objects with exactly one field, whose name says what it is.
+/// Objects with exactly one field, whose name is the variant.
 const SINGLE_FIELD_OBJECTS: &[&str] = &["result", "quota"];
 
 /// Calls `visit` for every object in which a field can be added.
@@ -31,7 +31,7 @@ fn visit_objects(name: &str, value: &mut Value, visit: &mut impl FnMut(&mut Map<
     }
 }
 
-/// The value with a field that nobody knows in one of its objects.
+/// Returns the value with an unknown field in one of its objects.
 fn with_unknown_field(value: &Value, choice: prop::sample::Index) -> Value {
     let mut value = value.clone();
     let mut count = 0;
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_not_a_message_is_refused_without_a_panic(bytes in any::<Vec<u8>>(), json in any_json()) {
+    fn invalid_messages_are_refused_without_a_panic(bytes in any::<Vec<u8>>(), json in any_json()) {
         prop_assert!(matches!(ClientMessage::parse(&bytes), Err(MessageParseError::InvalidLine(_))));
         prop_assert!(ServerMessage::parse(&bytes).is_err());
         let line = json.to_string();
@@ -98,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn a_client_takes_what_it_is_too_old_for_as_unknown() {
+fn an_old_client_reads_new_values_as_unknown() {
     let new = r#"{"type":"new","detail":[1,{"a":2}]}"#;
     assert_eq!(ServerMessage::parse(new.as_bytes()).unwrap(), ServerMessage::Unknown);
     assert_eq!(serde_json::from_str::<CommandReply>(new).unwrap(), CommandReply::Unknown);
@@ -111,7 +111,7 @@ fn a_client_takes_what_it_is_too_old_for_as_unknown() {
     assert_eq!(error, ApiError::new(ErrorCode::Unknown, "No."));
 }
 
-/// What the daemon says to a line: `answer`, or `closing`, with the code and the sentence.
+/// Returns the daemon's reply to a line: `answer` or `closing`, with the code and the sentence.
 fn assert_refused_with(line: &str, expected: &str) {
     let said = match ClientMessage::parse(line.as_bytes()) {
         Ok(message) => panic!("read as {message:?}"),
@@ -169,7 +169,7 @@ fn a_line_that_is_no_message_ends_the_connection() {
 }
 
 #[test]
-fn an_answer_never_repeats_more_than_a_little_of_what_was_sent() {
+fn an_error_repeats_only_a_little_of_the_request() {
     let line = format!(r#"{{"type":"request","id":1,"command":{{"type":"{}"}}}}"#, "x".repeat(100_000));
     let Err(MessageParseError::InvalidRequest { error, .. }) = ClientMessage::parse(line.as_bytes()) else {
         panic!("not refused")
@@ -178,7 +178,7 @@ fn an_answer_never_repeats_more_than_a_little_of_what_was_sent() {
 }
 
 #[test]
-fn a_client_of_another_version_is_told_both_versions_and_the_cure() {
+fn a_client_of_another_version_gets_both_versions_and_the_cure() {
     let hello = ClientHello { api_version: 9, oldest_api_version: Some(8), client: "x".to_owned() };
     assert_eq!(
         hello.negotiate_version().unwrap_err().sentence,
@@ -194,7 +194,7 @@ fn a_client_of_another_version_is_told_both_versions_and_the_cure() {
 
 #[test]
 fn a_command_is_spelled_out_and_never_a_position() {
-    // S10.1: an addition in the middle must not change what an old line means.
+    // S10.1: an addition in the middle must not change the meaning of an old line.
     for line in [
         r#"["request",1,["launch","tux",null]]"#,
         r#"{"type":"request","id":1,"command":[2,"tux",null]}"#,

@@ -12,7 +12,7 @@ fn corpus() -> Vec<Vec<u8>> {
     lines.chain(requests).map(String::into_bytes).collect()
 }
 
-/// A message without what it quotes: enough to tell kinds of faults apart, too little for a new one each time.
+/// Returns a message without its quoted parts, so that messages of the same kind are equal.
 fn fault_kind(text: &str) -> String {
     let unquoted: String = text.split(['`', '"']).step_by(2).collect();
     unquoted.chars().filter(|character| !character.is_ascii_digit()).take(100).collect()

@@ -1,4 +1,4 @@
-//! Values made from the schema: whatever it allows can be read, is written the same, and read again.
+//! Values generated from the schema: every allowed value can be read, and is written in the same form.
 
 use std::fmt::Debug;
 
@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 
 use crate::schema;
 
-/// Values of a type of the protocol.
+/// Returns values of a type of the protocol.
 pub(crate) fn values_of(type_name: &str) -> BoxedStrategy<Value> {
     let schema = schema::protocol_schema();
     let definition = schema["$defs"].get(type_name).unwrap_or_else(|| panic!("no schema of {type_name}"));
     schema_strategy(definition, &schema["$defs"], type_name)
 }
 
-/// Values that a schema allows; `name` is that of the property, by which ids are told apart.
+/// Returns values that a schema allows. `name` is the name of the property, which tells the kind of an id.
 fn schema_strategy(schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
     let mut parts = Vec::new();
     if let Some(reference) = schema["$ref"].as_str() {
@@ -48,7 +48,7 @@ fn schema_strategy(schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Va
     if parts.is_empty() { any_json() } else { parts.prop_map(merge_parts).boxed() }
 }
 
-/// What several parts of one schema say about one value.
+/// Returns values that satisfy several parts of one schema.
 fn merge_parts(parts: Vec<Value>) -> Value {
     let mut whole = Map::new();
     for part in parts {
@@ -132,7 +132,7 @@ impl RegexStrategy for str {
     }
 }
 
-/// Every moment that there is.
+/// Returns any timestamp.
 pub(crate) fn any_timestamp() -> impl Strategy<Value = Timestamp> {
     (Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond())
         .prop_map(|nanosecond| Timestamp::from_nanosecond(nanosecond).unwrap())
@@ -142,7 +142,7 @@ fn any_date() -> impl Strategy<Value = Date> {
     (1i16..=9999, 1i8..=12, 1i8..=28).prop_map(|(year, month, day)| Date::new(year, month, day).unwrap())
 }
 
-/// Any JSON, a few levels deep. Floating-point numbers are left out: JSON does not promise their last digit.
+/// Returns any JSON value of a few levels, without floating-point numbers, whose last digit JSON doesn't guarantee.
 pub(crate) fn any_json() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -161,7 +161,7 @@ pub(crate) fn any_json() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Absent, `null` and empty mean the same where a field may be absent.
+/// Removes fields that are `null` or empty, where an absent field means the same.
 fn strip_empty_values(value: &Value) -> Value {
     let is_empty = |value: &Value| value.is_null() || value == &json!([]) || value == &json!({});
     match value {
@@ -188,7 +188,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(json: &Value) -> R
     Ok(())
 }
 
-/// One test for each type, so that each has its own number of cases.
+/// Defines one test for each type, so that each has its own number of cases.
 macro_rules! round_trips {
     ($($test:ident: $type:ident,)*) => {
         $(proptest! {
@@ -220,7 +220,7 @@ round_trips! {
 }
 
 proptest! {
-    /// S3.8: for whatever evidence and at whatever moment there is a sentence.
+    /// S3.8: there is a sentence for any values and any time.
     #[test]
     fn every_reason_has_a_sentence(json in values_of("ReasonCode")) {
         let reason: shepherd_api::ReasonCode = serde_json::from_value(json).unwrap();

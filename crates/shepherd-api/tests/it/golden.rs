@@ -1,6 +1,6 @@
 //! One line for every command, reply, event, message and reason: the wire format can't drift unnoticed (S10.2–S10.4).
 //!
-//! A line that has to be changed for these tests to pass is a breaking change; a new line is an addition.
+//! Changing a line is a breaking change; a new line is an addition.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use shepherd_api::{ClientMessage, Command, CommandReply, Event, ReasonCode, Serv
 
 use crate::{fixtures, schema};
 
-/// Every line of the file reads as a `T` and is written the same; every variant that `T` has occurs.
+/// Checks that every line of the file is a `T` and is written in the same form, and that every variant of `T` occurs.
 fn assert_golden_file<T: Serialize + DeserializeOwned + PartialEq + Debug>(
     file: &str,
     type_name: &str,

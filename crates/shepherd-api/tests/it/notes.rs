@@ -1,4 +1,4 @@
-//! What people write to each other is short and harmless to a terminal.
+//! Notes between people are short and can't control a terminal.
 
 use shepherd_api::{MAX_NOTE_LENGTH, Note, NoteError};
 

@@ -1,4 +1,4 @@
-//! Who may give which command (S11.3).
+//! The role that each command needs (S11.3).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use shepherd_api::{ClientRole, Command};
 
 use crate::fixtures;
 
-/// Every command by its name. A new one has to be added here, too: nobody gets a right by accident.
+/// Every command with its role. A new command must be added here, so that no role gets it by accident.
 const TABLE: &[(&str, ClientRole)] = &[
     ("get_state", ClientRole::Observer),
     ("list_entries", ClientRole::Observer),

@@ -1,4 +1,4 @@
-//! A PIN goes over the wire and is seen nowhere else (S11.3b).
+//! A PIN appears only in the message to the daemon (S11.3b).
 
 use shepherd_api::{AdminPin, ClientMessage, Command, MessageParseError};
 

@@ -22,7 +22,7 @@ fn every_code_is_the_tag_on_the_wire_and_no_two_are_the_same() {
     assert_eq!(codes, tags.into_iter().collect());
 }
 
-/// What of a reason a person needs to see, as it stands in the sentence for a family in Berlin.
+/// The part of a reason that a person needs, as its sentence shows it to a family in Berlin.
 fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
     match reason {
         ReasonCode::UnknownEntry { .. } => vec!["tuxmath"],

@@ -1,4 +1,4 @@
-//! The checked-in schema is the one of the types (S10.1).
+//! The checked-in schema matches the types (S10.1).
 
 use std::fs;
 
@@ -12,10 +12,10 @@ use crate::fixtures;
 
 const SCHEMA_FILE: &str = "schema/protocol.schema.json";
 
-/// Set it to write the file anew.
+/// The environment variable that makes the test write the file.
 const UPDATE: &str = "UPDATE_SCHEMA";
 
-/// The schema of all types; those that no message contains are named beside them.
+/// Returns the schema of all types, including those that no message contains.
 pub(crate) fn protocol_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let messages = [generator.subschema_for::<ClientMessage>(), generator.subschema_for::<ServerMessage>()];
@@ -31,7 +31,7 @@ pub(crate) fn protocol_schema() -> Value {
     })
 }
 
-/// The names of the variants of a type: the values that its tag can have.
+/// Returns the names of the variants of a type: the values of its tag.
 pub(crate) fn variant_tags(type_name: &str, tag: &str) -> Vec<String> {
     let schema = protocol_schema();
     let variants = schema["$defs"][type_name]["oneOf"].as_array().unwrap_or_else(|| panic!("{type_name}"));

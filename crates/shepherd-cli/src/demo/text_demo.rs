@@ -159,8 +159,7 @@ impl TextDemo<'_> {
         let report = ward_ledger::verify(&log, &LedgerFormat::new(EVENT_HASH)?, None)
             .map_err(|source| ShepherdCliError::Verify { log, source })?;
         ensure(report.is_sound(), "the audit log failed verification")?;
-        let result =
-            format!("{} records, each with the hash of the record before: unchanged", report.records);
+        let result = format!("{} records, linked by their hashes, and none was changed", report.records);
         self.output.print_marked(TextTone::Good, "✓", &result);
         Ok(())
     }

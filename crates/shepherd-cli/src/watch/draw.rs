@@ -130,7 +130,7 @@ fn session_lines(
         }
         None => {
             let problem = "The clock was set back, so nothing can be launched.";
-            let help = "A parent can set the clock or run `shepherd clock confirm`.";
+            let help = "A parent can correct the clock or run `shepherd clock confirm`.";
             lines.push(styled_line(TextTone::Bad, &truncate(problem, width)));
             lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
         }

@@ -1,4 +1,4 @@
-//! The state of the live view, and its changes by keys, events and replies. This module does not touch the terminal.
+//! The state of the live view. Keys, events and replies change it; it never touches the terminal.
 
 mod keys;
 
@@ -19,10 +19,10 @@ use crate::humanize;
 use crate::watch::LiveViewExit;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 
-/// Event lines that are kept, more than any terminal shows.
+/// The number of event lines that are kept: more than any terminal shows.
 const MAX_EVENT_LINES: usize = 200;
 
-/// Minutes proposed in a new request for time.
+/// The minutes that a new request for time proposes.
 const DEFAULT_REQUEST_MINUTES: &str = "15";
 
 pub(super) struct LiveViewModel {
@@ -31,7 +31,7 @@ pub(super) struct LiveViewModel {
     pub(super) connection: LiveViewConnection,
     state: Option<ClientState>,
     pub(super) entries: Vec<LiveViewEntry>,
-    /// The profiles of the entries, if the view shows several.
+    /// The profiles that the view shows, if there are several.
     pub(super) profiles: Vec<ProfileView>,
     /// Requests for time that wait for an answer, oldest first.
     pub(super) time_requests: Vec<TimeRequestView>,
@@ -49,7 +49,7 @@ pub(super) struct LiveViewModel {
 /// An entry in the list.
 pub(super) struct LiveViewEntry {
     pub(super) view: EntryView,
-    /// The child that the line is about, if the view shows several.
+    /// The profile of the entry, if the view shows several profiles.
     pub(super) child: Option<ProfileView>,
 }
 
@@ -87,11 +87,11 @@ pub(super) enum LiveViewPopup {
 enum EntriesRefresh {
     Idle,
     Pending,
-    /// A reply is pending and already out of date.
+    /// A reply is pending, and an event has already made it out of date.
     PendingAgain,
 }
 
-/// The consequence of an input for the event loop.
+/// The next action of the event loop after an input.
 pub(super) enum LiveViewAction {
     Nothing,
     Send(Vec<LiveViewRequest>),

@@ -45,7 +45,7 @@ fn a_session_from_launch_to_stop() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     assert!(daemon.run_text(&["status"]).contains("Nothing is running."));
     assert!(daemon.run_text(&["launch", "racing"]).contains("Racing is starting, for up to 10 minutes"));
-    wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    wait_until("the session runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
     assert!(daemon.run_text(&["status"]).contains("Racing · running · Anna"));
     let second = daemon.run(&["launch", "blink"]);
     assert_eq!(second.status.code(), Some(1));
@@ -54,7 +54,7 @@ fn a_session_from_launch_to_stop() {
     assert_eq!(extended["type"], "extended");
     assert!(extended["session"]["remaining"].as_u64().unwrap() > 14 * 60 * 1000);
     assert_eq!(daemon.json(&["stop", "--force"])["type"], "stopping");
-    wait_until("it has ended", || !is_session_running(&daemon));
+    wait_until("the session has ended", || !is_session_running(&daemon));
     assert_eq!(daemon.run(&["stop"]).status.code(), Some(1));
 }
 
@@ -94,7 +94,7 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     let id = json["log"]["session_id"].as_str().unwrap().to_owned();
     daemon.run_text(&["launch", "blink", "--wait"]);
     assert!(daemon.run_text(&["log"]).contains("Blink"));
-    assert!(daemon.run_text(&["log"]).contains("The program has written nothing."));
+    assert!(daemon.run_text(&["log"]).contains("The program wrote no output."));
     assert_eq!(daemon.run_text(&["log", &id[..16]]), log, "an earlier session");
     assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
 }
@@ -155,7 +155,7 @@ fn the_rest_of_the_day_and_the_grants_that_help_are_shown() {
     let listed = daemon.run_text(&["list"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(listed.contains("1 hour 30 minutes left today (+30 minutes from "), "{listed}");
     daemon.run_text(&["launch", "racing"]);
-    wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    wait_until("the session runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
     let status = daemon.run_text(&["status"]);
     assert!(status.contains(" left today (+30 minutes from "), "{status}");
     assert!(daemon.json(&["status"])["snapshot"]["session"]["ran"].is_u64());
@@ -276,7 +276,7 @@ fn following_the_log_ends_when_its_output_is_closed() {
     let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
     lines.next().unwrap().unwrap();
     drop(lines);
-    wait_until("it notices", || {
+    wait_until("the command notices the closed output", || {
         daemon.run(&["launch", "off"]);
         follow.try_wait().unwrap().is_some()
     });

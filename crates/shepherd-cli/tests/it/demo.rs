@@ -39,7 +39,7 @@ fn the_demonstration_passes_its_checks_and_leaves_nothing_behind() {
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
     assert!(shown.contains("is refused: "), "{shown}");
     assert_eq!(shown.matches("not stopped early").count(), 2, "{shown}");
-    assert!(shown.contains("each with the hash of the record before: unchanged"), "{shown}");
+    assert!(shown.contains("linked by their hashes, and none was changed"), "{shown}");
     assert!(shown.contains("no program it started is left"), "{shown}");
     assert!(!shown.contains('\x1b'), "colours only on a terminal");
     assert_eq!(files_left_in(&folder), Vec::<PathBuf>::new());

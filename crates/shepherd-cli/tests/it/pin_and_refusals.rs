@@ -1,4 +1,5 @@
-//! PIN prompts and refusals, tested against a scripted daemon, because a real one refuses only in trouble.
+//! PIN prompts and refusals, tested with a scripted daemon, because a real daemon gives some of these errors only when it
+//! fails.
 
 use jiff::Timestamp;
 use shepherd_api::{
@@ -79,11 +80,11 @@ fn the_pin_prompt_hides_the_pin() {
 fn an_interrupted_pin_prompt_restores_the_terminal() {
     let daemon = FakeDaemon::with_replies(vec![pin_required()]);
     let (program, socket) = (program(), daemon.socket());
-    let asks = format!("{} extend 10m --socket {}", program.display(), socket.display());
+    let command = format!("{} extend 10m --socket {}", program.display(), socket.display());
     let terminal = TmuxTerminal::run(
         80,
         12,
-        &format!("trap : INT; {asks}; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo"),
+        &format!("trap : INT; {command}; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo"),
     );
     terminal.wait_for_text("PIN");
     terminal.press("C-c");
@@ -92,7 +93,7 @@ fn an_interrupted_pin_prompt_restores_the_terminal() {
 }
 
 #[test]
-fn a_refusal_that_a_pin_can_not_change_does_not_ask_for_it() {
+fn a_refusal_that_no_pin_can_change_asks_for_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pin");
     std::fs::write(&file, "4711\n").unwrap();

@@ -1,4 +1,4 @@
-//! Checks unlock rules, so that no entry waits for ever.
+//! Checks the rules of `unlock`, so that every entry can be unlocked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

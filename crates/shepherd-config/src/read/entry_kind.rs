@@ -130,7 +130,7 @@ fn read_environment(mut table: TomlTable<'_>) -> BTreeMap<String, String> {
         let usable = !key.value.is_empty() && !key.value.contains(['=', '\0']);
         if !usable {
             faults.push(
-                ConfigFault::new(code::INVALID, key.span, "this is not the name of a variable")
+                ConfigFault::new(code::INVALID, key.span, "this can't be the name of a variable")
                     .help("use letters, digits and `_`, such as `SDL_VIDEODRIVER`"),
             );
         }

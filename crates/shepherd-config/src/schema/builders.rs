@@ -147,7 +147,9 @@ pub(super) fn limits() -> [SchemaKey; 7] {
         ("cooldown_after_run", duration("Pause after each run.")),
         (
             "crash_within",
-            duration("No pause after a program that crashes this soon. Default: \"10s\"; 0 switches it off."),
+            duration(
+                "A program that crashes within this time causes no pause. Default: \"10s\"; with 0, every crash causes one.",
+            ),
         ),
         ("min_gap_between_runs", duration("Another name for `cooldown_after_run`.")),
         (

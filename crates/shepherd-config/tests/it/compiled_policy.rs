@@ -91,7 +91,7 @@ fn windows_have_days_in_all_their_forms() {
 
 // S2.4
 #[test]
-fn zero_and_unlimited_are_no_limit_of_a_run() {
+fn zero_and_unlimited_mean_no_limit_of_a_run() {
     for (written, longest) in [
         ("0", None),
         ("\"0s\"", None),

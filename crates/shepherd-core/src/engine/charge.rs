@@ -135,8 +135,8 @@ impl CoreEngine {
     }
 
     /// Charges usage of days that lie far in the future to the days on which it really happened. The clock was ahead
-    /// then, and nobody will ever miss that time on the days that the clock showed. Usage of the next days isn't charged
-    /// again: time that was borrowed from tomorrow is gone tomorrow (S4.5).
+    /// then, so the time would never be missing on a real day. Usage of the next few days isn't charged again: it is
+    /// missing on those days (S4.5).
     pub(super) fn charge_far_days_again(&mut self, now: ClockReading) {
         let today = LocalTime::at(self.zone(), now.wall).day();
         let near = today.plus_days(DAYS_THAT_PAY_BACK);

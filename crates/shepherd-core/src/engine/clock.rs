@@ -110,7 +110,7 @@ impl CoreEngine {
 
     /// Handles the report that the system's time synchronisation keeps the clock right. The clock is then trusted like a
     /// confirmed one. A time source that falls behind its own earlier time, or behind the time that has passed since, isn't
-    /// believed: an attacker who answers in its place could otherwise bring back hours and days that are over.
+    /// trusted: an attacker who answers in its place could otherwise bring back hours and days that are over.
     pub fn clock_synchronised(&mut self, now: ClockReading) -> Effects {
         if self.store_trouble.is_some() {
             // Trust has to be recorded.

@@ -21,8 +21,8 @@ impl CoreEngine {
         self.entry_views(profile, self.evaluation_time(now))
     }
 
-    /// Lists every entry of a profile with its availability at another time, as if no session ran. Today's usage
-    /// counts if that time is today.
+    /// Lists every entry of a profile with its availability at another time, as if no session were running. Today's
+    /// usage counts if that time is today.
     #[must_use]
     pub fn list_entries_at(&self, profile: &ProfileId, at: Timestamp) -> Vec<EntryView> {
         self.entry_views(profile, self.evaluation_time_at(at))
@@ -33,19 +33,22 @@ impl CoreEngine {
         let entries = self.policy.entries();
         let mut views = Vec::with_capacity(entries.len());
         let histories = entries.iter().zip(evaluation.entry_histories());
-        let shown = histories.filter(|(entry, _)| entry.is_for(profile));
-        views.extend(shown.map(|(entry, history)| build_entry_view(&mut evaluation, entry, history, at)));
+        let own_entries = histories.filter(|(entry, _)| entry.is_for(profile));
+        views.extend(
+            own_entries.map(|(entry, history)| build_entry_view(&mut evaluation, entry, history, at)),
+        );
         views
     }
 }
 
+/// Returns the view of one entry.
 pub(super) fn evaluate_entry(
-    facts: &EvaluationContext<'_>,
+    context: &EvaluationContext<'_>,
     profile: &ProfileId,
     entry: &PolicyEntry,
     at: EvaluationTime,
 ) -> EntryView {
-    let mut evaluation = EntryEvaluation::new(*facts, profile, at);
+    let mut evaluation = EntryEvaluation::new(*context, profile, at);
     let history = evaluation.entry_history(entry);
     build_entry_view(&mut evaluation, entry, history, at)
 }

@@ -9,8 +9,8 @@ use super::{CoreEngine, CoreEvent};
 use crate::session::{ScheduledWarning, SessionStage};
 
 impl CoreEngine {
-    /// Returns the most urgent warning that is due and that no client can have heard. A warning that fell due while the
-    /// earlier daemon may still have run is left out, because a client may have heard it.
+    /// Returns the most urgent warning that is due and that no client can have seen. A warning that became due while the
+    /// earlier daemon may still have run is left out, because a client may have seen it.
     pub(super) fn find_missed_warning(
         &self,
         last_heartbeat: Option<MonotonicInstant>,

@@ -1,5 +1,5 @@
 //! The outcome of [`Effect::Persist`](super::Effect::Persist): a provisional grant becomes real when its record is
-//! durable, and is taken back when the record can't be written (S8.2).
+//! durable, and is undone when the record can't be written (S8.2).
 
 use shepherd_api::EndReason;
 use shepherd_util::{ClockReading, GrantId, SessionId};

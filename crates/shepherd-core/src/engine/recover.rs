@@ -14,7 +14,7 @@ use crate::state::{DaemonHeartbeat, HEARTBEAT_INTERVAL};
 /// The longest time that a heartbeat takes to reach the disk.
 const MAX_SYNC_TIME: Duration = Duration::from_secs(1);
 
-/// Without a heartbeat for this long, no daemon ran any more.
+/// If no heartbeat was written for this long, the daemon had ended.
 pub(super) const HEARTBEAT_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_add(MAX_SYNC_TIME);
 
 /// The end of the earlier boot, as far as it is known.

@@ -19,11 +19,11 @@ pub enum PolicyError {
     #[error("entry `{entry}` is unlocked by `{other}`, which does not exist")]
     UnknownEntry { entry: EntryId, other: EntryId },
     /// An earning rule would divide by zero.
-    #[error("entry `{0}` earns for no time at all")]
+    #[error("entry `{0}` earns time for zero minutes of use")]
     EarnsForNothing(EntryId),
     #[error("entry `{entry}` shows library `{library}`, which does not exist")]
     UnknownLibrary { entry: EntryId, library: String },
-    #[error("mode `{0}` is used but not among the modes")]
+    #[error("mode `{0}` is used, but the policy does not define it")]
     UnknownMode(ModeName),
     #[error("exception `{exception}` is for entry `{entry}`, which does not exist")]
     UnknownException { exception: String, entry: EntryId },

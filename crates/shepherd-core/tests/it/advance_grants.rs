@@ -1,4 +1,4 @@
-//! Grants that were given in advance and begin to hold while something runs (S2.7, S3.5b).
+//! Grants that were given in advance and become valid during a session (S2.7, S3.5b).
 
 use shepherd_api::{EntryScope, GrantKind};
 use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, WarningPolicy, Weekdays};
@@ -18,7 +18,7 @@ fn half_an_hour() -> GrantKind {
     extra(minutes(30))
 }
 
-/// An hour a day, and a warning five minutes before the end.
+/// One hour a day, with a warning five minutes before the end.
 fn an_hour_a_day() -> PolicyEntry {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
@@ -31,7 +31,7 @@ fn count_deadline_changes(events: &[CoreEvent]) -> usize {
 }
 
 #[test]
-fn extra_time_reaches_a_running_session_when_it_begins_to_hold_and_only_once() {
+fn extra_time_reaches_a_running_session_when_it_becomes_valid_and_only_once() {
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     let grant = grant_from(1, "2026-11-16 12:40", EntryScope::Everything {}, half_an_hour());
     world.grant(grant);
@@ -40,7 +40,7 @@ fn extra_time_reaches_a_running_session_when_it_begins_to_hold_and_only_once() {
     assert_eq!((world.remaining(), count_deadline_changes(&before)), (Some(minutes(21)), 0));
     let events = world.run_for(minutes(1));
     assert_eq!((world.remaining(), count_deadline_changes(&events)), (Some(minutes(50)), 1));
-    // Neither another look nor another daemon gives it again.
+    // Neither another tick nor a restarted daemon applies the grant again.
     world.run_for(minutes(10));
     world.crash();
     world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
@@ -53,8 +53,8 @@ fn extra_time_reaches_a_running_session_when_it_begins_to_hold_and_only_once() {
 }
 
 #[test]
-fn a_daemon_that_trusts_next_due_is_there_when_a_grant_begins() {
-    // S4.7: nothing else is due at that moment.
+fn next_due_includes_the_start_of_a_grant() {
+    // S4.7: nothing else is due at that time.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     let grant = grant_from(1, "2026-11-16 12:00:07", EntryScope::Everything {}, half_an_hour());
     world.grant(grant);
@@ -65,7 +65,7 @@ fn a_daemon_that_trusts_next_due_is_there_when_a_grant_begins() {
 }
 
 #[test]
-fn a_window_that_is_opened_in_advance_is_open_when_the_old_one_closes() {
+fn an_opening_granted_in_advance_applies_when_the_window_closes() {
     let game = entry_in_window((11, 0), (13, 0));
     for (begins, until, length) in [
         ("2026-11-16 12:30", "2026-11-16 14:00", hours(2)),
@@ -104,8 +104,9 @@ fn grants_for_other_entries_or_revoked_grants_give_nothing() {
 }
 
 #[test]
-fn a_grant_that_held_at_the_launch_is_not_given_again() {
-    // The clock is a little behind the time that counts: the grant begins after what it shows, not after that.
+fn a_grant_that_was_valid_at_the_launch_is_not_applied_again() {
+    // The wall clock is a little behind the trusted time. The grant starts after the wall time, but not after the
+    // trusted time.
     let mut game = entry_with_max_run(minutes(30));
     game.limits.daily_quota = DailyQuota::every_day(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -121,7 +122,7 @@ fn of_the_game() -> EntryScope {
     EntryScope::Entry { entry_id: "game".parse().unwrap() }
 }
 
-/// Half an hour at a time, and no quota.
+/// Half an hour at a time, without a quota.
 fn half_an_hour_at_a_time() -> PolicyEntry {
     entry_with_max_run(minutes(30))
 }
@@ -153,7 +154,7 @@ fn the_unused_part_of_extra_time_is_left_for_the_next_run() {
         world.run_for(minutes(played));
         world.exit();
         assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30 + left).into()));
-        // S9.1: the next daemon knows it, too.
+        // S9.1: a restarted daemon knows it, too.
         world.crash();
         assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30 + left).into()));
     }
@@ -167,7 +168,7 @@ fn extra_time_for_a_running_session_is_not_given_to_the_next_run_again() {
     world.run_for(minutes(50));
     world.exit();
     assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(50).into()), "20 of 40 are left");
-    // An extension is for the session that runs.
+    // An extension applies to the running session only.
     world.launch("game");
     world.engine.extend_current(minutes(15), &GrantId::from_random(2), "parent", world.now()).unwrap();
     world.sync();
@@ -228,7 +229,7 @@ fn extra_time_lifts_the_quota_the_budget_the_run_and_the_break_but_no_pause_or_w
 }
 
 #[test]
-fn more_of_a_budget_makes_no_run_longer() {
+fn extra_time_for_a_budget_makes_no_run_longer() {
     let mut game = half_an_hour_at_a_time();
     game.budgets = vec!["games".parse().unwrap()];
     let test_policy = policy_with(vec![game], |rules| {
@@ -241,7 +242,7 @@ fn more_of_a_budget_makes_no_run_longer() {
 }
 
 #[test]
-fn taking_extra_time_back_shortens_the_run_that_was_planned_with_it() {
+fn revoking_extra_time_shortens_the_run_that_was_planned_with_it() {
     for (quota, left) in [(None, 30), (Some(20), 20)] {
         let mut game = half_an_hour_at_a_time();
         if let Some(quota) = quota {
@@ -257,7 +258,7 @@ fn taking_extra_time_back_shortens_the_run_that_was_planned_with_it() {
 }
 
 #[test]
-fn why_says_which_part_of_a_run_was_granted() {
+fn why_shows_the_granted_part_of_a_run() {
     // S3.10.
     let test_policy = policy_with(vec![half_an_hour_at_a_time()], |rules| {
         rules.breaks = Some(shepherd_core::policy::BreakRule { after: minutes(60), length: minutes(15) });

@@ -1,4 +1,4 @@
-//! What is written down, by which act, and in whose name (S8.3).
+//! Which action writes which record, and in whose name (S8.3).
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn world_with_grant() -> EngineHarness {
     world
 }
 
-/// The name of a kind, as a reader of the log sees it.
+/// Returns the name of a kind, as the log shows it.
 fn audit_kind_name(what: &AuditKind) -> String {
     let json = serde_json::to_value(what).unwrap();
     let tag = json["event"].as_str().expect("a line says what happened");
@@ -70,7 +70,7 @@ fn audit_kind_name(what: &AuditKind) -> String {
     }
 }
 
-/// The lines that one act leaves, each with its actor.
+/// Returns the records of one action, each with its actor.
 fn check(
     mut world: EngineHarness,
     act: impl FnOnce(&mut EngineHarness),
@@ -216,7 +216,7 @@ fn environment_audit_kinds() -> Vec<BTreeSet<String>> {
 }
 
 #[test]
-fn every_act_leaves_its_line_and_every_line_has_its_act() {
+fn every_action_is_recorded_and_every_record_has_its_action() {
     let rows = [
         launch_audit_kinds(),
         session_audit_kinds(),
@@ -230,7 +230,7 @@ fn every_act_leaves_its_line_and_every_line_has_its_act() {
     assert_eq!(kinds, all_kinds());
 }
 
-/// Every kind of line but the notes, which are the daemon's own.
+/// Every kind of record except notes, which only the daemon writes.
 fn all_kinds() -> BTreeSet<String> {
     let schema = serde_json::to_value(schemars::schema_for!(AuditKind)).unwrap();
     let kinds = schema["oneOf"].as_array().expect("one of several kinds").iter();

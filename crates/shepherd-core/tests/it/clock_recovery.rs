@@ -1,4 +1,4 @@
-//! A clock that was wrong and is right again, and journeys with a clock that is right (S4.3, S4.5).
+//! Clocks that were wrong and are correct again, and journeys with a correct clock (S4.3, S4.5).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, policy_
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
-/// A clock that a dead battery or another system set ahead by years.
+/// Sets the clock years ahead, as a dead battery or another system does.
 const FAR_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 1_200);
 
 fn an_hour_a_day() -> PolicyEntry {
@@ -21,7 +21,7 @@ fn an_hour_a_day() -> PolicyEntry {
     game
 }
 
-/// Another boot at the same time, and a daemon that knows only what was stored.
+/// Reboots at the same time. The new daemon knows only the stored state.
 fn reboot(world: &mut EngineHarness, id: BootId) {
     let wall = world.now().wall;
     world.clock = ManualClock::starting_at(wall);
@@ -38,7 +38,7 @@ fn synchronise(world: &mut EngineHarness) {
     world.sync();
 }
 
-/// Both ways by which a clock that is right again is trusted: a command, or the system's time synchronisation.
+/// The two ways to trust a corrected clock again: a command, or the system's time synchronisation.
 const CURES: [fn(&mut EngineHarness); 2] = [
     |world| {
         world.engine.confirm_clock("parent", world.now());
@@ -48,7 +48,7 @@ const CURES: [fn(&mut EngineHarness); 2] = [
 ];
 
 #[test]
-fn a_journey_through_time_zones_never_makes_the_clock_wrong() {
+fn a_journey_through_time_zones_never_makes_the_clock_untrusted() {
     let test_policy = policy_with(vec![an_hour_a_day()], |rules| rules.zone = None);
     let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
     for place in
@@ -65,15 +65,15 @@ fn a_journey_through_time_zones_never_makes_the_clock_wrong() {
         world.run_for(hours(3));
         world.crash();
     }
-    // A flight to the east begins days early, and none of them comes again on the way back.
+    // On a flight to the east, days begin early. None of them begins again on the way back.
     let days: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
     assert_eq!(days, [("2026-11-16".to_owned(), minutes(10)), ("2026-11-17".to_owned(), minutes(15))]);
     assert!(!world.audit.iter().any(|line| matches!(line.what, AuditKind::ClockUntrusted { .. })));
 }
 
 #[test]
-fn the_record_of_an_older_daemon_holds_no_launch_back() {
-    // An older daemon distrusted the clock after a flight to the west, and wrote down until when.
+fn the_record_of_an_older_daemon_prevents_no_launch() {
+    // An older daemon distrusted the clock after a flight to the west, and stored until when.
     let stored = r#"{ "latest_seen": "2026-11-16T11:00:00Z", "seen_at": null, "accounting_day": 20773,
         "zone": ["America/New_York", -18000], "held_until": "2026-11-16T17:00:00Z" }"#;
     let record: ClockRecord = serde_json::from_str(stored).unwrap();
@@ -84,7 +84,7 @@ fn the_record_of_an_older_daemon_holds_no_launch_back() {
 }
 
 #[test]
-fn a_clock_that_was_far_ahead_is_trusted_again_by_either_cure() {
+fn a_clock_that_was_far_ahead_can_be_trusted_again_in_both_ways() {
     for cure in CURES {
         let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
         world.tick();
@@ -97,7 +97,7 @@ fn a_clock_that_was_far_ahead_is_trusted_again_by_either_cure() {
         assert_eq!(world.play_until_expired(), hours(1));
         let days: Vec<_> = world.store.usage.keys().map(|key| key.day.to_string()).collect();
         assert_eq!(days, ["2026-11-16"]);
-        // The next daemon trusts it, too.
+        // A restarted daemon trusts it, too.
         world.crash();
         assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
     }
@@ -105,7 +105,7 @@ fn a_clock_that_was_far_ahead_is_trusted_again_by_either_cure() {
 
 #[test]
 fn time_that_was_used_while_the_clock_was_far_ahead_counts_for_the_real_day() {
-    // A day that is years away would never pay it back.
+    // Usage on a day that is years away would never be charged to a real day.
     for cure in CURES {
         let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
         world.move_wall(FAR_AHEAD);
@@ -128,7 +128,7 @@ fn time_that_was_used_while_the_clock_was_far_ahead_counts_for_the_real_day() {
 }
 
 #[test]
-fn time_that_was_borrowed_from_tomorrow_stays_gone_tomorrow() {
+fn time_borrowed_from_tomorrow_stays_used_tomorrow() {
     for cure in CURES {
         let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
         world.move_wall(SignedDuration::from_hours(24));
@@ -143,7 +143,7 @@ fn time_that_was_borrowed_from_tomorrow_stays_gone_tomorrow() {
     }
 }
 
-/// Pauses after each run: twenty minutes for the game, and half an hour in front of any screen.
+/// Pauses after each run: twenty minutes for the game, and half an hour for all entries.
 fn with_pauses() -> Policy {
     let mut game = entry("game");
     game.limits.cooldown_after_run = minutes(20);
@@ -168,7 +168,7 @@ fn pauses_that_were_recorded_in_the_future_end_after_their_length() {
         assert_eq!(world.denied_codes("game"), ["break-needed"]);
         world.run_for(minutes(10));
         assert!(world.view("game").enabled);
-        // What was shortened is stored.
+        // The shortened pause is stored.
         world.crash();
         assert!(world.view("game").enabled);
     }
@@ -185,7 +185,7 @@ fn time_synchronisation_changes_nothing_while_the_clock_is_trusted() {
 }
 
 #[test]
-fn the_audit_log_says_who_vouched_for_the_clock() {
+fn the_audit_log_names_who_confirmed_the_clock() {
     for (cure, actor) in CURES.into_iter().zip(["parent", "time synchronisation"]) {
         let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
         world.tick();
@@ -197,8 +197,8 @@ fn the_audit_log_says_who_vouched_for_the_clock() {
 }
 
 #[test]
-fn a_time_source_that_contradicts_itself_is_not_believed() {
-    // Whoever answers in the place of the time server could otherwise bring back days that are over.
+fn a_time_source_that_contradicts_itself_is_not_trusted() {
+    // Otherwise a fake time server could bring back days that are over.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     world.launch("game");
     world.play_until_expired();
@@ -214,14 +214,14 @@ fn a_time_source_that_contradicts_itself_is_not_believed() {
         ["clock-untrusted", "quota-exhausted"],
         "the next daemon knows it"
     );
-    // A parent decides.
+    // Only a parent can decide that.
     world.engine.confirm_clock("parent", world.now());
     assert!(world.view("game").enabled);
 }
 
 #[test]
-fn a_time_source_that_has_lost_hours_is_not_believed() {
-    // A false time server says 13:00 at 22:00. That is later than the last synchronisation, and still too early.
+fn a_time_source_that_has_lost_hours_is_not_trusted() {
+    // A fake time server says 13:00 at 22:00: later than the last synchronisation, but still too early.
     let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
     synchronise(&mut world);
     world.run_for(hours(10));

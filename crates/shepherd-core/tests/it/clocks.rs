@@ -1,4 +1,4 @@
-//! A session and the clocks: set, slept through, across midnight (S4).
+//! Sessions while the clock is set, during sleep, and across midnight (S4).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::harness::{
     EngineHarness, MONDAY_NOON, entry, entry_with_max_run, hours, minutes, policy, policy_with, window,
 };
 
-/// Half an hour of play.
+/// A session of half an hour.
 fn game() -> PolicyEntry {
     entry_with_max_run(minutes(30))
 }
@@ -29,7 +29,7 @@ fn the_wall_clock_moves_no_deadline() {
 }
 
 #[test]
-fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
+fn time_borrowed_from_tomorrow_is_used_tomorrow() {
     // S4.5: the accounting day never goes back by itself.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
@@ -40,7 +40,8 @@ fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
     world.move_wall(SignedDuration::from_hours(24));
     world.launch("game");
     assert_eq!(world.play_until_expired(), hours(1));
-    // Back to Monday: far behind what was seen, so the clock is not believed, and Tuesday's time is gone.
+    // Back to Monday: that is far behind the latest known time, so the clock is not trusted, and Tuesday's time is
+    // used.
     world.move_wall(SignedDuration::from_hours(-24));
     assert_eq!(world.denied_codes("game"), ["clock-untrusted", "quota-exhausted"]);
     world.run_for(hours(12));
@@ -53,7 +54,7 @@ fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
 
 #[test]
 fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
-    // S4.5: a clock that is only minutes behind is believed, but yesterday's quota does not come back.
+    // S4.5: a clock that is only minutes behind is trusted, but yesterday's quota does not come back.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:58");
@@ -67,7 +68,7 @@ fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
 }
 
 #[test]
-fn an_administrator_can_vouch_for_the_clock() {
+fn an_administrator_can_confirm_the_clock() {
     // S4.5.
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.tick();
@@ -79,7 +80,7 @@ fn an_administrator_can_vouch_for_the_clock() {
 
 #[test]
 fn a_session_across_midnight_is_charged_to_each_day() {
-    // S4.6, and the quota of the next day counts from midnight on.
+    // S4.6: the quota of the next day counts from midnight on.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:40");
@@ -90,8 +91,8 @@ fn a_session_across_midnight_is_charged_to_each_day() {
 }
 
 #[test]
-fn an_absence_of_days_is_charged_to_each_of_them() {
-    // S4.6, S9.1: the daemon was gone from Monday to Thursday, the program was not.
+fn days_without_a_daemon_are_charged_one_by_one() {
+    // S4.6, S9.1: the daemon was down from Monday to Thursday, while the program ran.
     let mut world = EngineHarness::new(policy(vec![entry("piano")]), "2026-11-16 18:00");
     world.launch("piano");
     world.crash();
@@ -120,7 +121,7 @@ fn suspend_costs_nothing_but_the_window_closes() {
         events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
         "woken after the window: at once"
     );
-    // A policy may say that suspended time counts.
+    // A policy can charge suspended time.
     let counting = policy_with(vec![game], |rules| rules.suspended_time = SuspendedTime::Counts);
     let mut world = EngineHarness::new(counting, MONDAY_NOON);
     world.launch("game");

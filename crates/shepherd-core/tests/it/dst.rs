@@ -1,5 +1,5 @@
-//! Windows where the clock on the wall jumps (S2.3, S3.4, S4.3). The rule: a window is open while the clock on the
-//! wall shows a time inside it.
+//! Windows when the wall clock jumps (S2.3, S3.4, S4.3). The rule: a window is open while the wall clock shows a time
+//! inside it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn game(windows: Vec<TimeWindow>) -> PolicyEntry {
     game
 }
 
-/// `"22:00-01:00"`, or several with commas, on every day.
+/// Parses `"22:00-01:00"`, or several windows separated by commas, for every day.
 fn windows(text: &str) -> Vec<TimeWindow> {
     let time = |text: &str| {
         let (hour, minute) = text.split_once(':').unwrap();
@@ -44,17 +44,17 @@ fn engine_of(policy: Policy) -> CoreEngine {
     CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), place)
 }
 
-/// What is expected of a window at an instant.
+/// The expected state of a window at a time.
 enum ExpectedOpening {
-    /// Open; it closes at this instant.
+    /// Open, and closes at this time.
     Closes(&'static str),
-    /// Closed; it opens at this instant.
+    /// Closed, and opens at this time.
     Opens(&'static str),
 }
 
 use ExpectedOpening::{Closes, Opens};
 
-/// Exact to the second: the longest run ends when the window closes, the next opening is when it opens.
+/// Checks to the second that the longest run ends when the window closes, and that the next opening is right.
 fn check(zone_name: &str, spans: &str, at: &str, expect: &ExpectedOpening) {
     let engine = engine_in(zone_name, vec![game(windows(spans))]);
     let at: Timestamp = at.parse().unwrap();
@@ -76,12 +76,12 @@ fn check(zone_name: &str, spans: &str, at: &str, expect: &ExpectedOpening) {
 }
 
 #[test]
-fn in_spring_a_window_loses_what_is_skipped() {
+fn in_spring_a_window_loses_the_skipped_hour() {
     // Berlin, 29 March 2026: 02:00 becomes 03:00 at 01:00 UTC. 01:30–02:30 has half an hour, then closes at 03:00.
     check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:29:59Z", &Opens("2026-03-29T00:30:00Z"));
     check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:30:00Z", &Closes("2026-03-29T01:00:00Z"));
     check("Europe/Berlin", "1:30-2:30", "2026-03-29T01:00:00Z", &Opens("2026-03-29T23:30:00Z"));
-    // 02:30–03:30 opens when the wall jumps into it.
+    // 02:30–03:30 opens when the wall clock jumps into it.
     check("Europe/Berlin", "2:30-3:30", "2026-03-29T00:59:59Z", &Opens("2026-03-29T01:00:00Z"));
     check("Europe/Berlin", "2:30-3:30", "2026-03-29T01:00:00Z", &Closes("2026-03-29T01:30:00Z"));
     // Across the gap: an hour shorter.
@@ -124,7 +124,7 @@ fn in_autumn_a_window_inside_the_fold_opens_twice() {
 }
 
 #[test]
-fn a_midnight_that_is_skipped_or_repeated_is_no_special_midnight() {
+fn a_skipped_or_repeated_midnight_needs_no_special_rule() {
     // São Paulo, 15 October 2017: 00:00 became 01:00 at 03:00 UTC.
     check("America/Sao_Paulo", "0:00-1:00", "2017-10-14T12:00:00Z", &Opens("2017-10-16T02:00:00Z"));
     check("America/Sao_Paulo", "23:00-1:30", "2017-10-15T02:00:00Z", &Closes("2017-10-15T03:30:00Z"));
@@ -138,7 +138,7 @@ fn a_midnight_that_is_skipped_or_repeated_is_no_special_midnight() {
 }
 
 #[test]
-fn clocks_that_go_back_for_ramadan_are_like_any_other() {
+fn clock_changes_for_ramadan_need_no_special_rule() {
     // Casablanca, 15 February 2026: 03:00 became 02:00 at 02:00 UTC; 22 March: 02:00 becomes 03:00 at 02:00 UTC.
     check("Africa/Casablanca", "2:15-2:45", "2026-02-15T01:45:00Z", &Opens("2026-02-15T02:15:00Z"));
     check("Africa/Casablanca", "2:00-3:00", "2026-02-15T01:00:00Z", &Closes("2026-02-15T03:00:00Z"));
@@ -175,11 +175,11 @@ fn windows_that_touch_count_as_one_also_over_midnight_and_new_year() {
     check("UTC", "23:00-0:00", "2026-11-16T23:30:00Z", &Closes("2026-11-17T00:00:00Z"));
     // Windows that touch only because the hour between them is skipped.
     check("Europe/Berlin", "1:00-2:00,3:00-4:00", "2026-03-29T00:00:00Z", &Closes("2026-03-29T02:00:00Z"));
-    // Windows that touch, but the wall goes back and shows the end of the first again.
+    // Windows that touch, but the wall clock goes back and shows the end of the first window again.
     check("Europe/Berlin", "1:00-2:30,3:00-4:00", "2026-10-24T23:00:00Z", &Closes("2026-10-25T00:30:00Z"));
 }
 
-/// The opening of a window on some days only, asked at noon UTC of a day.
+/// Returns when a window on certain days opens next, asked at noon UTC of a day.
 fn check_days(days: Weekdays, from: (u16, u16), to: (u16, u16), at: &str, expect: (&str, &str)) {
     let engine = engine_in("UTC", vec![game(vec![window(days, from, to)])]);
     let at: Timestamp = at.parse().unwrap();
@@ -191,7 +191,7 @@ fn check_days(days: Weekdays, from: (u16, u16), to: (u16, u16), at: &str, expect
 
 #[test]
 fn a_window_across_midnight_belongs_to_the_day_it_starts_on() {
-    // S2.3: Sunday's window reaches into Monday, the leap day is a day, and no weekday is lost.
+    // S2.3: Sunday's window reaches into Monday, the leap day is a normal day, and no weekday is skipped.
     let on = |weekday| Weekdays::default().with(weekday);
     let at = "2026-11-16T12:00:00Z";
     check_days(on(6), (22, 0), (1, 0), at, ("2026-11-22T22:00:00Z", "2026-11-23T01:00:00Z"));
@@ -203,8 +203,9 @@ fn a_window_across_midnight_belongs_to_the_day_it_starts_on() {
 }
 
 #[test]
-fn a_session_across_the_change_keeps_its_real_length() {
-    // S4.3: an hour's run is an hour, whatever the wall does meanwhile; a window's end is where the wall shows it.
+fn a_session_across_a_clock_change_keeps_its_real_length() {
+    // S4.3: a run of an hour lasts an hour, whatever the wall clock shows. A window ends when the wall clock shows its
+    // end.
     for (start, until_window_ends) in [("2026-03-29 01:30", minutes(90)), ("2026-10-25 01:30", minutes(210))]
     {
         let mut runner = entry("run");
@@ -223,7 +224,7 @@ fn a_session_across_the_change_keeps_its_real_length() {
 
 #[test]
 fn a_day_of_23_or_25_hours_has_one_quota() {
-    // S4.6, S4.3: use before and after the jump is charged to the same day, and refills at the real midnight.
+    // S4.6, S4.3: use before and after the jump is charged to the same day, and the quota refills at the real midnight.
     for (day, next) in [("2026-03-29 00:30", "2026-03-30 00:00"), ("2026-10-25 00:30", "2026-10-26 00:00")] {
         let mut game = entry("game");
         game.limits.daily_quota = DailyQuota::every_day(hours(5));
@@ -249,9 +250,9 @@ fn another_zone_moves_the_windows_but_not_the_session() {
     let zone_change = AuditKind::ZoneChanged { zone: "Europe/London".to_owned() };
     assert!(world.audit.iter().any(|event| event.what == zone_change));
     assert_eq!(world.play_until_expired(), minutes(50));
-    // It is 17:00 in London now, by a clock that is right: a family that travels has its afternoon there.
+    // It is 17:00 in London now, on a correct clock: a family that travels can use its afternoon there.
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(1)));
-    // Eastward, the window has closed for launches, and a running session keeps its plan, too.
+    // To the east, the window has closed for launches, but a running session keeps its plan.
     world.launch("game");
     let _ = world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
     assert_eq!(world.remaining(), Some(hours(1)));
@@ -276,8 +277,8 @@ fn the_policy_zone_wins_over_the_system_zone() {
 }
 
 #[test]
-fn a_zone_further_west_gives_no_second_day() {
-    // S4.5: the accounting day never goes back, also when a flight or a setting takes midnight away again.
+fn moving_to_a_zone_further_west_gives_no_second_quota() {
+    // S4.5: the accounting day never goes back, even if a flight or a setting moves the clock back over midnight.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let mut world =
@@ -293,8 +294,8 @@ fn a_zone_further_west_gives_no_second_day() {
 }
 
 #[test]
-fn ceilings_and_midnights_are_instants_of_the_wall() {
-    // S2.7 on the night of the change: "open until 04:00" is four o'clock on the wall.
+fn ceilings_and_midnights_follow_the_wall_clock() {
+    // S2.7 in the night of the change: "open until 04:00" means four o'clock on the wall clock.
     let ceiling = |rules: &mut shepherd_core::policy::PolicyRules| {
         rules.ceilings.open_until = MinuteOfDay::new(4, 0);
     };
@@ -311,8 +312,8 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
     }
 }
 
-/// A test_policy in Newfoundland, where the clock went back at one minute past midnight: 7 November 2010 began, and a
-/// minute later it was one past eleven on the 6th again.
+/// A policy in Newfoundland, where the clock went back one minute after midnight: 7 November 2010 began, and a minute
+/// later it was 23:01 on the 6th again.
 fn world_in_newfoundland(at: &str) -> EngineHarness {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
@@ -328,22 +329,22 @@ fn charged_by_day(world: &EngineHarness) -> Vec<(String, Duration)> {
 }
 
 #[test]
-fn a_midnight_that_comes_twice_gives_two_days_and_not_three() {
+fn a_repeated_midnight_gives_no_extra_day() {
     // S4.3, S4.5, S4.6: half an hour before the first midnight.
     let mut world = world_in_newfoundland("2010-11-07T02:00:00Z");
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(90), "the rest of the 6th, and the hour of the 7th");
     let days = [("2010-11-06".to_owned(), minutes(30)), ("2010-11-07".to_owned(), hours(1))];
     assert_eq!(charged_by_day(&world), days);
-    // The second midnight brings nothing; that of the 8th does.
+    // The second midnight refills nothing; the midnight of the 8th does.
     assert_eq!(world.view("game").next_available, Some("2010-11-08T03:30:00Z".parse().unwrap()));
     world.run_for(hours(1));
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
 #[test]
-fn a_clock_set_back_over_a_midnight_that_comes_twice_wins_nothing() {
-    // S4.2, S4.5: by minutes, which is believed, and by an hour, which is not; before, between and after the two.
+fn setting_the_clock_back_over_a_repeated_midnight_gains_no_time() {
+    // S4.2, S4.5: set back by minutes, which is trusted, and by an hour, which is not; before, between and after both.
     for back in [minutes(3), minutes(9), minutes(61)] {
         for start in ["2010-11-07T02:29:00Z", "2010-11-07T02:31:00Z", "2010-11-07T03:29:00Z"] {
             let mut world = world_in_newfoundland(start);
@@ -358,7 +359,7 @@ fn a_clock_set_back_over_a_midnight_that_comes_twice_wins_nothing() {
             }
             let days = charged_by_day(&world);
             assert!(days.len() <= 2, "{start}, back by {back:?}: {days:?}");
-            // What is played across a midnight may be the rest of one day and the hour of the next.
+            // Play across a midnight may use the rest of one day and the hour of the next.
             assert!(days.iter().all(|(_, used)| *used <= hours(1)), "{start}, back by {back:?}: {days:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Effects are complete orders, in the order in which they are carried out.
+//! Effects are complete instructions, in the order in which the daemon carries them out.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn stop_request(mode: StopMode) -> StopRequest {
     StopRequest { by: StopRequester::User, mode, actor: "child".to_owned() }
 }
 
-/// The kinds of effects, in order.
+/// Returns the kinds of effects, in order.
 fn names(effects: &Effects) -> Vec<&'static str> {
     let name = |effect: &Effect| match effect {
         Effect::Stop { .. } => "stop",
@@ -42,7 +42,7 @@ fn names(effects: &Effects) -> Vec<&'static str> {
     effects.iter().map(name).collect()
 }
 
-/// An engine of its own, whose effects nobody collects.
+/// Returns an engine whose effects are not collected.
 fn bare_engine(world: &EngineHarness) -> CoreEngine {
     let policy = world.engine.policy().clone();
     CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), world.place.clone())
@@ -100,7 +100,7 @@ fn a_program_that_was_stopped_before_its_approval_was_durable_never_starts() {
 }
 
 #[test]
-fn a_stop_carries_what_is_left_of_the_grace_period() {
+fn a_stop_carries_the_rest_of_the_grace_period() {
     let mut world = game_world();
     let session_id = world.launch("game").session_id;
     let show = Effect::ShowWindow { session_id: session_id.clone(), display: WindowDisplay::Fullscreen };
@@ -116,7 +116,7 @@ fn a_stop_carries_what_is_left_of_the_grace_period() {
 }
 
 #[test]
-fn a_program_that_no_session_waits_for_is_stopped_at_once() {
+fn a_program_without_a_session_is_stopped_at_once() {
     let mut world = game_world();
     let stranger = SessionId::from_random(99);
     assert!(world.engine.start_session(&stranger, "handle".to_owned(), world.now()).is_err());
@@ -142,7 +142,7 @@ fn a_shutdown_waits_for_the_session_if_the_policy_ends_it() {
     assert_eq!(names(&first.effects), ["stop", "persist", "announce"]);
     let second = engine.shut_down(world.now());
     assert_eq!(second.answer, ShutdownDecision::AwaitSessionEnd { grace: GRACE });
-    assert_eq!(names(&second.effects), ["persist"], "the program was told already");
+    assert_eq!(names(&second.effects), ["persist"], "the program was already asked to end");
 }
 
 #[test]

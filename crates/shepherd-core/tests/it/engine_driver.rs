@@ -1,4 +1,5 @@
-//! An engine whose effects are collected, as a daemon would: events are returned, writes wait to be made durable.
+//! An engine whose effects are collected as a daemon would: events are returned, and writes wait until they are
+//! durable.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use shepherd_core::{
 };
 use shepherd_util::{ClockReading, GrantId, RequestId, SessionId};
 
-/// An engine with the effects that nobody has carried out yet. Queries go to the engine itself.
+/// An engine with its open effects. Queries go to the engine itself.
 pub(crate) struct EngineDriver {
     engine: CoreEngine,
     writes: Vec<StoreWrite>,
@@ -44,12 +45,12 @@ impl EngineDriver {
         CoreEngine::new(policy, store, host, place).into()
     }
 
-    /// Takes the writes that nobody has made durable yet.
+    /// Takes the writes that are not durable yet.
     pub(crate) fn take_writes(&mut self) -> Vec<StoreWrite> {
         std::mem::take(&mut self.writes)
     }
 
-    /// Takes the orders to start and stop programs and to show windows.
+    /// Takes the instructions to start and stop programs and to show windows.
     pub(crate) fn take_host_orders(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.host_orders)
     }
@@ -260,7 +261,7 @@ impl EngineDriver {
         self.engine.count_usage_until(at);
     }
 
-    /// Counts usage and writes it, also what was counted for questions before.
+    /// Counts usage and writes it, including usage that was counted for earlier queries.
     pub(crate) fn checkpoint_usage(&mut self, now: ClockReading) {
         let effects = self.engine.checkpoint_usage(now);
         assert_eq!(self.collect(effects), []);

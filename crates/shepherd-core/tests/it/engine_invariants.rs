@@ -1,4 +1,4 @@
-//! Faults that a reader found, each with the rule that it broke.
+//! Rules that earlier versions of the engine broke: grants, clocks, failed writes, reloads and restarts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::harness::{
 };
 
 #[test]
-fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
+fn a_revoked_opening_shortens_a_session_that_used_it() {
     // S2.7.
     let until = GrantKind::OpenUntil { until: wall_time(BERLIN, "2026-11-16 15:00") };
     for before_the_launch in [true, false] {
@@ -33,7 +33,7 @@ fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
 }
 
 #[test]
-fn revoking_what_does_not_hold_now_takes_nothing() {
+fn revoking_a_grant_that_is_not_valid_yet_takes_no_time() {
     // S2.7.
     let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -47,7 +47,7 @@ fn revoking_what_does_not_hold_now_takes_nothing() {
 
 #[test]
 fn the_latest_time_is_remembered_by_an_idle_daemon_too() {
-    // S4.5: at eleven at night the clock is set to seven, and the machine is switched off and on.
+    // S4.5: at 23:00 the clock is set to 19:00, and the machine is rebooted.
     let mut world = EngineHarness::new(policy(vec![entry_in_window((16, 0), (20, 0))]), "2026-11-16 16:00");
     world.run_for(hours(7));
     world.place.boot = boot(2);
@@ -59,8 +59,8 @@ fn the_latest_time_is_remembered_by_an_idle_daemon_too() {
 }
 
 #[test]
-fn minutes_of_tolerance_open_no_window_again() {
-    // S4.2: play to the end of the window, set the clock back by less than is noticed, and so on for ever.
+fn setting_the_clock_back_within_the_tolerance_opens_no_window() {
+    // S4.2: play to the end of the window, set the clock back by less than the tolerance, and repeat.
     let mut world = EngineHarness::new(policy(vec![entry_in_window((15, 0), (18, 0))]), "2026-11-16 17:50");
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(10));
@@ -73,8 +73,8 @@ fn minutes_of_tolerance_open_no_window_again() {
 }
 
 #[test]
-fn writes_that_failed_come_again_and_nothing_is_given_meanwhile() {
-    // S8.4b: fifty minutes on a full disk are not forgotten when there is room again.
+fn failed_writes_are_repeated_and_nothing_is_granted_meanwhile() {
+    // S8.4b: fifty minutes on a full disk are charged when the disk has space again.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -94,7 +94,7 @@ fn writes_that_failed_come_again_and_nothing_is_given_meanwhile() {
 }
 
 #[test]
-fn extra_time_counts_only_while_its_grant_holds() {
+fn extra_time_counts_only_while_its_grant_is_valid() {
     // S2.7.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(30));
@@ -110,7 +110,7 @@ fn extra_time_counts_only_while_its_grant_holds() {
 }
 
 #[test]
-fn a_new_plan_reaches_an_entry_that_is_gone_and_charges_by_the_new_rules() {
+fn a_new_plan_ends_a_removed_entry_and_charges_by_the_new_rules() {
     // S7.3.
     let replan = |entries| policy_with(entries, |rules| rules.on_reload = OnReload::Replan);
     let mut world = EngineHarness::new(replan(vec![entry("game")]), MONDAY_NOON);
@@ -132,7 +132,7 @@ fn a_new_plan_reaches_an_entry_that_is_gone_and_charges_by_the_new_rules() {
 }
 
 #[test]
-fn a_reboot_is_no_break_and_comes_at_a_price_however_early_the_daemon_is_up() {
+fn a_reboot_is_no_break_and_the_uncertain_time_is_charged() {
     // S2.4, S9.2b.
     let policy = policy_with(vec![entry("a"), entry("b")], |rules| {
         rules.breaks = Some(BreakRule { after: hours(1), length: minutes(10) });
@@ -156,7 +156,7 @@ fn a_reboot_is_no_break_and_comes_at_a_price_however_early_the_daemon_is_up() {
 }
 
 #[test]
-fn a_program_that_resists_its_end_is_charged_all_the_while() {
+fn a_program_that_ignores_its_end_is_charged_until_it_exits() {
     // S8.2.
     let game = entry_with_max_run(minutes(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -167,7 +167,7 @@ fn a_program_that_resists_its_end_is_charged_all_the_while() {
 
 #[test]
 fn a_session_stopped_before_its_program_came_up_times_out() {
-    // S3.6, S13.5: no orphan state.
+    // S3.6, S13.5: no session is left behind.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
     let request =
@@ -197,7 +197,7 @@ fn the_ceiling_holds_on_every_day_of_a_long_grant() {
 }
 
 #[test]
-fn what_can_not_be_recorded_is_not_given() {
+fn a_grant_that_cannot_be_recorded_is_refused() {
     // S8.4b.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.engine.store_failed("the disk is full".to_owned());
@@ -207,7 +207,7 @@ fn what_can_not_be_recorded_is_not_given() {
 
 #[test]
 fn a_session_keeps_its_plan_when_a_quota_shrinks_unless_the_policy_says_otherwise() {
-    // S7.3, and what was granted survives a new plan.
+    // S7.3, and a new plan keeps a grant.
     let test_policy = |quota, on_reload| {
         let mut game = entry_with_max_run(hours(1));
         game.limits.daily_quota = DailyQuota::every_day(quota);
@@ -229,7 +229,7 @@ fn a_session_keeps_its_plan_when_a_quota_shrinks_unless_the_policy_says_otherwis
 }
 
 #[test]
-fn clients_are_told_when_sleep_has_moved_the_end() {
+fn clients_get_an_event_when_sleep_moves_the_end() {
     // S3.5b.
     let game = entry_with_max_run(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -244,7 +244,7 @@ fn clients_are_told_when_sleep_has_moved_the_end() {
 
 #[test]
 fn ticking_at_next_due_misses_no_event() {
-    // S4.7: after a start or a change of the rules there is something to look at; pauses and midnight are due, too.
+    // S4.7: a tick is due after a start, at midnight, and at the end of a pause.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     game.limits.cooldown_after_run = minutes(10);
@@ -263,7 +263,7 @@ fn ticking_at_next_due_misses_no_event() {
 
 #[test]
 fn a_clock_that_catches_up_is_due() {
-    // S4.5, S4.7: two hours back, of which ten minutes are believed.
+    // S4.5, S4.7: the clock is set back by two hours, ten minutes of which are tolerated.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.tick();
     world.move_wall(SignedDuration::from_hours(-2));
@@ -276,8 +276,8 @@ fn a_clock_that_catches_up_is_due() {
 }
 
 #[test]
-fn a_zone_further_west_is_no_wrong_clock_and_no_second_day() {
-    // S4.3, S4.5: windows follow the new zone; the day that is charged stays, so a quota is not won by the journey.
+fn moving_to_a_zone_further_west_keeps_the_clock_trusted_and_gives_no_second_quota() {
+    // S4.3, S4.5: windows follow the new zone; the accounting day stays, so the journey gains no quota.
     let mut game = entry_in_window((15, 0), (18, 0));
     game.limits.daily_quota = DailyQuota::every_day(hours(2));
     let test_policy = policy_with(vec![game], |rules| rules.zone = None);
@@ -286,7 +286,7 @@ fn a_zone_further_west_is_no_wrong_clock_and_no_second_day() {
     assert_eq!(world.play_until_expired(), hours(1));
     let now = world.now();
     world.engine.zone_changed(crate::harness::zone("America/New_York"), now);
-    // It is noon in New York, and three hours later the afternoon begins there, with what is left of the day.
+    // It is noon in New York. The window opens there three hours later, with the rest of the day's quota.
     assert_eq!(world.denied_codes("game"), ["outside-hours"]);
     world.run_for(hours(3));
     world.launch("game");
@@ -295,7 +295,7 @@ fn a_zone_further_west_is_no_wrong_clock_and_no_second_day() {
 }
 
 #[test]
-fn more_of_a_budget_is_not_a_longer_run() {
+fn extra_time_for_a_budget_does_not_exceed_max_run() {
     // S2.7.
     let mut game = entry_with_max_run(minutes(30));
     game.budgets = vec!["games".parse().unwrap()];
@@ -327,7 +327,7 @@ fn midnight_brings_no_new_ceiling() {
 }
 
 #[test]
-fn of_two_children_none_is_taken_for_the_one_who_asks_and_refusals_are_on_record() {
+fn with_two_profiles_none_is_chosen_by_default_and_refusals_are_recorded() {
     // S3.3, S8.3.
     let policy = policy_with(vec![entry("game")], |rules| {
         let label =

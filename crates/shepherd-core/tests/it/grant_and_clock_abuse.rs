@@ -1,4 +1,4 @@
-//! Grants and clocks that are used to gain time.
+//! Attempts to gain time with grants and clocks.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ fn open_until_gift(civil: &str) -> GrantKind {
 }
 
 #[test]
-fn an_extension_is_taken_back_after_midnight_too() {
-    // S2.7: the grant lapsed with its day, but the session lives on it.
+fn an_extension_can_be_revoked_after_midnight() {
+    // S2.7: the grant lapsed at midnight, but the session still uses its time.
     let game = entry_with_max_run(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:50");
     world.launch("game");
@@ -34,8 +34,8 @@ fn an_extension_is_taken_back_after_midnight_too() {
 }
 
 #[test]
-fn taking_back_what_begins_tomorrow_reaches_a_session_that_was_planned_with_it() {
-    // S2.7: tomorrow's share was in the plan, and tomorrow's grant in that.
+fn revoking_a_grant_of_tomorrow_shortens_a_session_that_was_planned_with_it() {
+    // S2.7: the plan included tomorrow's quota, and with it tomorrow's grant.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(90));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:00");
@@ -48,8 +48,8 @@ fn taking_back_what_begins_tomorrow_reaches_a_session_that_was_planned_with_it()
 }
 
 #[test]
-fn taking_back_goes_by_the_time_that_counts() {
-    // S2.7, S4.2: the clock was put back a little, the grant has begun all the same.
+fn revoking_a_grant_follows_the_trusted_time() {
+    // S2.7, S4.2: the clock was set back a little, but the grant is valid already.
     let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
@@ -63,8 +63,8 @@ fn taking_back_goes_by_the_time_that_counts() {
 }
 
 #[test]
-fn what_is_given_while_the_clock_is_behind_holds_now() {
-    // S2.7, S4.2: the wall shows five to twelve, but it is past midnight.
+fn a_grant_while_the_clock_is_behind_is_valid_at_once() {
+    // S2.7, S4.2: the wall clock shows 23:55, but it is past midnight.
     let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:59");
     world.launch("game");
@@ -75,7 +75,7 @@ fn what_is_given_while_the_clock_is_behind_holds_now() {
 }
 
 #[test]
-fn zones_without_a_name_bring_back_no_day_and_are_no_wrong_clock() {
+fn fixed_offset_zones_restore_no_day_and_keep_the_clock_trusted() {
     // S4.3, S4.5: it is past midnight in the first zone, and still yesterday in the second.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
@@ -88,7 +88,7 @@ fn zones_without_a_name_bring_back_no_day_and_are_no_wrong_clock() {
     assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
-/// Maths that counts, and ten minutes of it earn ten of play.
+/// Returns a policy in which ten minutes of maths earn ten minutes of play.
 fn maths_earns(cost: TimeCost, suspended_time: SuspendedTime) -> Policy {
     let mut maths = entry("maths");
     maths.cost = cost;
@@ -108,7 +108,7 @@ fn maths_earns(cost: TimeCost, suspended_time: SuspendedTime) -> Policy {
 }
 
 #[test]
-fn nobody_earns_by_what_nobody_saw_whether_it_costs_or_not() {
+fn unseen_use_of_free_and_counted_entries_earns_no_time() {
     // S2.4, S9.2b.
     for cost in [TimeCost::Free, TimeCost::Counts] {
         let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
@@ -132,8 +132,8 @@ fn nobody_earns_by_what_nobody_saw_whether_it_costs_or_not() {
 }
 
 #[test]
-fn nobody_earns_asleep() {
-    // S2.4, S4.4: that suspended time counts is meant as a price.
+fn sleep_earns_no_time() {
+    // S2.4, S4.4: suspended time can be charged, but it never earns.
     for cost in [TimeCost::Free, TimeCost::Counts] {
         let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Counts), MONDAY_NOON);
         world.launch("maths");
@@ -147,8 +147,8 @@ fn nobody_earns_asleep() {
 }
 
 #[test]
-fn a_grant_to_nobody_and_a_window_that_is_over_are_refused() {
-    // S2.7: a slip of the pen is not a grant.
+fn a_grant_for_an_unknown_profile_or_a_past_time_is_refused() {
+    // S2.7: a grant with a typing error is refused.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let nobody = NewGrant { profile: Some("ana".parse().unwrap()), ..grant(1, extra(hours(1))) };
     let error = world.engine.grant(nobody, world.now()).unwrap_err();
@@ -162,7 +162,7 @@ fn a_grant_to_nobody_and_a_window_that_is_over_are_refused() {
 
 #[test]
 fn an_extension_moves_the_window_no_further_than_the_end() {
-    // S2.7: half an hour past the end of the run is well inside the window; more time later does not pass it.
+    // S2.7: half an hour after the end of the run is still inside the window; further extra time doesn't pass its end.
     let mut game = entry_in_window((11, 0), (14, 0));
     game.limits.max_run = Some(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -174,7 +174,7 @@ fn an_extension_moves_the_window_no_further_than_the_end() {
 }
 
 #[test]
-fn of_two_openings_the_other_one_stands() {
+fn revoking_one_of_two_openings_keeps_the_other() {
     // S2.7.
     for (first, second) in
         [("2026-11-16 16:00", "2026-11-16 15:00"), ("2026-11-16 15:00", "2026-11-16 16:00")]
@@ -190,8 +190,8 @@ fn of_two_openings_the_other_one_stands() {
 }
 
 #[test]
-fn a_new_plan_leaves_an_extension_past_the_window_its_time() {
-    // S7.3, S2.7: the window closed at one; the session has until half past by its parents' leave.
+fn a_new_plan_keeps_an_extension_past_the_window() {
+    // S7.3, S2.7: the window closed at 13:00; a parent extended the session until 13:30.
     let test_policy = |closes| {
         policy_with(vec![entry_in_window((11, 0), closes)], |rules| rules.on_reload = OnReload::Replan)
     };
@@ -208,8 +208,8 @@ fn a_new_plan_leaves_an_extension_past_the_window_its_time() {
 }
 
 #[test]
-fn an_opening_for_what_runs_is_followed_by_the_next_window() {
-    // S2.7: as it is for what is launched then.
+fn an_opening_during_a_session_continues_into_the_next_window() {
+    // S2.7: a session that runs gets the same time as one that is launched then.
     let mut game = entry("game");
     let windows = [((11, 0), (13, 0)), ((14, 0), (16, 0))];
     let windows = windows.map(|(from, to)| window(Weekdays::ALL, from, to));
@@ -223,8 +223,8 @@ fn an_opening_for_what_runs_is_followed_by_the_next_window() {
 }
 
 #[test]
-fn the_past_shows_a_grant_until_it_was_taken_back() {
-    // S3.10: more time for what has none, and an opening for what is closed; both were taken back at ten past.
+fn the_past_shows_a_grant_until_it_was_revoked() {
+    // S3.10: extra time for an exhausted entry, and an opening for a closed entry; both were revoked at 12:10.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
     let film = PolicyEntry { entry_id: "film".parse().unwrap(), ..entry_in_window((20, 0), (21, 0)) };
@@ -246,8 +246,8 @@ fn the_past_shows_a_grant_until_it_was_taken_back() {
 }
 
 #[test]
-fn a_clock_that_is_put_right_brings_back_nothing_that_was_taken_back() {
-    // S2.7, S4.5: it was taken back while the clock ran two days ahead.
+fn correcting_the_clock_does_not_restore_a_revoked_grant() {
+    // S2.7, S4.5: the grant was revoked while the clock was two days ahead.
     let mut world = EngineHarness::new(policy(vec![entry_in_window((9, 0), (10, 0))]), MONDAY_NOON);
     world.grant(grant(1, open_until_gift("2026-11-16 20:00")));
     world.move_wall(SignedDuration::from_hours(48));
@@ -259,7 +259,7 @@ fn a_clock_that_is_put_right_brings_back_nothing_that_was_taken_back() {
 
 #[test]
 fn a_window_across_midnight_has_the_ceiling_of_the_day_it_belongs_to() {
-    // S2.3, S2.7: nothing is stretched beyond ten in the evening, and this window has passed that already.
+    // S2.3, S2.7: no grant can allow anything after 22:00, and this window has passed that time already.
     let policy = policy_with(vec![entry_in_window((20, 0), (1, 0))], |rules| {
         rules.ceilings.open_until = MinuteOfDay::new(22, 0);
     });
@@ -270,7 +270,7 @@ fn a_window_across_midnight_has_the_ceiling_of_the_day_it_belongs_to() {
     assert_eq!(refused, Err(GrantError::TooLate { latest }));
     world.engine.extend_current(hours(8), &GrantId::from_random(2), "parent", world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(30)));
-    // In the morning the evening is far away.
+    // In the morning, the ceiling of the evening is far away.
     world.run_for(hours(1));
     world.exit();
     world.run_for(hours(9));

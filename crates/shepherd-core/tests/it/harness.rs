@@ -255,7 +255,7 @@ impl EngineHarness {
             if left.is_zero() {
                 return events;
             }
-            // The tick handles what is due now; time goes on in any case.
+            // The tick handles the events that are due now; time goes on in any case.
             self.advance(due.max(Duration::from_millis(1)).min(left));
             events.extend(self.tick());
         }
@@ -287,7 +287,7 @@ impl EngineHarness {
         self.exit_with(Some(0), None)
     }
 
-    /// The program ends by itself, with this code or by this signal.
+    /// Lets the program exit by itself, with this code or signal.
     pub(crate) fn exit_with(&mut self, code: Option<i32>, signal: Option<i32>) -> Vec<CoreEvent> {
         let session_id = self.engine.snapshot().session.as_ref().unwrap().session_id.clone();
         let exit = ExitInfo { session_id, code, signal };

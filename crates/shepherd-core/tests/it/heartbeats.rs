@@ -1,5 +1,4 @@
-//! Signs of life: what a power cut costs, and what is charged to which day though nobody was woken for it (S4.6, S8.2,
-//! S9.2b).
+//! Heartbeats: the cost of a power cut, and charging to the right day although no tick was due (S4.6, S8.2, S9.2b).
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use crate::harness::{
 
 const EVENING: &str = "2026-11-16 23:00";
 
-/// The time to the next sign of life, and what a disk takes to write it.
+/// The longest lost time: the heartbeat interval, and the time to write a heartbeat.
 const MAX_LOST: Duration = Duration::from_secs(31);
 
-/// How far behind a clock may be that is believed.
+/// How far behind a trusted clock may be.
 const TOLERANCE: Duration = Duration::from_secs(600);
 
-/// Two hours of a game, from eleven in the evening.
+/// A session of two hours that starts at 23:00.
 fn world_with_two_hour_session() -> EngineHarness {
     let mut game = entry_with_max_run(hours(2));
     game.limits.daily_quota = DailyQuota::every_day(hours(3));
@@ -37,7 +36,7 @@ fn used_on(day: &str, used: Duration) -> (String, Duration) {
     (format!("2026-11-{day}"), used)
 }
 
-/// The machine loses power and is off for so long.
+/// Cuts the power for this long.
 fn power_cut(world: &mut EngineHarness, off: Duration) {
     let wall = world.now().wall + off;
     world.clock = ManualClock::starting_at(wall);
@@ -49,8 +48,8 @@ fn power_cut(world: &mut EngineHarness, off: Duration) {
 }
 
 #[test]
-fn a_power_cut_costs_at_most_the_time_to_the_next_sign_of_life() {
-    // S8.2, S9.2b. Nothing else was due meanwhile, and so nothing else was written.
+fn a_power_cut_costs_at_most_one_heartbeat_interval() {
+    // S8.2, S9.2b. Nothing else was due meanwhile, so nothing else was written.
     for played in [0, 1, 29, 30, 31, 59, 1_000, 7_190].map(Duration::from_secs) {
         let mut world = world_with_two_hour_session();
         world.advance(played);
@@ -62,8 +61,8 @@ fn a_power_cut_costs_at_most_the_time_to_the_next_sign_of_life() {
 }
 
 #[test]
-fn what_resists_its_end_when_the_power_fails_may_have_done_so_for_longer() {
-    // S9.2b: a killed daemon may have left it alone for a while.
+fn a_program_that_ignores_its_end_is_charged_for_the_uncertain_time_after_a_power_cut() {
+    // S9.2b: after the kill of the daemon, the program may have run on for a while.
     let mut world = world_with_two_hour_session();
     world.run_for(hours(2));
     world.clock.advance(Duration::from_secs(28));
@@ -72,13 +71,13 @@ fn what_resists_its_end_when_the_power_fails_may_have_done_so_for_longer() {
 }
 
 #[test]
-fn a_power_cut_charges_the_days_that_were_played() {
-    // S4.6: not to the one on which the machine comes up again.
+fn a_power_cut_is_charged_to_the_days_of_play() {
+    // S4.6: not to the day on which the machine starts again.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(90));
     power_cut(&mut world, hours(30));
     assert_eq!(used_by_day(&world), [used_on("16", hours(1)), used_on("17", minutes(30) + MAX_LOST)]);
-    // Nor is the last moment.
+    // The lost time is not charged to that day, either.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(30));
     power_cut(&mut world, hours(30));
@@ -86,8 +85,8 @@ fn a_power_cut_charges_the_days_that_were_played() {
 }
 
 #[test]
-fn without_a_sign_of_life_all_that_may_have_been_played_is_charged() {
-    // S9.2b: a file that is gone, torn or somebody else's wins nothing.
+fn without_a_heartbeat_all_possible_play_is_charged() {
+    // S9.2b: a missing, torn or foreign heartbeat file gains nothing.
     let lost: [fn(&EngineHarness) -> Option<DaemonHeartbeat>; 3] = [
         |_| None,
         |world| Some(DaemonHeartbeat { boot: boot(9), at: world.now() }),
@@ -108,7 +107,7 @@ fn without_a_sign_of_life_all_that_may_have_been_played_is_charged() {
             assert_eq!(world.used("game"), used, "off for {off:?}");
         }
     }
-    // A clock that has forgotten the time, too, does not tell how long it was off.
+    // If the clock has lost the time as well, the time without power is unknown.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(10));
     world.store.heartbeat = None;
@@ -118,7 +117,7 @@ fn without_a_sign_of_life_all_that_may_have_been_played_is_charged() {
 }
 
 #[test]
-fn a_sign_of_life_that_is_older_than_what_was_charged_takes_nothing_back() {
+fn a_heartbeat_that_is_older_than_the_last_charge_changes_nothing() {
     let mut world = world_with_two_hour_session();
     world.advance(minutes(10));
     world.clock.advance(Duration::from_secs(20));
@@ -129,8 +128,8 @@ fn a_sign_of_life_that_is_older_than_what_was_charged_takes_nothing_back() {
 }
 
 #[test]
-fn the_clock_of_the_last_sign_of_life_is_remembered() {
-    // S4.5: a machine whose clock starts over after a power cut is not believed, though nothing else was written.
+fn the_clock_of_the_last_heartbeat_is_remembered() {
+    // S4.5: a clock that starts over after a power cut is not trusted, although only heartbeats were written.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(100));
     let last = world.now().wall;
@@ -141,8 +140,8 @@ fn the_clock_of_the_last_sign_of_life_is_remembered() {
 }
 
 #[test]
-fn a_clock_that_is_a_little_behind_is_counted_on_over_a_crash() {
-    // S4.2: set back by minutes it is still believed, and still wins nothing: not by a killed daemon, either.
+fn the_trusted_time_continues_after_a_crash_while_the_clock_is_behind() {
+    // S4.2: a clock that was set back by minutes is trusted, but gains nothing, even after a crash.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(10));
     world.move_wall(SignedDuration::from_mins(-3));
@@ -155,7 +154,7 @@ fn a_clock_that_is_a_little_behind_is_counted_on_over_a_crash() {
 }
 
 #[test]
-fn what_was_played_before_a_sleep_is_charged_to_the_day_before_it() {
+fn play_before_a_sleep_is_charged_to_the_day_before_it() {
     // S4.4, S4.6: the machine sleeps over midnight, and nothing else was due for hours.
     let mut world = world_with_two_hour_session();
     world.advance(minutes(40));
@@ -164,7 +163,7 @@ fn what_was_played_before_a_sleep_is_charged_to_the_day_before_it() {
     world.engine.count_usage_until(last.at);
     world.tick();
     assert_eq!(used_by_day(&world), [used_on("16", minutes(40))]);
-    // Told again, or too late, it says nothing.
+    // A repeated or late heartbeat changes nothing.
     let before = world.engine.stored_state();
     world.engine.count_usage_until(last.at);
     assert_eq!(world.engine.stored_state(), before);
@@ -173,8 +172,8 @@ fn what_was_played_before_a_sleep_is_charged_to_the_day_before_it() {
 }
 
 #[test]
-fn whoever_asks_is_told_what_was_used_until_now_and_it_is_written_once() {
-    // S8.4b: counted as it happens, though nothing is due.
+fn queries_show_usage_up_to_now_and_it_is_written_once() {
+    // S8.4b: usage is counted although nothing is due.
     let mut world = world_with_two_hour_session();
     for minute in 1..=5 {
         world.advance(minutes(1));
@@ -189,8 +188,8 @@ fn whoever_asks_is_told_what_was_used_until_now_and_it_is_written_once() {
 }
 
 #[test]
-fn a_clock_put_forward_and_a_power_cut_are_no_break() {
-    // S2.4: an hour in a row, then a break; the wall says that there was one, and the clock of that boot knows better.
+fn setting_the_clock_forward_before_a_power_cut_is_no_break() {
+    // S2.4: by the wall clock there was a break, but by the monotonic clock of that boot there was none.
     let policy = policy_with(vec![entry("game"), entry("film")], |rules| {
         rules.breaks = Some(BreakRule { after: hours(1), length: minutes(10) });
     });
@@ -207,7 +206,7 @@ fn a_clock_put_forward_and_a_power_cut_are_no_break() {
 }
 
 #[test]
-fn a_sign_of_life_from_the_future_is_none() {
+fn a_heartbeat_from_the_future_is_ignored() {
     let mut world = world_with_two_hour_session();
     world.advance(minutes(10));
     world.clock.advance(hours(1));

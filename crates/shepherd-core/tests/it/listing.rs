@@ -1,4 +1,4 @@
-//! A listing goes along what is on record instead of looking for each entry (S3.2): it must find the same.
+//! A listing reads the stored usage once instead of searching for each entry (S3.2). The result must be the same.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::harness::{BERLIN, boot, entry, hours, minutes, policy_with, wall_time
 
 const NOON: &str = "2026-11-16 12:00";
 
-/// An engine with entries in this order, each of which has an hour a day, for Anna and Ben.
+/// Returns an engine with entries in this order, each with one hour a day, for Anna and Ben.
 fn engine(entries: &[&str], used: &[(&str, &str, u64)], pauses: &[(&str, &str)]) -> CoreEngine {
     let entries = entries.iter().map(|id| {
         let mut entry = entry(id);
@@ -41,8 +41,8 @@ fn engine(entries: &[&str], used: &[(&str, &str, u64)], pauses: &[(&str, &str)])
     CoreEngine::new(policy, store, HostCapabilities::all_supported(), place)
 }
 
-/// What a listing says of each: its minutes left, or the code of the reason against it. The same is said when one
-/// asks about one entry after another.
+/// Checks the remaining minutes of each entry in a listing, or the code of its denial. Asking about each entry alone
+/// must give the same answers.
 fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str>)]) {
     let profile: ProfileId = profile.parse().unwrap();
     let now = ClockReading { wall: wall_time(BERLIN, NOON), mono: MonotonicInstant::BOOT.after(hours(5)) };
@@ -62,7 +62,7 @@ fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str
 
 #[test]
 fn usage_and_cooldowns_are_found_in_any_policy_order() {
-    // Among it is what the policy has no longer: before, between and after what it has.
+    // The stored usage includes entries that the policy no longer has: before, between and after its own.
     let used = [
         ("anna", "aardvark", 59),
         ("anna", "ant", 10),

@@ -1,5 +1,5 @@
-//! The engine against a deliberately naive second implementation (S13.5): random households, some around the days
-//! on which clocks jump, minute by minute over a week.
+//! Compares the engine with a deliberately simple second implementation (S13.5): random households, some around changes
+//! of the clock, minute by minute over a week.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ mod random_household;
 
 const WEEK: usize = 7 * 1440;
 
-/// What both are asked at one moment, in one form.
+/// The answer of either implementation for one time.
 #[derive(Debug, PartialEq)]
 struct OracleAnswer {
     enabled: bool,
@@ -28,36 +28,36 @@ struct OracleAnswer {
 }
 
 fn check(seed: u64) {
-    let mut dice = OracleRng::new(seed);
-    let OracleHousehold { rules, store, watch } = OracleHousehold::random(&mut dice);
+    let mut rng = OracleRng::new(seed);
+    let OracleHousehold { rules, store, watch } = OracleHousehold::random(&mut rng);
     let place = EngineEnvironment { boot: boot(1), zone: zone(BERLIN) };
     let policy = Policy::new(rules.clone()).unwrap();
     let engine = CoreEngine::new(policy, store.clone(), HostCapabilities::all_supported(), place);
-    let minds: Vec<NaiveEvaluator<'_>> =
+    let evaluators: Vec<NaiveEvaluator<'_>> =
         rules.entries.iter().map(|entry| NaiveEvaluator::new(&rules, &store, entry, &watch)).collect();
-    compare_timeline(&engine, &minds, &watch, seed);
-    for (index, seconds) in moments(&mut dice, &minds) {
-        compare_moment(&engine, &minds, &watch, (index, seconds), seed);
+    compare_timeline(&engine, &evaluators, &watch, seed);
+    for (index, seconds) in moments(&mut rng, &evaluators) {
+        compare_moment(&engine, &evaluators, &watch, (index, seconds), seed);
     }
 }
 
-/// Edges of the first week with the second before, and some minutes in between.
-fn moments(dice: &mut OracleRng, minds: &[NaiveEvaluator<'_>]) -> Vec<(usize, u64)> {
+/// Returns the times at which an answer changes, the second before each, and some times in between.
+fn moments(rng: &mut OracleRng, evaluators: &[NaiveEvaluator<'_>]) -> Vec<(usize, u64)> {
     const AT_MOST: usize = 24;
     let mut edges: Vec<usize> =
-        (1..WEEK).filter(|index| minds.iter().any(|mind| mind.is_edge(*index))).collect();
+        (1..WEEK).filter(|index| evaluators.iter().any(|evaluator| evaluator.is_edge(*index))).collect();
     while edges.len() > AT_MOST {
-        edges.swap_remove(dice.index(edges.len()));
+        edges.swap_remove(rng.index(edges.len()));
     }
     let mut moments: Vec<(usize, u64)> =
         edges.into_iter().flat_map(|index| [(index - 1, 59), (index, 0)]).collect();
-    moments.extend((0..8).map(|_| (dice.index(WEEK), dice.below(60))));
+    moments.extend((0..8).map(|_| (rng.index(WEEK), rng.below(60))));
     moments
 }
 
 fn compare_moment(
     engine: &CoreEngine,
-    minds: &[NaiveEvaluator<'_>],
+    evaluators: &[NaiveEvaluator<'_>],
     watch: &WatchedMinutes,
     (index, seconds): (usize, u64),
     seed: u64,
@@ -67,39 +67,39 @@ fn compare_moment(
     let profile = ProfileId::default();
     let now = ClockReading { wall: at, mono: MonotonicInstant::BOOT.after(hours(5)) };
     let (then, now) = (engine.list_entries_at(&profile, at), engine.list_entries_for(&profile, now));
-    for (mind, (then, now)) in minds.iter().zip(then.iter().zip(&now)) {
-        let enabled = mind.enabled(index);
-        let run = enabled.then(|| mind.longest_run(index, seconds)).flatten();
-        let again = if enabled { None } else { mind.next_available(index) };
+    for (evaluator, (then, now)) in evaluators.iter().zip(then.iter().zip(&now)) {
+        let enabled = evaluator.enabled(index);
+        let run = enabled.then(|| evaluator.longest_run(index, seconds)).flatten();
+        let again = if enabled { None } else { evaluator.next_available(index) };
         let expected = OracleAnswer {
             enabled,
-            reasons: reasons_within_horizon(mind.reasons(index), horizon),
+            reasons: reasons_within_horizon(evaluator.reasons(index), horizon),
             longest_run: run.filter(|run| *run <= LONGEST_RUN),
             next_available: drop_after_horizon(again, horizon),
         };
         let context = format!("seed {seed}, {} at {at}", then.entry_id);
-        assert_eq!(engine_answer(then, mind, horizon), expected, "{context}, asked before");
-        assert_eq!(engine_answer(now, mind, horizon), expected, "{context}, asked now");
+        assert_eq!(engine_answer(then, evaluator, horizon), expected, "{context}, asked before");
+        assert_eq!(engine_answer(now, evaluator, horizon), expected, "{context}, asked now");
         compare_why(&engine.why_at(&profile, &then.entry_id, at).unwrap().rules, then, at, &context);
     }
 }
 
-fn engine_answer(view: &EntryView, mind: &NaiveEvaluator<'_>, horizon: Timestamp) -> OracleAnswer {
+fn engine_answer(view: &EntryView, evaluator: &NaiveEvaluator<'_>, horizon: Timestamp) -> OracleAnswer {
     let longest_run = view.max_run_if_started_now.map(Duration::from).filter(|run| *run <= LONGEST_RUN);
     OracleAnswer {
         enabled: view.enabled,
         reasons: reasons_within_horizon(view.reasons.clone(), horizon),
         longest_run,
-        next_available: drop_after_horizon(view.next_available, horizon).filter(|_| mind.can_foresee()),
+        next_available: drop_after_horizon(view.next_available, horizon).filter(|_| evaluator.can_foresee()),
     }
 }
 
-/// What lies beyond the weeks that are watched is not compared.
+/// Removes a time after the simulated weeks, which can't be compared.
 fn drop_after_horizon(at: Option<Timestamp>, horizon: Timestamp) -> Option<Timestamp> {
     at.filter(|at| *at < horizon)
 }
 
-/// In one order, and without moments that nobody watched.
+/// Sorts the reasons, and removes times after the simulated weeks.
 fn reasons_within_horizon(reasons: Vec<ReasonCode>, horizon: Timestamp) -> Vec<ReasonCode> {
     let mut reasons: Vec<ReasonCode> = reasons
         .into_iter()
@@ -117,7 +117,7 @@ fn reasons_within_horizon(reasons: Vec<ReasonCode>, horizon: Timestamp) -> Vec<R
     reasons
 }
 
-/// S3.10: the reasons of `why` are those of the view, and what it allows at least is how long a run may last.
+/// S3.10: checks that `why` gives the same reasons as the view, and that its smallest limit is the longest run.
 fn compare_why(why: &[RuleView], view: &EntryView, at: Timestamp, context: &str) {
     let forbids: Vec<ReasonCode> = why
         .iter()
@@ -142,12 +142,17 @@ fn compare_why(why: &[RuleView], view: &EntryView, at: Timestamp, context: &str)
     }
 }
 
-/// Every minute inside an interval is enabled, every minute outside is not.
-fn compare_timeline(engine: &CoreEngine, minds: &[NaiveEvaluator<'_>], watch: &WatchedMinutes, seed: u64) {
+/// Checks that every minute inside an interval is available, and no minute outside.
+fn compare_timeline(
+    engine: &CoreEngine,
+    evaluators: &[NaiveEvaluator<'_>],
+    watch: &WatchedMinutes,
+    seed: u64,
+) {
     let timeline = engine.timeline(&ProfileId::default(), watch.at(0), watch.at(WEEK)).unwrap();
-    for (mind, EntryTimeline { entry_id, intervals, .. }) in minds.iter().zip(timeline.entries) {
+    for (evaluator, EntryTimeline { entry_id, intervals, .. }) in evaluators.iter().zip(timeline.entries) {
         let mut expected: Vec<TimeInterval> = Vec::new();
-        for index in (0..WEEK).filter(|index| mind.enabled(*index)) {
+        for index in (0..WEEK).filter(|index| evaluator.enabled(*index)) {
             match expected.last_mut() {
                 Some(last) if last.to == watch.at(index) => last.to = watch.at(index + 1),
                 _ => expected.push(TimeInterval { from: watch.at(index), to: watch.at(index + 1) }),

@@ -1,4 +1,4 @@
-//! A policy in which a name leads nowhere is none (S7.2).
+//! A policy with a name that refers to nothing is refused (S7.2).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use shepherd_core::policy::{
 
 use crate::harness::{budget, entry, hours, minutes, window};
 
-/// The same change, with a name that is there and with one that is not.
+/// Checks the same change with a name that exists and with one that doesn't.
 fn check(change: impl Fn(&mut PolicyRules, &mut PolicyEntry, &str), expect: &PolicyError) {
     let build = |name: &str| {
         let (mut rules, mut game) = (PolicyRules::default(), entry("game"));
@@ -34,7 +34,7 @@ fn quota_for_mode(name: &str) -> DailyQuota {
 }
 
 #[test]
-fn every_name_in_a_policy_leads_somewhere() {
+fn every_name_in_a_policy_refers_to_something() {
     let game = || "game".parse().unwrap();
     let unknown_budget = PolicyError::UnknownBudget { entry: game(), budget: "lost".parse().unwrap() };
     let unknown_mode = PolicyError::UnknownMode("lost".to_owned());

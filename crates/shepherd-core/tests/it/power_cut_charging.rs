@@ -1,4 +1,4 @@
-//! Faults that random lives found where nobody was looking: power cuts, crashes and sleep.
+//! Charging after power cuts, crashes and sleep. The simulation found these cases.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::harness::{
     EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, policy_with, zone,
 };
 
-/// The grace, the time to the next sign of life, and what a disk takes to write it.
+/// The grace, the heartbeat interval, and the time to write a heartbeat.
 const RESISTED_AT_MOST: Duration = Duration::from_secs(10 + 30 + 1);
 
-/// The power fails. The machine comes back with this time on its clock.
+/// Cuts the power. The machine starts again with this time on its clock.
 fn power_cut(world: &mut EngineHarness, shows: Timestamp) {
     world.clock = ManualClock::starting_at(shows);
     world.place.boot = boot(2);
@@ -23,15 +23,15 @@ fn power_cut(world: &mut EngineHarness, shows: Timestamp) {
     world.sync();
 }
 
-/// And with it goes the last sign of life.
+/// Cuts the power, and loses the last heartbeat.
 fn power_cut_without_heartbeat(world: &mut EngineHarness, shows: Timestamp) {
     world.store.heartbeat = None;
     power_cut(world, shows);
 }
 
 #[test]
-fn what_was_played_unseen_counts_by_the_clock_that_was_put_right() {
-    // S4.5, S9.2b: the clock ran a day ahead when it began, and a parent has said since that it does not.
+fn unseen_play_is_charged_by_the_corrected_clock() {
+    // S4.5, S9.2b: the clock was a day ahead at the launch, and a parent has corrected and confirmed it since.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.move_wall(SignedDuration::from_hours(24));
     world.launch("game");
@@ -46,7 +46,7 @@ fn what_was_played_unseen_counts_by_the_clock_that_was_put_right() {
 }
 
 #[test]
-fn what_was_played_unseen_after_a_new_plan_counts() {
+fn unseen_play_after_a_new_plan_is_charged() {
     // S7.3, S9.2b: the new plan was made an hour after the launch.
     let test_policy = policy_with(vec![entry("game")], |rules| rules.on_reload = OnReload::Replan);
     let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
@@ -61,7 +61,7 @@ fn what_was_played_unseen_after_a_new_plan_counts() {
 }
 
 #[test]
-fn that_the_clock_was_set_is_remembered_at_once() {
+fn a_changed_clock_is_stored_at_once() {
     // S4.5, S9.1: nothing else is due, and nothing has been charged when the daemon is killed.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.launch("game");
@@ -71,7 +71,7 @@ fn that_the_clock_was_set_is_remembered_at_once() {
 }
 
 #[test]
-fn a_day_that_has_begun_in_another_zone_is_not_over_after_a_crash() {
+fn a_day_that_began_in_another_zone_continues_after_a_crash() {
     // S4.5, S9.1: nothing was due between the change of the zone and the crash, and the zone is changed back meanwhile.
     let test_policy = policy_with(vec![entry("game")], |rules| rules.zone = None);
     let mut world = EngineHarness::new(test_policy, "2026-11-16 21:00");
@@ -87,8 +87,8 @@ fn a_day_that_has_begun_in_another_zone_is_not_over_after_a_crash() {
 }
 
 #[test]
-fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
-    // S4.4, S4.6: half an hour of sleep before midnight, and nobody looked at the clock until after it.
+fn play_after_counted_sleep_is_split_at_midnight() {
+    // S4.4, S4.6: half an hour of sleep before midnight, and no tick until after midnight.
     let test_policy = policy_with(vec![entry("game")], |rules| rules.suspended_time = SuspendedTime::Counts);
     let mut world = EngineHarness::new(test_policy, "2026-11-16 23:00");
     world.launch("game");
@@ -99,7 +99,7 @@ fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
     assert_eq!(days, [("2026-11-16".to_owned(), hours(1)), ("2026-11-17".to_owned(), minutes(10))]);
 }
 
-/// Ten minutes of a game, which then resists its end for a while. Nobody looks at the clock meanwhile.
+/// A session of ten minutes whose program then ignores the request to end for this long. No tick comes meanwhile.
 fn world_with_resisting_program(resisted: Duration) -> EngineHarness {
     let game = entry_with_max_run(minutes(10));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -110,8 +110,8 @@ fn world_with_resisting_program(resisted: Duration) -> EngineHarness {
 }
 
 #[test]
-fn what_resisted_its_end_wins_nothing_by_a_lost_sign_of_life() {
-    // S8.2, S9.2b: the last sign may have been as late as the end of its grace, and then the daemon was killed.
+fn a_program_that_ignored_its_end_gains_nothing_by_a_lost_heartbeat() {
+    // S8.2, S9.2b: the last heartbeat may come as late as the end of the grace, before the daemon is killed.
     for last_sign in (0..=10).map(Duration::from_secs) {
         let mut signed = world_with_resisting_program(last_sign);
         signed.write_heartbeat();
@@ -128,8 +128,9 @@ fn what_resisted_its_end_wins_nothing_by_a_lost_sign_of_life() {
 }
 
 #[test]
-fn what_resisted_its_end_pays_for_no_week_without_power() {
-    // S9.2b: nobody knows how long it was, but a daemon that is there ends it, and one that is not leaves no sign.
+fn a_program_that_ignored_its_end_is_not_charged_for_time_without_power() {
+    // S9.2b: the run time is unknown, but a running daemon kills the program, and without a daemon there is no
+    // heartbeat.
     for off in [SignedDuration::ZERO, SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(-24)] {
         let mut world = world_with_resisting_program(Duration::from_secs(30));
         let shows = world.now().wall + off;

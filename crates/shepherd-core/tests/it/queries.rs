@@ -1,5 +1,5 @@
-//! Questions: listings, why, the week; and the calendar behind the answers: exceptions, modes, quotas, profiles
-//! (S2.3, S2.4, S3.2, S3.9, S3.10).
+//! Queries: listings, `why` and the timeline, with exceptions, modes, quotas and profiles (S2.3, S2.4, S3.2, S3.9,
+//! S3.10).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn interval(from: &str, to: &str) -> TimeInterval {
     TimeInterval { from: wall_time(BERLIN, from), to: wall_time(BERLIN, to) }
 }
 
-/// The intervals of the only entry, by the wall in Berlin.
+/// Returns the intervals of the only entry, in Berlin's local time.
 fn check_week(engine: &CoreEngine, from: &str, to: &str, expected: &[(&str, &str)]) {
     let timeline =
         engine.timeline(&ProfileId::default(), wall_time(BERLIN, from), wall_time(BERLIN, to)).unwrap();
@@ -41,7 +41,7 @@ fn check_week(engine: &CoreEngine, from: &str, to: &str, expected: &[(&str, &str
 }
 
 #[test]
-fn a_listing_says_how_long_or_why_not_and_when_again() {
+fn a_listing_shows_the_longest_run_or_the_reasons_and_the_next_opening() {
     // S3.2.
     let mut disabled = entry("broken");
     disabled.disabled = Some(DisabledReason { reason: Some("lost".to_owned()) });
@@ -67,8 +67,8 @@ fn a_listing_says_how_long_or_why_not_and_when_again() {
 }
 
 #[test]
-fn asking_changes_nothing() {
-    // S3.9: questions take `&self`, write nothing, and give the same answer twice.
+fn queries_change_nothing() {
+    // S3.9: queries take `&self`, write nothing, and give the same answer twice.
     let mut world = EngineHarness::new(policy(vec![afternoon_entry(), entry("piano")]), MONDAY_NOON);
     world.launch("piano");
     let (engine, now) = (&world.engine, world.now());
@@ -90,7 +90,7 @@ fn asking_changes_nothing() {
     assert_eq!(world.engine.take_writes(), []);
 }
 
-/// A life with a bit of everything, as text: decisions, events and writes in order.
+/// Returns the decisions, events and writes of a varied simulation as text, in order.
 fn run_scripted_day() -> String {
     let mut game = afternoon_entry();
     game.limits.max_run = Some(minutes(30));
@@ -145,8 +145,8 @@ fn launch_request(id: &str, profile: Option<&str>, session: u128) -> LaunchReque
 }
 
 #[test]
-fn why_tells_every_rule_and_what_it_looked_at() {
-    // S3.10, S3.8: an entry with everything against it.
+fn why_shows_every_rule_and_its_values() {
+    // S3.10, S3.8: an entry that every rule denies.
     let mut maths = entry("maths");
     maths.limits.cooldown_after_run = minutes(30);
     let mut game = entry("game");
@@ -252,7 +252,7 @@ fn a_week_can_be_drawn() {
         ("2026-11-22 09:00", "2026-11-22 13:00"),
     ];
     check_week(&world.engine, MONDAY_NOON, "2026-11-23 12:00", &week);
-    // The ends cut.
+    // The range cuts intervals at its ends.
     check_week(
         &world.engine,
         "2026-11-16 15:20",
@@ -283,7 +283,7 @@ pub(crate) fn date_exception(from: &str, to: &str, rule: DayRule) -> DateExcepti
 
 #[test]
 fn exceptions_override_the_week() {
-    // S2.3 beyond: a closure, an opening, other windows, another weekday; the last one for a day wins.
+    // S2.3: a closed day, an open day, other windows, another weekday; the last exception for a day applies.
     let mut game = entry("game");
     game.availability = AvailabilityPolicy::Windows(vec![
         window(Weekdays::WEEKDAYS, (15, 0), (18, 0)),
@@ -314,7 +314,7 @@ fn exceptions_override_the_week() {
 
 #[test]
 fn an_exception_can_be_for_some_entries_and_closes_what_is_always_open() {
-    // S2.3 beyond.
+    // S2.3.
     let closed = DateException {
         entries: Some(BTreeSet::from(["piano".parse().unwrap()])),
         ..date_exception("2026-11-16", "2026-11-16", DayRule::Closed)
@@ -328,7 +328,7 @@ fn an_exception_can_be_for_some_entries_and_closes_what_is_always_open() {
 }
 
 #[test]
-fn a_window_of_the_evening_before_reaches_into_a_closed_day() {
+fn a_window_of_the_previous_evening_reaches_into_a_closed_day() {
     // S2.3: 22:00–01:00 belongs to the day it starts on.
     let game = entry_in_window((22, 0), (1, 0));
     let policy = policy_with(vec![game], |rules| {
@@ -363,7 +363,7 @@ pub(crate) fn entry_with_quota_by_mode() -> PolicyEntry {
 
 #[test]
 fn the_mode_is_switched_by_date_and_by_command() {
-    // S2.4 beyond.
+    // S2.4.
     let mut world = EngineHarness::new(policy_with(vec![entry_with_quota_by_mode()], add_modes), MONDAY_NOON);
     let week = [
         ("2026-11-16 15:00", "2026-11-16 16:00"),
@@ -391,7 +391,7 @@ fn the_mode_is_switched_by_date_and_by_command() {
 
 #[test]
 fn use_across_midnight_and_the_change_is_charged_to_the_right_days() {
-    // S4.6, S4.3, S9.1: the daemon is away from before midnight until after the clocks have jumped.
+    // S4.6, S4.3, S9.1: the daemon is down from before midnight until after the clock has jumped.
     for (evening, away, today) in [
         ("2026-03-28 23:30", minutes(30) + hours(4), hours(4)),
         ("2026-10-24 23:30", minutes(30) + hours(4), hours(4)),
@@ -418,7 +418,7 @@ fn add_family_profiles(rules: &mut PolicyRules) {
 
 #[test]
 fn children_have_their_own_entries_and_their_own_time() {
-    // S8.1, profiles: an entry for one child only; use is counted apart, also of a shared budget.
+    // S8.1: an entry for one child only; use is counted for each child, also of a shared budget.
     let mut chess = entry("chess");
     chess.budgets = vec!["games".parse().unwrap()];
     let mut shooter = entry("shooter");
@@ -439,7 +439,7 @@ fn children_have_their_own_entries_and_their_own_time() {
     };
     assert_eq!(denied(&mut world, "shooter", "anna"), ["not-for-profile"]);
     assert_eq!(denied(&mut world, "chess", "carl"), ["not-for-profile"], "nobody we know");
-    assert_eq!(world.denied_codes("chess"), ["not-for-profile"], "nobody said whose time it is");
+    assert_eq!(world.denied_codes("chess"), ["not-for-profile"], "the request names no profile");
     let LaunchDecision::Approved(plan) =
         world.engine.request_launch(&launch_request("chess", Some("anna"), 100), world.now())
     else {
@@ -460,7 +460,7 @@ fn children_have_their_own_entries_and_their_own_time() {
 }
 
 #[test]
-fn a_host_that_would_run_things_as_root_wants_to_know_as_whom() {
+fn a_host_that_runs_as_root_needs_a_user_for_each_entry() {
     // S6.5.
     let (mut own, mut shared) = (entry("own"), entry("shared"));
     own.run.user = Some("kid".to_owned());

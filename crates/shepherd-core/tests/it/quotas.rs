@@ -1,4 +1,4 @@
-//! Quotas of weeks and weekdays (S2.4).
+//! Weekly quotas, and quotas by weekday (S2.4).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::queries::{afternoon_entry, day};
 
 #[test]
 fn a_week_begins_on_monday_also_for_its_quota() {
-    // S2.4 beyond: Sunday's session goes on into the new week.
+    // S2.4: a session on Sunday continues into the new week.
     let mut game = entry("game");
     game.limits.weekly_quota = Some(hours(3));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-20 12:00");
@@ -35,8 +35,9 @@ fn a_week_begins_on_monday_also_for_its_quota() {
 }
 
 #[test]
-fn a_weekly_quota_larger_than_the_rest_of_the_week_goes_on_with_the_next() {
-    // S2.4 beyond: Saturday 20:00, 30 hours left of 40: 28 hours to Monday, and then the new week's 40.
+fn a_weekly_quota_larger_than_the_rest_of_the_week_continues_in_the_next() {
+    // S2.4: on Saturday at 20:00, 30 of 40 hours are left: 28 hours until Monday, and then the 40 hours of the new
+    // week.
     let mut game = entry("game");
     game.limits.weekly_quota = Some(hours(40));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-20 12:00");
@@ -49,7 +50,7 @@ fn a_weekly_quota_larger_than_the_rest_of_the_week_goes_on_with_the_next() {
 
 #[test]
 fn quotas_differ_by_weekday() {
-    // S2.4 beyond: nothing on Tuesday, no limit on Wednesday, half an hour otherwise.
+    // S2.4: no time on Tuesday, no limit on Wednesday, half an hour on other days.
     let mut amounts = [Some(minutes(30)); 7];
     amounts[1] = Some(Duration::ZERO);
     amounts[2] = None;
@@ -58,11 +59,11 @@ fn quotas_differ_by_weekday() {
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     assert_eq!(world.play_until_expired(), minutes(30));
-    // S3.2: Tuesday has none, so it is Wednesday; and the reason says the same.
+    // S3.2: Tuesday has no time, so the answer is Wednesday, and the reason says the same.
     let wednesday = Some(wall_time(BERLIN, "2026-11-18 00:00"));
     assert_eq!(world.view("game").next_available, wednesday);
     assert_eq!(world.view("game").reasons[0].until(), wednesday, "when there will be some again");
-    // A day without a limit ends where Thursday's limit does.
+    // A run on a day without a limit ends at Thursday's limit.
     world.clock.set_wall(wall_time(BERLIN, "2026-11-18 22:00"));
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(2) + minutes(30)));
     world.launch("game");
@@ -70,8 +71,8 @@ fn quotas_differ_by_weekday() {
 }
 
 #[test]
-fn the_next_opening_is_no_use_if_the_quota_of_that_day_is_nothing() {
-    // S3.2: closed now; it opens tomorrow, but Tuesday has no time; so it is Wednesday.
+fn the_next_opening_skips_days_without_quota() {
+    // S3.2: the entry is closed now and opens tomorrow, but Tuesday has no time, so the answer is Wednesday.
     let mut amounts = [Some(minutes(30)); 7];
     amounts[1] = Some(Duration::ZERO);
     let mut game = afternoon_entry();

@@ -1,4 +1,4 @@
-//! Coming back: what a restarted daemon is told, and what is charged for the time it was away (S9).
+//! Restarts of the daemon: recovered sessions, repeated events, and charging for the time without a daemon (S9).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::harness::{
     EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, warning, warnings,
 };
 
-/// What a power cut costs after the last sign of life: the time to the next one, and what a disk takes to write it.
+/// The cost of a power cut after the last heartbeat: the heartbeat interval, and the time to write a heartbeat.
 const MAX_LOST: Duration = Duration::from_secs(31);
 
 fn world_with_half_hour_session() -> EngineHarness {
@@ -20,9 +20,9 @@ fn world_with_half_hour_session() -> EngineHarness {
     EngineHarness::new(policy(vec![game]), MONDAY_NOON)
 }
 
-fn recover(world: &mut EngineHarness, fate: SessionLiveness) -> Vec<CoreEvent> {
+fn recover(world: &mut EngineHarness, liveness: SessionLiveness) -> Vec<CoreEvent> {
     world.crash();
-    let events = world.engine.recover(fate, world.now());
+    let events = world.engine.recover(liveness, world.now());
     world.sync();
     events
 }
@@ -44,7 +44,7 @@ fn stop(world: &mut EngineHarness) -> StopDecision {
 }
 
 #[test]
-fn an_end_is_called_once_and_again_to_whoever_was_restarted() {
+fn a_session_expires_once_and_again_for_a_restarted_daemon() {
     // S9.1, S13.4.
     let mut world = world_with_half_hour_session();
     world.launch("game");
@@ -57,8 +57,8 @@ fn an_end_is_called_once_and_again_to_whoever_was_restarted() {
 }
 
 #[test]
-fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_finds_it() {
-    // S3.6: the daemon dies between the stop and the start, or after both.
+fn a_program_that_starts_after_its_session_was_stopped_is_ended() {
+    // S3.6: the daemon dies between the stop and the start of the program, or after both.
     let mut world = world_with_half_hour_session();
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = stop(&mut world);
@@ -78,8 +78,8 @@ fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_fin
 }
 
 #[test]
-fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
-    // S5.2, S9.1: its time counts from the beginning.
+fn a_program_that_started_during_the_crash_is_found_with_its_handle() {
+    // S5.2, S9.1: its time counts from the launch.
     let mut world = world_with_half_hour_session();
     let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
     world.clock.advance(minutes(2));
@@ -93,8 +93,8 @@ fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
 }
 
 #[test]
-fn what_ran_without_being_on_record_and_is_gone_is_charged_like_any_other() {
-    // S9.2b: whoever kills the daemon before it can write down that the program runs wins nothing.
+fn an_unrecorded_run_that_is_gone_is_charged() {
+    // S9.2b: killing the daemon before it can record the start of the program gains nothing.
     for (away, used) in [(minutes(5), 5), (hours(3), 30)] {
         let mut world = world_with_half_hour_session();
         let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
@@ -106,7 +106,7 @@ fn what_ran_without_being_on_record_and_is_gone_is_charged_like_any_other() {
 }
 
 #[test]
-fn an_entry_may_have_a_grace_of_its_own() {
+fn an_entry_may_have_its_own_grace() {
     let mut world = world_with_half_hour_session();
     world.launch("game");
     let common = world.engine.snapshot().session.clone().unwrap().stop_grace;
@@ -118,9 +118,9 @@ fn an_entry_may_have_a_grace_of_its_own() {
 }
 
 #[test]
-fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_reboot() {
-    // S9.2b: killed with its daemon in the moment of the launch. What never ran costs nothing.
-    for (fate, same_boot, used) in [
+fn an_unrecorded_run_causes_a_pause_and_is_charged_across_a_reboot() {
+    // S9.2b: program and daemon are killed right after the launch. A program that never ran costs nothing.
+    for (liveness, same_boot, used) in [
         (SessionLiveness::GoneAfterStart, true, minutes(2)),
         (SessionLiveness::GoneAfterStart, false, minutes(2) + MAX_LOST),
         (SessionLiveness::Gone, true, Duration::ZERO),
@@ -132,8 +132,8 @@ fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_
         let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
         world.advance(minutes(2));
         world.place.boot = if same_boot { world.place.boot } else { boot(2) };
-        let ran = fate == SessionLiveness::GoneAfterStart;
-        let events = recover(&mut world, fate);
+        let ran = liveness == SessionLiveness::GoneAfterStart;
+        let events = recover(&mut world, liveness);
         let lost = matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. });
         assert_eq!((lost, world.used("game")), (ran, used), "ran: {ran}, same boot: {same_boot}");
         assert_eq!(world.view("game").enabled, !ran, "a pause follows a run");
@@ -141,8 +141,8 @@ fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_
 }
 
 #[test]
-fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() {
-    // S9.2b: whoever kills the daemon wins nothing, and nobody pays for days on which no daemon ran.
+fn a_lost_session_is_charged_up_to_now_but_not_beyond_its_planned_end() {
+    // S9.2b: killing the daemon gains nothing, and days without a daemon cost nothing.
     for (away, used) in [(minutes(5), 15), (minutes(20), 30), (minutes(25), 30), (hours(3), 30)] {
         let mut world = world_with_half_hour_session();
         world.launch("game");
@@ -152,7 +152,7 @@ fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() 
         assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
         assert_eq!(world.used("game"), minutes(used), "away for {away:?}");
     }
-    // Without an end there is none to stop at.
+    // A session without a limit has no planned end.
     let mut world = EngineHarness::new(policy(vec![entry("piano")]), MONDAY_NOON);
     world.launch("piano");
     world.clock.advance(hours(3));
@@ -161,8 +161,8 @@ fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() 
 }
 
 #[test]
-fn it_is_charged_to_the_day_on_which_it_was_played() {
-    // S4.6: from five to twelve, for half an hour at most, found out on Wednesday.
+fn a_lost_session_is_charged_to_the_days_on_which_it_ran() {
+    // S4.6: played from 23:55 for at most half an hour, and recovered on Wednesday.
     let mut world = world_with_half_hour_session();
     world.clock.advance(hours(11) + minutes(55));
     world.launch("game");
@@ -175,8 +175,8 @@ fn it_is_charged_to_the_day_on_which_it_was_played() {
 }
 
 #[test]
-fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() {
-    // S9.2b: it may have resisted, and nobody was there to see.
+fn an_ending_session_that_is_lost_is_charged_to_its_planned_end_or_its_grace() {
+    // S9.2b: the program may have ignored the request while no daemon was running.
     let mut world = world_with_half_hour_session();
     world.launch("game");
     world.run_for(minutes(10));
@@ -195,8 +195,8 @@ fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() 
 }
 
 #[test]
-fn after_a_power_cut_the_time_to_the_next_sign_of_life_is_charged_and_no_more_than_the_plan() {
-    // S9.2b: lost to the child, not won.
+fn a_power_cut_charges_one_heartbeat_interval_but_no_more_than_the_plan() {
+    // S9.2b: the uncertain time is charged.
     for (played, ends, used) in [
         (minutes(10), StopBeforeReboot::NotRequested, minutes(10) + MAX_LOST),
         (minutes(30) - Duration::from_secs(5), StopBeforeReboot::NotRequested, minutes(30)),
@@ -221,8 +221,8 @@ enum StopBeforeReboot {
 }
 
 #[test]
-fn what_claims_to_have_survived_a_reboot_is_ended() {
-    // S9.2: a boot ends every program.
+fn a_program_that_seems_to_survive_a_reboot_is_ended() {
+    // S9.2: no program survives a reboot.
     let mut world = world_with_half_hour_session();
     world.launch("game");
     world.advance(Duration::from_secs(3));
@@ -234,8 +234,8 @@ fn what_claims_to_have_survived_a_reboot_is_ended() {
 }
 
 #[test]
-fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back() {
-    // S6.2, S9.1: whoever kills it again and again keeps nothing alive.
+fn restarts_do_not_lengthen_the_grace() {
+    // S6.2, S9.1: killing the daemon repeatedly does not lengthen the grace.
     let mut world = world_with_half_hour_session();
     world.launch("game");
     let left = |world: &EngineHarness| {
@@ -254,7 +254,7 @@ fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back
     }
 }
 
-/// Half an hour, with warnings ten and five minutes before its end.
+/// A session of half an hour with warnings ten and five minutes before its end.
 fn world_with_warnings() -> EngineHarness {
     let mut game = entry_with_max_run(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
@@ -269,16 +269,16 @@ fn missed_warning_thresholds(world: &mut EngineHarness) -> Vec<u64> {
 }
 
 #[test]
-fn the_most_urgent_warning_that_nobody_could_hear_is_told_to_whoever_listens_first() {
-    // S9.1: recorded once, heard once.
+fn the_most_urgent_missed_warning_goes_to_the_first_subscriber() {
+    // S9.1: the warning is recorded once and shown once.
     let mut world = world_with_warnings();
     world.run_for(minutes(15));
     world.clock.advance(minutes(12));
     assert_eq!(warnings(&recover(&mut world, found_alive())), [600, 300]);
     world.clock.advance(Duration::from_secs(20));
-    let told = world.engine.take_missed_warning(world.now());
-    let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = told else {
-        panic!("{told:?}")
+    let missed = world.engine.take_missed_warning(world.now());
+    let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = missed else {
+        panic!("{missed:?}")
     };
     assert_eq!((remaining, message.as_str()), (Duration::from_secs(160), "game ends in 2 minutes."));
     assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
@@ -288,8 +288,8 @@ fn the_most_urgent_warning_that_nobody_could_hear_is_told_to_whoever_listens_fir
 }
 
 #[test]
-fn a_warning_that_may_have_been_heard_is_not_told_again() {
-    // S9.1: it was given, and the daemon killed in the same moment.
+fn a_warning_that_may_have_been_seen_is_not_repeated() {
+    // S9.1: the daemon is killed right after it gave the warning.
     for (ran, away) in [(1_200, 0), (1_200, 200), (1_199, 30), (1_172, 60)] {
         let mut world = world_with_warnings();
         world.run_for(Duration::from_secs(1_170));
@@ -301,7 +301,7 @@ fn a_warning_that_may_have_been_heard_is_not_told_again() {
 }
 
 #[test]
-fn a_warning_that_is_too_late_is_not_told() {
+fn a_missed_warning_is_dropped_when_it_is_too_late() {
     let mut world = world_with_warnings();
     world.run_for(minutes(15));
     world.clock.advance(minutes(7));
@@ -320,7 +320,7 @@ fn a_warning_that_is_too_late_is_not_told() {
 
 #[test]
 fn stages_can_be_read_again() {
-    // S9.1: they are part of the snapshot that outlives the daemon.
+    // S9.1: stages are part of the stored snapshot.
     let reason = EndReason::Stopped { by: StopRequester::Admin };
     let host_session_handle = "handle".to_owned();
     for stage in [

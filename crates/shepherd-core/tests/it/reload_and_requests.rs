@@ -1,4 +1,4 @@
-//! What changes under a test_policy: another policy, a store that fails, requests and their answers (S2.7, S7.3, S8.4b).
+//! Changes during a session: another policy, a failing store, and requests for time (S2.7, S7.3, S8.4b).
 
 use std::time::Duration;
 
@@ -39,20 +39,20 @@ fn a_running_session_keeps_its_plan_over_a_reload() {
 
 #[test]
 fn a_reload_that_replans_shortens_and_never_lengthens() {
-    // S7.3: ten minutes have passed of thirty.
+    // S7.3: ten of thirty minutes have passed.
     for (run, left) in [(minutes(15), minutes(5)), (minutes(5), minutes(0)), (hours(5), minutes(20))] {
         let mut world = EngineHarness::new(policy_with_max_run(minutes(30), OnReload::Replan), MONDAY_NOON);
         let session_id = world.launch("game").session_id;
         world.run_for(minutes(10));
         let events = reload(&mut world, policy_with_max_run(run, OnReload::Replan));
-        let told = CoreEvent::DeadlineChanged { session_id, remaining: Some(left) };
-        assert_eq!(events.contains(&told), left != minutes(20), "{run:?}");
+        let event = CoreEvent::DeadlineChanged { session_id, remaining: Some(left) };
+        assert_eq!(events.contains(&event), left != minutes(20), "{run:?}");
         assert_eq!(world.remaining(), Some(left), "{run:?}");
     }
 }
 
 #[test]
-fn a_reload_that_closes_ends_the_session_if_it_replans() {
+fn a_reload_that_replans_ends_the_session_if_its_window_is_closed() {
     // S7.3.
     let mut closed = policy_with_max_run(hours(1), OnReload::Replan).rules().clone();
     closed.exceptions = vec![date_exception("2026-11-16", "2026-11-16", DayRule::Closed)];
@@ -64,7 +64,7 @@ fn a_reload_that_closes_ends_the_session_if_it_replans() {
 }
 
 #[test]
-fn an_entry_that_disappeared_ends_as_planned_and_cannot_be_launched_again() {
+fn a_removed_entry_ends_as_planned_and_cannot_be_launched_again() {
     // S7.3.
     for on_reload in [OnReload::KeepPlan, OnReload::Replan] {
         let mut world = EngineHarness::new(policy_with_max_run(minutes(30), on_reload), MONDAY_NOON);
@@ -100,15 +100,15 @@ fn a_mode_that_vanished_is_no_longer_chosen() {
 }
 
 #[test]
-fn a_refused_policy_leaves_a_trace_and_nothing_else() {
+fn a_rejected_policy_is_recorded_and_changes_nothing() {
     // S7.3.
     let mut world = EngineHarness::new(policy_with_max_run(minutes(30), OnReload::KeepPlan), MONDAY_NOON);
     let before = world.engine.policy().clone();
     world.engine.reload_failed(vec!["line 3: no".to_owned()], "parent", world.now());
     world.sync();
     assert_eq!(*world.engine.policy(), before);
-    let told = AuditKind::PolicyRejected { faults: vec!["line 3: no".to_owned()] };
-    assert_eq!(world.audit.last().map(|event| &event.what), Some(&told));
+    let rejection = AuditKind::PolicyRejected { faults: vec!["line 3: no".to_owned()] };
+    assert_eq!(world.audit.last().map(|event| &event.what), Some(&rejection));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn states(world: &EngineHarness) -> Vec<TimeRequestState> {
 }
 
 #[test]
-fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
+fn a_request_can_be_seen_granted_denied_or_lapse() {
     // S2.7.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
@@ -172,7 +172,7 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
         TimeRequestState::Lapsed,
     ];
     assert_eq!(states(&world), ends);
-    // Decided is decided.
+    // A decided request can't be decided again.
     for id in &ids {
         let again = world.engine.grant_request(id, None, GrantId::from_random(9), "parent", world.now());
         assert_eq!(again, Err(GrantError::AlreadyDecided));
@@ -190,7 +190,7 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
         })
         .collect();
     assert_eq!(decisions, ["seen", "seen", "seen", "granted", "denied", "lapsed"]);
-    // After a fortnight they are forgotten.
+    // After two weeks, requests are forgotten.
     world.run_for(hours(24 * 15));
     assert_eq!(states(&world), []);
 }

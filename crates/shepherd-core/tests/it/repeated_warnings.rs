@@ -1,4 +1,4 @@
-//! Warnings after the end of a session was moved (S2.5, S3.5b): each threshold once for each end.
+//! Warnings after the end of a session has moved (S2.5, S3.5b): each threshold warns once for each end.
 
 use shepherd_api::EntryScope;
 use shepherd_core::policy::{PolicyEntry, WarningPolicy};
@@ -9,7 +9,7 @@ use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy,
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
-/// An hour of play with warnings ten and five minutes before the end.
+/// A session of an hour with warnings ten and five minutes before the end.
 fn game() -> PolicyEntry {
     let mut game = entry("game");
     game.limits.max_run = Some(hours(1));
@@ -17,7 +17,7 @@ fn game() -> PolicyEntry {
     game
 }
 
-/// A session with so many minutes left.
+/// Returns a session with this many minutes left.
 fn session_with_left(left: u64) -> EngineHarness {
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
@@ -43,7 +43,7 @@ fn restart(world: &mut EngineHarness) {
 
 #[test]
 fn warnings_come_again_before_the_end_that_an_extension_sets() {
-    // Both warnings were given; the end is an hour later now.
+    // Both warnings were given; the end is now an hour later.
     let mut world = session_with_left(4);
     extend(&mut world, 60, 1);
     assert_eq!(warnings(&world.run_for(minutes(53))), [] as [u64; 0]);
@@ -63,19 +63,19 @@ fn a_grant_for_the_running_session_repeats_warnings_too() {
 
 #[test]
 fn only_thresholds_before_the_new_end_come_again() {
-    // With four minutes more, eight are left: the warning at five minutes comes again, the one at ten does not.
+    // With four more minutes, eight are left: the warning at five minutes comes again, the one at ten doesn't.
     let mut world = session_with_left(4);
     extend(&mut world, 4, 1);
     assert_eq!(warnings(&world.run_for(minutes(8))), [300]);
 }
 
 #[test]
-fn a_warning_is_not_repeated_when_the_end_moves_back_to_where_it_was_given() {
+fn a_warning_is_not_repeated_when_the_end_moves_back_to_its_threshold() {
     let mut world = session_with_left(9);
     extend(&mut world, 60, 1);
     world.run_for(minutes(1));
     revoke(&mut world, 1);
-    // Eight minutes are left, and the warning at ten was given for this very end.
+    // Eight minutes are left, and the warning at ten minutes was already given for this end.
     assert_eq!(warnings(&world.run_for(minutes(2))), [] as [u64; 0]);
     assert_eq!(warnings(&world.run_for(minutes(6))), [300]);
 }
@@ -86,13 +86,13 @@ fn a_warning_that_was_never_given_comes_at_once_when_the_end_moves_earlier() {
     extend(&mut world, 60, 1);
     world.run_for(minutes(22));
     revoke(&mut world, 1);
-    assert_eq!(warnings(&world.tick()), [600], "eight minutes are left, and nobody has said so");
+    assert_eq!(warnings(&world.tick()), [600], "eight minutes are left, and no warning was given yet");
     assert_eq!(warnings(&world.run_for(minutes(8))), [300]);
 }
 
 #[test]
 fn a_restarted_daemon_repeats_each_warning_once_for_the_new_end() {
-    // S9.1: a crash before and after each of the steps.
+    // S9.1: with a crash before and after each step.
     let mut world = session_with_left(4);
     restart(&mut world);
     extend(&mut world, 60, 1);
@@ -104,7 +104,7 @@ fn a_restarted_daemon_repeats_each_warning_once_for_the_new_end() {
 
 #[test]
 fn the_record_of_an_older_daemon_repeats_its_warnings_as_well() {
-    // An older daemon dropped a warning from the record when it gave it, and kept its threshold.
+    // An older daemon removed a warning from the record when it gave the warning, and kept the threshold.
     let mut world = session_with_left(4);
     let mut stored = serde_json::to_value(&world.store.snapshot).unwrap();
     stored["session"]["warnings"] = serde_json::json!([]);
@@ -116,7 +116,7 @@ fn the_record_of_an_older_daemon_repeats_its_warnings_as_well() {
 }
 
 #[test]
-fn a_repeated_warning_that_no_daemon_saw_is_told_to_the_first_who_listens() {
+fn a_repeated_warning_that_was_missed_goes_to_the_first_subscriber() {
     let mut world = session_with_left(4);
     extend(&mut world, 60, 1);
     world.run_for(minutes(50));

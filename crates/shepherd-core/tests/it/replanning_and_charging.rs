@@ -1,4 +1,4 @@
-//! Replanning after a reload, a grant or a changed clock, and what is charged then.
+//! Replanning after a reload, a grant or a change of the clock, and the charged time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::harness::{
 };
 
 #[test]
-fn who_sleeps_past_midnight_wakes_up_to_the_quota_of_that_day() {
+fn after_sleep_past_midnight_the_quota_of_the_new_day_applies() {
     // S2.4, S4.4: half an hour on Sunday, ten minutes on Monday.
     let mut game = entry("game");
     game.limits.daily_quota.base = [Some(minutes(10)); 7];
@@ -28,7 +28,7 @@ fn who_sleeps_past_midnight_wakes_up_to_the_quota_of_that_day() {
 }
 
 #[test]
-fn a_new_plan_counts_the_time_in_a_row_that_was_played_already() {
+fn a_new_plan_counts_earlier_uninterrupted_play() {
     // S7.3, S2.4.
     let breaks = |after| {
         policy_with(vec![entry("game")], |rules| {
@@ -45,7 +45,7 @@ fn a_new_plan_counts_the_time_in_a_row_that_was_played_already() {
 
 #[test]
 fn a_new_plan_counts_a_grant_once() {
-    // S7.3, S2.7: the grant is in the quota already; and an hour that is used up is not longer for it.
+    // S7.3, S2.7: the quota already includes the grant, and a grant doesn't lengthen an exhausted run.
     let test_policy = |max_run, quota| {
         let mut game = entry_with_max_run(max_run);
         game.limits.daily_quota = DailyQuota::every_day(quota);
@@ -62,7 +62,7 @@ fn a_new_plan_counts_a_grant_once() {
 }
 
 #[test]
-fn a_new_plan_by_which_sleep_counts_is_ended_by_sleep() {
+fn sleep_ends_a_session_after_a_new_plan_that_counts_sleep() {
     // S7.3, S4.4.
     let test_policy = |suspended_time| {
         let game = entry_with_max_run(hours(1));
@@ -80,8 +80,8 @@ fn a_new_plan_by_which_sleep_counts_is_ended_by_sleep() {
 }
 
 #[test]
-fn more_of_a_budget_gives_no_more_than_that() {
-    // S2.7, S7.3: the session keeps its plan, also where the new policy would have allowed an hour.
+fn extra_time_for_a_budget_adds_only_its_amount() {
+    // S2.7, S7.3: the session keeps its plan, even if the new policy would allow an hour.
     let test_policy = |max_run| {
         let mut game = entry_with_max_run(max_run);
         game.budgets = vec!["games".parse().unwrap()];
@@ -98,8 +98,8 @@ fn more_of_a_budget_gives_no_more_than_that() {
 }
 
 #[test]
-fn a_grant_to_what_is_being_launched_does_not_pass_other_quotas() {
-    // S2.4, S2.7: ten minutes more of one budget, but the other one has only twenty.
+fn a_grant_during_a_launch_does_not_exceed_other_quotas() {
+    // S2.4, S2.7: one budget has enough time, but the other has only twenty minutes.
     let mut game = entry_with_max_run(minutes(15));
     game.budgets = vec!["games".parse().unwrap(), "screen".parse().unwrap()];
     let test_policy = policy_with(vec![game], |rules| {
@@ -108,7 +108,7 @@ fn a_grant_to_what_is_being_launched_does_not_pass_other_quotas() {
     });
     let mut world = EngineHarness::new(test_policy, "2026-11-16 23:50");
     let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
-    // It lapses at midnight, so that tomorrow has nothing of it.
+    // The grant lapses at midnight, so it adds nothing tomorrow.
     let more = NewGrant {
         lapses_at: Some(wall_time(BERLIN, "2026-11-17 00:00")),
         ..scoped_grant(1, EntryScope::Everything {}, extra(hours(1)))
@@ -118,7 +118,7 @@ fn a_grant_to_what_is_being_launched_does_not_pass_other_quotas() {
 }
 
 #[test]
-fn taking_back_never_lengthens() {
+fn revoking_a_grant_never_lengthens_a_session() {
     // S2.7, S7.3.
     let test_policy = |closes| {
         let game = entry_in_window((11, 0), closes);
@@ -134,8 +134,8 @@ fn taking_back_never_lengthens() {
 }
 
 #[test]
-fn a_clock_that_is_confirmed_brings_the_quota_of_its_day() {
-    // S4.5: the clock ran a day ahead, and is put right while something runs that has had its time on that day.
+fn confirming_the_clock_applies_the_quota_of_its_day() {
+    // S4.5: the clock was a day ahead, and is corrected during a session whose entry has used its time on the real day.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -153,7 +153,7 @@ fn a_clock_that_is_confirmed_brings_the_quota_of_its_day() {
 
 #[test]
 fn time_after_midnight_is_charged_to_the_new_day() {
-    // S4.5: two changes of the zone between two charges, the first of which began another day.
+    // S4.5: the zone changes twice between two charges, and the first change began another day.
     let mut world =
         EngineHarness::new(policy_with(vec![entry("game")], |rules| rules.zone = None), "2026-11-16 21:00");
     world.launch("game");
@@ -168,8 +168,8 @@ fn time_after_midnight_is_charged_to_the_new_day() {
 }
 
 #[test]
-fn a_session_of_another_boot_leaves_no_time() {
-    // S9.2: whatever the host believes.
+fn a_session_of_an_earlier_boot_has_no_time_left() {
+    // S9.2: whatever the host reports.
     let game = entry_with_max_run(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
@@ -182,7 +182,7 @@ fn a_session_of_another_boot_leaves_no_time() {
 }
 
 #[test]
-fn more_of_a_budget_twice_is_not_a_longer_run_either() {
+fn two_grants_for_a_budget_do_not_exceed_max_run() {
     // S2.7.
     let mut game = entry_with_max_run(minutes(30));
     game.budgets = vec!["games".parse().unwrap()];
@@ -199,8 +199,8 @@ fn more_of_a_budget_twice_is_not_a_longer_run_either() {
 }
 
 #[test]
-fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
-    // S7.3, S2.7: the grant begins in the very moment in which the window is gone.
+fn extra_time_does_not_open_a_window_that_a_reload_closed() {
+    // S7.3, S2.7: the grant becomes valid at the moment at which the window is removed.
     let test_policy = |opens, on_reload| {
         let mut game = entry_in_window(opens, (20, 0));
         game.limits.max_run = Some(hours(2));
@@ -220,8 +220,8 @@ fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
 }
 
 #[test]
-fn nobody_earns_by_what_nobody_saw() {
-    // S2.4, S9.2b: ten minutes of maths earn ten of play. Five were done when daemon and program were killed.
+fn unseen_use_earns_no_time() {
+    // S2.4, S9.2b: ten minutes of maths earn ten of play. Daemon and program are killed after five.
     let mut maths = entry("maths");
     maths.cost = TimeCost::Free;
     maths.earns = Some(EarningRule {
@@ -247,7 +247,7 @@ fn nobody_earns_by_what_nobody_saw() {
 
 #[test]
 fn a_crash_does_not_bring_back_a_day_that_was_charged() {
-    // S4.5, S9.1: the clock is set back so far that it is not believed, and what runs goes on past midnight.
+    // S4.5, S9.1: the clock is set back so far that it is not trusted, and the session continues past midnight.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:50");
@@ -262,8 +262,8 @@ fn a_crash_does_not_bring_back_a_day_that_was_charged() {
 }
 
 #[test]
-fn sleep_that_counts_is_charged_to_what_died_unseen_also_where_it_was_planned_otherwise() {
-    // S4.4, S7.3, S9.2: it may have slept before its twenty minutes were over.
+fn a_lost_session_is_charged_for_sleep_by_the_newest_policy() {
+    // S4.4, S7.3, S9.2: the machine may have slept before the twenty minutes were over.
     let test_policy = |suspended_time| {
         let game = entry_with_max_run(minutes(20));
         policy_with(vec![game], |rules| rules.suspended_time = suspended_time)
@@ -281,8 +281,9 @@ fn sleep_that_counts_is_charged_to_what_died_unseen_also_where_it_was_planned_ot
 }
 
 #[test]
-fn what_only_a_grant_keeps_open_closes_when_it_is_taken_back() {
-    // S2.7, S7.3: by the first policy the grant gave nothing; by the new plan there is nothing else.
+fn revoking_a_grant_closes_an_entry_that_only_the_grant_kept_open() {
+    // S2.7, S7.3: under the first policy the grant adds nothing; under the new plan only the grant keeps the entry
+    // open.
     let test_policy = |opens| {
         let game = entry_in_window(opens, (20, 0));
         policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan)
@@ -298,8 +299,9 @@ fn what_only_a_grant_keeps_open_closes_when_it_is_taken_back() {
 }
 
 #[test]
-fn a_clock_set_forward_and_a_reboot_are_no_break() {
-    // S2.4, S4.5, S9.2b: the second session went on without one, whatever the wall showed; then the power failed.
+fn setting_the_clock_forward_before_a_reboot_is_no_break() {
+    // S2.4, S4.5, S9.2b: there was no break before the second session, whatever the wall clock shows; then the power
+    // fails.
     let rules = BreakRule { after: hours(1), length: minutes(30) };
     let test_policy = policy_with(vec![entry("game")], |policy| policy.breaks = Some(rules));
     let mut world = EngineHarness::new(test_policy, MONDAY_NOON);
@@ -320,8 +322,8 @@ fn a_clock_set_forward_and_a_reboot_are_no_break() {
 }
 
 #[test]
-fn the_time_goes_on_over_a_crash_also_while_the_clock_is_not_believed() {
-    // S2.7, S4.5, S9.1: the window closes at one, and a grant keeps it open until it is taken back at ten past.
+fn the_trusted_time_continues_after_a_crash_while_the_clock_is_untrusted() {
+    // S2.7, S4.5, S9.1: the window closes at 13:00, and a grant keeps it open until it is revoked at 13:10.
     let game = entry_in_window((11, 0), (13, 0));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let until = GrantKind::OpenUntil { until: wall_time(BERLIN, "2026-11-16 14:00") };
@@ -336,8 +338,8 @@ fn the_time_goes_on_over_a_crash_also_while_the_clock_is_not_believed() {
 }
 
 #[test]
-fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
-    // S2.7, S7.3: it held when the session was planned, on a clock that ran two hours ahead.
+fn a_new_plan_after_the_clock_was_corrected_applies_a_grant_only_once() {
+    // S2.7, S7.3: the grant was valid when the session was planned, on a clock that was two hours ahead.
     let game = entry_with_max_run(hours(1));
     let test_policy = policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan);
     let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
@@ -356,8 +358,8 @@ fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
 }
 
 #[test]
-fn another_policy_gives_what_runs_no_grant_that_was_none_of_its() {
-    // S7.3, S2.7: two minutes of maths, which draws on no budget yet when more of one is given.
+fn a_reload_does_not_apply_an_earlier_grant_to_the_running_session() {
+    // S7.3, S2.7: a session of two minutes, which uses no budget when a budget gets extra time.
     for on_reload in [OnReload::KeepPlan, OnReload::Replan] {
         let test_policy = |max_run, budgets: &[&str]| {
             let mut maths = entry("maths");

@@ -1,4 +1,4 @@
-//! The reported state after clocks were set back, and which clients get it.
+//! The reported state after the clock was set back, and the clients that get it.
 
 use jiff::SignedDuration;
 use shepherd_api::{AuditKind, ReasonCode, StopMode, StopRequester};
@@ -27,7 +27,7 @@ fn count_audit_events(world: &EngineHarness, what: impl Fn(&AuditKind) -> bool) 
 }
 
 #[test]
-fn a_message_speaks_to_people_by_their_names() {
+fn a_warning_message_contains_the_label_of_the_profile() {
     // S2.5.
     let mut game = half_hour_entry();
     game.label = "Trains".to_owned();
@@ -52,8 +52,8 @@ fn a_message_speaks_to_people_by_their_names() {
 }
 
 #[test]
-fn an_opening_is_told_when_it_counts_and_not_when_the_wall_shows_it() {
-    // S3.7, S4.7: the clock was set back by five minutes, which is believed; the time that counts went on.
+fn an_opening_is_announced_by_the_trusted_time() {
+    // S3.7, S4.7: the clock was set back by five minutes, which is trusted; the trusted time went on.
     let mut world = EngineHarness::new(policy(vec![entry_in_window((12, 30), (13, 0))]), MONDAY_NOON);
     world.run_for(minutes(10));
     world.move_wall(SignedDuration::from_mins(-5));
@@ -68,7 +68,7 @@ fn an_opening_is_told_when_it_counts_and_not_when_the_wall_shows_it() {
 
 #[test]
 fn the_mode_that_is_shown_is_the_one_that_counts() {
-    // S3.7, S4.2: five minutes past midnight the clock is set back to five to twelve.
+    // S3.7, S4.2: at 00:05 the clock is set back to 23:55.
     let mut world = EngineHarness::new(policy_with(vec![entry("game")], add_modes), "2026-11-17 23:50");
     world.run_for(minutes(15));
     let mode = |world: &EngineHarness| world.engine.get_state(world.now()).mode;
@@ -78,8 +78,8 @@ fn the_mode_that_is_shown_is_the_one_that_counts() {
 }
 
 #[test]
-fn a_clock_that_is_not_believed_says_when_it_will_be() {
-    // S3.2, S4.5: with ten minutes of tolerance, an hour behind is believed after fifty minutes.
+fn an_untrusted_clock_shows_when_it_will_be_trusted() {
+    // S3.2, S4.5: with ten minutes of tolerance, a clock that is an hour behind is trusted after fifty minutes.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.tick();
     world.move_wall(SignedDuration::from_hours(-1));
@@ -92,8 +92,8 @@ fn a_clock_that_is_not_believed_says_when_it_will_be() {
 }
 
 #[test]
-fn after_a_restart_too_the_clock_is_believed_on_time() {
-    // S4.5, S4.7: this engine has never seen the right time itself.
+fn the_clock_is_trusted_again_on_time_after_a_restart() {
+    // S4.5, S4.7: this engine has never seen the correct time itself.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.run_for(minutes(1));
     world.launch("game");
@@ -113,7 +113,7 @@ fn policy_that_ends_sessions() -> Policy {
 }
 
 #[test]
-fn a_shutdown_calls_an_end_once_and_on_record() {
+fn a_shutdown_ends_the_session_once_and_records_it() {
     // S13.4, S8.3.
     let mut world = EngineHarness::new(policy_that_ends_sessions(), MONDAY_NOON);
     world.launch("game");
@@ -134,8 +134,8 @@ fn a_shutdown_calls_an_end_once_and_on_record() {
 }
 
 #[test]
-fn an_extension_is_told_and_written_down_once() {
-    // S2.7, S3.5b, S8.3: it moves the run and the window, and that is one change.
+fn an_extension_is_announced_and_recorded_once() {
+    // S2.7, S3.5b, S8.3: it moves the run and the window, which is one change.
     let mut game = entry_in_window((11, 0), (12, 20));
     game.limits.max_run = Some(minutes(15));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -152,8 +152,8 @@ fn an_extension_is_told_and_written_down_once() {
 }
 
 #[test]
-fn an_extension_counts_where_the_clock_was_set_back_over_midnight() {
-    // S2.7, S4.2: the wall shows the day before, whose grants have lapsed by the time that counts.
+fn an_extension_applies_after_the_clock_was_set_back_over_midnight() {
+    // S2.7, S4.2: the wall clock shows the day before, whose grants have lapsed by the trusted time.
     let mut world = EngineHarness::new(policy(vec![half_hour_entry()]), "2026-11-16 23:55");
     world.launch("game");
     world.run_for(minutes(7));
@@ -164,7 +164,7 @@ fn an_extension_counts_where_the_clock_was_set_back_over_midnight() {
 
 #[test]
 fn the_week_of_a_child_shows_nothing_of_another() {
-    // S3.10: as the listing does.
+    // S3.10: the listing shows the same.
     let mut bens = entry("trains");
     bens.profiles = Some(["ben".parse().unwrap()].into());
     let test_policy = policy_with(vec![bens, entry("game")], |rules| {
@@ -184,8 +184,8 @@ fn the_week_of_a_child_shows_nothing_of_another() {
 }
 
 #[test]
-fn another_mode_leaves_what_runs_its_end_until_sleep_has_it_looked_at_again() {
-    // S2.4, S4.4: three hours by the holidays, half an hour by school. Documented in docs/policy.md.
+fn a_new_mode_changes_the_end_of_a_session_only_after_sleep() {
+    // S2.4, S4.4: three hours in the holidays, half an hour in school time. Documented in docs/policy.md.
     let mut game = entry_with_quota_by_mode();
     game.availability = AvailabilityPolicy::Always;
     let mut world = EngineHarness::new(policy_with(vec![game], add_modes), "2026-11-18 12:00");
@@ -200,8 +200,8 @@ fn another_mode_leaves_what_runs_its_end_until_sleep_has_it_looked_at_again() {
 }
 
 #[test]
-fn who_sets_the_clock_back_moves_the_hours_and_stretches_none() {
-    // S4.5, SECURITY.md: three hours without anything, and then what was left of the hour before.
+fn setting_the_clock_back_by_hours_lengthens_no_window() {
+    // S4.5, SECURITY.md: three hours without a session, and then the rest of the previous hour.
     for reboots in [false, true] {
         let mut world =
             EngineHarness::new(policy(vec![entry_in_window((12, 0), (13, 0))]), "2026-11-16 12:00");

@@ -64,8 +64,8 @@ fn the_deadline_is_the_least_of_all_that_apply() {
 }
 
 #[test]
-fn without_limits_there_is_no_end() {
-    // S3.4: no deadline is without end.
+fn a_session_without_limits_has_no_end() {
+    // S3.4: no deadline means no limit.
     let mut world = EngineHarness::new(policy(vec![entry("piano")]), MONDAY_NOON);
     assert_eq!(world.launch("piano").deadline, None);
     assert_eq!(world.run_for(hours(100)), []);
@@ -74,7 +74,7 @@ fn without_limits_there_is_no_end() {
 }
 
 #[test]
-fn a_denial_has_all_its_reasons() {
+fn a_denial_lists_all_its_reasons() {
     // S3.3, S3.8.
     let mut closed = game();
     closed.disabled = Some(DisabledReason { reason: Some("broken".to_owned()) });
@@ -117,7 +117,7 @@ fn budgets_are_shared_and_free_entries_cost_nothing() {
 
 #[test]
 fn use_earns_and_unlocks() {
-    // S2.4 beyond: ten minutes of play for each twenty of maths, at most half an hour; and maths first.
+    // S2.4: ten minutes of play for each twenty of maths, at most half an hour; and maths first.
     let mut maths = entry("maths");
     maths.cost = TimeCost::Free;
     maths.earns = Some(EarningRule {
@@ -146,8 +146,8 @@ fn use_earns_and_unlocks() {
 }
 
 #[test]
-fn what_is_earned_raises_the_share_of_the_day_and_not_of_the_week() {
-    // S2.4 beyond: the week is the harder bound.
+fn earned_time_raises_the_daily_quota_but_not_the_weekly() {
+    // S2.4: the weekly quota is the stricter limit.
     let mut maths = entry("maths");
     maths.earns = Some(EarningRule {
         budget: "games".parse().unwrap(),
@@ -174,8 +174,8 @@ fn what_is_earned_raises_the_share_of_the_day_and_not_of_the_week() {
 }
 
 #[test]
-fn a_break_is_due_after_so_much_time_in_a_row() {
-    // S2.4 beyond.
+fn a_break_is_due_after_uninterrupted_use() {
+    // S2.4.
     let policy = policy_with(vec![entry("a"), entry("b")], |rules| {
         rules.breaks = Some(BreakRule { after: hours(2), length: minutes(15) });
     });
@@ -206,14 +206,14 @@ fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
     world.run_for(minutes(1));
     world.exit();
     assert_eq!(world.denied_codes("game"), ["cooldown"]);
-    // S4.5: moving the clock does not end it sooner.
+    // S4.5: changing the clock does not end it sooner.
     world.move_wall(SignedDuration::from_hours(1));
     assert_eq!(world.denied_codes("game"), ["cooldown"]);
     world.run_for(minutes(10));
     world.launch("game");
 }
 
-/// Launches the game, and ends it by itself after some time with this exit code or signal.
+/// Launches the game, and lets it exit after some time with this exit code or signal.
 fn crash(world: &mut EngineHarness, after: Duration, code: Option<i32>, signal: Option<i32>) {
     world.launch("game");
     world.run_for(after);
@@ -234,7 +234,7 @@ fn a_crash_soon_after_the_launch_causes_no_cooldown() {
         (None, Some(6), true),
         (Some(0), None, false),
         (None, None, false),
-        // Somebody ended it.
+        // A person stopped the session.
         (None, Some(15), false),
         (None, Some(9), false),
         (None, Some(1), false),
@@ -255,7 +255,7 @@ fn a_crash_soon_after_the_launch_causes_no_cooldown() {
 
 #[test]
 fn a_stop_soon_after_the_launch_causes_a_cooldown() {
-    // S2.4: however the program then exits.
+    // S2.4: whatever the exit code of the program is.
     let mut game = game();
     game.limits.cooldown_after_run = minutes(10);
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
@@ -300,8 +300,8 @@ fn a_launch_that_hangs_times_out() {
 }
 
 #[test]
-fn a_killed_daemon_goes_on_from_the_original_start() {
-    // S9.1: no warning twice, the original deadline, nothing lost.
+fn a_restarted_daemon_continues_from_the_original_start() {
+    // S9.1: no warning is repeated, the deadline stays, and nothing is lost.
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     let before = world.run_for(minutes(26));
@@ -337,12 +337,12 @@ fn a_session_whose_program_is_gone_is_ended_and_charged() {
 }
 
 #[test]
-fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
+fn a_reboot_ends_the_session_and_gains_no_time() {
     // S9.2, S9.2b.
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(3));
-    // Seven seconds that nobody has charged when the power fails.
+    // The last seven seconds are not charged yet when the power fails.
     world.advance(Duration::from_secs(7));
     world.place.boot = boot(2);
     world.crash();
@@ -426,7 +426,7 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
 }
 
 #[test]
-fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
+fn a_revoked_grant_shortens_a_running_session() {
     // S2.7.
     let mut game = entry("game");
     game.limits = LimitsPolicy { daily_quota: DailyQuota::every_day(minutes(10)), ..LimitsPolicy::default() };
@@ -461,7 +461,7 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
 }
 
 #[test]
-fn a_program_that_comes_up_after_its_time_out_is_not_awaited() {
+fn a_program_that_starts_after_the_launch_timeout_is_refused() {
     // S3.6.
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
@@ -470,7 +470,7 @@ fn a_program_that_comes_up_after_its_time_out_is_not_awaited() {
 }
 
 #[test]
-fn a_daemon_that_goes_down_gives_nothing_back() {
+fn a_shutdown_charges_the_time_until_then() {
     // S9.2b, S9.3.
     for (on_shutdown, ended) in [(OnShutdown::LeaveSessions, 0), (OnShutdown::EndSessions, 1)] {
         let policy = policy_with(vec![game()], |rules| rules.on_shutdown = on_shutdown);
@@ -484,8 +484,8 @@ fn a_daemon_that_goes_down_gives_nothing_back() {
 }
 
 #[test]
-fn an_engine_is_made_of_a_policy_what_was_stored_and_what_the_host_can_do() {
-    // S3.1, S5.1: the same engine refuses what the host can't run.
+fn an_engine_is_built_from_policy_stored_state_and_capabilities() {
+    // S3.1, S5.1: the same engine refuses kinds that the host can't run.
     let world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     let mut poor = HostCapabilities::all_supported();
     poor.spawn_kinds_supported.remove("process");
@@ -495,7 +495,7 @@ fn an_engine_is_made_of_a_policy_what_was_stored_and_what_the_host_can_do() {
 }
 
 #[test]
-fn every_event_of_a_session_tells_whose_it_is_and_what_is_left() {
+fn every_event_of_a_session_has_its_profile_and_remaining_time() {
     // S3.7.
     let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
@@ -532,7 +532,7 @@ fn nothing_is_due_while_nothing_can_happen() {
     world.run_for(minutes(5) + Duration::from_secs(1));
     assert_eq!(due(&world), Duration::from_secs(4), "the end, to the second");
 
-    // A window that opens is worth waking up for.
+    // The opening of a window is a reason to wake up.
     let mut evening = game();
     evening.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (18, 0), (20, 0))]);
     let mut world = EngineHarness::new(policy(vec![evening]), MONDAY_NOON);

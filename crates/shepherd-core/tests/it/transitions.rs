@@ -1,4 +1,4 @@
-//! Every state and everything that can happen in it (S3.6): what comes out, and nothing else is possible.
+//! Every event in every state (S3.6): its result and the next state.
 
 use shepherd_api::{SessionPhase, StopMode, StopRequester, WarningSeverity};
 use shepherd_core::policy::{OnShutdown, Policy, WarningPolicy, WarningThreshold};
@@ -17,7 +17,7 @@ fn half_hour_policy() -> Policy {
     policy_with(vec![game], |rules| rules.on_shutdown = OnShutdown::EndSessions)
 }
 
-/// A world in a state.
+/// Returns an engine in a state.
 fn world_in(state: &str) -> EngineHarness {
     let mut world = EngineHarness::new(half_hour_policy(), "2026-11-16 12:00");
     match state {
@@ -45,7 +45,7 @@ fn world_in(state: &str) -> EngineHarness {
     world
 }
 
-/// What clients are shown, and apart from it what is being ended before there is a program.
+/// Returns the state that clients see, or `withdrawn` for a session that ends before its program has started.
 fn stored_phase(world: &EngineHarness) -> &'static str {
     let stage = world.engine.snapshot().session.as_ref().map(|session| &session.stage);
     if matches!(stage, Some(SessionStage::Withdrawn { .. })) {
@@ -65,7 +65,7 @@ fn shown_phase(world: &EngineHarness) -> &'static str {
     }
 }
 
-/// What came out, as words.
+/// Returns the events as words.
 fn event_names(events: &[CoreEvent]) -> String {
     let word = |event: &CoreEvent| match event {
         CoreEvent::SessionLaunching { .. } => "launching".to_owned(),
@@ -86,9 +86,9 @@ fn event_names(events: &[CoreEvent]) -> String {
     events.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// Lets something happen, and says what came out.
+/// Applies an event, and returns the result as words.
 fn apply_event(world: &mut EngineHarness, event: &str) -> String {
-    // The session in question: the one there is, or one that there never was.
+    // The current session, or an unknown one.
     let known = world.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
     let stranger = SessionId::from_random(999);
     let own = known.unwrap_or_else(|| stranger.clone());
@@ -135,8 +135,8 @@ fn apply_event(world: &mut EngineHarness, event: &str) -> String {
         "reload" => event_names(&world.engine.reload(half_hour_policy(), None, "parent", now)),
         "crash, alive" => {
             world.crash();
-            let fate = SessionLiveness::Alive { handle: "handle".to_owned() };
-            event_names(&world.engine.recover(fate, now))
+            let liveness = SessionLiveness::Alive { handle: "handle".to_owned() };
+            event_names(&world.engine.recover(liveness, now))
         }
         "crash, gone" => {
             world.crash();
@@ -153,7 +153,7 @@ fn apply_event(world: &mut EngineHarness, event: &str) -> String {
     reply
 }
 
-/// What comes out in each of the states, and the state after it.
+/// Checks the result of an event and the next state, for each state.
 fn check(event: &str, expected: [(&str, &str); 6]) {
     for (state, (out, after)) in STATES.into_iter().zip(expected) {
         let mut world = world_in(state);
@@ -220,7 +220,7 @@ fn an_exit_ends_in_any_state() {
 }
 
 #[test]
-fn what_is_of_another_session_changes_nothing() {
+fn events_of_another_session_change_nothing() {
     // S6.2b.
     let same = STATES.map(|state| ("", state));
     check("strange exit", same);
@@ -229,7 +229,7 @@ fn what_is_of_another_session_changes_nothing() {
 }
 
 #[test]
-fn a_stop_ends_whatever_there_is() {
+fn a_stop_ends_a_session_in_any_state() {
     check(
         "stop",
         [
@@ -278,7 +278,7 @@ fn a_reload_leaves_the_state_alone() {
 }
 
 #[test]
-fn a_crash_is_followed_by_what_was_or_by_an_end() {
+fn a_restart_continues_or_ends_the_session() {
     // S9.1, S9.2.
     check(
         "crash, alive",
@@ -307,7 +307,7 @@ fn a_crash_is_followed_by_what_was_or_by_an_end() {
 }
 
 #[test]
-fn a_shutdown_by_policy_calls_each_end_once() {
+fn a_shutdown_ends_each_session_once() {
     // S9.3, S13.4.
     check(
         "shut down",
@@ -323,8 +323,8 @@ fn a_shutdown_by_policy_calls_each_end_once() {
 }
 
 #[test]
-fn who_was_warned_is_shown_how_loudly() {
-    // S3.6: the levels of `Warned` are those of S2.5. A softer warning after a loud one changes nothing.
+fn a_warned_session_shows_the_severity() {
+    // S3.6: the levels of `Warned` are those of S2.5. A softer warning after a louder one changes nothing.
     let levels = [(10, WarningSeverity::Info), (5, WarningSeverity::Critical), (1, WarningSeverity::Warn)];
     let warnings = levels.map(|(before, severity)| WarningThreshold { severity, ..warning(minutes(before)) });
     let mut game = entry_with_max_run(minutes(20));
@@ -341,7 +341,7 @@ fn who_was_warned_is_shown_how_loudly() {
     {
         world.run_for(minutes(passed));
         assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));
-        // A daemon that comes back knows it, too.
+        // A restarted daemon knows it, too.
         world.crash();
         world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
         assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));

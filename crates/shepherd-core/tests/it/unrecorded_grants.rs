@@ -1,4 +1,4 @@
-//! Grants whose record can't be written are taken back (S8.2).
+//! Grants whose record can't be written are undone (S8.2).
 
 use jiff::SignedDuration;
 use shepherd_api::{AuditKind, StopMode, StopRequester, TimeRequestState};
@@ -10,9 +10,9 @@ use crate::harness::{
     EngineHarness, MONDAY_NOON, entry, entry_with_max_run, extra, grant, hours, minutes, policy, policy_with,
 };
 
-const DETAIL: &str = "there is no room";
+const DETAIL: &str = "the disk is full";
 
-/// A world in which the day's time of the only entry is used up.
+/// Returns an engine in which the daily quota of the only entry is exhausted.
 fn world_with_exhausted_quota() -> EngineHarness {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(10));
@@ -24,7 +24,7 @@ fn world_with_exhausted_quota() -> EngineHarness {
 }
 
 #[test]
-fn a_gift_is_taken_back() {
+fn an_unrecorded_grant_is_undone() {
     let mut world = world_with_exhausted_quota();
     world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap();
     assert!(world.view("game").enabled);
@@ -33,7 +33,7 @@ fn a_gift_is_taken_back() {
 }
 
 #[test]
-fn an_answer_is_taken_back_and_can_be_given_again() {
+fn an_unrecorded_decision_is_undone_and_can_be_made_again() {
     let mut world = world_with_exhausted_quota();
     let (request_id, grant_id) = (RequestId::from_random(1), GrantId::from_random(2));
     let new = NewTimeRequest {
@@ -59,7 +59,7 @@ fn an_answer_is_taken_back_and_can_be_given_again() {
 }
 
 #[test]
-fn a_mode_is_the_one_before_again() {
+fn an_unrecorded_mode_is_undone() {
     let test_policy = policy_with(vec![entry("game")], |rules| {
         rules.modes.names = ["school", "holiday"].map(str::to_owned).into();
         rules.modes.default = "school".to_owned();
@@ -72,7 +72,7 @@ fn a_mode_is_the_one_before_again() {
 }
 
 #[test]
-fn a_clock_is_not_believed_again() {
+fn an_unrecorded_confirmation_leaves_the_clock_untrusted() {
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.run_for(hours(1));
     world.move_wall(SignedDuration::from_hours(-24));
@@ -86,7 +86,7 @@ fn a_clock_is_not_believed_again() {
 }
 
 #[test]
-fn a_launch_is_over_and_costs_nothing() {
+fn an_unrecorded_launch_ends_and_costs_nothing() {
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!("denied") };
     world.engine.lose_last_grant(DETAIL, world.now());
@@ -95,9 +95,9 @@ fn a_launch_is_over_and_costs_nothing() {
     assert!(world.view("game").enabled);
 }
 
-/// S3.5b, S3.6: what is approved has an end that can be moved, what is being ended has none.
+/// S3.5b, S3.6: an approved session has an end that can be moved, an ending session has none.
 #[test]
-fn what_is_being_launched_can_be_extended_and_what_is_being_ended_can_not() {
+fn a_launching_session_can_be_extended_and_an_ending_one_cannot() {
     let game = entry_with_max_run(minutes(30));
     let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let extend = |world: &mut EngineHarness, id| {

@@ -1,4 +1,4 @@
-//! The engine answers in the words of the protocol: grants, requests, use, events, refusals (S10).
+//! The engine's answers in the types of the protocol: grants, requests, usage, events and refusals (S10).
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn budget_scope(id: &str) -> EntryScope {
 }
 
 #[test]
-fn grants_are_listed_while_they_hold_or_will_hold_and_found_for_longer() {
+fn current_and_future_grants_are_listed_and_lapsed_grants_can_be_found() {
     // S2.7.
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
@@ -56,7 +56,7 @@ fn grants_are_listed_while_they_hold_or_will_hold_and_found_for_longer() {
 }
 
 #[test]
-fn a_request_is_shown_with_where_it_is_in_its_life() {
+fn a_request_is_shown_with_its_state() {
     // S2.7, S10.3.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let new = NewTimeRequest {
@@ -81,7 +81,7 @@ fn a_request_is_shown_with_where_it_is_in_its_life() {
 
 #[test]
 fn usage_is_reported_by_day_with_its_limit() {
-    // S10: earned and granted time included; what has no limit has none.
+    // S10: limits include earned and granted time; without a limit the field is empty.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     game.budgets = vec!["games".parse().unwrap()];
@@ -103,7 +103,7 @@ fn usage_is_reported_by_day_with_its_limit() {
     world.launch("game");
     world.run_for(minutes(30));
     world.exit();
-    let told = |from: &str, to: &str| {
+    let usage = |from: &str, to: &str| {
         world.engine.usage(from.parse().unwrap(), to.parse().unwrap(), Some(&ProfileId::default()))
     };
     let row = |day: &str, of: EntryScope, used: u64, limit: Option<u64>| UsageView {
@@ -122,9 +122,9 @@ fn usage_is_reported_by_day_with_its_limit() {
         row("2026-11-17", entry_scope("game"), 10, Some(60)),
         row("2026-11-17", budget_scope("games"), 10, Some(120)),
     ];
-    assert_eq!(told("2026-11-16", "2026-11-17").unwrap(), [&monday[..], &tuesday[..]].concat());
-    assert_eq!(told("2026-11-17", "2026-11-17").unwrap(), tuesday);
-    assert_eq!(told("2026-11-18", "2027-02-17").unwrap(), []);
+    assert_eq!(usage("2026-11-16", "2026-11-17").unwrap(), [&monday[..], &tuesday[..]].concat());
+    assert_eq!(usage("2026-11-17", "2026-11-17").unwrap(), tuesday);
+    assert_eq!(usage("2026-11-18", "2027-02-17").unwrap(), []);
     let nobody: ProfileId = "nobody".parse().unwrap();
     let (from, to) = ("2026-11-16".parse().unwrap(), "2026-11-17".parse().unwrap());
     assert_eq!(world.engine.usage(from, to, Some(&nobody)), Ok(Vec::new()));
@@ -193,7 +193,7 @@ fn events_carry_the_session_whole() {
         ended,
         [EventKind::SessionEnded { session_id, end: EndReason::Expired }, EventKind::EntriesChanged {}]
     );
-    // Old news of a session that is gone is the present state.
+    // An event of a session that is gone becomes the current state.
     let late = world.engine.event_kind(due, world.now());
     assert_eq!(late, EventKind::StateChanged { snapshot: world.engine.get_state(world.now()) });
     let reloaded = world.engine.event_kind(&CoreEvent::PolicyReloaded { entry_count: 1 }, world.now());
@@ -201,21 +201,21 @@ fn events_carry_the_session_whole() {
 }
 
 #[test]
-fn a_session_that_somebody_stopped_expires_for_that_reason() {
+fn a_stopped_session_expires_with_the_reason_stopped() {
     // S10.4.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     let session_id = world.launch("game").session_id;
     let stop = StopRequest { by: StopRequester::Admin, mode: StopMode::Force, actor: "parent".to_owned() };
     let _ = world.engine.stop_current(&stop, world.now());
-    let told = world.engine.event_kind(&CoreEvent::ExpireDue { session_id }, world.now());
+    let event = world.engine.event_kind(&CoreEvent::ExpireDue { session_id }, world.now());
     let by = StopRequester::Admin;
     assert!(
-        matches!(told, EventKind::SessionExpired { end: EndReason::Stopped { by: told }, .. } if told == by)
+        matches!(event, EventKind::SessionExpired { end: EndReason::Stopped { by: stopped_by }, .. } if stopped_by == by)
     );
 }
 
 #[test]
-fn a_refusal_has_a_code_for_programs_and_a_sentence_for_people() {
+fn a_refusal_has_a_code_and_a_sentence() {
     // S3.8, S10.
     let check = |error: ApiError, code: ErrorCode, sentence: &str| {
         assert_eq!((error.code, error.sentence.as_str()), (code, sentence));
@@ -272,7 +272,7 @@ fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
     let (used, limit) = (Millis(60_000), Millis(60_000));
     let used_up = ReasonCode::QuotaExhausted { quota, used, limit, until: None };
     check(BERLIN, used_up, "Today's time for all games is used up: 1 minute of 1 minute.");
-    // The policy's zone is Berlin's.
+    // The policy's zone is Berlin.
     let next_opening = Some(wall_time(BERLIN, "2026-11-16T15:00"));
     let closed = ReasonCode::OutsideHours { next_opening };
     check(BERLIN, closed.clone(), "Not allowed at this time. Opens Mon 15:00.");
@@ -281,7 +281,7 @@ fn a_denial_has_labels_and_names_the_zone_if_the_policy_has_another() {
 }
 
 #[test]
-fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
+fn an_entry_shows_the_time_left_today_and_its_grants() {
     // S2.7, S3.2.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
@@ -314,7 +314,7 @@ fn an_entry_shows_what_is_left_of_the_day_and_the_grants_that_help() {
 }
 
 #[test]
-fn the_timeline_tells_times_to_be_unlocked_from_closed_ones() {
+fn the_timeline_distinguishes_unlockable_and_closed_times() {
     // S3.10.
     let mut game = entry("game");
     game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (18, 0))]);

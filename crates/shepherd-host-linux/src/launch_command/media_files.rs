@@ -124,7 +124,7 @@ mod tests {
 
     /// The scan stops at its limit, and doesn't read the rest into memory.
     #[test]
-    fn a_folder_is_read_only_as_far_as_there_is_room() {
+    fn a_folder_is_read_up_to_the_maximum_number_of_names() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.mp4", "b.mp4", ".hidden"] {
             fs::write(folder.path().join(name), "").unwrap();

@@ -44,7 +44,7 @@ pub(crate) fn process(argv: &[&str]) -> EntryKind {
     EntryKind::Process { argv, env: BTreeMap::new(), cwd: None }
 }
 
-/// Returns an entry whose test double follows a script.
+/// Returns an entry that runs the test program `fake-entry` with a script.
 pub(crate) fn script(script: &str) -> PolicyEntry {
     entry(process(&[fake_entry().to_str().unwrap(), script]))
 }
@@ -118,7 +118,7 @@ impl TestHost {
         }
     }
 
-    /// Starts a program that can't be started, and returns the message.
+    /// Tries to start a program that can't be started, and returns the error message.
     pub(crate) fn spawn_failure(&mut self, entry: PolicyEntry) -> String {
         let session_id = self.spawn(entry);
         match self.next_event() {
@@ -191,7 +191,7 @@ impl StartedProgram {
     }
 }
 
-/// A script whose processes are recognised by the length of an endless sleep, which is different in every run.
+/// A script whose processes are found by the length of their sleep, which is unique to this script.
 pub(crate) struct MarkedScript {
     /// The length of the sleep, in milliseconds.
     sleep: String,
@@ -220,7 +220,7 @@ impl MarkedScript {
         marked
     }
 
-    /// Returns an entry for a script. `FOREVER` in it is the sleep of this run; a process that begins it has arrived.
+    /// Returns an entry for a script. `FOREVER` in the script becomes the unique sleep; a process that reaches it has arrived.
     pub(crate) fn entry(&self, text: &str) -> PolicyEntry {
         entry(process(&[self.program.to_str().unwrap(), &self.script(text)]))
     }
@@ -235,7 +235,7 @@ impl MarkedScript {
         text.replace("FOREVER", &format!("arrive; sleep {}", self.sleep))
     }
 
-    /// Returns the living processes of this run. They are found by their command line, not by the host's own code.
+    /// Returns the living processes of this script. They are found by their command line, not by the host's own code.
     pub(crate) fn survivors(&self) -> Vec<i32> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -282,7 +282,7 @@ pub(crate) fn assert_stays(what: &str, length: Duration, mut condition: impl FnM
     assert!(!becomes_true_within(length, || !condition()), "not for {length:?}: {what}");
 }
 
-/// Waits until a condition holds, and returns false if it doesn't within this time. Every other wait uses this one.
+/// Waits until a condition holds. Returns false if it doesn't hold within this time.
 pub(crate) fn becomes_true_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     while !condition() {
@@ -294,7 +294,7 @@ pub(crate) fn becomes_true_within(limit: Duration, mut condition: impl FnMut() -
     true
 }
 
-/// Waits until no thread of the host has run for a while, and then checks that none wakes up for this long (S4.7).
+/// Waits until all threads of the host sleep, and then checks that none of them wakes up for this long (S4.7).
 pub(crate) fn assert_no_thread_wakes(length: Duration) {
     const QUIET: Duration = Duration::from_millis(200);
     let mut counts = context_switches();

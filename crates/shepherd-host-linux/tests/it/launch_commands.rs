@@ -99,7 +99,7 @@ fn a_driver_of_the_policy_gets_the_payload_on_its_standard_input() {
 }
 
 #[test]
-fn flatpak_is_told_to_kill_what_ignores_the_signal() {
+fn flatpak_is_asked_to_kill_an_application_that_ignores_the_signal() {
     let marked = MarkedScript::new();
     let stubborn = format!(
         "if [ $1 = kill ]; then echo \"$@\" > ${{0%/*}}/killed; else exec {} '{}'; fi",

@@ -1,4 +1,4 @@
-//! A connected client, as the hub and the client's task share it.
+//! The data of a connected client that the hub and the client's task share.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ward_terminal::is_invisible;
 use super::outbox::ClientOutbox;
 use crate::PeerCredentials;
 
-/// The number of characters of a client's own name that are kept.
+/// The longest name that is kept of a client, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(super) struct ConnectedClient {
     elevation: Mutex<Option<PinElevation>>,
 }
 
-/// The elevation of a connection after the PIN was given.
+/// The administrator rights of a connection on which the PIN was given.
 #[derive(Clone, Copy, Debug)]
 struct PinElevation {
-    /// The generation of the PIN; a new PIN ends the elevation.
+    /// The PIN's generation, which changes with each new PIN. An elevation ends with its generation.
     generation: u64,
-    /// The time since boot, including suspend.
+    /// The end of the elevation, as time since boot including suspend.
     until: Duration,
 }
 
@@ -36,8 +36,8 @@ impl ConnectedClient {
         Self { client_id, peer, outbox: Arc::new(outbox), name, elevation }
     }
 
-    /// Sets the client's own name, once. Logs show it in brackets after the kernel's data, so no character in it can
-    /// control a terminal or look like more of the kernel's data.
+    /// Sets the name that the client gave itself; only the first name counts. Logs show it in brackets after the
+    /// credentials from the kernel, so characters that could control a terminal or end the brackets are removed.
     pub(super) fn set_name(&self, name: &str) {
         let _ = self.name.set(name.chars().filter(is_safe_in_log).take(MAX_NAME_CHARS).collect());
     }
@@ -57,7 +57,7 @@ impl ConnectedClient {
     }
 }
 
-/// Returns whether a character is neither a bracket nor invisible.
+/// Returns true if a character is visible and not a bracket.
 fn is_safe_in_log(character: &char) -> bool {
     !is_invisible(*character) && !matches!(character, '(' | ')')
 }
@@ -68,14 +68,14 @@ mod tests {
 
     #[test]
     fn a_client_name_cannot_forge_log_text() {
-        let check = |said: &str, kept: &str| {
+        let check = |given: &str, kept: &str| {
             let peer = PeerCredentials { uid: 1_000, gid: 1_000, pid: None };
             let client =
                 ConnectedClient::new(ClientId::from_random(1), peer, ClientOutbox::new(Arc::default()));
-            client.set_name(said);
+            client.set_name(given);
             assert_eq!(client.name(), kept);
         };
-        check("Bildschirm im Flur", "Bildschirm im Flur");
+        check("Screen in the hall", "Screen in the hall");
         check("a) uid 0 (root", "a uid 0 root");
         check("a\u{202e}\x1b[2Kb\n", "a[2Kb");
         check(&"x".repeat(100), &"x".repeat(MAX_NAME_CHARS));

@@ -178,8 +178,8 @@ async fn write_loop(writer: &WriteHalf<'_>, shared: &ServerState, client: &Conne
                 }
             }
             WriterStep::RequestSnapshot => {
-                let wish = IncomingEvent::NeedsSnapshot { client_id: client.client_id.clone() };
-                if shared.lanes.quick.send(wish).await.is_err() {
+                let request = IncomingEvent::NeedsSnapshot { client_id: client.client_id.clone() };
+                if shared.lanes.quick.send(request).await.is_err() {
                     return;
                 }
             }

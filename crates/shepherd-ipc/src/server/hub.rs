@@ -30,7 +30,7 @@ pub struct ConnectionCounts {
     pub accepted: u64,
     /// The number of refused connections.
     pub rejected: u64,
-    /// The number of failed accepts for lack of file descriptors.
+    /// The number of connections that could not be accepted, because no file descriptor was left.
     pub failed_accepts: u64,
     /// The number of commands that the client's role doesn't permit.
     pub refused: u64,

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_given_back_is_free() {
+    fn a_released_place_is_free_again() {
         let mut registry = ClientRegistry::default();
         let most = reserve_until_full(&mut registry, 1_000, SlotPriority::Normal);
         registry.release(1_000);

@@ -1,4 +1,4 @@
-//! What a peer may do, as a table (S11.3, S11.3b).
+//! The role of a peer, as a table (S11.3, S11.3b).
 
 use shepherd_api::ClientRole;
 use shepherd_api::ClientRole::{Admin, Observer, Shell};
@@ -15,7 +15,7 @@ fn sample_rules() -> AccessRules {
     }
 }
 
-/// The role without and with the PIN.
+/// The role without the PIN and with it.
 fn roles(authority: &AccessRules, uid: u32, gid: u32, pin: PinState) -> Option<(ClientRole, ClientRole)> {
     let standing = authority.authorize(&PeerCredentials { uid, gid, pid: None }, pin)?;
     Some((standing.role, standing.role_with_pin))
@@ -33,7 +33,7 @@ fn each_peer_gets_the_role_that_the_rules_give() {
         (1002, 50, Some((Shell, Shell)), Some((Shell, Shell))),
         (1000, 50, Some((Admin, Admin)), Some((Shell, Admin))),
         (2000, 50, Some((Shell, Shell)), Some((Shell, Shell))),
-        // A group's number is nobody's user number.
+        // The number of a group is not the number of a user.
         (50, 2000, None, None),
         (2000, 2000, None, None),
         (2000, 0, None, None),

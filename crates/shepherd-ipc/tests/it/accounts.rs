@@ -1,4 +1,4 @@
-//! From names to numbers (S11.3).
+//! Resolving names of accounts to numbers (S11.3).
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn names_become_numbers_and_groups_their_members() {
     assert_eq!(faults, []);
     let expected = AccessRules {
         owner_uid: 7,
-        // The higher of two roles counts, whichever was named first.
+        // The higher of two roles counts, in either order.
         users: [
             (1000, ClientRole::Admin),
             (1001, ClientRole::Shell),
@@ -74,11 +74,11 @@ fn names_become_numbers_and_groups_their_members() {
 }
 
 #[test]
-fn who_does_not_exist_is_reported_once_and_gets_nothing() {
+fn an_unknown_account_is_reported_once_and_gets_no_role() {
     let rules = vec![
         (user("carl"), ClientRole::Admin),
         (group("wheel"), ClientRole::Admin),
-        // Its number does not fit, so its line is none.
+        // The number is too large, so the line is ignored.
         (user("huge"), ClientRole::Admin),
     ];
     let (authority, faults) = check(rules, &[("carl", vec![user("carl")])]);
@@ -103,7 +103,7 @@ fn a_user_has_one_profile_and_a_second_one_is_reported() {
         vec![],
         &[("a", vec![group("kids")]), ("b", vec![user("mia")]), ("c", vec![SystemAccount::Uid(1001)])],
     );
-    // The user's own profile, not its group's; Tom has only the group's.
+    // The user's own profile counts before that of a group; Tom has only that of his group.
     assert_eq!(authority.profiles, [(1001, id("b")), (1002, id("a"))].into());
     assert_eq!(authority.group_profiles, [(100, id("a"))].into());
     assert_eq!(faults, [AccountResolveError::TwoProfiles { uid: 1001, first: id("b"), second: id("c") }]);

@@ -1,4 +1,4 @@
-//! The client library against a real daemon: blocking, asynchronous, and across restarts.
+//! The client library with a real daemon: blocking, asynchronous, and across restarts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ fn a_call_is_answered_or_refused() {
     assert_eq!(client.call(Command::GetState {}).unwrap(), CommandReply::State { snapshot: snapshot(0) });
     let refused = client.call(Command::ReloadConfig {}).unwrap_err();
     assert_eq!(refused.api_error().unwrap().code, ErrorCode::NotPermitted);
-    // A refusal does not end the conversation.
+    // A refusal does not end the connection.
     client.call(Command::GetState {}).unwrap();
     daemon.hub.set_authorizer(fixed_role(None));
     let ended = client.call(Command::GetState {}).unwrap_err();
@@ -85,7 +85,7 @@ fn without_a_daemon_the_error_says_so() {
 }
 
 #[test]
-fn a_daemon_that_hangs_holds_nobody_up() {
+fn a_hanging_daemon_does_not_block_its_clients() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -95,7 +95,7 @@ fn a_daemon_that_hangs_holds_nobody_up() {
     assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
     let hung = block_on(AsyncClient::connect(&options)).unwrap_err();
     assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
-    // Also one that does not even accept.
+    // Also a daemon that does not even accept connections.
     rustix::net::listen(&listener, 0).unwrap();
     let _queued: Vec<_> = (0..2).map(|_| BlockingClient::connect(&options)).collect();
     let hung = BlockingClient::connect(&options).unwrap_err();
@@ -103,7 +103,7 @@ fn a_daemon_that_hangs_holds_nobody_up() {
 }
 
 #[test]
-fn what_speaks_something_else_is_not_taken_for_the_daemon() {
+fn another_protocol_is_not_taken_for_the_daemon() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -123,7 +123,7 @@ fn a_socket_that_may_not_be_opened_is_named() {
     fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o000)).unwrap();
     let options = daemon.options();
     let other = std::thread::spawn(move || {
-        // No mode stops root. Credentials are a thread's own on Linux.
+        // File modes don't restrict root, so the thread becomes another user. On Linux, credentials belong to a thread.
         if geteuid().is_root() {
             set_thread_uid(Uid::from_raw(65_001)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Many at once, and no places left (S11.2, S11.4).
+//! Many connections, and no descriptors left (S11.2, S11.4).
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use shepherd_ipc::ConnectionLimits;
 
 use crate::support::{FixedRole, IpcTestDaemon, RawClient, event};
 
-/// As many descriptors as the system lets us have: both ends of every connection are ours here.
+/// Raises the limit of descriptors to the maximum: both ends of every connection belong to this process.
 fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
@@ -29,7 +29,7 @@ fn heavy_2000_connections_harm_nobody() {
     let mut crowd: Vec<RawClient> = (0..asked).map(|_| daemon.connect_raw()).collect();
     let mut welcome = 0;
     for raw in &mut crowd {
-        // Who is not let in may find that out while speaking.
+        // A refused client may notice it while it sends.
         let _ = std::io::Write::write_all(
             &mut raw.stream,
             b"{\"type\":\"hello\",\"api_version\":1,\"client\":\"x\"}\n",
@@ -46,7 +46,7 @@ fn heavy_2000_connections_harm_nobody() {
     assert_eq!(crowd[0].call(1, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
     assert!(started.elapsed() < Duration::from_secs(5));
     drop(crowd);
-    crate::support::wait_until("all are forgotten", || daemon.hub.counts().clients == 0);
+    crate::support::wait_until("all clients are disconnected", || daemon.hub.counts().clients == 0);
     daemon.assert_serves();
 }
 
@@ -84,7 +84,7 @@ fn a_freed_connection_slot_is_reused() {
 
 #[test]
 fn without_descriptors_nothing_is_accepted_and_nothing_spins() {
-    // Only as many as are open now and a few: the daemon is a thread of this process.
+    // Allow only a few more descriptors than are open now: the daemon is a thread of this process.
     let daemon = IpcTestDaemon::start();
     let mut inside = daemon.connect_greeted();
     let before = getrlimit(Resource::Nofile);
@@ -94,16 +94,16 @@ fn without_descriptors_nothing_is_accepted_and_nothing_spins() {
     let waiting: Vec<_> = {
         let low = Rlimit { current: Some(open), maximum: before.maximum };
         setrlimit(Resource::Nofile, low).unwrap();
-        // One of these takes the last descriptor, and then there is none to accept with.
+        // One of these takes the last descriptor, and then none is left to accept another connection.
         (0..4).map_while(|_| std::os::unix::net::UnixStream::connect(daemon.socket()).ok()).collect()
     };
     crate::support::wait_until("an accept fails", || daemon.hub.counts().failed_accepts > 0);
     let failed = daemon.hub.counts().failed_accepts;
-    // The attempts of half a second are counted.
+    // Failed attempts of half a second are counted.
     std::thread::sleep(Duration::from_millis(500));
     let more = daemon.hub.counts().failed_accepts - failed;
     assert!(more <= 6, "{more} attempts in half a second");
-    // Who is inside is served meanwhile.
+    // Connected clients are served meanwhile.
     assert_eq!(inside.call(1, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
     setrlimit(Resource::Nofile, before).unwrap();
     drop(waiting);

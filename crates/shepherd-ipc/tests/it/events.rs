@@ -1,4 +1,4 @@
-//! Subscribers: from the snapshot on, in order, without gap or double, and never at the cost of others (S11.2).
+//! Subscribers get all events after the snapshot, in order and once, and never delay others (S11.2).
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn events_follow_the_snapshot_in_order() {
     for number in 1..=100 {
         assert_eq!(raw.read().unwrap()["event"]["entry_count"], number);
     }
-    // Requests and events share the connection; who did not subscribe gets none.
+    // Requests and events share the connection; a client without a subscription gets no events.
     assert_eq!(raw.call(2, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
     assert_eq!(bystander.call(2, &json!({"type": "get_state"}))["id"], 2);
 }
@@ -54,7 +54,7 @@ fn subscribing_while_events_arrive_leaves_no_gap() {
         while stopped.try_recv().is_err() {
             number += 1;
             hub.broadcast(&event(number));
-            // The rate of the events: the test reads them as fast as they come.
+            // Limit the rate of events, because the test reads them as fast as they come.
             std::thread::sleep(Duration::from_micros(200));
         }
     });
@@ -70,11 +70,11 @@ fn subscribing_while_events_arrive_leaves_no_gap() {
 }
 
 #[test]
-fn a_slow_subscriber_is_told_what_it_missed_and_gets_a_snapshot() {
+fn a_slow_subscriber_learns_how_many_events_it_missed_and_gets_a_snapshot() {
     let daemon = IpcTestDaemon::start();
     let mut slow = connect_subscribed(&daemon);
     let mut quick = connect_subscribed(&daemon);
-    // More than the socket's buffers and the queue hold together.
+    // More than the buffers of the socket and the queue can hold.
     let total = 5_000;
     for number in 1..=total {
         daemon.hub.broadcast(&event(number));
@@ -92,13 +92,13 @@ fn a_slow_subscriber_is_told_what_it_missed_and_gets_a_snapshot() {
     assert_eq!(behind["missed"], total - expected, "every event came or was counted");
     assert_eq!(behind["snapshot"]["entry_count"], 77, "the loop was asked");
     assert_eq!(daemon.hub.counts().events_dropped, (total - expected) as u64);
-    // From there on it is live again.
+    // After the snapshot, events are live again.
     daemon.hub.broadcast(&event(9_999));
     assert_eq!(slow.read().unwrap()["event"]["entry_count"], 9_999);
 }
 
 #[test]
-fn a_subscriber_that_never_reads_is_sent_away_and_delays_nobody() {
+fn a_subscriber_that_never_reads_is_disconnected_and_delays_nobody() {
     let limits =
         ConnectionLimits { write_timeout: Duration::from_millis(500), ..ConnectionLimits::default() };
     let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Admin)));
@@ -108,10 +108,10 @@ fn a_subscriber_that_never_reads_is_sent_away_and_delays_nobody() {
         daemon.hub.broadcast(&event(number));
         assert_eq!(quick.read().unwrap()["event"]["entry_count"], number);
     }
-    wait_until("it is sent away", || daemon.hub.counts().clients == 1);
+    wait_until("the subscriber is disconnected", || daemon.hub.counts().clients == 1);
 }
 
-/// Everybody is a child named Mia, or whatever the role says.
+/// Gives every peer this role and the profile `mia`.
 struct FixedProfile(ClientRole);
 
 impl PeerAuthorizer for FixedProfile {

@@ -1,10 +1,10 @@
-//! Lines come out as they went in, whatever way the bytes come (S11.1, S11.4).
+//! Lines are read correctly, however the bytes are split (S11.1, S11.4).
 
 use shepherd_ipc::{FrameDecoder, FrameTooLarge};
 
 const LIMIT: usize = 64;
 
-/// All lines, fed in pieces of this size.
+/// Returns all lines of an input that is fed in pieces of this size.
 fn decoded(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, FrameTooLarge> {
     let mut decoder = FrameDecoder::new(LIMIT);
     let mut lines = Vec::new();
@@ -17,7 +17,7 @@ fn decoded(bytes: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, FrameTooLarge> {
     Ok(lines)
 }
 
-/// The same by the shortest way there is.
+/// Returns the same lines in the simplest way.
 fn expected(bytes: &[u8]) -> Result<Vec<Vec<u8>>, FrameTooLarge> {
     let mut lines = Vec::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -58,7 +58,7 @@ fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
     assert_eq!(decoded(fits.as_bytes(), 7).unwrap().len(), 1);
     let too_long = format!("{}\n", "x".repeat(LIMIT + 1));
     assert_eq!(decoded(too_long.as_bytes(), 7), Err(FrameTooLarge { limit: LIMIT }));
-    // It need not end to be too long.
+    // A line can be too long before it ends.
     assert_eq!(decoded("x".repeat(LIMIT + 1).as_bytes(), 7), Err(FrameTooLarge { limit: LIMIT }));
 }
 
@@ -82,7 +82,7 @@ fn it_knows_whether_a_line_was_begun() {
 }
 
 #[test]
-fn whatever_comes_in_whatever_pieces_gives_the_same_lines() {
+fn any_split_of_any_input_gives_the_same_lines() {
     let corpus = ["a\nbb\n\nccc", "\r\n\n", "{\"type\":\"hello\"}\n{\"type\":\"request\"}\n"]
         .map(|text| text.as_bytes().to_vec())
         .into_iter()

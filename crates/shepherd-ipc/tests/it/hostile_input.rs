@@ -1,4 +1,4 @@
-//! Malformed, oversized, half-sent or hostile input costs the sender its connection, and nobody else anything (S11.4).
+//! Malformed, oversized, incomplete or hostile input ends its connection, and affects no other client (S11.4).
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ use crate::support::{FixedRole, IpcTestDaemon, RawClient, wait_until};
 
 const HELLO: &str = r#"{"type":"hello","api_version":1,"client":"x"}"#;
 
-/// Limits that a test can wait for, long enough for a handshake on a busy machine.
+/// Limits that are short enough to wait for, and long enough for a handshake on a busy machine.
 fn short_timeouts() -> ConnectionLimits {
     ConnectionLimits {
         hello_timeout: Duration::from_millis(600),
@@ -65,7 +65,7 @@ fn bytes_that_are_not_utf8_close_the_connection() {
 }
 
 #[test]
-fn a_request_that_can_not_be_read_is_answered_and_the_connection_goes_on() {
+fn an_invalid_request_is_answered_and_the_connection_stays_open() {
     let daemon = IpcTestDaemon::start();
     let mut raw = daemon.connect_greeted();
     for (command, code) in [
@@ -110,7 +110,7 @@ fn a_line_of_100_megabytes_is_cut_off_at_once() {
     daemon.assert_serves();
 }
 
-/// What this process, which the daemon is a thread of, has in memory.
+/// Returns the memory of this process; the daemon is one of its threads.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -121,7 +121,7 @@ fn resident_kib() -> u64 {
 fn a_silent_client_is_disconnected() {
     let daemon = daemon_with_short_timeouts();
     assert_eq!(daemon.connect_raw().closing_code(), "timed-out");
-    // After the handshake, too, unless it waits for events.
+    // The idle timeout also applies after the handshake, unless the client waits for events.
     assert_eq!(daemon.connect_greeted().closing_code(), "timed-out");
     let mut subscriber = daemon.connect_greeted();
     subscriber.call(1, &json!({"type": "subscribe_events"}));
@@ -171,7 +171,7 @@ fn a_half_closed_connection_still_gets_its_replies() {
     assert_eq!(ids, [1, 2, 3]);
 }
 
-/// As many requests as the socket takes from a client that reads nothing.
+/// Sends as many requests as the socket accepts from a client that reads nothing.
 fn send_until_blocked(raw: &mut RawClient, command: &str) -> usize {
     raw.stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let line = format!("{{\"type\":\"request\",\"id\":1,\"command\":{command}}}\n");
@@ -184,7 +184,7 @@ fn send_until_blocked(raw: &mut RawClient, command: &str) -> usize {
 }
 
 #[test]
-fn a_client_that_floods_and_never_reads_is_held_back_by_its_own_socket() {
+fn a_client_that_floods_and_never_reads_is_slowed_by_its_own_socket() {
     let limits = ConnectionLimits { write_timeout: Duration::from_secs(1), ..generous_limits() };
     let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Observer)));
     for command in [r#"{"type":"get_state"}"#, r#"{"type":"reload_config"}"#, r#"{"type":"fly"}"#] {
@@ -194,11 +194,11 @@ fn a_client_that_floods_and_never_reads_is_held_back_by_its_own_socket() {
         assert!(sent < 4 * 1024 * 1024, "{sent} bytes of {command} were taken in");
         assert!(resident_kib().saturating_sub(before) < 16 * 1024);
         daemon.assert_serves();
-        wait_until("it is sent away", || daemon.hub.counts().clients == 0);
+        wait_until("the client is disconnected", || daemon.hub.counts().clients == 0);
     }
 }
 
-/// Rates that no test reaches.
+/// Returns rate limits that no test reaches.
 fn generous_limits() -> ConnectionLimits {
     let rate = RateLimit::new(NonZeroU32::MAX, Duration::from_micros(1));
     let rates = CommandRates { cheap: rate, listings: rate, expensive: rate };
@@ -206,8 +206,9 @@ fn generous_limits() -> ConnectionLimits {
 }
 
 #[test]
-fn long_answers_that_nobody_reads_do_not_pile_up() {
-    // Four answers do not fit into a socket's buffer, and those of three clients not into what may wait.
+fn long_unread_replies_do_not_pile_up() {
+    // Four replies don't fit into the buffer of a socket, and those of three clients exceed the limit of waiting
+    // replies.
     let limits = ConnectionLimits { queued_bytes_per_user: 512 * 1024, ..generous_limits() };
     let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Admin)));
     let mut greedy: Vec<_> = (0..30).map(|_| daemon.connect_greeted()).collect();
@@ -219,8 +220,8 @@ fn long_answers_that_nobody_reads_do_not_pile_up() {
     wait_until("most are sent away", || daemon.hub.counts().clients < 10);
     assert!(daemon.hub.counts().clients > 0, "who fits in may stay");
     drop(greedy);
-    wait_until("all are gone", || daemon.hub.counts().clients == 0);
-    // What they had not read is not held against the next one.
+    wait_until("all clients are disconnected", || daemon.hub.counts().clients == 0);
+    // Unread replies of closed connections don't count for the next client.
     let reply =
         daemon.connect_greeted().call(1, &json!({"type": "read_audit", "after": null, "limit": 500_000}));
     assert_eq!(reply["result"]["ok"]["type"], "metrics");
@@ -243,10 +244,10 @@ fn too_many_commands_are_answered_with_when_to_come_back() {
     assert_eq!(refused["result"]["err"]["code"], "rate-limited", "{refused}");
     let wait = refused["result"]["err"]["retry_after"].as_u64().unwrap();
     assert!(wait <= 1_000, "{refused}");
-    // The next one is not even read before it is its turn, and then it is heard.
+    // The next request is not even read before its turn, and then it is answered.
     assert_eq!(raw.call(4, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
     assert!(started.elapsed() >= Duration::from_millis(wait));
-    // Commands that act have a limit of their own, and other clients theirs.
+    // Commands that change something have their own limit, and other clients have theirs.
     assert_eq!(
         raw.call(5, &json!({"type": "set_policy", "text": ""}))["result"]["ok"]["type"],
         "policy_applied"
@@ -273,7 +274,7 @@ fn more_connections_do_not_make_a_user_faster() {
 
 #[test]
 fn heavy_a_flood_delays_nobody_for_long() {
-    // S13.4: whoever floods gets its turns and no more.
+    // S13.4: a client that floods the daemon gets its share and no more.
     let daemon = IpcTestDaemon::with_authorizer(generous_limits(), FixedRole(Some(ClientRole::Admin)));
     let mut flooders: Vec<_> = (0..8).map(|_| daemon.connect_greeted()).collect();
     std::thread::scope(|scope| {

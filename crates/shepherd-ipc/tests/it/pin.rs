@@ -45,7 +45,7 @@ fn admin_commands_need_the_pin_once_it_is_set() {
     assert_eq!(try_admin_command(&mut before), "policy_applied");
     assert_eq!(authenticate(&mut before, "4711"), "wrong-pin", "none is set");
     parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
-    // Also not who was one before; only who set it.
+    // Not even a client that was an administrator before; only the one that set the PIN.
     assert_eq!(try_admin_command(&mut before), "pin-required");
     assert_eq!(try_admin_command(&mut parent), "policy_applied");
     let mut raw = daemon.connect_raw();
@@ -55,12 +55,12 @@ fn admin_commands_need_the_pin_once_it_is_set() {
     let reply = raw.call(2, &json!({"type": "authenticate", "pin": "4711"}));
     assert_eq!(reply["result"]["ok"], json!({"type": "authenticated", "role": "admin"}));
     assert_eq!(try_admin_command(&mut raw), "policy_applied");
-    wait_until("it is recorded", || {
+    wait_until("the attempt is recorded", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "authenticated raw")
     });
-    // One connection is one person.
+    // The PIN elevates one connection only.
     assert_eq!(try_admin_command(&mut daemon.connect_greeted()), "pin-required");
-    // No PIN is on disk, and nobody else can read what is.
+    // The PIN is not stored in plain text, and other users can't read the file.
     let file = daemon.folder.path().join("pin.json");
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("$argon2id$") && !text.contains("4711"), "{text}");
@@ -68,7 +68,7 @@ fn admin_commands_need_the_pin_once_it_is_set() {
 }
 
 #[test]
-fn a_new_pin_ends_what_the_old_one_opened() {
+fn a_new_pin_ends_all_earlier_elevations() {
     let daemon = daemon_with_pin(ConnectionLimits::default());
     let mut other = daemon.connect_greeted();
     let mut parent = daemon.connect_greeted();
@@ -78,7 +78,7 @@ fn a_new_pin_ends_what_the_old_one_opened() {
     assert_eq!(try_admin_command(&mut other), "pin-required");
     assert_eq!(try_admin_command(&mut parent), "policy_applied");
     assert_eq!(authenticate(&mut other, "4711"), "wrong-pin");
-    // Without one everybody is again what the rules say.
+    // Without a PIN, every client has the role of the rules again.
     assert_eq!(parent.call(2, &json!({"type": "set_pin", "pin": null}))["result"]["ok"]["set"], false);
     assert_eq!(try_admin_command(&mut other), "policy_applied");
 }
@@ -98,12 +98,12 @@ fn elevation_expires_without_admin_commands() {
 }
 
 #[test]
-fn no_pin_makes_an_administrator_of_somebody_who_is_none() {
+fn the_pin_elevates_only_accounts_that_may_be_administrators() {
     let daemon = daemon_with_pin(ConnectionLimits::default());
     daemon.hub.set_authorizer(Arc::new(FixedRole(Some(ClientRole::Shell))));
     let mut child = daemon.connect_greeted();
     for _ in 0..10 {
-        // It is not even checked: a child can't lock its parents out with this.
+        // The PIN is not even checked, so a child can't lock the parents out.
         assert_eq!(authenticate(&mut child, "4711"), "not-permitted");
     }
     assert_eq!(try_admin_command(&mut child), "not-permitted");
@@ -120,13 +120,13 @@ fn a_pin_that_could_not_be_changed_changes_nothing() {
     let (mut parent, mut other) = (daemon.connect_greeted(), daemon.connect_greeted());
     assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
     assert_eq!(authenticate(&mut other, "4711"), "authenticated");
-    // A folder in its place: not even root can write over that.
+    // A folder in place of the file can't be overwritten, not even by root.
     fs::create_dir(daemon.folder.path().join("pin.json.new")).unwrap();
     let failed = parent.call(1, &json!({"type": "set_pin", "pin": "0815"}));
     assert_eq!(reply_code(&failed), "store-unavailable");
-    assert_eq!(try_admin_command(&mut other), "policy_applied", "what the old one opened stays open");
+    assert_eq!(try_admin_command(&mut other), "policy_applied", "the elevation with the old PIN stays");
     assert_eq!(try_admin_command(&mut parent), "policy_applied");
-    wait_until("it is on record as what it was", || {
+    wait_until("the failed change is recorded", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "pin of raw: false")
     });
 }
@@ -164,7 +164,7 @@ fn heavy_while_a_pin_is_checked_others_are_served() {
     let started = Instant::now();
     daemon.assert_serves();
     assert!(started.elapsed() < Duration::from_secs(5));
-    // All came at once, and still only three were checked.
+    // All attempts came at once, but only three were checked.
     let outcomes: Vec<_> =
         guessers.iter_mut().map(|raw| reply_code(&raw.read().unwrap()).to_owned()).collect();
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "wrong-pin").count(), 3, "{outcomes:?}");
@@ -182,7 +182,7 @@ fn an_attempt_that_can_not_be_counted_is_not_checked() {
     fs::create_dir(path.parent().unwrap()).unwrap();
     let keeper = PinStore::open(path.clone()).unwrap();
     block_on(keeper.set(Some(pin("4711")))).unwrap();
-    // Not even root can write into a folder that is gone.
+    // Not even root can write into a removed folder.
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     let refused = block_on(keeper.verify(1000, pin("4711")));
     assert!(matches!(refused, Err(PinStoreError::File { .. })), "{refused:?}");
@@ -192,7 +192,7 @@ fn an_attempt_that_can_not_be_counted_is_not_checked() {
 }
 
 #[test]
-fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
+fn a_file_that_other_users_can_write_is_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pin.json");
     let set = |text: &str, mode| {
@@ -233,10 +233,10 @@ fn a_file_that_can_not_be_read_is_not_written_over_by_guessing() {
         assert!(matches!(refused, Err(PinStoreError::Locked)), "{refused:?}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
-    // Put right, it is what it was.
+    // After the repair, the old PIN applies again.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     block_on(PinStore::open(path.clone()).unwrap().verify(1000, pin("4711"))).unwrap();
-    // And whoever may set another one can.
+    // An administrator can also set another PIN.
     block_on(locked.set(Some(pin("0815")))).unwrap();
     block_on(locked.verify(1000, pin("0815"))).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Roles over a real socket (S11.3): denied, recorded, changed while connected, and real other users.
+//! Roles over a real socket (S11.3): denied, recorded, changed during a connection, and with real users.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn changed_rules_apply_to_connected_clients() {
     assert_eq!(code(&raw.call(2, &reload)), "not-permitted");
     daemon.hub.set_authorizer(Arc::new(FixedRole(Some(ClientRole::Admin))));
     assert_eq!(code(&raw.call(3, &reload)), "ok");
-    // Who may not be here at all is told and sent away, and does not come in again.
+    // A client that may no longer connect gets an error, is disconnected, and can't connect again.
     daemon.hub.set_authorizer(Arc::new(FixedRole(None)));
     assert_eq!(raw.closing_code(), "not-permitted");
     assert_eq!(daemon.connect_raw().closing_code(), "not-permitted");
@@ -73,8 +73,8 @@ fn the_client_learns_the_daemons_uid_from_the_kernel() {
     assert_eq!(daemon.connect_raw().hello()["role"], "admin");
 }
 
-/// What comes of a connection of another user. Credentials are a thread's own on Linux, and the socket has those
-/// of the thread that connected.
+/// Connects as another user, and returns the result. On Linux, credentials belong to a thread, and a socket has the
+/// credentials of the thread that connected.
 fn as_user<T: Send>(
     daemon: &IpcTestDaemon,
     uid: u32,
@@ -92,7 +92,7 @@ fn as_user<T: Send>(
     })
 }
 
-/// The role that a user is welcomed with, or the code with which it is sent away.
+/// Returns the role of a user in the welcome, or the code of the refusal.
 fn first_message(mut raw: RawClient) -> Value {
     let _ = std::io::Write::write_all(
         &mut raw.stream,
@@ -112,7 +112,7 @@ fn real_other_users_have_their_own_roles() {
         ..AccessRules::default()
     };
     if !geteuid().is_root() {
-        // Without privileges there is one user to be: a stranger to these rules.
+        // Without privileges the test has only one user, whom these rules don't name.
         let daemon = IpcTestDaemon::with_authorizer(ConnectionLimits::default(), authority);
         assert_ne!(own, child);
         assert_eq!(first_message(daemon.connect_raw()), "not-permitted");
@@ -135,7 +135,7 @@ fn real_other_users_have_their_own_roles() {
         raw.call(1, &json!({"type": "extend_current", "by": 3_600_000}))
     });
     assert_eq!(code(&denied), "not-permitted");
-    // A child that takes all its places leaves the others theirs, and its lines are short.
+    // A child that uses all its connections leaves those of other users free, and its records are short.
     let places: Vec<RawClient> = (0..3).map(|_| as_user(&daemon, child, child, |raw| raw)).collect();
     assert_eq!(as_user(&daemon, child, child, first_message), "too-many-clients");
     assert_eq!(first_message(daemon.connect_raw()), "admin");

@@ -1,4 +1,4 @@
-//! The socket's file: whose it is, who may open it, and what becomes of it (S11.1, S11.3).
+//! The socket file: its owner, its mode, and its removal (S11.1, S11.3).
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -17,7 +17,7 @@ fn bind(options: ServerOptions) -> Result<IpcServer, BindError> {
     IpcServer::bind(options, Arc::new(FixedRole(Some(ClientRole::Admin))), pin)
 }
 
-/// Binds within a runtime, looks, and lets go.
+/// Binds the socket, runs a check, and closes the socket.
 fn with_server<T>(options: ServerOptions, look: impl FnOnce(Result<IpcServer, BindError>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { look(bind(options)) })
@@ -49,7 +49,7 @@ fn the_file_has_its_mode_and_group_and_goes_with_the_server() {
 }
 
 #[test]
-fn what_a_killed_daemon_left_is_replaced() {
+fn the_socket_of_a_killed_daemon_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     drop(UnixListener::bind(socket(folder.path())).unwrap());
     assert!(socket(folder.path()).exists());
@@ -62,7 +62,7 @@ fn what_a_killed_daemon_left_is_replaced() {
 }
 
 #[test]
-fn a_second_daemon_on_one_path_refuses_and_the_first_goes_on() {
+fn a_second_daemon_on_the_same_path_exits_and_the_first_continues() {
     let daemon = IpcTestDaemon::start();
     let refused = bind_in(daemon.folder.path());
     assert!(matches!(refused, Err(BindError::InUse { .. })), "{refused:?}");
@@ -70,7 +70,7 @@ fn a_second_daemon_on_one_path_refuses_and_the_first_goes_on() {
 }
 
 #[test]
-fn somebody_else_who_listens_there_is_left_alone() {
+fn a_socket_of_another_program_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let _somebody = UnixListener::bind(socket(folder.path())).unwrap();
     let refused = bind_in(folder.path());
@@ -79,7 +79,7 @@ fn somebody_else_who_listens_there_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn a_file_that_is_not_a_socket_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(socket(folder.path()), "a diary").unwrap();
     let refused = bind_in(folder.path());

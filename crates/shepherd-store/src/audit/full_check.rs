@@ -63,7 +63,7 @@ mod tests {
     use crate::record::event_to_record;
 
     #[test]
-    fn a_log_over_the_bound_is_left_to_whoever_verifies_it() {
+    fn a_log_over_the_limit_is_verified_only_at_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("audit.log");
         assert_eq!(verify_if_small(&log, 0).unwrap(), AuditCheck::Whole { records: 0 });

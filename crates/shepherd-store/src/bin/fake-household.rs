@@ -39,7 +39,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     for line in io::stdin().lock().lines() {
         let step: HouseholdStep = serde_json::from_str(&line?)?;
         let outcome = apply_step(&mut engine, &step);
-        if step.deed == HouseholdAction::Pulse {
+        if step.action == HouseholdAction::Pulse {
             pulse.write(DaemonHeartbeat { boot, at: step.now })?;
         }
         store.apply(&outcome.writes)?;

@@ -93,7 +93,7 @@ pub struct HouseholdStep {
     /// The time of the step.
     pub now: ClockReading,
     /// The kind of the step.
-    pub deed: HouseholdAction,
+    pub action: HouseholdAction,
 }
 
 /// The kinds of steps. Programs are simulated.
@@ -155,7 +155,7 @@ impl From<Effects> for StepOutcome {
 pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome {
     let now = step.now;
     let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
-    let effects = match (&step.deed, session_id) {
+    let effects = match (&step.action, session_id) {
         (HouseholdAction::TakeBack, _) => {
             engine.recover(SessionLiveness::Alive { handle: "found".to_owned() }, now)
         }

@@ -50,10 +50,15 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
         StoreHeadState::Missing | StoreHeadState::Unreadable if found.generation == 0 => Ok(()),
         StoreHeadState::Missing => damage_error("its head is missing"),
         StoreHeadState::Unreadable => damage_error("its head is damaged"),
-        StoreHeadState::Valid(vouched) if vouched.generation > found.generation => damage_error(&format!(
-            "its last {} batches are missing: its write-ahead log is gone, or it is an older copy",
-            vouched.generation - found.generation
-        )),
+        StoreHeadState::Valid(vouched) if vouched.generation > found.generation => {
+            let missing = match vouched.generation - found.generation {
+                1 => "batch is".to_owned(),
+                count => format!("{count} batches are"),
+            };
+            damage_error(&format!(
+                "its last {missing} missing: its write-ahead log is gone, or it is an older copy"
+            ))
+        }
         StoreHeadState::Valid(vouched) if vouched.generation == found.generation && vouched != found => {
             damage_error("its head belongs to another database")
         }

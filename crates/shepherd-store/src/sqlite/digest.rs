@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_and_removed_leaves_no_trace_in_any_order() {
+    fn added_and_removed_values_cancel_out_in_any_order() {
         let mut hasher = RowHasher::default();
         let rows: Vec<Sha256Hash> =
             (0..9).map(|number| hasher.hash("t", [ValueRef::Integer(number)])).collect();

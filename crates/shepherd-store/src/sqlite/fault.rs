@@ -49,7 +49,7 @@ impl SqliteFault {
         match self {
             Self::Damage(fault) => StoreError::Damaged { path, fault },
             Self::NewerSchema(found) => {
-                StoreError::Damaged { path, fault: format!("its version turned into {found}") }
+                StoreError::Damaged { path, fault: format!("its schema version changed to {found}") }
             }
             Self::Refused(error) => error,
             Self::Sql(error) => match SqliteErrorKind::of(&error) {

@@ -1,4 +1,4 @@
-//! Converts rows to values and back.
+//! Reads the tables of the database, and converts values to columns and back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::duration_from_micros;
 const ENTRY: &str = "entry";
 const BUDGET: &str = "budget";
 
-/// Returns the stored form of a counter.
+/// Returns the columns `kind` and `name` of a counter.
 pub(super) fn counter_columns(counter: &UsageCounter) -> (&'static str, &str) {
     match counter {
         UsageCounter::Entry(id) => (ENTRY, id.as_str()),
@@ -43,7 +43,7 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, SqliteFault> {
     serde_json::from_str(text).map_err(|error| SqliteFault::Damage(error.to_string()))
 }
 
-/// Reads everything in the database.
+/// Reads the whole state from the database. The heartbeat is in a file of its own, so it is `None` here.
 pub(super) fn read_all(connection: &Connection) -> Result<StoredState, SqliteFault> {
     Ok(StoredState {
         usage: read_all_usage(connection)?,
@@ -77,9 +77,9 @@ fn read_all_counters(
     let mut counters = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (profile, kind, name): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        let known = counters.insert(row.get(0)?, (profile.parse()?, parse_counter(&kind, &name)?));
-        if known.is_some() {
-            return Err(SqliteFault::Damage("two of its counters have the same number".to_owned()));
+        let previous = counters.insert(row.get(0)?, (profile.parse()?, parse_counter(&kind, &name)?));
+        if previous.is_some() {
+            return Err(SqliteFault::Damage("two of its counters have the same id".to_owned()));
         }
     }
     Ok(counters)
@@ -106,14 +106,14 @@ fn read_all_cooldowns(
     Ok(cooldowns)
 }
 
-/// Reads the part that is stored as one value.
+/// Reads the part of the state that is stored as one JSON value.
 pub(super) fn read_snapshot(connection: &Connection) -> Result<EngineSnapshot, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT content FROM snapshot WHERE id = 1")?;
     let content: String = statement.query_row([], |row| row.get(0))?;
     from_json(&content)
 }
 
-/// Returns the number of a counter, if it was ever used.
+/// Returns the id of a counter in the database, if it was ever used.
 pub(super) fn find_counter_id(
     connection: &Connection,
     profile: &ProfileId,
@@ -125,7 +125,7 @@ pub(super) fn find_counter_id(
     Ok(statement.query_row((profile.as_str(), kind, name), |row| row.get(0)).optional()?)
 }
 
-/// Returns the usage of one key.
+/// Returns the time that a profile used of a counter on a day.
 pub(super) fn read_usage(
     connection: &Connection,
     profile: &ProfileId,
@@ -153,7 +153,7 @@ pub(super) fn read_cooldown(
     until.as_deref().map(from_json).transpose()
 }
 
-/// Reads the events in the outbox.
+/// Reads the audit events that are not in the audit log yet, oldest first.
 pub(super) fn read_outbox(connection: &Connection) -> Result<Vec<Map<String, Value>>, SqliteFault> {
     let mut statement = connection.prepare("SELECT record FROM outbox ORDER BY position")?;
     let mut rows = statement.query([])?;

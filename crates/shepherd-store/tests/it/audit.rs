@@ -1,4 +1,4 @@
-//! The audit log and the database know each other (S8.3).
+//! The audit log and the database must belong together (S8.3).
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn store_with_batches(batches: u64) -> TestStore {
     place
 }
 
-/// The log is refused, the database stays where it is, and so does the log, for whoever wants to verify it.
+/// Checks that the log is refused, and that both files stay for an examination.
 fn assert_open_fails(place: &TestStore, fault: &str) {
     for _ in 0..2 {
         let error = place.try_open().unwrap_err();
@@ -45,14 +45,14 @@ fn every_event_is_in_the_chain_when_the_batch_is_acknowledged() {
 }
 
 #[test]
-fn a_removed_log_is_noticed() {
+fn a_removed_log_is_detected() {
     let place = store_with_batches(3);
     remove_log(&place);
     assert_open_fails(&place, "it ends with record 0, but the database expects record ");
 }
 
 #[test]
-fn a_log_cut_together_with_its_head_is_noticed() {
+fn a_log_cut_together_with_its_head_is_detected() {
     let place = store_with_batches(3);
     let copy = ["audit.log", "audit.log.head"].map(|name| (name, fs::read(place.file_path(name)).unwrap()));
     place.open().apply(&batch(4)).unwrap();
@@ -67,7 +67,7 @@ fn a_log_cut_together_with_its_head_is_noticed() {
 }
 
 #[test]
-fn another_log_of_the_same_length_is_noticed() {
+fn another_log_of_the_same_length_is_detected() {
     let place = store_with_batches(3);
     place.open().append_audit(note_event(9)).unwrap();
     remove_log(&place);
@@ -80,7 +80,7 @@ fn another_log_of_the_same_length_is_noticed() {
 }
 
 #[test]
-fn an_event_that_somebody_else_appended_is_noticed() {
+fn a_foreign_audit_event_is_detected() {
     let place = store_with_batches(3);
     let (mut ledger, _) =
         Ledger::open(&place.file_path("audit.log"), LedgerOptions::new(audit_format())).unwrap();
@@ -89,7 +89,7 @@ fn an_event_that_somebody_else_appended_is_noticed() {
 }
 
 #[test]
-fn an_event_that_somebody_else_appends_meanwhile_stops_the_store() {
+fn a_foreign_audit_event_during_a_run_stops_the_store() {
     let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
@@ -104,7 +104,7 @@ fn an_event_that_somebody_else_appends_meanwhile_stops_the_store() {
 }
 
 #[test]
-fn a_torn_end_is_put_aside_and_told_of() {
+fn a_torn_last_line_is_moved_aside_and_reported() {
     let place = store_with_batches(2);
     let mut bytes = fs::read(place.file_path("audit.log")).unwrap();
     bytes.extend_from_slice(b"{\"torn\":");
@@ -118,7 +118,7 @@ fn a_torn_end_is_put_aside_and_told_of() {
 }
 
 #[test]
-fn an_edited_last_event_is_noticed() {
+fn an_edited_last_event_is_detected() {
     let place = store_with_batches(2);
     let text = fs::read_to_string(place.file_path("audit.log")).unwrap();
     fs::write(place.file_path("audit.log"), text.replace("number 2", "number 3")).unwrap();

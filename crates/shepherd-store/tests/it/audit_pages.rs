@@ -1,4 +1,4 @@
-//! The audit log, read page by page (S8.3, S10.4).
+//! Reading the audit log page by page (S8.3, S10.4).
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn a_log_of_many_pages_is_read_from_any_number_to_its_end() {
         assert_eq!(sequences(&page), expected, "after {after}");
         assert_eq!(page[0].line, note_event(after + 1));
     }
-    // However many are asked for, a page has its bound; the rest comes after it.
+    // A page has a maximum size, however many records are requested; the rest follows on the next page.
     let (mut after, mut pages) = (0, 0);
     while let Some(last) = sequences(&store.read_audit(Some(after), u32::MAX).unwrap()).last() {
         (after, pages) = (*last, pages + 1);
@@ -45,7 +45,7 @@ fn a_log_of_many_pages_is_read_from_any_number_to_its_end() {
 fn a_log_of_several_segments_is_one_log() {
     let place = TestStore::new();
     drop(place.open());
-    // As the ledger leaves them: closed ones have a number, the last one has not.
+    // The segments of the ledger: closed segments have a number, the last one has none.
     let mut tip = (1, Sha256Hash::GENESIS);
     for (name, events) in
         [("audit.log.000001", 1..=40), ("audit.log.000002", 41..=80), ("audit.log", 81..=90)]
@@ -97,7 +97,7 @@ fn a_line_that_was_changed_is_not_shown() {
         let refused = error_chain(&store.read_audit(Some(2), 9).unwrap_err());
         assert!(refused.contains("run `shepherd audit verify`: "), "{refused}");
         assert!(refused.contains("is damaged after record 4"), "{refused}");
-        // What stands before it can still be read.
+        // The records before the damage can still be read.
         assert_eq!(sequences(&store.read_audit(Some(2), 2).unwrap()), [3, 4]);
     }
 }

@@ -1,4 +1,4 @@
-//! Both stores do what any store has to do (S8.1).
+//! Both stores pass the tests for any store (S8.1).
 
 use shepherd_api::AuditEvent;
 use shepherd_store::conformance::{ALL_CHECKS, StoreFixture};
@@ -44,7 +44,7 @@ fn the_store_on_disk_conforms() {
 }
 
 #[test]
-fn the_store_in_memory_fails_as_often_as_it_is_told() {
+fn the_store_in_memory_fails_as_often_as_requested() {
     let memory = MemoryBackend::default();
     let mut store = MemoryStore::with_backend(&memory);
     memory.fail_next_applies(2);

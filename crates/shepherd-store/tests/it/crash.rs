@@ -1,4 +1,4 @@
-//! Daemons killed at any moment (S8.2, S9.2b).
+//! Daemons that are killed at random times (S8.2, S9.2b).
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,10 +10,10 @@ use shepherd_store::conformance::sample::{note_event, snapshot};
 
 use crate::support::{TestStore, XorshiftRng, batch, fake_daemon, fake_daemon_command, key};
 
-/// `process_kills.rs` kills the engine more often; this test is about numbered batches.
+/// `process_kills.rs` kills the engine more often; this test checks numbered batches.
 const KILLS: u64 = 100;
 
-/// Makes sure that the store holds the batches 1 to `batches`, each whole and once.
+/// Checks that the store holds the batches 1 to `batches`, each complete and once.
 fn check_content(place: &TestStore, batches: u64) {
     let store = place.open();
     assert_eq!(store.pending_event_count(), 0);
@@ -38,7 +38,7 @@ fn check_content(place: &TestStore, batches: u64) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_every_kill() {
+fn every_acknowledged_batch_survives_a_kill() {
     let place = TestStore::in_memory();
     let mut dice = XorshiftRng::new(1);
     let mut acknowledged = 0;
@@ -46,11 +46,11 @@ fn what_was_acknowledged_survives_every_kill() {
     for round in 0..KILLS {
         let mut child = fake_daemon_command(&place.folder, "100000").stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        // Some die while they open the store, others after some batches, so that a busy machine can't keep all of
-        // them from writing.
+        // Some daemons are killed while they open the store, others after some batches, so that some of them write even
+        // on a busy machine.
         let awaited = dice.below(5).saturating_sub(1);
         let mut output: Vec<String> = lines.by_ref().take(awaited.try_into().unwrap()).collect();
-        // The random moment of the kill.
+        // The random time of the kill.
         thread::sleep(Duration::from_micros(dice.below(12_000)));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -98,8 +98,8 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
             .arg("3")
             .output()
             .expect("strace is missing: run `cargo xtask setup`");
-        let told = String::from_utf8(output.stdout).unwrap();
-        let acknowledged = 2 + told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let acknowledged = 2 + stdout.lines().filter(|line| line.starts_with("ack")).count() as u64;
         let found = place.load().usage[&key()].as_secs();
         assert!(found == acknowledged || found == acknowledged + 1, "call {call}: {found}, {acknowledged}");
         place.open().apply(&batch(found + 1)).unwrap();
@@ -116,7 +116,7 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
 #[test]
 fn a_crash_between_commit_and_log_writes_each_event_once() {
     let place = TestStore::new();
-    // The log can't be written for a while: the events are acknowledged all the same, and wait.
+    // The log can't be written for a while. The events are acknowledged, and wait in the database.
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
     let log = place.file_path("audit.log");
@@ -139,9 +139,9 @@ fn a_crash_between_commit_and_log_writes_each_event_once() {
     assert!(place.verify().is_sound());
 }
 
-/// S8.2: power loss, too. The database is on the disk before its log, and both before anybody hears of it.
+/// S8.2: also after a power cut. The database is synced before the log, and both before the acknowledgement.
 #[test]
-fn the_disk_has_the_batch_before_anybody_hears_of_it() {
+fn a_batch_is_on_disk_before_it_is_acknowledged() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let trace = place.file_path("trace");
@@ -162,7 +162,7 @@ fn the_disk_has_the_batch_before_anybody_hears_of_it() {
         .map(|(call, rest)| (call, rest.split(['<', '>']).nth(1).unwrap_or_default()))
         .map(|(call, path)| (call, path.rsplit('/').next().unwrap_or_default()))
         .collect();
-    // From the first page of the batch to the answer.
+    // From the first page of the batch to the acknowledgement.
     let answer = steps.iter().rposition(|step| *step == ("write", "null")).unwrap();
     steps.truncate(answer + 1);
     let opened = steps.iter().position(|step| *step == ("write", "null")).unwrap();

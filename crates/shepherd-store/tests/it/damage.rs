@@ -1,4 +1,4 @@
-//! Databases that are not what was written (S8.4, S8.4b): never silently less than was used.
+//! Damaged databases (S8.4, S8.4b): usage is never lost silently.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -55,21 +55,21 @@ fn check_flips(original: &TestStore, file: &str, seed: u64) {
 }
 
 #[test]
-fn a_bit_flipped_in_the_database_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_database_is_detected_or_harmless() {
     check_flips(&closed_store(), "shepherd.db", 1);
 }
 
 #[test]
-fn a_bit_flipped_in_the_write_ahead_log_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_write_ahead_log_is_detected_or_harmless() {
     check_flips(&TestStore::killed_after(6), "shepherd.db-wal", 2);
 }
 
 #[test]
-fn a_bit_flipped_in_the_head_is_noticed_or_changes_nothing() {
+fn a_flipped_bit_in_the_head_is_detected_or_harmless() {
     check_flips(&TestStore::killed_after(3), "shepherd.db.head", 3);
 }
 
-/// Damages a store and makes sure that it is put aside, and stays refused.
+/// Damages a store, and checks that it is moved aside and stays refused.
 fn assert_quarantined(place: &TestStore, fault: &str) {
     let before = file_names(&place.folder);
     let error = place.try_open().unwrap_err();
@@ -79,7 +79,7 @@ fn assert_quarantined(place: &TestStore, fault: &str) {
     assert!(kept_in.file_name().unwrap().to_str().unwrap().starts_with("damaged-20270115T080000Z-"));
     let text = damage.to_string();
     assert!(text.contains("nothing is granted until an administrator resets it"), "{text}");
-    // Nothing is thrown away, but for SQLite's index of its write-ahead log, which it makes anew each time.
+    // No file is removed, except SQLite's index of its write-ahead log, which SQLite creates again each time.
     let mut after = file_names(&place.folder);
     after.retain(|name| !name.starts_with("damaged-"));
     after.extend(file_names(&kept_in));
@@ -87,13 +87,13 @@ fn assert_quarantined(place: &TestStore, fault: &str) {
     for name in before.iter().filter(database) {
         assert!(after.contains(name), "{name} is gone");
     }
-    // The next start doesn't take the empty place for a new store.
+    // The next start must not treat the missing database as a new store.
     let StoreOpenError::Damaged(again) = place.try_open().unwrap_err() else { panic!("opened") };
     assert_eq!(again.kept.folder(), Some(kept_in.as_path()));
 }
 
 #[test]
-fn a_truncated_database_is_put_aside() {
+fn a_truncated_database_is_moved_aside() {
     for (part, fault) in [(0, "not a database of Shepherd"), (3, ""), (2, "")] {
         let place = closed_store();
         let file = OpenOptions::new().write(true).open(place.file_path("shepherd.db")).unwrap();
@@ -104,7 +104,7 @@ fn a_truncated_database_is_put_aside() {
 }
 
 #[test]
-fn what_is_no_database_is_put_aside() {
+fn a_file_that_is_no_database_is_moved_aside() {
     let place = closed_store();
     fs::write(place.file_path("shepherd.db"), "nothing used yet\n".repeat(1000)).unwrap();
     assert_quarantined(&place, "not a database");
@@ -116,7 +116,7 @@ fn what_is_no_database_is_put_aside() {
 }
 
 #[test]
-fn a_database_of_another_program_is_put_aside() {
+fn a_database_of_another_program_is_moved_aside() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db")).unwrap();
     Connection::open(place.file_path("shepherd.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
@@ -124,7 +124,7 @@ fn a_database_of_another_program_is_put_aside() {
 }
 
 #[test]
-fn edited_usage_is_noticed() {
+fn edited_usage_is_detected() {
     let place = closed_store();
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     assert!(connection.execute("UPDATE usage SET used_us = 0", []).unwrap() > 0);
@@ -133,7 +133,7 @@ fn edited_usage_is_noticed() {
 }
 
 #[test]
-fn an_edited_schema_is_noticed() {
+fn an_edited_schema_is_detected() {
     let place = closed_store();
     let connection = Connection::open(place.file_path("shepherd.db")).unwrap();
     connection
@@ -144,7 +144,7 @@ fn an_edited_schema_is_noticed() {
 }
 
 #[test]
-fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
+fn a_foreign_write_during_a_running_daemon_is_detected() {
     let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
@@ -154,35 +154,35 @@ fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
 }
 
 #[test]
-fn a_lost_write_ahead_log_is_noticed() {
+fn a_lost_write_ahead_log_is_detected() {
     let place = TestStore::killed_after(5);
     fs::remove_file(place.file_path("shepherd.db-wal")).unwrap();
     assert_quarantined(&place, "its last 5 batches are missing");
 }
 
 #[test]
-fn a_truncated_write_ahead_log_is_noticed() {
+fn a_truncated_write_ahead_log_is_detected() {
     let length = fs::metadata(TestStore::killed_after(5).file_path("shepherd.db-wal")).unwrap().len();
     for part in [0, 1, 50, 99] {
         let place = TestStore::killed_after(5);
         let wal = OpenOptions::new().write(true).open(place.file_path("shepherd.db-wal")).unwrap();
         wal.set_len(length * part / 100).unwrap();
-        assert_quarantined(&place, "batches are missing");
+        assert_quarantined(&place, "missing: its write-ahead log is gone");
     }
 }
 
 #[test]
-fn an_older_copy_of_the_database_is_noticed() {
+fn an_older_copy_of_the_database_is_detected() {
     let place = closed_store();
     let older = fs::read(place.file_path("shepherd.db")).unwrap();
     place.open().apply(&batch(31)).unwrap();
     fs::write(place.file_path("shepherd.db"), older).unwrap();
-    assert_quarantined(&place, "its last 1 batches are missing");
+    assert_quarantined(&place, "its last batch is missing");
 }
 
-/// It is made before the first batch is written, and so there is nothing yet that it could vouch for.
+/// The mark is made before the first batch is written, so there is nothing yet that it could prove.
 #[test]
-fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
+fn a_head_that_a_crash_left_incomplete_is_no_damage() {
     for left in [&b""[..], &[0; 512], b"shepherd store head 1\ngener"] {
         let place = TestStore::new();
         drop(place.open());
@@ -193,7 +193,7 @@ fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
 }
 
 #[test]
-fn a_lost_head_is_noticed() {
+fn a_lost_head_is_detected() {
     let place = closed_store();
     fs::remove_file(place.file_path("shepherd.db.head")).unwrap();
     assert_quarantined(&place, "its head is missing");
@@ -232,7 +232,7 @@ fn a_lock_from_before_there_was_a_store_is_no_damage() {
     }
     fs::write(place.file_path("shepherd.lock"), "").unwrap();
     place.open().apply(&batch(1)).unwrap();
-    // A store whose lock was lost or has never been marked gets the mark when it is opened.
+    // A store whose lock was lost, or was never marked, is marked when it is opened.
     fs::remove_file(place.file_path("shepherd.lock")).unwrap();
     drop(place.open());
     assert!(fs::metadata(place.file_path("shepherd.lock")).unwrap().len() > 0);
@@ -248,7 +248,7 @@ fn an_unfinished_database_is_made_again() {
     assert!(!place.file_names().iter().any(|name| name.starts_with("new-")));
 }
 
-/// S8.5: an older daemon refuses a newer database, and leaves it where it is.
+/// S8.5: an older daemon refuses a newer database, and leaves it unchanged.
 #[test]
 fn a_newer_database_is_refused_and_stays() {
     let place = closed_store();

@@ -1,5 +1,4 @@
-//! Disks that are full, folders that can't be written, files that are locked, modes, and two daemons at once
-//! (S8.2, S8.4b).
+//! Full disks, read-only folders, locked files, file modes, and two daemons at once (S8.2, S8.4b).
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
@@ -12,8 +11,8 @@ use shepherd_store::{ExposedPath, ExposedTo, SqliteStore, Store, StoreError, Sto
 
 use crate::support::{TestStore, batch, copy_folder, fake_daemon, fake_daemon_command, key, now};
 
-/// Runs a daemon whose files may not grow over `blocks` of 512 bytes; the signal that would kill it is ignored, so
-/// that writes fail as they do on a full disk.
+/// Runs a daemon whose files can't grow beyond `blocks` of 512 bytes. The signal that would kill it is ignored, so that
+/// writes fail as on a full disk.
 fn run_with_file_limit(place: &TestStore, blocks: u64) -> (u64, String) {
     let output = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; ulimit -f "$1"; exec "$2" "$3" 3000"#, "sh"])
@@ -22,8 +21,8 @@ fn run_with_file_limit(place: &TestStore, blocks: u64) -> (u64, String) {
         .arg(&place.folder)
         .output()
         .unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    let acknowledged = told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let acknowledged = stdout.lines().filter(|line| line.starts_with("ack")).count() as u64;
     assert!(!output.status.success());
     (acknowledged, String::from_utf8(output.stderr).unwrap())
 }
@@ -55,27 +54,27 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
         rm "$1/ballast"; "$2" "$1" 1; echo "code $?"
     "#;
     let script = script.replace("|| exit 99", "|| exit 99; head -c 100k /dev/zero > \"$1/ballast\"");
-    // In a mount namespace of its own, which an ordinary user may have within a user namespace.
+    // In its own mount namespace, which an ordinary user can have inside a user namespace.
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
         .arg(&place.folder)
         .arg(fake_daemon())
         .output()
         .expect("unshare is missing: run `cargo xtask setup`");
-    let told = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
-    let acknowledged = told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+    let acknowledged = stdout.lines().filter(|line| line.starts_with("ack")).count() as u64;
     let opened: Vec<u64> =
-        told.lines().filter_map(|line| line.strip_prefix("opened ")?.parse().ok()).collect();
-    assert!(told.contains("code 1"), "{told}{errors}");
-    assert!(told.ends_with("code 0\n"), "there is room again: {told}{errors}");
-    // The one batch after there was room again counts too; none other was acknowledged after the first run.
+        stdout.lines().filter_map(|line| line.strip_prefix("opened ")?.parse().ok()).collect();
+    assert!(stdout.contains("code 1"), "{stdout}{errors}");
+    assert!(stdout.ends_with("code 0\n"), "there is space again: {stdout}{errors}");
+    // The batch after there was space again counts, too; no other batch was acknowledged after the first run.
     let last = *opened.last().unwrap();
     assert!(last == acknowledged - 1 || last == acknowledged, "{opened:?} {acknowledged} {errors}");
-    assert!(acknowledged > 10, "{told}{errors}");
+    assert!(acknowledged > 10, "{stdout}{errors}");
 }
 
-/// Runs a daemon as an ordinary user where we are root, whom no mode stops.
+/// Runs a daemon as an ordinary user if the test runs as root, because file modes don't restrict root.
 fn run_as_ordinary_user(place: &TestStore, batches: &str) -> (bool, String) {
     let parent = place.folder.parent().unwrap();
     let program = parent.join("fake-daemon");
@@ -93,7 +92,7 @@ fn run_as_ordinary_user(place: &TestStore, batches: &str) -> (bool, String) {
 }
 
 #[test]
-fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
+fn a_read_only_folder_is_an_error_and_unchanged() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let before = place.file_names();
@@ -112,7 +111,7 @@ fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
+fn a_locked_database_is_an_error_and_the_batch_can_be_retried() {
     let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
@@ -125,7 +124,7 @@ fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
             .to_string()
             .ends_with("is locked by another program; close the program that has it open, such as `sqlite3`")
     );
-    // Reading goes on meanwhile.
+    // The store can be read meanwhile.
     assert_eq!(store.load().unwrap().usage[&key()].as_secs(), 1);
     drop(lock);
     store.apply(&batch(2)).unwrap();
@@ -146,7 +145,7 @@ fn a_second_daemon_is_refused_while_one_runs() {
     let refused = place.try_open().unwrap_err();
     assert!(matches!(refused, StoreOpenError::InUse { .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("is in use by another daemon; stop that daemon first"));
-    // A second process is told the same, changes nothing, and tells by its exit code that it never had the store.
+    // A second process gets the same error, changes nothing, and reports by its exit code that it never had the store.
     let before = place.file_names();
     let second = fake_daemon_command(&place.folder, "1").output().unwrap();
     assert_eq!((second.status.code(), second.stdout.as_slice()), (Some(2), &b""[..]));
@@ -158,12 +157,12 @@ fn a_second_daemon_is_refused_while_one_runs() {
 }
 
 #[test]
-fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
+fn a_missing_store_in_a_folder_that_others_can_write_is_not_a_first_run() {
     let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let parent = place.folder.parent().unwrap();
     fs::set_permissions(parent, Permissions::from_mode(0o777)).unwrap();
-    // As long as it is there it can be used, and whoever opens it is told.
+    // As long as the file exists the store can be used, and opening it reports the problem.
     let (store, opened) = SqliteStore::open(&place.folder, now()).unwrap();
     assert_eq!(opened.exposed, [ExposedPath { path: parent.to_owned(), to: ExposedTo::Mode(0o777) }]);
     drop(store);
@@ -176,7 +175,7 @@ fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
     assert!(!place.folder.exists(), "nothing was made in its place");
     fs::rename(&elsewhere, &place.folder).unwrap();
     assert_eq!(place.load().usage[&key()].as_secs(), 1);
-    // Each of the two cures that it names helps where there has been no store.
+    // Each of the two cures in the message helps where there has been no store.
     for cure in text.split('`').skip(1).step_by(2) {
         fs::set_permissions(parent, Permissions::from_mode(0o777)).unwrap();
         fs::remove_dir_all(&place.folder).unwrap();
@@ -231,7 +230,7 @@ fn a_file_that_others_can_write_is_refused() {
         let text = refused.to_string();
         assert!(text.contains(&format!("has mode {mode:04o}, so other users can change")), "{text}");
         assert_eq!(place.file_names(), original.file_names(), "nothing is put aside");
-        // What it tells people to do helps.
+        // The advice in the message helps.
         let cure = text.split('`').nth(1).unwrap();
         assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
         assert_eq!(place.load().usage[&key()].as_secs(), 1);
@@ -239,8 +238,8 @@ fn a_file_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn what_belongs_to_another_user_is_refused() {
-    // Only root can give files away; for everybody else there is the unit test of the judgement.
+fn files_of_another_user_are_refused() {
+    // Only root can give files away; for other users a unit test covers this check.
     if !rustix::process::geteuid().is_root() {
         return;
     }

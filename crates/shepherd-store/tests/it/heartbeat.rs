@@ -1,5 +1,4 @@
-//! The last sign of life on a real disk: written over itself, never taken back, and never believed if it is not whole
-//! (S8.2).
+//! Heartbeats on a real disk: overwritten in place, never replaced by an older one, and ignored if damaged (S8.2).
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,7 +12,7 @@ use crate::support::{TestStore, error_chain, now};
 
 const HEARTBEAT_FILE: &str = "shepherd.pulse";
 
-/// So many seconds after the start of a boot.
+/// Returns a heartbeat this many seconds after the start of a boot.
 fn sample_heartbeat(boot: u64, seconds: u64) -> DaemonHeartbeat {
     let up = Duration::from_secs(seconds);
     let at = ClockReading { wall: now() + up, mono: MonotonicInstant::new(up, up) };
@@ -26,7 +25,7 @@ fn the_last_heartbeat_survives_a_restart() {
     let store = place.open();
     let mut file = HeartbeatFile::in_folder(&place.folder);
     file.prepare().unwrap();
-    assert_eq!(store.load().unwrap().heartbeat, None, "room for one is not one");
+    assert_eq!(store.load().unwrap().heartbeat, None, "an empty slot is not a heartbeat");
     for seconds in [10, 40, 70] {
         file.write(sample_heartbeat(1, seconds)).unwrap();
         assert_eq!(store.load().unwrap().heartbeat, Some(sample_heartbeat(1, seconds)));
@@ -42,19 +41,19 @@ fn an_older_heartbeat_never_replaces_a_newer_one() {
     let place = TestStore::in_memory();
     let store = place.open();
     HeartbeatFile::in_folder(&place.folder).write(sample_heartbeat(1, 70)).unwrap();
-    // Also not by somebody who has not written the newer one.
+    // A store that has not written the newer heartbeat doesn't replace it, either.
     for mut file in [HeartbeatFile::in_folder(&place.folder), HeartbeatFile::in_folder(&place.folder)] {
         file.write(sample_heartbeat(1, 40)).unwrap();
         assert_eq!(store.load().unwrap().heartbeat, Some(sample_heartbeat(1, 70)));
     }
-    // The clock of another boot starts over.
+    // The monotonic clock of another boot starts over.
     HeartbeatFile::in_folder(&place.folder).write(sample_heartbeat(2, 3)).unwrap();
     assert_eq!(store.load().unwrap().heartbeat, Some(sample_heartbeat(2, 3)));
 }
 
 #[test]
 fn a_damaged_heartbeat_is_ignored() {
-    // S8.2, S8.4b: no byte of it can be another one, wherever a power cut or a disk has left its mark.
+    // S8.2, S8.4b: a change of any byte is detected, whether by a power cut or by the disk.
     let place = TestStore::in_memory();
     let store = place.open();
     HeartbeatFile::in_folder(&place.folder).write(sample_heartbeat(1, 70)).unwrap();
@@ -74,7 +73,7 @@ fn a_damaged_heartbeat_is_ignored() {
     }
     fs::remove_file(place.file_path(HEARTBEAT_FILE)).unwrap();
     assert_eq!(store.load().unwrap().heartbeat, None);
-    // The next one is as good as ever.
+    // The next heartbeat is valid again.
     HeartbeatFile::in_folder(&place.folder).write(sample_heartbeat(1, 100)).unwrap();
     assert_eq!(store.load().unwrap().heartbeat, Some(sample_heartbeat(1, 100)));
 }
@@ -100,7 +99,7 @@ fn a_symlinked_heartbeat_file_is_not_followed_and_the_error_names_it() {
     assert!(matches!(error, StoreError::Heartbeat { .. }), "{error:?}");
     assert!(error_chain(&error).contains(HEARTBEAT_FILE), "{}", error_chain(&error));
     assert_eq!(fs::read(&target).unwrap(), b"precious");
-    // When it is gone, the next one is written.
+    // After the file was removed, the next heartbeat is written.
     fs::remove_file(place.file_path(HEARTBEAT_FILE)).unwrap();
     file.write(sample_heartbeat(1, 40)).unwrap();
     assert_eq!(store.load().unwrap().heartbeat, Some(sample_heartbeat(1, 40)));

@@ -1,4 +1,4 @@
-//! What is true of a household, whatever its daemon remembers: who played how long, by a clock that nobody can kill.
+//! A model of a household that does not depend on its daemon: who really played for how long.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,24 +21,24 @@ use crate::support::XorshiftRng;
 
 mod step_generator;
 
-/// How much a power cut may cost: the time to the next sign of life, and what a disk takes to write it.
+/// The longest time that a power cut loses: the heartbeat interval, and the time to write a heartbeat.
 const MAX_POWER_CUT_LOSS: Duration = Duration::from_secs(31);
 
-/// More than anything that is played here.
+/// Longer than any play in these tests.
 const UNBOUNDED_LOSS: Duration = Duration::from_secs(1_000_000);
 
-/// The program of the session.
+/// The state of the session's program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ProgramState {
     None,
     Alive,
-    /// And the daemon has not been told.
+    /// The program has ended, and the daemon does not know yet.
     Dead {
         at: MonotonicInstant,
     },
 }
 
-/// What we know of a session.
+/// The model of a session.
 #[derive(Debug)]
 struct SessionModel {
     id: SessionId,
@@ -46,22 +46,22 @@ struct SessionModel {
     launched: ClockReading,
     boot: u64,
     ends: SessionDeadlines,
-    /// The wall clock was moved since it was launched.
+    /// True if the wall clock was changed since the launch.
     wall_clock_moved: bool,
     warned: BTreeSet<u64>,
-    /// What had been charged to its entry before.
+    /// The time that had been charged to the entry before the launch.
     before: Duration,
-    /// How long its program has run.
+    /// The time that the program has really run.
     played: Duration,
-    /// From the launch to a start that may not have been written down.
+    /// The time from the launch to a start that may not have been stored.
     launch_took: Duration,
-    /// How much more it may cost, because nobody could know better.
+    /// The time that may be charged in addition, because it is uncertain.
     max_overcharge: Duration,
-    /// The same, for when its program was found gone.
+    /// The same for a program that was found gone.
     max_end_overcharge: Duration,
 }
 
-/// A step on its way to the disk.
+/// A step that may or may not have been stored.
 pub(crate) struct PendingStep {
     pub(crate) step: HouseholdStep,
     pub(crate) events: Vec<CoreEvent>,
@@ -71,14 +71,14 @@ pub(crate) struct PendingStep {
     audit: Vec<AuditEvent>,
 }
 
-/// When it became known that a step is durable.
+/// When it became known that a step was stored.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum AckTiming {
     Immediate,
     AfterRestart,
 }
 
-/// What the run was made of, so that it can't pass by not happening.
+/// Counts of events, so that a test in which nothing happens fails.
 #[derive(Debug, Default)]
 pub(crate) struct RunCounts {
     pub(crate) sessions: u64,
@@ -86,9 +86,9 @@ pub(crate) struct RunCounts {
     pub(crate) reboots: u64,
     pub(crate) warnings: u64,
     pub(crate) expired: u64,
-    pub(crate) taken_back: u64,
+    pub(crate) reattached: u64,
     pub(crate) found_after_restart: u64,
-    pub(crate) pulses: u64,
+    pub(crate) heartbeats: u64,
     pub(crate) torn: u64,
 }
 
@@ -99,9 +99,9 @@ impl RunCounts {
         self.reboots += other.reboots;
         self.warnings += other.warnings;
         self.expired += other.expired;
-        self.taken_back += other.taken_back;
+        self.reattached += other.reattached;
         self.found_after_restart += other.found_after_restart;
-        self.pulses += other.pulses;
+        self.heartbeats += other.heartbeats;
         self.torn += other.torn;
     }
 }
@@ -111,13 +111,13 @@ pub(crate) struct HouseholdModel {
     pub(crate) counts: RunCounts,
     clock: ManualClock,
     boot: u64,
-    /// An engine that has been told the same as the daemon, and what must be on the disk by now.
+    /// An engine with the same history as the daemon, and the state that must be stored by now.
     engine: CoreEngine,
     stored: StoredState,
     audit: Vec<AuditEvent>,
     session: Option<SessionModel>,
     program: ProgramState,
-    /// The program was started, and it is not written down.
+    /// True if the program was started, but the start was not stored.
     unrecorded: bool,
     last_run: Option<(u64, EntryId, MonotonicInstant)>,
     denied: bool,
@@ -159,16 +159,16 @@ impl HouseholdModel {
         self.stored.snapshot.session.as_ref()
     }
 
-    /// The last sign of life, if it is of the session that is remembered.
+    /// Returns the last heartbeat, if it belongs to the stored session.
     fn last_heartbeat(&self) -> Option<MonotonicInstant> {
         let record = self.record()?;
         let began = record.started.total();
         let of_session =
-            |pulse: &DaemonHeartbeat| pulse.boot == record.boot && pulse.at.mono.total() >= began;
-        self.stored.heartbeat.filter(of_session).map(|pulse| pulse.at.mono)
+            |heartbeat: &DaemonHeartbeat| heartbeat.boot == record.boot && heartbeat.at.mono.total() >= began;
+        self.stored.heartbeat.filter(of_session).map(|heartbeat| heartbeat.at.mono)
     }
 
-    /// The power cut has hit the sign of life, too.
+    /// Forgets the last heartbeat, because a power cut destroyed it.
     pub(crate) fn lose_heartbeat(&mut self) {
         self.stored.heartbeat = None;
         self.counts.torn += 1;
@@ -178,11 +178,11 @@ impl HouseholdModel {
         self.clock.now()
     }
 
-    /// What will be true when this step is durable.
+    /// Predicts the state after a step.
     pub(crate) fn predict_step(&self, step: HouseholdStep) -> PendingStep {
         let (mut engine, mut stored, mut audit) = (self.engine.clone(), self.stored.clone(), Vec::new());
         let StepOutcome { writes, events } = apply_step(&mut engine, &step);
-        if step.deed == HouseholdAction::Pulse {
+        if step.action == HouseholdAction::Pulse {
             stored.heartbeat = Some(DaemonHeartbeat { boot: self.boot_id(), at: step.now });
         }
         for write in writes {
@@ -195,13 +195,13 @@ impl HouseholdModel {
                 StoreWrite::AppendAudit(event) => audit.push(*event),
             }
         }
-        let told_apart = audit.is_empty() || audit.last() != self.audit.last();
-        assert!(told_apart, "nobody could tell whether it has landed: {step:?}");
+        let is_distinguishable = audit.is_empty() || audit.last() != self.audit.last();
+        assert!(is_distinguishable, "nobody could tell whether it has landed: {step:?}");
         PendingStep { step, events, boot: self.boot, engine, stored, audit }
     }
 
-    /// A daemon came up and told what it found: all that was acknowledged, and the step on its way entirely or not at
-    /// all (S8.2).
+    /// Checks the state that a restarted daemon found: everything acknowledged, and the pending step completely or not
+    /// at all (S8.2).
     pub(crate) fn check_reopened_state(&mut self, found: &PersistedState, pending: Option<PendingStep>) {
         let before = PersistedState::expected(self.stored.clone(), self.audit.last().cloned());
         let after = pending.map(|pending| {
@@ -220,7 +220,7 @@ impl HouseholdModel {
         }
     }
 
-    /// A daemon came up. The step that was on its way has landed, if there is one.
+    /// Restarts the engine. `landed` is the pending step, if it was stored.
     pub(crate) fn restart_engine(&mut self, landed: Option<PendingStep>) {
         if let Some(pending) = landed {
             self.commit_step(pending, AckTiming::AfterRestart);
@@ -228,30 +228,30 @@ impl HouseholdModel {
         self.engine = new_engine(self.stored.clone(), self.boot_id());
     }
 
-    /// A step is durable.
-    pub(crate) fn commit_step(&mut self, pending: PendingStep, heard: AckTiming) {
+    /// Applies a stored step to the model.
+    pub(crate) fn commit_step(&mut self, pending: PendingStep, timing: AckTiming) {
         let PendingStep { step, events, boot, engine, stored, audit } = pending;
-        self.counts.pulses += u64::from(step.deed == HouseholdAction::Pulse);
+        self.counts.heartbeats += u64::from(step.action == HouseholdAction::Pulse);
         let before = std::mem::replace(&mut self.stored, stored).snapshot.session;
         self.engine = engine;
         self.audit.extend(audit);
         let after = self.record().cloned();
-        if let HouseholdAction::Launch { entry_id, .. } = &step.deed {
+        if let HouseholdAction::Launch { entry_id, .. } = &step.action {
             self.denied = before.is_some() || after.is_none();
             if let (None, Some(record)) = (&before, &after) {
                 self.record_launch(entry_id, record, step.now, boot);
             }
         }
-        if step.deed == HouseholdAction::Start && heard == AckTiming::Immediate {
+        if step.action == HouseholdAction::Start && timing == AckTiming::Immediate {
             let runs = after.as_ref().is_some_and(|record| record.stage != SessionStage::Launching);
             self.program = if runs { ProgramState::Alive } else { ProgramState::None };
         }
-        if step.deed == HouseholdAction::TakeBack
+        if step.action == HouseholdAction::TakeBack
             && let (Some(before), Some(session)) = (&before, &mut self.session)
         {
-            self.counts.taken_back += 1;
+            self.counts.reattached += 1;
             if before.stage == SessionStage::Launching {
-                // It is not known when it was started, so the launch counts, too.
+                // The time of the start is unknown, so the launch counts, too.
                 session.max_overcharge = session.launch_took;
             }
         }
@@ -259,7 +259,7 @@ impl HouseholdModel {
         self.check_warnings(&events);
         self.check_end(&step, after.as_ref());
         let least = self.minimum_charge(&step, before.as_ref(), boot);
-        self.check_charge(&step, after.is_none(), heard, least);
+        self.check_charge(&step, after.is_none(), timing, least);
         if after.is_none() && self.session.is_some() {
             self.record_end(before.as_ref(), step.now, boot);
         }
@@ -290,7 +290,7 @@ impl HouseholdModel {
         });
     }
 
-    /// No warning comes twice (S9.1).
+    /// Checks that no warning is repeated (S9.1).
     fn check_warnings(&mut self, events: &[CoreEvent]) {
         for event in events {
             match event {
@@ -306,13 +306,13 @@ impl HouseholdModel {
         }
     }
 
-    /// The end is the one that was planned, and holds (S9.1).
+    /// Checks that the session keeps its planned end (S9.1).
     fn check_end(&self, step: &HouseholdStep, after: Option<&SessionRecord>) {
         let (Some(session), Some(record)) = (&self.session, after) else { return };
         assert_eq!(record.session_id, session.id);
         let now = step.now.mono;
-        // What is left of a day's quota ends with the day: an end beyond midnight may come nearer, at midnight and by a
-        // sleep before it.
+        // The rest of a daily quota ends with the day: an end after midnight may come nearer at midnight, or by sleep
+        // before it.
         let planned = step.now.wall + session.ends.remaining(now).unwrap_or_default();
         let same_day = TimeZone::UTC.to_datetime(session.launched.wall).date()
             == TimeZone::UTC.to_datetime(planned).date();
@@ -321,19 +321,19 @@ impl HouseholdModel {
         } else {
             assert_eq!(record.ends, session.ends, "the end is the original one: {step:?}, {record:?}");
         }
-        let looked = matches!(step.deed, HouseholdAction::Tick | HouseholdAction::TakeBack);
+        let looked = matches!(step.action, HouseholdAction::Tick | HouseholdAction::TakeBack);
         let over = now.awake_since(session.launched.mono) >= MAX_RUN;
         if looked && over && session.entry_id == entry_id("game") {
             assert!(matches!(record.stage, SessionStage::Expiring { .. }), "ran over its end: {record:?}");
         }
     }
 
-    /// What was played, but of a program that was found gone not what it had after its end: no daemon was there to call
-    /// it, and it is not known.
+    /// Returns the time that must be charged: the played time. If the program was found gone, time after its planned
+    /// end does not count, because no daemon was running to end it.
     fn minimum_charge(&self, step: &HouseholdStep, before: Option<&SessionRecord>, boot: u64) -> Duration {
         let Some(session) = &self.session else { return Duration::ZERO };
         let gone =
-            before.filter(|record| step.deed == HouseholdAction::FindGone && record.boot == boot_id(boot));
+            before.filter(|record| step.action == HouseholdAction::FindGone && record.boot == boot_id(boot));
         let planned = gone.and_then(|record| {
             let left = record.ends.remaining(record.charged_to)?;
             let grace = if record.stage.end_reason().is_some() { record.stop_grace } else { Duration::ZERO };
@@ -342,18 +342,18 @@ impl HouseholdModel {
         planned.map_or(session.played, |planned| planned.min(session.played))
     }
 
-    /// Charged is what was played, never less, and more only where nobody could know (S9.2b).
-    fn check_charge(&mut self, step: &HouseholdStep, ended: bool, heard: AckTiming, least: Duration) {
+    /// Checks that at least the played time is charged, and more only where it is uncertain (S9.2b).
+    fn check_charge(&mut self, step: &HouseholdStep, ended: bool, timing: AckTiming, least: Duration) {
         let Some(session) = &self.session else { return };
         let charges = matches!(
-            step.deed,
+            step.action,
             HouseholdAction::Tick
                 | HouseholdAction::Stop
                 | HouseholdAction::Exit
                 | HouseholdAction::TakeBack
                 | HouseholdAction::FindGone
         );
-        if !ended && (!charges || heard == AckTiming::AfterRestart) {
+        if !ended && (!charges || timing == AckTiming::AfterRestart) {
             return;
         }
         let charged = entry_usage(&self.stored, &session.entry_id) - session.before;

@@ -1,4 +1,4 @@
-//! The stores as the daemon uses them, and as crashes, full disks and flipped bits do.
+//! Tests of the stores: as the daemon uses them, and with crashes, full disks and damaged files.
 
 #[cfg(test)]
 mod audit;

@@ -1,4 +1,4 @@
-//! Beginning anew after damage: by an administrator, told of in the log, and nothing thrown away (S8.4).
+//! Starting with a new store after damage: an administrator decides, the log records it, and no file is removed (S8.4).
 
 use std::fs;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn reset_store(place: &TestStore) -> (SqliteStore, ResetReport) {
     SqliteStore::reset_damaged(&place.folder, &reset_request(), now()).unwrap()
 }
 
-/// What the last event says.
+/// Returns the text of the last event.
 fn last_note(place: &TestStore) -> (String, String) {
     let event = place.events().pop().unwrap();
     let AuditKind::Note { text } = event.what else { panic!("{event:?}") };
@@ -33,7 +33,7 @@ fn last_note(place: &TestStore) -> (String, String) {
 }
 
 #[test]
-fn a_damaged_database_is_begun_anew_and_the_log_goes_on() {
+fn a_damaged_database_is_replaced_and_the_log_continues() {
     let place = store_with_batches(3);
     fs::write(place.file_path("shepherd.db"), "damaged").unwrap();
     assert!(place.try_open().is_err());
@@ -57,7 +57,7 @@ fn a_damaged_database_is_begun_anew_and_the_log_goes_on() {
 }
 
 #[test]
-fn a_damaged_log_is_begun_anew_and_usage_goes_on() {
+fn a_damaged_log_is_replaced_and_usage_is_kept() {
     let place = store_with_batches(3);
     let text = fs::read_to_string(place.file_path("audit.log")).unwrap();
     fs::write(place.file_path("audit.log"), text.replace("number 3", "number 4")).unwrap();
@@ -72,7 +72,7 @@ fn a_damaged_log_is_begun_anew_and_usage_goes_on() {
 }
 
 #[test]
-fn a_log_edited_in_the_middle_can_be_begun_anew() {
+fn a_log_edited_in_the_middle_can_be_replaced() {
     let place = store_with_batches(3);
     let text = fs::read_to_string(place.file_path("audit.log")).unwrap();
     fs::write(place.file_path("audit.log"), text.replace("number 1,", "number 5,")).unwrap();
@@ -86,7 +86,7 @@ fn a_log_edited_in_the_middle_can_be_begun_anew() {
 }
 
 #[test]
-fn both_damaged_are_both_begun_anew() {
+fn a_damaged_database_and_log_are_both_replaced() {
     let place = store_with_batches(3);
     fs::write(place.file_path("shepherd.db"), "damaged").unwrap();
     fs::write(place.file_path("audit.log"), "damaged\n").unwrap();
@@ -101,7 +101,7 @@ fn both_damaged_are_both_begun_anew() {
 }
 
 #[test]
-fn a_folder_with_nothing_but_the_lock_is_begun_anew() {
+fn a_folder_with_only_the_lock_becomes_a_new_store() {
     let place = store_with_batches(3);
     for name in place.file_names().iter().filter(|name| *name != "shepherd.lock") {
         fs::remove_file(place.file_path(name)).unwrap();
@@ -121,7 +121,7 @@ fn a_folder_with_nothing_but_the_lock_is_begun_anew() {
 }
 
 #[test]
-fn an_older_copy_of_the_database_keeps_what_it_knows() {
+fn an_older_copy_of_the_database_is_accepted_with_its_usage() {
     let place = store_with_batches(3);
     let older =
         ["shepherd.db", "shepherd.db.head"].map(|name| (name, fs::read(place.file_path(name)).unwrap()));
@@ -143,7 +143,7 @@ fn an_older_copy_of_the_database_keeps_what_it_knows() {
 }
 
 #[test]
-fn a_store_in_order_is_not_begun_anew() {
+fn an_intact_store_is_not_replaced() {
     for place in [store_with_batches(2), TestStore::new()] {
         let before = place.folder.exists().then(|| place.load());
         let refused = SqliteStore::reset_damaged(&place.folder, &reset_request(), now());

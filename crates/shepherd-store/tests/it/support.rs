@@ -1,4 +1,4 @@
-//! Stores to play with.
+//! Stores for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,39 +20,39 @@ pub(crate) fn key() -> UsageKey {
     sample::usage_key("ada", sample::entry_counter("chess"), 20_000)
 }
 
-/// The batch with this number.
+/// Returns the batch with this number.
 pub(crate) fn batch(number: u64) -> Vec<StoreWrite> {
     sample::batch(number, &key())
 }
 
-/// A folder with a store in it.
+/// A temporary folder with a store.
 pub(crate) struct TestStore {
     _parent: TempDir,
     pub(crate) folder: PathBuf,
 }
 
 impl TestStore {
-    /// Not there yet.
+    /// Returns a folder without a store.
     pub(crate) fn new() -> Self {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("data");
         Self { _parent: parent, folder }
     }
 
-    /// Not there yet, and in memory if the system has a file system for that. What a process wrote outlives its kill
-    /// there as on a disk, and waiting for a disk would be most of the time.
+    /// Returns a folder without a store, in memory if the system has such a file system. Writes of a process survive
+    /// its kill there as on a disk, and the tests don't wait for a disk.
     pub(crate) fn in_memory() -> Self {
         let Ok(parent) = tempfile::tempdir_in("/dev/shm") else { return Self::new() };
         let folder = parent.path().join("data");
         Self { _parent: parent, folder }
     }
 
-    /// With batches 1 to `batches`, the last of them only in the write-ahead log, as a killed daemon leaves it.
+    /// Returns a store with batches 1 to `batches`. The last one is only in the write-ahead log, as after a kill.
     pub(crate) fn killed_after(batches: u64) -> Self {
         let place = Self::in_memory();
         let mut store = place.open();
         (1..=batches).for_each(|number| store.apply(&batch(number)).unwrap());
-        // Copies of the files while they are in use are what a crash leaves.
+        // Copies of files in use look like the files after a crash.
         let copy = Self::in_memory();
         copy_folder(&place.folder, &copy.folder);
         copy
@@ -70,7 +70,7 @@ impl TestStore {
         self.open().load().unwrap()
     }
 
-    /// Why it can't be opened, for people.
+    /// Returns the error of opening the store, as people see it.
     pub(crate) fn open_error_text(&self) -> String {
         error_chain(&self.try_open().unwrap_err())
     }
@@ -87,7 +87,7 @@ impl TestStore {
         verify(&audit_log_path(&self.folder), &audit_format(), None).unwrap()
     }
 
-    /// The events of the audit log; the ledger's own records are left out.
+    /// Returns the events of the audit log, without the ledger's own records.
     pub(crate) fn events(&self) -> Vec<AuditEvent> {
         let text = fs::read_to_string(audit_log_path(&self.folder)).unwrap_or_default();
         let records = text.lines().map(|line| serde_json::from_str::<Map<String, Value>>(line).unwrap());
@@ -113,7 +113,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// An error with all its causes.
+/// Returns an error with all its causes.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -125,7 +125,7 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A program of this crate that is for tests only.
+/// Returns the path of a test program of this crate.
 pub(crate) fn helper_program(name: &str) -> PathBuf {
     let built = match name {
         "fake-daemon" => env!("CARGO_BIN_EXE_fake-daemon"),
@@ -138,7 +138,7 @@ pub(crate) fn helper_program(name: &str) -> PathBuf {
         .map_or_else(|| PathBuf::from(built), PathBuf::from)
 }
 
-/// The helper that keeps a store in a process of its own.
+/// Returns the command of the program that keeps a store in its own process.
 pub(crate) fn fake_daemon() -> PathBuf {
     helper_program("fake-daemon")
 }
@@ -149,7 +149,7 @@ pub(crate) fn fake_daemon_command(folder: &Path, batches: &str) -> Command {
     command
 }
 
-/// A sequence of numbers without a pattern, the same in every run (xorshift64).
+/// A pseudo-random generator with the same numbers in every run (xorshift64).
 pub(crate) struct XorshiftRng(u64);
 
 impl XorshiftRng {

@@ -16,7 +16,7 @@ fn saturday() -> WallTime {
 }
 
 #[test]
-fn a_suspended_hour_is_told_apart_from_an_awake_one() {
+fn suspended_and_awake_time_are_distinguished() {
     let clock = ManualClock::starting_at(saturday());
     let start = clock.now().mono;
     clock.advance(10 * MINUTE);

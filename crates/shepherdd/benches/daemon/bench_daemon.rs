@@ -10,10 +10,10 @@ use shepherd_api::{Command, CommandReply, Event, EventKind, SessionView, StopMod
 use shepherd_ipc::{BlockingClient, ClientOptions, ServerPush};
 use tempfile::TempDir;
 
-/// Nothing waits that long unless it has failed.
+/// The longest wait; only a failed benchmark reaches it.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What every policy here begins with: nothing is left behind.
+/// The beginning of every policy. Sessions end with the daemon, so that no process is left behind.
 const HEAD: &str = "config_version = 1\non_shutdown = \"end-sessions\"\nstop_grace = \"10s\"\n";
 
 pub(crate) struct BenchDaemon {
@@ -22,7 +22,7 @@ pub(crate) struct BenchDaemon {
 }
 
 impl BenchDaemon {
-    /// A folder with the entries that are made for it; nothing runs yet.
+    /// Creates a folder with a policy. `entries` gets the folder and returns the entries. The daemon does not run yet.
     pub(crate) fn empty(entries: impl FnOnce(&Path) -> String) -> Self {
         let folder = TempDir::with_prefix("shepherdd-bench-").unwrap();
         let policy = format!("{HEAD}{}", entries(folder.path()));
@@ -30,11 +30,11 @@ impl BenchDaemon {
         Self { folder, daemon: None }
     }
 
-    /// With the daemon running.
+    /// Creates a folder with a policy, and starts the daemon.
     pub(crate) fn new(entries: &str) -> Self {
-        let mut house = Self::empty(|_| entries.to_owned());
-        house.start();
-        house
+        let mut daemon = Self::empty(|_| entries.to_owned());
+        daemon.start();
+        daemon
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -59,7 +59,7 @@ impl BenchDaemon {
         });
     }
 
-    /// SIGTERM, and the end.
+    /// Sends SIGTERM, and waits until the daemon has exited.
     pub(crate) fn stop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
@@ -79,7 +79,7 @@ impl BenchDaemon {
         BlockingClient::connect(&self.options()).unwrap()
     }
 
-    /// So many connections that say hello and nothing else.
+    /// Opens this number of connections that send only the hello.
     pub(crate) fn idle_clients(&self, count: usize) -> Vec<BlockingClient> {
         (0..count).map(|_| self.client()).collect()
     }
@@ -94,7 +94,7 @@ impl BenchDaemon {
 impl Drop for BenchDaemon {
     fn drop(&mut self) {
         if self.daemon.is_some() {
-            // What resists would hold up the end.
+            // A program that ignores SIGTERM would delay the exit.
             let _ = self.client().call(Command::StopCurrent { mode: StopMode::Force });
             self.stop();
         }
@@ -108,7 +108,7 @@ pub(crate) fn launch(client: &mut BlockingClient, entry: &str) -> SessionView {
     }
 }
 
-/// The next event that `wanted` makes something of.
+/// Waits for an event for which `wanted` returns a value.
 pub(crate) fn await_event<T>(client: &mut BlockingClient, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
     loop {
         match client.next_push(Some(WAIT_TIMEOUT)).unwrap() {
@@ -134,7 +134,7 @@ pub(crate) fn force_stop(client: &mut BlockingClient) {
     client.call(Command::StopCurrent { mode: StopMode::Force }).unwrap();
 }
 
-/// Looks again and again, with a pause in between.
+/// Checks a condition repeatedly until it holds.
 pub(crate) fn wait_for(what: &str, pause: Duration, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_so() {
@@ -143,7 +143,7 @@ pub(crate) fn wait_for(what: &str, pause: Duration, mut is_so: impl FnMut() -> b
     }
 }
 
-/// So many entries with everything that a family writes, for two children.
+/// Returns a policy of two children with this number of entries, which use all common settings.
 pub(crate) fn family_policy(entries: usize) -> String {
     let mut text = String::from(
         "[profiles.anna]\n[profiles.ben]\n[budgets.games]\ndaily = { weekdays = \"1h\", weekends = \"2h\" }\n",
@@ -163,7 +163,7 @@ pub(crate) fn family_policy(entries: usize) -> String {
     text
 }
 
-/// An entry that is always open, with these lines besides.
+/// Returns an entry that is always open, with further lines.
 pub(crate) fn entry(id: &str, argv: &[&str], lines: &str) -> String {
     format!("\n[[entries]]\nid = \"{id}\"\nargv = {argv:?}\nalways = true\n{lines}\n")
 }

@@ -11,17 +11,17 @@ use crate::bench_daemon::{BenchDaemon, await_event, entry, launch};
 use crate::program::{AWAIT_SIGNAL, since_boot};
 use crate::report;
 
-/// Side by side, because most of it is waiting.
-const HOUSES: usize = 4;
+/// Daemons that run side by side, because a session is mostly waiting.
+const DAEMONS: usize = 4;
 const SESSIONS: usize = 52;
 const IDLE_CLIENTS: usize = 500;
-/// Lengths of sessions, in milliseconds, so that the four are not in step.
+/// The lengths of sessions in milliseconds. They differ, so that the daemons are not in step.
 const LENGTHS: [u64; 5] = [300, 400, 500, 600, 700];
-/// Where a program says when it was signalled.
+/// The file in which a program records when it was signalled.
 const SIGNALS: &str = "signals";
 const WARNING: Duration = Duration::from_millis(150);
 
-/// How long after their moment, in milliseconds; negative is early.
+/// The delay of each signal and warning in milliseconds; a negative delay is early.
 #[derive(Default)]
 struct LatenessSamples {
     signals: Vec<f64>,
@@ -29,16 +29,16 @@ struct LatenessSamples {
 }
 
 pub(crate) fn measure() {
-    let houses: Vec<_> =
-        (0..HOUSES).map(|number| std::thread::spawn(move || measure_one_daemon(number))).collect();
+    let threads: Vec<_> =
+        (0..DAEMONS).map(|number| std::thread::spawn(move || measure_one_daemon(number))).collect();
     let mut all = LatenessSamples::default();
-    for house in houses {
-        let late = house.join().unwrap();
+    for thread in threads {
+        let late = thread.join().unwrap();
         all.signals.extend(late.signals);
         all.warnings.extend(late.warnings);
     }
     for (what, samples) in
-        [("signal after a deadline", all.signals), ("warning after its moment", all.warnings)]
+        [("signal after a deadline", all.signals), ("warning after its time", all.warnings)]
     {
         let mut samples = samples;
         let earliest = samples.iter().copied().fold(f64::INFINITY, f64::min);
@@ -62,10 +62,10 @@ pub(crate) fn measure() {
 }
 
 fn measure_one_daemon(number: usize) -> LatenessSamples {
-    let mut house = BenchDaemon::empty(nap_entries);
-    house.start();
-    let idle = house.idle_clients(IDLE_CLIENTS);
-    let mut client = house.subscriber();
+    let mut daemon = BenchDaemon::empty(nap_entries);
+    daemon.start();
+    let idle = daemon.idle_clients(IDLE_CLIENTS);
+    let mut client = daemon.subscriber();
     let (mut deadlines, mut late) = (Vec::new(), LatenessSamples::default());
     for session in 0..SESSIONS {
         let length = LENGTHS.get((session + number) % LENGTHS.len()).copied().unwrap();
@@ -84,7 +84,7 @@ fn measure_one_daemon(number: usize) -> LatenessSamples {
         late.warnings.push(lateness(warned.expect("a warning before the end"), deadline - WARNING));
     }
     drop(idle);
-    let signals = std::fs::read_to_string(house.folder().join(SIGNALS)).unwrap();
+    let signals = std::fs::read_to_string(daemon.folder().join(SIGNALS)).unwrap();
     let signals: Vec<Duration> =
         signals.lines().map(|line| Duration::from_nanos(line.parse().unwrap())).collect();
     assert_eq!(signals.len(), deadlines.len(), "every session was signalled once");
@@ -93,7 +93,7 @@ fn measure_one_daemon(number: usize) -> LatenessSamples {
     late
 }
 
-/// Programs that write down when they are signalled.
+/// Returns entries whose programs record when they are signalled.
 fn nap_entries(folder: &Path) -> String {
     let (program, signals) = (std::env::current_exe().unwrap(), folder.join(SIGNALS));
     let argv = [program.to_str().unwrap(), AWAIT_SIGNAL, signals.to_str().unwrap()];
@@ -105,8 +105,8 @@ fn nap_entries(folder: &Path) -> String {
     LENGTHS.map(nap).concat()
 }
 
-/// The moment on the wall as one since boot. The two are read close together, and right after the launch, so that
-/// nothing that is done to the clock on the wall gets in between.
+/// Converts a wall-clock time to the time since boot. Both clocks are read right after the launch and one after the
+/// other, so that a change of the wall clock hardly matters.
 fn since_boot_at(at: Timestamp) -> Duration {
     let passed = Duration::try_from(Timestamp::now().duration_since(at)).unwrap();
     since_boot() - passed

@@ -1,4 +1,4 @@
-//! What the daemon costs while nothing happens: wake-ups and memory (S4.7).
+//! The cost of an idle daemon: wake-ups and memory (S4.7).
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use ward_bench::BenchmarkLimit;
 use crate::bench_daemon::{BenchDaemon, await_start, entry, family_policy, launch};
 use crate::report;
 
-/// The bar is for a minute.
+/// The limit is for one minute.
 const WATCHED: Duration = Duration::from_secs(60);
-/// What a start or a launch leaves to be tidied up is no idling.
+/// The time for clean-up after a start or a launch, which does not count as idling.
 const SETTLE: Duration = Duration::from_secs(3);
 const SINGLE_DIGITS: f64 = 9.0;
 
@@ -24,34 +24,34 @@ pub(crate) fn measure() {
     drop(client);
     std::thread::sleep(SETTLE);
     let watched = [("idle", &idle), ("idle with a session", &busy)];
-    let before = watched.map(|(_, house)| switches(house.pid()));
+    let before = watched.map(|(_, daemon)| switches(daemon.pid()));
     std::thread::sleep(WATCHED);
-    for ((name, house), before) in watched.into_iter().zip(before) {
-        let switches = switches(house.pid()).saturating_sub(before);
+    for ((name, daemon), before) in watched.into_iter().zip(before) {
+        let switches = switches(daemon.pid()).saturating_sub(before);
         let name = format!("{name}: context switches in a minute");
         report(&name, "", f64::from(switches), None, BenchmarkLimit::AtMost(SINGLE_DIGITS));
     }
-    for (name, house, bar) in
+    for (name, daemon, bar) in
         [("idle", &idle, 15.0), ("idle with a session", &busy, 15.0), ("1,000 entries", &large, 25.0)]
     {
         report(
             &format!("{name}: resident memory"),
             "MB",
-            resident(house.pid()),
+            resident(daemon.pid()),
             None,
             BenchmarkLimit::AtMost(bar),
         );
     }
 }
 
-/// Of all threads, of their own will or not.
+/// Returns the voluntary and involuntary context switches of all threads.
 fn switches(process: u32) -> u32 {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let of_thread = |status: String| -> u32 {
         let lines = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
         lines.map(|(_, count)| count.trim().parse::<u32>().unwrap()).sum()
     };
-    // A thread may leave while we look.
+    // A thread may exit meanwhile.
     threads
         .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("status")).ok())
         .map(of_thread)

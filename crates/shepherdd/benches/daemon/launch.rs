@@ -1,4 +1,4 @@
-//! Beginning and ending: what a launch takes beyond the disk, and that nobody waits for a program that resists.
+//! Benchmarks of a launch without its disk writes, and of requests while a program ignores SIGTERM.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,30 +13,30 @@ use crate::bench_daemon::{BenchDaemon, await_end, await_start, entry, force_stop
 use crate::report;
 
 const LAUNCHES: usize = 40;
-/// A line of the audit log.
+/// The bytes of a line of the audit log.
 const LINE: usize = 400;
-/// A transaction in the write-ahead log: three pages with their headers.
+/// The bytes of a transaction in the write-ahead log: three pages with their headers.
 const TRANSACTION: usize = 3 * (4_096 + 24);
-/// The number of the last batch, written over the one before.
+/// The bytes of the number of the last batch, which overwrites the previous number.
 const NUMBER: usize = 512;
-/// What the session before leaves to be written is none of the next launch's.
+/// The time for the last writes of the previous session, which must not slow down the next launch.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Within the program's grace of ten seconds.
+/// Shorter than the program's grace of ten seconds.
 const RESISTS: Duration = Duration::from_secs(4);
-/// Fifty processes that a signal does not impress.
+/// A script that starts fifty processes and ignores SIGTERM.
 const STUBBORN: &str = "trap '' TERM; i=1; while [ $i -lt 50 ]; do sleep 600 & i=$((i+1)); done; wait";
 
 pub(crate) fn measure() {
     let nap = entry("nap", &["sleep", "600"], "max_run = \"1h\"\nwarnings = []");
     let stubborn = entry("stubborn", &["sh", "-c", STUBBORN], "max_run = \"1h\"\nwarnings = []");
-    let house = BenchDaemon::new(&format!("{nap}{stubborn}"));
-    launches(&house);
-    measure_during_slow_stop(&house);
+    let daemon = BenchDaemon::new(&format!("{nap}{stubborn}"));
+    launches(&daemon);
+    measure_during_slow_stop(&daemon);
 }
 
-fn launches(house: &BenchDaemon) {
-    let mut client = house.subscriber();
-    let mut disk = BaselineDisk::new(house.folder());
+fn launches(daemon: &BenchDaemon) {
+    let mut client = daemon.subscriber();
+    let mut disk = BaselineDisk::new(daemon.folder());
     let (mut launching, mut syncing) = (Vec::new(), Vec::new());
     for _ in 0..LAUNCHES {
         let (_, took) = timed(|| launch(&mut client, "nap"));
@@ -60,7 +60,7 @@ fn launches(house: &BenchDaemon) {
     );
 }
 
-/// What a launch makes durable before it is answered, without the daemon: a transaction, a line and a number.
+/// Makes the same data durable as a launch, without the daemon: a transaction, a log line and a batch number.
 struct BaselineDisk {
     transactions: File,
     log: File,
@@ -83,29 +83,29 @@ impl BaselineDisk {
     }
 }
 
-fn measure_during_slow_stop(house: &BenchDaemon) {
-    let mut client = house.subscriber();
+fn measure_during_slow_stop(daemon: &BenchDaemon) {
+    let mut client = daemon.subscriber();
     launch(&mut client, "stubborn");
     await_start(&mut client);
     std::thread::sleep(Duration::from_millis(300));
-    let mut asker = house.client();
+    let mut asker = daemon.client();
     client.call(Command::StopCurrent { mode: StopMode::Graceful }).unwrap();
     let (start, mut samples) = (Instant::now(), Vec::new());
     while start.elapsed() < RESISTS {
         let (reply, took) = timed(|| asker.call(Command::GetState {}));
         reply.unwrap();
         samples.push(millis(took));
-        // Slower than what one client may ask.
+        // Stay below the rate limit of a client.
         std::thread::sleep(Duration::from_millis(1));
     }
-    // And through the kill itself.
+    // Measure during the kill as well.
     force_stop(&mut client);
     while client.call(Command::GetState {}).is_ok_and(has_session) {
         let (reply, took) = timed(|| asker.call(Command::GetState {}));
         reply.unwrap();
         samples.push(millis(took));
     }
-    let name = "get_state while a program resists its end (p99)";
+    let name = "get_state while a program ignores SIGTERM (p99)";
     report(name, "ms", percentile(&mut samples, 99.0), None, BenchmarkLimit::AtMost(5.0));
 }
 

@@ -1,6 +1,6 @@
-//! What the daemon promises (issue "enforcement", bars): the real binary with a real policy in a folder of its own.
+//! Benchmarks of the daemon: the real program with a real policy, in its own folder.
 //!
-//! Arguments choose parts by name; without any, all are measured.
+//! Arguments choose benchmarks by name; without arguments, all of them run.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that can't run has nothing to report")]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,7 +15,7 @@ mod requests;
 mod start;
 mod tree;
 
-/// The parts, by name.
+/// The benchmarks by name.
 const PARTS: [(&str, fn()); 6] = [
     ("start", start::measure),
     ("requests", requests::measure),
@@ -32,7 +32,7 @@ fn main() {
     {
         return program::await_signal(file.as_ref());
     }
-    // Hundreds of clients are as many descriptors.
+    // Hundreds of clients need hundreds of descriptors.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
     for (name, measure) in PARTS {
@@ -42,7 +42,7 @@ fn main() {
     }
 }
 
-/// A row of the daemon.
+/// Reports a row under the name of the daemon.
 fn report(bench: &str, unit: &str, figure: f64, baseline: Option<(&str, f64)>, bar: BenchmarkLimit) {
     let baseline = baseline.map(|(name, figure)| BenchmarkBaseline { name: name.to_owned(), figure });
     let row =

@@ -7,15 +7,15 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The argument with which this program is the one that is signalled.
+/// The argument that makes this benchmark wait for the signal.
 pub(crate) const AWAIT_SIGNAL: &str = "await-signal";
 
-/// Time since boot, on the clock that the daemon's deadlines are on.
+/// Returns the time since boot, on the clock of the daemon's deadlines.
 pub(crate) fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap()
 }
 
-/// Waits for SIGTERM and adds the moment, in nanoseconds since boot, to a file.
+/// Waits for SIGTERM, and appends the time of the signal to a file, in nanoseconds since boot.
 pub(crate) fn await_signal(file: &Path) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

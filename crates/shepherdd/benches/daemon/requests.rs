@@ -1,4 +1,4 @@
-//! Questions and events: how soon an answer, how many of them, how soon everybody knows.
+//! Benchmarks of requests and events: round trip, throughput, and delivery to all subscribers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,28 +15,28 @@ use crate::report;
 
 const ROUND_TRIPS: usize = 4_000;
 const CLIENTS: usize = 4;
-/// As many as a client may have under way.
+/// The number of open requests that a client may have.
 const PIPELINED: usize = 4;
 const RATE_ROUNDS: usize = 5;
 const SUBSCRIBERS: usize = 500;
 const EVENTS: usize = 40;
 
 pub(crate) fn measure() {
-    let house =
+    let daemon =
         BenchDaemon::new(&format!("{}\n[modes]\nnames = [\"school\", \"holiday\"]\n", family_policy(100)));
-    round_trip(&house);
-    measure_request_rate(&house);
-    measure_event_fanout(&house);
+    round_trip(&daemon);
+    measure_request_rate(&daemon);
+    measure_event_fanout(&daemon);
 }
 
-/// One client, one question at a time; beside it a byte to a thread and back.
-fn round_trip(house: &BenchDaemon) {
+/// Measures one client with one request at a time. The baseline is a byte to a thread and back.
+fn round_trip(daemon: &BenchDaemon) {
     let (mut near, mut far) = UnixStream::pair().unwrap();
     std::thread::spawn(move || {
         let mut byte = [0];
         while far.read_exact(&mut byte).is_ok() && far.write_all(&byte).is_ok() {}
     });
-    let mut client = house.client();
+    let mut client = daemon.client();
     let (mut calls, mut echoes) = (Vec::new(), Vec::new());
     for _ in 0..ROUND_TRIPS {
         let (reply, time) = timed(|| client.call(Command::GetState {}));
@@ -56,27 +56,27 @@ fn round_trip(house: &BenchDaemon) {
     );
 }
 
-/// Several clients at once, each with as many questions under way as it may have.
-fn measure_request_rate(house: &BenchDaemon) {
+/// Measures several clients at once, each with the maximum number of open requests.
+fn measure_request_rate(daemon: &BenchDaemon) {
     let mut rates = Vec::new();
     for _ in 0..RATE_ROUNDS {
         let started = Instant::now();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
-                let socket = house.options().socket;
+                let socket = daemon.options().socket;
                 std::thread::spawn(move || flood(socket))
             })
             .collect();
         let answered: u32 = clients.into_iter().map(|client| client.join().unwrap()).sum();
         rates.push(f64::from(answered) / started.elapsed().as_secs_f64());
-        // What one user may ask fills up again.
+        // Wait until the rate limit of this user allows requests again.
         std::thread::sleep(Duration::from_secs(1));
     }
     let name = format!("get_state, {CLIENTS} clients at once");
     report(&name, "requests/s", median(&mut rates), None, BenchmarkLimit::AtLeast(20_000.0));
 }
 
-/// How many answers came that were none of "too fast".
+/// Returns the number of answers, without those that report the rate limit.
 fn flood(socket: PathBuf) -> u32 {
     let mut stream = UnixStream::connect(socket).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -96,10 +96,10 @@ fn flood(socket: PathBuf) -> u32 {
     answered
 }
 
-/// From the moment that the daemon writes on an event to when the last of all subscribers has read it.
-fn measure_event_fanout(house: &BenchDaemon) {
-    let mut admin = house.client();
-    let mut subscribers: Vec<BlockingClient> = (0..SUBSCRIBERS).map(|_| house.subscriber()).collect();
+/// Measures the time from the timestamp of an event until the last subscriber has read it.
+fn measure_event_fanout(daemon: &BenchDaemon) {
+    let mut admin = daemon.client();
+    let mut subscribers: Vec<BlockingClient> = (0..SUBSCRIBERS).map(|_| daemon.subscriber()).collect();
     let mut times = Vec::new();
     for round in 0..EVENTS {
         let mode = if round % 2 == 0 { "holiday" } else { "school" };

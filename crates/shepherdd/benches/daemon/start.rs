@@ -1,4 +1,4 @@
-//! From `exec` to the first answered hello, with a year behind it.
+//! Benchmark of a start with a year of usage: from `exec` to the first answered hello.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::report;
 const ROUNDS: usize = 15;
 const ENTRIES: usize = 100;
 const CHILDREN: [&str; 2] = ["anna", "ben"];
-/// Of each child, each day.
+/// The counters of each child on each day.
 const USED_A_DAY: i32 = 30;
 /// Sessions of a family in a day, with four lines each: launched, started, warned, ended.
 const LINES_A_DAY: i32 = 10 * 4;
@@ -22,22 +22,22 @@ const DAYS: i32 = 365;
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
 pub(crate) fn measure() {
-    let mut house = BenchDaemon::empty(|_| family_policy(ENTRIES));
-    write_year_of_usage(&house);
+    let mut daemon = BenchDaemon::empty(|_| family_policy(ENTRIES));
+    write_year_of_usage(&daemon);
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        let ((), took) = timed(|| house.start());
+        let ((), took) = timed(|| daemon.start());
         times.push(millis(took));
-        house.stop();
+        daemon.stop();
     }
     let name = format!("start to ready, {ENTRIES} entries and a year of use (median)");
     report(&name, "ms", median(&mut times), None, BenchmarkLimit::AtMost(50.0));
 }
 
-/// As the daemon itself would have written it.
-fn write_year_of_usage(house: &BenchDaemon) {
+/// Writes a year of usage as the daemon itself would.
+fn write_year_of_usage(daemon: &BenchDaemon) {
     let today = SystemClock.now().wall;
-    let (mut store, _) = SqliteStore::open(&house.data(), today).unwrap();
+    let (mut store, _) = SqliteStore::open(&daemon.data(), today).unwrap();
     let last = i32::try_from(today.as_second() / SECONDS_A_DAY).unwrap();
     for day in 0..DAYS {
         let usage = CHILDREN.into_iter().flat_map(|child| (0..USED_A_DAY).map(move |entry| (child, entry)));

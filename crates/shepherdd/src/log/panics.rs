@@ -40,7 +40,7 @@ mod tests {
     use super::super::thread::LogThread;
     use super::*;
 
-    /// Tells the process that is to panic from the one that looks at it.
+    /// The environment variable that makes the child process of this test panic.
     const PANICS: &str = "SHEPHERDD_TEST_PANICS";
 
     fn panic_in_a_thread() {

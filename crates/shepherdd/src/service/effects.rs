@@ -121,7 +121,7 @@ impl DaemonService {
             Some(granted) => {
                 let effects = self.engine.persist_failed(&granted, detail, now);
                 self.carry_out(effects, now);
-                format!("Could not record this, so it was taken back: {detail}.")
+                format!("Could not record this, so it was undone: {detail}.")
             }
             None => format!("This took effect, but could not be recorded yet: {detail}."),
         };

@@ -90,7 +90,7 @@ impl DaemonService {
         if self.engine.get_state(now).clock_trusted {
             health_check("clock", true, "trusted".to_owned())
         } else {
-            let help = "set the clock or, if it is right, run `shepherd clock confirm`";
+            let help = "correct the clock or, if it is right, run `shepherd clock confirm`";
             health_check("clock", false, format!("set back, so nothing can be launched; {help}"))
         }
     }

@@ -1,14 +1,15 @@
-//! Chooses the profile that a client means: the one it names, the one of its account, or the only one.
+//! Finds the profile that a command is for: the profile that the client names, the profile of its account, or the only
+//! one.
 
 use shepherd_api::{ApiError, ClientRole, ErrorCode};
 use shepherd_core::policy::Policy;
 use shepherd_ipc::ClientInfo;
 use shepherd_util::ProfileId;
 
-/// Returns the profile that a client means.
+/// Returns the profile that a client's command is for.
 ///
 /// # Errors
-/// Fails if the client names a profile that doesn't exist or isn't its own, or if several profiles could be meant.
+/// Fails if the client names a profile that doesn't exist or isn't its own, or if it names none and there are several.
 pub(crate) fn resolve_profile(
     client: &ClientInfo,
     named: Option<&ProfileId>,
@@ -26,10 +27,12 @@ pub(crate) fn resolve_profile(
         let sentence = format!("No such profile `{named}`. {}", list_profiles(policy));
         return Err(ApiError::new(ErrorCode::UnknownProfile, sentence));
     };
-    let own = client.profile.as_ref().is_none_or(|own| own == named);
-    // A profile with accounts belongs to them; any client may use a profile without.
-    let free = profile.accounts.is_empty() || client.profile.is_some();
-    if client.role == ClientRole::Admin || (own && free) {
+    let is_permitted = match &client.profile {
+        Some(own) => own == named,
+        // A profile with accounts is only for them.
+        None => profile.accounts.is_empty(),
+    };
+    if client.role == ClientRole::Admin || is_permitted {
         return Ok(named.clone());
     }
     let code = client.refusal_code(ClientRole::Admin);

@@ -67,7 +67,8 @@ impl DaemonService {
         match std::mem::take(&mut self.refusals.unrecorded) {
             0 => {}
             count => {
-                let text = format!("{count} refusals were not recorded, because there were too many");
+                let refusals = if count == 1 { "refusal was" } else { "refusals were" };
+                let text = format!("{count} {refusals} not recorded, because there were too many");
                 self.append_audit(DAEMON_ACTOR, AuditKind::Note { text }, now);
             }
         }

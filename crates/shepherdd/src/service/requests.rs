@@ -51,20 +51,20 @@ impl DaemonService {
                 }
             }
             IncomingEvent::Authenticated { client } => {
-                let text = "gave the PIN and is an administrator now".to_owned();
+                let text = "entered the PIN and is now an administrator".to_owned();
                 self.append_audit(&actor_label(&client.peer, &client.name), AuditKind::Note { text }, now);
             }
             IncomingEvent::PinChange { client, outcome } => {
                 let text = match outcome {
-                    Ok(true) => "sets the administrator's PIN".to_owned(),
-                    Ok(false) => "removes the administrator's PIN".to_owned(),
+                    Ok(true) => "set the administrator's PIN".to_owned(),
+                    Ok(false) => "removed the administrator's PIN".to_owned(),
                     Err(why) => format!("could not change the administrator's PIN: {why}"),
                 };
                 self.append_audit(&actor_label(&client.peer, &client.name), AuditKind::Note { text }, now);
             }
             IncomingEvent::Refused { peer, name, command, reason, unrecorded } => {
                 let more =
-                    if unrecorded > 0 { format!(" ({unrecorded} more before)") } else { String::new() };
+                    if unrecorded > 0 { format!(" (and {unrecorded} more before)") } else { String::new() };
                 let (command, reason) = (command.to_owned(), format!("{reason}{more}"));
                 let refused = AuditKind::CommandRefused { command, reason };
                 self.append_audit(&actor_label(&peer, &name), refused, now);

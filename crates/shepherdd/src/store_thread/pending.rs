@@ -193,7 +193,7 @@ mod tests {
 
     /// Refusals can displace nothing but other refusals.
     #[test]
-    fn refusals_are_left_out_first_and_whatever_is_missing_is_counted() {
+    fn refusals_are_dropped_first_and_dropped_events_are_counted() {
         let mut waiting = PendingBatch::default();
         let mut add = |lines: Vec<StoreWrite>| {
             waiting.add(1, lines, BatchWaiter::Nobody);
@@ -204,11 +204,11 @@ mod tests {
         assert_eq!(add(vec![note_write("kept too")]), 2);
         assert_eq!(add(vec![note_write("much"); MAX_PENDING_LINES]), MAX_PENDING_LINES + 2);
         assert_eq!(add(vec![note_write("last")]), 1);
-        let told = format!(
+        let note = format!(
             "{} events were dropped here, because too many waited for the disk",
             2 * MAX_PENDING_LINES + 2
         );
-        let told = StoreWrite::AppendAudit(Box::new(audit_note(Timestamp::UNIX_EPOCH, told)));
-        assert_eq!(waiting.take_attempt(0).unwrap().writes, [note_write("last"), told]);
+        let note = StoreWrite::AppendAudit(Box::new(audit_note(Timestamp::UNIX_EPOCH, note)));
+        assert_eq!(waiting.take_attempt(0).unwrap().writes, [note_write("last"), note]);
     }
 }

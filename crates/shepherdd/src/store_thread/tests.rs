@@ -1,5 +1,4 @@
-//! What becomes of batches when the disk fails in the very moment of writing, and when nobody is there to write (S8.2,
-//! S8.4b).
+//! Batches when the disk fails during a write, and when the store's thread is gone (S8.2, S8.4b).
 
 use shepherd_api::AuditKind;
 use shepherd_core::policy::Day;
@@ -10,7 +9,7 @@ use ward_ledger::{HeadRecovery, LedgerRecovery};
 
 use super::*;
 
-/// A worker on a disk that does as it is told, and what it reports.
+/// A worker with a disk that fails on demand, and its reports.
 struct StoreWorkerFixture {
     memory: MemoryBackend,
     worker: StoreWorker,
@@ -46,26 +45,26 @@ impl StoreWorkerFixture {
         Self { memory, worker, reports: done, batch: 0 }
     }
 
-    /// Hands over a batch of this many seconds of use, and a line about it.
+    /// Submits a batch with this many seconds of usage, and an audit event.
     fn write(&mut self, seconds: u64) -> Vec<ReportSummary> {
         self.batch += 1;
         self.worker.pending.add(self.batch, vec![usage(seconds), line(seconds)], BatchWaiter::EventLoop);
         self.write_pending()
     }
 
-    /// Tries what waits, as is done at every write and now and then.
+    /// Tries to write the pending batches, as the worker does at every write and at intervals.
     fn write_pending(&mut self) -> Vec<ReportSummary> {
         self.worker.try_to_write();
         std::iter::from_fn(|| self.reports.try_recv().ok()).map(ReportSummary::from).collect()
     }
 
-    /// Tries until it works again.
+    /// Retries until the disk works again.
     fn retry_until_written(&mut self) -> Vec<ReportSummary> {
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         for _ in 0..5 {
-            told.extend(self.write_pending());
+            reports.extend(self.write_pending());
         }
-        told
+        reports
     }
 
     /// The seconds that are counted, and the lines about them.
@@ -91,7 +90,7 @@ impl From<StoreReport> for ReportSummary {
             }
             StoreReport::Failed { batch, .. } => Self::Failed { batch },
             StoreReport::Opened { .. } | StoreReport::Audit { .. } => {
-                panic!("nobody asked for it: {report:?}")
+                panic!("unexpected report: {report:?}")
             }
         }
     }
@@ -120,38 +119,37 @@ fn seconds_of(line: &AuditEvent) -> u64 {
 }
 
 #[test]
-fn what_was_queued_behind_a_batch_that_landed_unseen_is_written_too() {
+fn batches_queued_behind_a_batch_that_was_written_unnoticed_are_written_too() {
     let mut bench = StoreWorkerFixture::new();
     assert_eq!(bench.write(1), [ReportSummary::Durable { up_to: 1, lines: vec![1] }]);
     bench.memory.fail_next_commit(CommitFailure::Persisted);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 2 }]);
-    let told = [bench.write(100), bench.retry_until_written()].concat();
-    assert_eq!(bench.on_disk(), (111, vec![1, 10, 100]), "{told:?}");
-    assert_eq!(told.last(), Some(&ReportSummary::Durable { up_to: 3, lines: vec![100] }));
+    let reports = [bench.write(100), bench.retry_until_written()].concat();
+    assert_eq!(bench.on_disk(), (111, vec![1, 10, 100]), "{reports:?}");
+    assert_eq!(reports.last(), Some(&ReportSummary::Durable { up_to: 3, lines: vec![100] }));
 }
 
 #[test]
-fn what_did_not_land_is_written_before_what_was_queued_behind_it() {
+fn a_lost_batch_is_written_before_the_batches_queued_behind_it() {
     let mut bench = StoreWorkerFixture::new();
     bench.memory.fail_next_commit(CommitFailure::Lost);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
-    let told = [bench.write(100), bench.retry_until_written()].concat();
-    assert_eq!(bench.on_disk(), (110, vec![10, 100]), "{told:?}");
+    let reports = [bench.write(100), bench.retry_until_written()].concat();
+    assert_eq!(bench.on_disk(), (110, vec![10, 100]), "{reports:?}");
 }
 
-/// Lines that others than the batch have brought into the log, as the log's own account of a recovery, are no trace of
-/// it.
+/// Lines that don't belong to the batch, such as the ledger's own record of a recovery, don't show that it was written.
 #[test]
-fn a_line_of_somebody_else_does_not_stand_for_a_batch() {
+fn a_foreign_line_does_not_count_as_a_written_batch() {
     let mut bench = StoreWorkerFixture::new();
     bench.memory.fail_next_commit(CommitFailure::Lost);
     assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
     bench.memory.append_outside_batch(&event(7)).unwrap();
-    let told = bench.retry_until_written();
-    assert_eq!(bench.on_disk(), (10, vec![7, 10]), "{told:?}");
+    let reports = bench.retry_until_written();
+    assert_eq!(bench.on_disk(), (10, vec![7, 10]), "{reports:?}");
 }
 
-/// Each of these fails in another way, again and again; in the end each batch is there once and in order.
+/// Every sequence of five failures is tried. In the end, each batch is stored once and in order.
 #[test]
 fn no_batch_is_lost_or_written_twice_however_commits_fail() {
     let ways = [None, Some(CommitFailure::Persisted), Some(CommitFailure::Lost)];
@@ -170,7 +168,7 @@ fn no_batch_is_lost_or_written_twice_however_commits_fail() {
     }
 }
 
-// S13.4: what can't be recorded is not granted, also when nobody is there to say so.
+// S13.4: nothing is granted if the store's thread is gone.
 #[test]
 fn a_store_whose_thread_is_gone_has_failed() {
     let (jobs, _) = store_mailbox();
@@ -186,15 +184,15 @@ fn a_store_whose_thread_is_gone_has_failed() {
     assert_eq!(store.read_audit(None, 10), Err(THREAD_GONE));
 }
 
-/// While a disk hangs, what waits for it is bounded, and none of it is lost.
+/// While a disk hangs, the number of waiting batches is bounded, and no batch is lost.
 #[test]
-fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
+fn batches_beyond_the_queue_are_merged_and_all_of_them_are_written() {
     const BATCHES: u64 = 2_000;
     let (jobs, todo) = store_mailbox();
     let (reports, _) = unbounded_channel();
     let (thread, contents) = (std::thread::spawn(|| ()), StoreContentsState::Known);
     let mut store = StoreThread { jobs, thread, reports, contents, last_number: 0 };
-    // Nobody takes anything from the line.
+    // No worker takes jobs from the queue.
     let handed_over: Vec<BatchSubmission> = (1..=BATCHES)
         .map(|seconds| store.submit(vec![usage(seconds), line(seconds)], BatchWaiter::Nobody))
         .collect();
@@ -215,7 +213,7 @@ fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
             up_to = now;
         }
     }
-    assert_eq!(up_to, BATCHES, "whoever was told of the crowd is told of its end");
+    assert_eq!(up_to, BATCHES, "the last batch is reported, too");
     let stored = MemoryStore::with_backend(&memory).load().unwrap();
     let lines: Vec<u64> = memory.audit().iter().map(seconds_of).collect();
     assert_eq!(stored.usage.values().map(Duration::as_secs).sum::<u64>(), (1..=BATCHES).sum::<u64>());

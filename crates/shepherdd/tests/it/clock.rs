@@ -90,7 +90,7 @@ fn check_session_length(offset: &str) -> ShepherddFixture {
 }
 
 #[test]
-fn heavy_a_clock_moved_forward_during_a_session_wins_nothing() {
+fn heavy_setting_the_clock_forward_during_a_session_gains_no_time() {
     let fixture = check_session_length("+1d");
     // A clock that goes back from a day that was charged is not trusted.
     assert_eq!(fixture.failed_check("clock"), None);
@@ -103,7 +103,7 @@ fn heavy_a_clock_moved_forward_during_a_session_wins_nothing() {
 }
 
 #[test]
-fn heavy_a_clock_moved_back_during_a_session_wins_nothing() {
+fn heavy_setting_the_clock_back_during_a_session_gains_no_time() {
     let mut fixture = check_session_length("-3h");
     assert_eq!(first_reason(&fixture, "nap"), "clock-untrusted");
     // A restarted daemon doesn't trust the clock either.
@@ -123,7 +123,7 @@ fn heavy_a_clock_moved_back_during_a_session_wins_nothing() {
 }
 
 #[test]
-fn what_was_used_stays_used_however_often_the_clock_is_moved() {
+fn used_time_stays_used_however_often_the_clock_is_changed() {
     let fixture = with_fake_clock(POLICY);
     fixture.launch("brief");
     fixture.wait_until_idle();
@@ -176,7 +176,7 @@ fn remove_group(session_id: &SessionId) {
     if let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) {
         let own = own.strip_suffix("/supervisor").unwrap_or(own).trim_matches('/');
         let group = Path::new(mount).join(own).join(name);
-        wait_until("its group is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
+        wait_until("the cgroup is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
     }
 }
 
@@ -198,7 +198,7 @@ fn used_after_reboot(fixture: ShepherddFixture, session_id: &SessionId) -> Durat
 }
 
 #[test]
-fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
+fn after_a_reboot_nothing_runs_and_used_time_is_charged() {
     let (fixture, session_id) = start_and_interrupt(POLICY);
     // The time after the last heartbeat is unknown, so a whole interval is charged.
     let used = used_after_reboot(fixture, &session_id);
@@ -206,7 +206,7 @@ fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
 }
 
 #[test]
-fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_been_played() {
+fn removing_or_damaging_the_heartbeat_charges_all_possible_play() {
     for spoil in [|path: &Path| fs::remove_file(path).unwrap(), |path: &Path| fs::write(path, "{}").unwrap()]
     {
         let (fixture, session_id) = start_and_interrupt(POLICY);
@@ -223,7 +223,7 @@ fn usage_includes_the_running_session() {
     let fixture = ShepherddFixture::running(POLICY);
     fixture.launch("long");
     fixture.wait_for_program();
-    wait_until("it is counted", || fixture.recorded_usage("long") > Duration::from_millis(300));
+    wait_until("the time is counted", || fixture.recorded_usage("long") > Duration::from_millis(300));
 }
 
 /// After two hours of suspend, the boot clock and the wall clock have gone on, and the monotonic clock has not.
@@ -245,7 +245,7 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
 }
 
 #[test]
-fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
+fn heavy_a_new_time_zone_is_applied_and_moves_no_end() {
     let fixture = ShepherddFixture::new(POLICY);
     let etc = fixture.folder().join("etc");
     let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
@@ -261,7 +261,7 @@ fn heavy_another_time_zone_is_noticed_and_moves_no_end() {
     for zone in ["Asia/Tokyo", "America/New_York"] {
         std::os::unix::fs::symlink(format!("{shown}/{zone}"), etc.join("new")).unwrap();
         fs::rename(etc.join("new"), etc.join("localtime")).unwrap();
-        wait_until("it is noticed", || {
+        wait_until("the daemon notices the change", || {
             fixture.count_audit_records(
                 |what| matches!(what, AuditKind::ZoneChanged { zone: recorded } if recorded == zone),
             ) == 1

@@ -10,19 +10,19 @@ use crate::harness::{EventSubscriber, ShepherddFixture, wait_until};
 
 /// The flags in `fdinfo` of a timer that is cancelled when the clock is set: `TFD_TIMER_ABSTIME` and
 /// `TFD_TIMER_CANCEL_ON_SET`.
-const TELLS_WHEN_SET: &str = "settime flags: 03";
+const CANCELLED_WHEN_SET: &str = "settime flags: 03";
 
-/// The bit of the capability to set the clock.
+/// The bit of the capability to set the clock in `CapEff`.
 const CAP_SYS_TIME: u64 = 1 << 25;
 
-/// The daemon gets no request meanwhile, and no event is due.
+/// The daemon gets no request meanwhile, and no event is due, so only the timer can wake it.
 ///
-/// A user who may set the clock sets it by a nanosecond. The daemon then reads its faked clock, which has moved by
-/// hours. Other users can only check that the daemon has such a timer.
+/// If the test may set the clock, it moves the real clock by a nanosecond. That wakes the daemon, which then reads its
+/// faked clock. Otherwise the test can only check that the daemon has such a timer.
 #[test]
-fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
+fn a_changed_clock_is_read_at_once_and_every_time() {
     let fixture = with_fake_clock(POLICY);
-    assert_eq!(alarms(&fixture), 1);
+    assert_eq!(clock_timers(&fixture), 1);
     let may_set = effective_capabilities() & CAP_SYS_TIME != 0;
     let nudged = nudge_clock();
     if !may_set {
@@ -35,16 +35,16 @@ fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
         let before = recorded_clock_changes(&fixture);
         set_clock(fixture.folder(), offset);
         nudge_clock().unwrap();
-        assert_eq!(next_trust(&mut listener), trusted, "{offset}");
+        assert_eq!(next_clock_trust(&mut listener), trusted, "{offset}");
         // The event may come before the record, and the daemon reads the clock again when it writes.
-        wait_until("it is on record", || recorded_clock_changes(&fixture) == before + 1);
+        wait_until("the change is recorded", || recorded_clock_changes(&fixture) == before + 1);
     }
-    assert_eq!(alarms(&fixture), 1);
+    assert_eq!(clock_timers(&fixture), 1);
 }
 
-/// Only the reply of the store makes the daemon read the clock here.
+/// In this test, only the reply of the store makes the daemon read the clock.
 #[test]
-fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
+fn a_changed_clock_is_recorded_as_soon_as_clients_get_the_event() {
     let mut fixture = ShepherddFixture::running(POLICY);
     assert!(fixture.end().success());
     let fixture = with_clock_offset(fixture, "+0");
@@ -60,22 +60,22 @@ fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
     // The refusal is sent at once, while its record is being written.
     assert!(lines.any(|line| answered(&line)));
     set_clock(fixture.folder(), "-3h");
-    assert!(!next_trust(&mut listener));
-    wait_until("it is on record", || recorded_clock_changes(&fixture) == 1);
+    assert!(!next_clock_trust(&mut listener));
+    wait_until("the change is recorded", || recorded_clock_changes(&fixture) == 1);
 }
 
 /// The clock may be set again while the daemon handles the previous change.
 #[test]
-fn a_clock_that_is_set_over_and_over_brings_nobody_down() {
+fn setting_the_clock_repeatedly_does_not_stop_the_daemon() {
     let mut fixture = ShepherddFixture::running(POLICY);
     for _ in 0..10_000 {
-        // A user who may not set the clock tries it in vain.
+        // Without the capability, every attempt must fail.
         if nudge_clock().is_err() {
             assert_eq!(effective_capabilities() & CAP_SYS_TIME, 0);
         }
     }
     assert!(fixture.state().clock_trusted);
-    assert_eq!(alarms(&fixture), 1);
+    assert_eq!(clock_timers(&fixture), 1);
     assert!(fixture.end().success());
 }
 
@@ -85,7 +85,7 @@ fn recorded_clock_changes(fixture: &ShepherddFixture) -> usize {
     fixture.count_audit_records(is_change)
 }
 
-fn next_trust(listener: &mut EventSubscriber) -> bool {
+fn next_clock_trust(listener: &mut EventSubscriber) -> bool {
     listener.wait_for(|event| match event {
         EventKind::ClockTrustChanged { trusted } => Some(*trusted),
         _ => None,
@@ -93,11 +93,11 @@ fn next_trust(listener: &mut EventSubscriber) -> bool {
 }
 
 /// Returns the number of the daemon's timers that are cancelled when the clock is set.
-fn alarms(fixture: &ShepherddFixture) -> usize {
+fn clock_timers(fixture: &ShepherddFixture) -> usize {
     let folder = format!("/proc/{}/fdinfo", fixture.daemon_pid().as_raw_nonzero());
     let descriptors = std::fs::read_dir(folder).unwrap().flatten();
     let timers = descriptors.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
-    timers.filter(|text| text.contains("clockid: 0\n") && text.contains(TELLS_WHEN_SET)).count()
+    timers.filter(|text| text.contains("clockid: 0\n") && text.contains(CANCELLED_WHEN_SET)).count()
 }
 
 fn effective_capabilities() -> u64 {
@@ -111,12 +111,12 @@ fn effective_capabilities() -> u64 {
 fn nudge_clock() -> io::Result<()> {
     // The nanoseconds can't be negative: a nanosecond back is a second back and 999,999,999 nanoseconds forward.
     for (seconds, nanoseconds) in [(0, 1), (-1, 999_999_999)] {
-        // SAFETY: the structure is plain numbers, for which zero is a value.
-        let mut order: libc::timex = unsafe { std::mem::zeroed() };
-        order.modes = libc::ADJ_SETOFFSET | libc::ADJ_NANO;
-        order.time = libc::timeval { tv_sec: seconds, tv_usec: nanoseconds };
-        // SAFETY: the pointer is to a structure of ours, which outlives the call.
-        if unsafe { libc::adjtimex(&raw mut order) } == -1 {
+        // SAFETY: all fields are plain numbers, for which zero is valid.
+        let mut adjustment: libc::timex = unsafe { std::mem::zeroed() };
+        adjustment.modes = libc::ADJ_SETOFFSET | libc::ADJ_NANO;
+        adjustment.time = libc::timeval { tv_sec: seconds, tv_usec: nanoseconds };
+        // SAFETY: the pointer is to a local structure, which outlives the call.
+        if unsafe { libc::adjtimex(&raw mut adjustment) } == -1 {
             return Err(io::Error::last_os_error());
         }
     }

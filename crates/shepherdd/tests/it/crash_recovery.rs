@@ -239,7 +239,7 @@ fn count_warnings(socket: &Path, warned: &mut WarningCounts, over: &AtomicBool) 
 /// The daemon is killed as soon as the warning arrives, before a slow disk has the record. If the next daemon takes so
 /// long to start that the next warning passes, the audit log still has that warning once.
 #[test]
-fn a_warning_that_was_heard_is_not_heard_again() {
+fn a_warning_is_not_repeated_after_a_restart() {
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
@@ -279,7 +279,7 @@ fn a_warning_that_was_heard_is_not_heard_again() {
 /// The daemon is killed before the start of the program is recorded. If the program is ended before the next daemon
 /// starts, its time is charged all the same.
 #[test]
-fn nobody_plays_for_nothing_by_killing_the_daemon_in_time() {
+fn killing_the_daemon_gives_no_free_time() {
     let mut fixture = ShepherddFixture::running(POLICY);
     assert!(fixture.end().success());
     let mut fixture = fixture.on_a_slow_disk(Duration::from_millis(20));

@@ -108,7 +108,7 @@ fn heavy_a_session_ends_on_time_on_a_full_disk() {
     assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
     assert!(refused.sentence.contains("the disk is full"), "{refused:?}");
     fs::remove_file(data_in_namespace(&fixture).join("ballast")).unwrap();
-    wait_until("it works again", || fixture.failed_check("store").is_none());
+    wait_until("the store works again", || fixture.failed_check("store").is_none());
     fixture.launch("nap");
     fixture.wait_for_program();
     fixture.stop(StopMode::Force).unwrap();
@@ -118,7 +118,7 @@ fn heavy_a_session_ends_on_time_on_a_full_disk() {
 
 pub(crate) fn free_disk_space(fixture: &ShepherddFixture) {
     fs::remove_file(data_in_namespace(fixture).join("ballast")).unwrap();
-    wait_until("it works again", || fixture.failed_check("store").is_none());
+    wait_until("the store works again", || fixture.failed_check("store").is_none());
 }
 
 pub(crate) fn assert_not_recorded(outcome: Result<CommandReply, CallError>) {
@@ -148,7 +148,7 @@ fn assert_usage_recorded(fixture: &ShepherddFixture, took: Duration) {
 }
 
 #[test]
-fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
+fn a_read_only_data_folder_locks_the_daemon_and_ends_the_session() {
     let mut fixture = ShepherddFixture::running(POLICY);
     fixture.launch("nap");
     fixture.wait_for_program();
@@ -158,7 +158,7 @@ fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
         format!("mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec \"$0\" \"$@\"");
     let mut fixture = fixture.with_wrapper(&in_mount_namespace(&["sh", "-c", &script]));
     fixture.start();
-    wait_until("it is ended", || fixture.program_pids().is_empty());
+    wait_until("the program has ended", || fixture.program_pids().is_empty());
     let complaint = fixture.failed_check("store").unwrap();
     assert!(complaint.contains(&data), "{complaint}");
     let refused = fixture.refusal("nap");
@@ -243,7 +243,7 @@ fn heavy_a_session_ends_on_time_when_its_disk_turns_read_only() {
     assert_eq!(fixture.program_pids(), Vec::<i32>::new());
     assert_eq!(fixture.refusal("nap").reasons[0].code(), "store-unavailable");
     remount_writable(&fixture);
-    wait_until("it works again", || fixture.call(Command::SwitchMode { mode: None }).is_ok());
+    wait_until("the store works again", || fixture.call(Command::SwitchMode { mode: None }).is_ok());
     assert_eq!(fixture.failed_check("store"), None);
     let used = fixture.recorded_usage("nap");
     assert!(used + Duration::from_millis(500) >= took, "{used:?} of {took:?} are on record");
@@ -352,7 +352,7 @@ fn heavy_while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
     assert!(refused.sentence.contains("the disk does not answer"), "{refused:?}");
     drop(crowd);
     unblock_disk(&fixture);
-    wait_until("it works again", || fixture.failed_check("store").is_none());
+    wait_until("the store works again", || fixture.failed_check("store").is_none());
     assert_eq!(fixture.recorded_ends().len(), 1);
     assert_eq!(fixture.count_audit_records(|what| matches!(what, AuditKind::WarningGiven { .. })), 1);
     let used = fixture.recorded_usage("nap");
@@ -374,7 +374,7 @@ fn a_store_that_can_be_opened_later_is() {
     let set_mode = |mode| fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
     set_mode(0o777);
     fixture.start();
-    wait_until("nobody counts its time, so it is ended", || fixture.program_pids().is_empty());
+    wait_until("the program is ended, because its time is not counted", || fixture.program_pids().is_empty());
     let complaint = fixture.failed_check("store").unwrap();
     assert!(complaint.contains("run `chmod go-w"), "{complaint}");
     assert_eq!(fixture.refusal("brief").reasons[0].code(), "store-unavailable");
@@ -382,7 +382,7 @@ fn a_store_that_can_be_opened_later_is() {
     assert_not_recorded(refused);
     set_mode(0o700);
     // A request makes the daemon try again; without one, it tries within a minute.
-    wait_until("it works again", || {
+    wait_until("the store works again", || {
         fixture.refusal("brief");
         fixture.failed_check("store").is_none()
     });
@@ -403,7 +403,7 @@ fn a_store_that_can_be_opened_later_is() {
 
 /// Without heartbeats, the session is warned of and ends on time, and its progress is written to the store.
 #[test]
-fn heavy_a_session_ends_on_time_without_signs_of_life() {
+fn heavy_a_session_ends_on_time_without_heartbeats() {
     let mut fixture = ShepherddFixture::running(POLICY);
     assert!(fixture.end().success());
     let mut fixture = fixture.without_heartbeat();
@@ -423,7 +423,7 @@ fn heavy_a_session_ends_on_time_without_signs_of_life() {
 }
 
 #[test]
-fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
+fn a_damaged_database_locks_the_daemon_and_ends_the_session() {
     let mut fixture = ShepherddFixture::running(&POLICY.replace("max_run = \"3s\"", "max_run = \"1h\""));
     fixture.launch("nap");
     let player = fixture.wait_for_program();
@@ -433,7 +433,7 @@ fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
         fs::write(fixture.data().join(name), "not a database at all, by no means").unwrap();
     }
     fixture.start();
-    wait_until("it is ended", || fixture.program_pids().is_empty());
+    wait_until("the program has ended", || fixture.program_pids().is_empty());
     let complaint = fixture.failed_check("store").unwrap();
     assert!(complaint.contains("is damaged") && complaint.contains("kept in"), "{complaint}");
     let refused = fixture.refusal("nap");

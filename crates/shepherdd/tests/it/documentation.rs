@@ -76,7 +76,7 @@ fn socat_and_the_lines_of_the_page_are_enough() {
 }
 
 #[test]
-fn what_the_page_installs_is_where_the_unit_looks_for_it_and_comes_up() {
+fn the_installed_files_are_where_the_unit_expects_them_and_the_daemon_starts() {
     let place = tempfile::tempdir().unwrap();
     let built = place.path().join("built");
     std::fs::create_dir(&built).unwrap();

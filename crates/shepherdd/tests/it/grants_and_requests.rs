@@ -75,7 +75,7 @@ fn an_extension_moves_the_end_and_each_warning_comes_once_before_it() {
 }
 
 #[test]
-fn an_extension_that_is_taken_back_ends_what_ran_on_it() {
+fn revoking_an_extension_ends_the_session_that_used_it() {
     let fixture = ShepherddFixture::running(POLICY);
     let mut listener = fixture.subscriber();
     let launched = Instant::now();
@@ -180,7 +180,7 @@ fn a_session_that_is_being_launched_can_be_extended() {
     fixture.start();
     std::thread::scope(|scope| {
         scope.spawn(|| fixture.launch("stubborn"));
-        wait_until("it is being launched", || fixture.state().session.is_some());
+        wait_until("the session is being launched", || fixture.state().session.is_some());
         assert_eq!(fixture.state().session.unwrap().phase, SessionPhase::Launching);
         let session = extend(&fixture, Duration::from_secs(3_600));
         assert!(remaining(&session) > Duration::from_secs(3_600), "{session:?}");
@@ -243,7 +243,7 @@ fn give_in_advance(
 }
 
 #[test]
-fn time_that_is_given_in_advance_makes_the_next_run_longer_and_is_used_up() {
+fn extra_time_given_in_advance_lengthens_the_next_run_and_is_used_up() {
     let mut fixture = ShepherddFixture::running(POLICY);
     assert!(give_in_advance(&fixture, "nap", Duration::from_secs(2)).is_ok());
     let launched = Instant::now();

@@ -52,7 +52,7 @@ fn heavy_a_log_that_nobody_reads_delays_nothing() {
 }
 
 #[test]
-fn what_was_not_logged_is_counted() {
+fn dropped_log_lines_are_counted() {
     let mut fixture = ShepherddFixture::new(POLICY);
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     fixture.start_logging_to(writer.try_clone().unwrap().into());
@@ -132,7 +132,9 @@ fn lines_for_the_journal_have_a_priority() {
     fixture.write_policy("nonsense");
     let log = || std::fs::read_to_string(&path).unwrap();
     wait_until("the fault is logged", || log().lines().any(|line| line.starts_with("<4>")));
-    wait_until("it is ready", || log().lines().any(|line| line.starts_with("<6>") && line.contains("ready")));
+    wait_until("the daemon is ready", || {
+        log().lines().any(|line| line.starts_with("<6>") && line.contains("ready"))
+    });
     // A daemon that inherited the variable but logs elsewhere doesn't write for the journal.
     fixture.kill();
     fixture.start();

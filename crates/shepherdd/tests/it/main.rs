@@ -9,6 +9,8 @@ mod clock_set;
 #[cfg(test)]
 mod consecutive_sessions;
 #[cfg(test)]
+mod crash_recovery;
+#[cfg(test)]
 mod deadlines;
 #[cfg(test)]
 mod disk_failures;
@@ -21,8 +23,6 @@ mod repeated_restarts;
 #[cfg(test)]
 mod single_instance;
 // The guest for QEMU is shared with the tests of the host.
-#[cfg(test)]
-mod crash_recovery;
 #[cfg(test)]
 #[path = "../../../shepherd-host-linux/tests/it/guest.rs"]
 mod guest;

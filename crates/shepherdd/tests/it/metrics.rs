@@ -33,15 +33,15 @@ fn send_malformed_message(fixture: &ShepherddFixture) {
 }
 
 #[test]
-fn every_figure_moves_with_what_it_counts() {
+fn every_counter_follows_its_events() {
     let fixture = ShepherddFixture::running(POLICY);
     let at_first = figure(&fixture, "connections_accepted_total");
     let listeners = [fixture.subscriber(), fixture.subscriber()];
     assert_eq!(figure(&fixture, "subscribers"), 2);
-    assert_eq!(figure(&fixture, "clients"), 3, "and the one that asks");
+    assert_eq!(figure(&fixture, "clients"), 3, "two subscribers and this client");
     assert_eq!(figure(&fixture, "connections_accepted_total"), at_first + 5);
     drop(listeners);
-    wait_until("they are gone", || figure(&fixture, "subscribers") == 0);
+    wait_until("the subscribers are gone", || figure(&fixture, "subscribers") == 0);
     send_malformed_message(&fixture);
     assert_eq!(figure(&fixture, "connections_ended_total"), 1);
     fixture.launch("nap");
@@ -59,7 +59,7 @@ fn every_figure_moves_with_what_it_counts() {
 }
 
 #[test]
-fn what_is_refused_is_counted() {
+fn refusals_are_counted() {
     let fixture = ShepherddFixture::running(POLICY);
     let pin: AdminPin = "2468".to_owned().try_into().unwrap();
     let refused = figure(&fixture, "commands_refused_total");

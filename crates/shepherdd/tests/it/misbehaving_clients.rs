@@ -208,7 +208,7 @@ fn observe_session(listener: &mut EventSubscriber) -> ObservedSession {
 }
 
 #[test]
-fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
+fn heavy_misbehaving_front_ends_do_not_delay_the_end_of_a_session() {
     let fixture = ShepherddFixture::running(&policy());
     let mut listener = fixture.subscriber();
     let mut client = fixture.client();
@@ -252,7 +252,7 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
         assert!(rounds.load(Ordering::Relaxed) > 100);
     });
     // The connections take a moment to close.
-    wait_until("there is room again", || {
+    wait_until("a client can connect again", || {
         BlockingClient::connect(&ClientOptions::new(&socket, "polite")).is_ok()
     });
     // The rate limit of the user recovers only with time.
@@ -270,7 +270,7 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
 
 /// S13.3b: expensive requests don't run in the loop, and due events come before requests.
 #[test]
-fn heavy_long_questions_of_many_delay_neither_an_end_nor_anybody_else() {
+fn heavy_many_long_queries_delay_neither_the_end_of_a_session_nor_other_clients() {
     let fixture = ShepherddFixture::running(&policy());
     let mut client = fixture.client();
     let socket = fixture.socket();

@@ -108,7 +108,7 @@ fn an_entry_that_is_gone_runs_to_its_end_and_never_again() {
 }
 
 #[test]
-fn a_policy_that_is_sent_replaces_the_file_or_leaves_it() {
+fn a_sent_policy_replaces_the_file_only_if_it_is_valid() {
     let mut fixture = ShepherddFixture::running(POLICY);
     let file = || std::fs::read_to_string(fixture.policy_path()).unwrap();
     let before = file();
@@ -158,7 +158,7 @@ fn fixture_with_slow_policy_reads(policy: &str) -> ShepherddFixture {
 
 /// S13.3b: the loop reads no files for a policy.
 #[test]
-fn nobody_waits_while_the_accounts_of_a_new_policy_are_looked_up() {
+fn clients_are_served_while_the_accounts_of_a_new_policy_are_read() {
     let fixture = ShepherddFixture::new(&POLICY.replace("reload_on_change = true", ""));
     let fixture = with_slow_open(fixture, "/etc/passwd".as_ref(), Duration::from_secs(3));
     let mut slow = fixture.client();
@@ -200,7 +200,7 @@ fn an_older_policy_never_overtakes_a_newer_one() {
 
 /// A read from a pipe would wait for a writer.
 #[test]
-fn a_pipe_is_no_policy_and_nobody_waits_for_it() {
+fn a_pipe_is_rejected_as_a_policy_without_waiting() {
     let mut fixture = ShepherddFixture::new(POLICY);
     let pipe = fixture.policy_path();
     let put_pipe = || {
@@ -239,7 +239,7 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
     let path = fixture.policy_path();
     let expected = format!("{} has mode 0666, so other users", path.display());
     assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
-    wait_until("it is logged", || fixture.log().contains(&expected));
+    wait_until("the error is logged", || fixture.log().contains(&expected));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::chown(&path, Some(65_001), None).unwrap();
     fixture.call(Command::ReloadConfig {}).unwrap();

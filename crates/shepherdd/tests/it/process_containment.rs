@@ -69,7 +69,7 @@ pub(crate) fn check_entry_ends_while(
     let mut listener = fixture.subscriber();
     let launched = Instant::now();
     let session = fixture.launch(entry);
-    wait_until("all of it runs", || fixture.program_pids().len() >= processes);
+    wait_until("all processes run", || fixture.program_pids().len() >= processes);
     meanwhile(&fixture);
     let end = listener.wait_for_end(&session.session_id);
     let took = launched.elapsed();
@@ -98,7 +98,7 @@ pub(crate) fn check_signal_ignoring_program() {
 
 /// S6.5: the daemon raises its own limit on open files, but its programs start with the original one.
 #[test]
-fn programs_start_with_the_bound_on_open_files_that_the_daemon_was_given() {
+fn programs_start_with_the_daemons_original_limit_of_open_files() {
     let policy = r#"
 config_version = 1
 [[entries]]
@@ -114,6 +114,8 @@ always = true
     let session = fixture.launch("limits");
     fixture.wait_for_program();
     let log = fixture.data().join(format!("logs/{}.log", session.session_id));
-    wait_until("what it says", || std::fs::read_to_string(&log).is_ok_and(|said| said.lines().count() == 2));
+    wait_until("the output of the program", || {
+        std::fs::read_to_string(&log).is_ok_and(|said| said.lines().count() == 2)
+    });
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "300\n2000\n");
 }

@@ -11,7 +11,7 @@ stop_grace = "4s""#
 ));
 
 #[test]
-fn a_program_that_resists_is_not_kept_alive_by_killing_the_daemon_again_and_again() {
+fn killing_the_daemon_repeatedly_does_not_keep_a_stubborn_program_alive() {
     let mut fixture = ShepherddFixture::running(POLICY);
     let launched = Instant::now();
     fixture.launch("stubborn");

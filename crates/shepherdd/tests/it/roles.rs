@@ -83,7 +83,7 @@ fn refusals(fixture: &ShepherddFixture, uid: u32) -> Vec<String> {
 }
 
 #[test]
-fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
+fn real_users_have_exactly_the_role_of_the_policy() {
     if !geteuid().is_root() {
         // Without root there is only one user: the daemon's own, who is its administrator.
         let fixture = ShepherddFixture::running(POLICY);
@@ -164,8 +164,9 @@ fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
     as_user(&fixture, BEN, |client| {
         let mut client = client.unwrap();
         let entry_id: shepherd_util::EntryId = "nap".parse().unwrap();
-        let wish = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
-        for command in [launch(None), wish, usage(), Command::Why { entry_id, at: None, profile: None }] {
+        let request =
+            Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
+        for command in [launch(None), request, usage(), Command::Why { entry_id, at: None, profile: None }] {
             let name = command.name();
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted), "{name}");
         }
@@ -281,7 +282,7 @@ always = true
 
 /// S11.3: if the daemon creates the folders itself, all users can reach the socket, and only the daemon its data.
 #[test]
-fn whoever_may_connect_gets_to_the_socket() {
+fn users_can_reach_the_socket_whatever_the_umask() {
     let fixture = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = fixture.folder().join("run");
@@ -298,7 +299,7 @@ fn whoever_may_connect_gets_to_the_socket() {
 
 /// S11.3: the mode and the group of the socket.
 #[test]
-fn who_may_knock_is_a_setting() {
+fn mode_and_group_of_the_socket_can_be_set() {
     let fixture = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(fixture.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     // An ordinary user can give a file only to their own groups.
@@ -355,5 +356,5 @@ fn the_output_of_a_session_is_for_its_child_and_for_administrators() {
     });
     fixture.stop(StopMode::Force).unwrap();
     fixture.wait_until_idle();
-    wait_until("its end is on record", || shown(fixture.call(session_log(None))).end.is_some());
+    wait_until("the end of the session is recorded", || shown(fixture.call(session_log(None))).end.is_some());
 }

@@ -23,7 +23,7 @@ fn policy(on_shutdown: &str) -> String {
 }
 
 #[test]
-fn a_daemon_that_goes_down_ends_its_session_if_the_policy_says_so() {
+fn a_shutdown_ends_the_session_if_the_policy_says_so() {
     for (entry, signal) in [("nap", Signal::TERM), ("stubborn", Signal::INT)] {
         let mut fixture = ShepherddFixture::running(&policy("end-sessions"));
         let session = fixture.launch(entry);
@@ -46,7 +46,7 @@ fn a_daemon_that_goes_down_ends_its_session_if_the_policy_says_so() {
 }
 
 #[test]
-fn heavy_a_session_that_is_left_is_taken_back_with_its_original_end() {
+fn heavy_a_session_is_reattached_with_its_original_end() {
     let mut fixture = ShepherddFixture::running(&policy("leave-sessions"));
     let launched = Instant::now();
     let session = fixture.launch("nap");
@@ -71,7 +71,7 @@ fn heavy_a_session_that_is_left_is_taken_back_with_its_original_end() {
 /// The daemon handles signals as soon as it reports that it is ready. The report is delayed here, so that the signals
 /// arrive during it.
 #[test]
-fn a_signal_right_after_the_start_is_taken_as_it_is_meant() {
+fn a_signal_right_after_the_start_is_handled() {
     for signals in [&[Signal::TERM][..], &[Signal::HUP, Signal::TERM]] {
         let fixture = ShepherddFixture::new(&policy("leave-sessions"));
         let socket = fixture.folder().join("notify");

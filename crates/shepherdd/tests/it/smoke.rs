@@ -18,7 +18,7 @@ warnings = [{ before = "3s" }, { before = "1s", severity = "critical" }]
 "#;
 
 #[test]
-fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
+fn a_program_that_never_exits_is_warned_and_ended() {
     let fixture = ShepherddFixture::running(POLICY);
     let mut listener = fixture.subscriber();
     assert_eq!(listener.snapshot.session, None);

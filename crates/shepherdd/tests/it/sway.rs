@@ -33,12 +33,12 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
     let empty = screen.screenshot();
     let mut listener = fixture.subscriber();
     let session = fixture.launch("terminal");
-    wait_until("its window is noticed", || fixture.log().contains("the first window is shown"));
+    wait_until("the window is noticed", || fixture.log().contains("the first window is shown"));
     let lacks_windows = |sentence: &String| sentence.starts_with("Windows are");
     assert!(!fixture.health().limitations.iter().any(lacks_windows));
     let socket = ipc_socket(&fixture);
-    wait_until("it fills the screen", || fullscreen_window(&socket).is_some());
-    wait_until("it is seen", || screen.screenshot() != empty);
+    wait_until("the window fills the screen", || fullscreen_window(&socket).is_some());
+    wait_until("the window is on the screen", || screen.screenshot() != empty);
     let home = home.to_str().unwrap();
     assert_eq!(processes_with(home).len(), 2, "a terminal and its shell");
     let end = listener.wait_for_end(&session.session_id);
@@ -51,7 +51,7 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
 
 /// S9.1: the session and its Sway go on without a daemon, and the next daemon reattaches both. The session keeps its end.
 #[test]
-fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
+fn a_session_and_its_window_survive_a_kill_of_the_daemon() {
     let screen = SwayFixture::new();
     let home = screen.home();
     let argv = format!(r#"["foot", "sh", "-c", "while :; do sleep 1; done", "{}"]"#, home.display());
@@ -61,9 +61,9 @@ fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
     wait_until("the daemon starts Sway", || !screen.screenshot().is_empty());
     let launched = Instant::now();
     let session = fixture.launch("terminal");
-    wait_until("its window is noticed", || fixture.log().contains("the first window is shown"));
+    wait_until("the window is noticed", || fixture.log().contains("the first window is shown"));
     let socket = ipc_socket(&fixture);
-    wait_until("it fills the screen", || fullscreen_window(&socket).is_some());
+    wait_until("the window fills the screen", || fullscreen_window(&socket).is_some());
     let window = fullscreen_window(&socket);
     let players = processes_with(home.to_str().unwrap());
     fixture.kill();
@@ -90,10 +90,10 @@ fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
     fixture.kill();
     fixture.start();
     fixture.launch("terminal");
-    wait_until("its window is noticed", || fixture.log().matches("the first window is shown").count() == 3);
+    wait_until("the window is noticed", || fixture.log().matches("the first window is shown").count() == 3);
     assert_eq!(sways(), before);
     fixture.stop(StopMode::Force).unwrap();
-    wait_until("it is over", || fixture.state().session.is_none());
+    wait_until("the session is over", || fixture.state().session.is_none());
     fixture.end();
     assert_eq!(sways(), [0; 0], "without a session Sway ends with the daemon");
 }

@@ -5,9 +5,9 @@ use shepherd_util::EntryId;
 
 use crate::disk_failures::{assert_not_recorded, fill_disk, fixture_on_small_disk, free_disk_space};
 
-/// S8.2: a refused grant doesn't exist, neither before nor after there is room again, nor for the next daemon.
+/// S8.2: a refused grant doesn't exist, neither before nor after the disk has space again, nor for the next daemon.
 #[test]
-fn a_gift_that_could_not_be_recorded_is_not_given() {
+fn a_grant_that_could_not_be_recorded_is_refused() {
     let fixture = fixture_on_small_disk();
     fixture.launch("brief");
     fixture.wait_until_idle();
@@ -61,7 +61,7 @@ fn a_mode_that_could_not_be_recorded_does_not_apply() {
 
 /// A command that takes something away holds, and its reply says that it was not recorded.
 #[test]
-fn what_is_taken_back_is_taken_back_even_if_it_could_not_be_recorded() {
+fn a_revocation_applies_even_if_it_could_not_be_recorded() {
     let fixture = fixture_on_small_disk();
     let (scope, gift) = (EntryScope::Everything {}, GrantKind::Extra { amount: Millis(60_000) });
     let (profile, valid_from, lapses_at, why) = (None, None, None, None);

@@ -37,7 +37,7 @@ fn a_full_disk_is_an_error_and_the_log_stays_valid() {
 }
 
 #[test]
-fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
+fn a_read_only_log_is_an_error_and_unchanged() {
     let log = TestLog::with_records(2);
     let before = fs::read(&log.path).unwrap();
     // Root ignores file modes, so run the writer as an ordinary user.

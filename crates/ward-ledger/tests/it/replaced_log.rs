@@ -162,10 +162,10 @@ fn a_writer_remembers_the_last_record_of_a_closed_segment() {
 
     fs::write(&log.path, "").unwrap();
     fs::write(log.sibling_path(".head"), &head).unwrap();
-    let mut ledger_of_three = log.open();
+    let mut older_writer = log.open();
     assert_replaced(&mut ledger, 4);
     fs::remove_file(log.sibling_path(".000001")).unwrap();
-    assert!(ledger_of_three.append(receipt(4)).is_err());
+    assert!(older_writer.append(receipt(4)).is_err());
     fs::write(log.sibling_path(".000001"), closed).unwrap();
-    assert_eq!(ledger_of_three.append(receipt(4)).unwrap().sequence, 4);
+    assert_eq!(older_writer.append(receipt(4)).unwrap().sequence, 4);
 }

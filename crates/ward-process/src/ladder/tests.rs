@@ -43,7 +43,7 @@ fn polite_rungs_come_in_order_each_with_its_patience_and_the_kill_is_last() {
 }
 
 #[test]
-fn a_rung_that_can_not_be_taken_costs_no_patience() {
+fn a_stop_step_that_fails_is_skipped_without_waiting() {
     let mut progress = LadderProgress::new(StopLadder::force().after_command(quit_command(), ms(50)));
     assert!(matches!(progress.next_step(ms(0)), LadderStep::TryRung { index: 0, .. }));
     progress.skip_rung(0);

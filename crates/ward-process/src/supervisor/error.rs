@@ -17,7 +17,7 @@ pub enum SetupError {
         /// Reason, and what would help.
         reason: String,
     },
-    /// The boot id can't be read, so no tree could be taken back later.
+    /// The boot id can't be read, so no tree could be reattached later.
     #[error("could not read the boot id")]
     BootId(#[source] io::Error),
     /// `/proc` can't be opened, so no process could be watched.

@@ -1,10 +1,10 @@
-//! Checking which processes are members of a tree (S6.7).
+//! Checks if a process is a member of a tree (S6.7).
 
 use ward_process::StopLadder;
 
 use crate::harness::{TestRun, containments, holding_containments, supervisor};
 
-/// Windows are matched to sessions this way, on another thread than the one that stops the tree (S6.7).
+/// The host matches windows to sessions this way, on another thread than the one that stops the tree (S6.7).
 #[test]
 fn membership_can_be_checked_on_another_thread() {
     for containment in containments() {

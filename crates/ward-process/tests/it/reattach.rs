@@ -14,7 +14,7 @@ use crate::harness::{
 };
 
 #[test]
-fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
+fn a_tree_outlives_its_killed_supervisor_and_is_reattached_whole() {
     for containment in containments() {
         let run = TestRun::new();
         let script = "ignore term; fork 3 [ FOREVER ]; FOREVER";
@@ -36,7 +36,7 @@ fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
 }
 
 #[test]
-fn the_end_of_a_tree_without_supervisor_is_noticed() {
+fn the_end_of_a_tree_without_a_supervisor_is_detected() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();

@@ -74,7 +74,7 @@ fn a_missing_file_is_not_created_and_a_symlink_is_refused() {
 }
 
 #[test]
-fn damage_and_foreign_files_are_told_apart() {
+fn damage_and_foreign_files_are_distinguished() {
     let (folder, path) = database();
     let bytes = fs::read(&path).unwrap();
     let check = |content: &[u8], kind: SqliteErrorKind| {
@@ -90,7 +90,7 @@ fn damage_and_foreign_files_are_told_apart() {
 }
 
 #[test]
-fn a_value_that_the_application_did_not_write_is_damage() {
+fn a_foreign_value_in_the_database_is_damage() {
     let (_folder, path) = database();
     let connection = SETTINGS.connect(&path).unwrap();
     let check = |sql: &str| {
@@ -161,7 +161,7 @@ fn the_switch_to_a_write_ahead_log_waits_for_a_reader() {
 }
 
 #[test]
-fn closing_keeps_the_write_ahead_log_unless_told_otherwise() {
+fn closing_keeps_the_write_ahead_log_by_default() {
     let (folder, path) = database();
     let log = folder.path().join("notes.db-wal");
     let write = |finish: fn(&Connection)| {

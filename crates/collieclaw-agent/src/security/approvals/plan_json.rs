@@ -1,5 +1,5 @@
-//! The JSON form of a shell plan, which approvals are hashed with. Its words are independent of the names in
-//! the code; changing one requires a new [`SUBJECT_VERSION`](super::SUBJECT_VERSION).
+//! The JSON form of a shell plan, from which the hash of an approval is computed. Its words don't depend on names in the
+//! code; changing one of them requires a new [`SUBJECT_VERSION`](super::SUBJECT_VERSION).
 
 use std::path::Path;
 
@@ -14,22 +14,22 @@ pub(super) fn plan_to_json(lists: &[PlannedList]) -> Value {
 }
 
 fn list_to_json(PlannedList { first, rest }: &PlannedList) -> Value {
-    let joined = |(join, next): &(ListOperator, PlannedPipeline)| {
-        let word = match join {
+    let following = |(operator, pipeline): &(ListOperator, PlannedPipeline)| {
+        let word = match operator {
             ListOperator::IfSucceeded => "and",
             ListOperator::IfFailed => "or",
         };
-        json!([word, pipeline_to_json(next)])
+        json!([word, pipeline_to_json(pipeline)])
     };
-    json!({ "first": pipeline_to_json(first), "rest": rest.iter().map(joined).collect::<Value>() })
+    json!({ "first": pipeline_to_json(first), "rest": rest.iter().map(following).collect::<Value>() })
 }
 
 fn pipeline_to_json(PlannedPipeline { negated, commands }: &PlannedPipeline) -> Value {
     json!({ "not": negated, "commands": commands.iter().map(command_to_json).collect::<Value>() })
 }
 
-fn command_to_json(PlannedCommand { action: act, folder, redirections }: &PlannedCommand) -> Value {
-    let act = match act {
+fn command_to_json(PlannedCommand { action, folder, redirections }: &PlannedCommand) -> Value {
+    let action = match action {
         PlannedAction::Run { program, words, variables } => {
             json!({ "run": path_to_json(program), "words": words, "variables": variables })
         }
@@ -37,11 +37,11 @@ fn command_to_json(PlannedCommand { action: act, folder, redirections }: &Planne
         PlannedAction::Nothing => json!("nothing"),
     };
     let streams: Value = redirections.iter().map(redirection_to_json).collect();
-    json!({ "act": act, "in": path_to_json(folder), "streams": streams })
+    json!({ "act": action, "in": path_to_json(folder), "streams": streams })
 }
 
-fn redirection_to_json(PlannedRedirection { descriptor, target: to }: &PlannedRedirection) -> Value {
-    let to = match to {
+fn redirection_to_json(PlannedRedirection { descriptor, target }: &PlannedRedirection) -> Value {
+    let target = match target {
         PlannedTarget::Read(file) => json!({ "read": file }),
         PlannedTarget::Write(file) => json!({ "write": file }),
         PlannedTarget::Append(file) => json!({ "append": file }),
@@ -49,10 +49,10 @@ fn redirection_to_json(PlannedRedirection { descriptor, target: to }: &PlannedRe
         PlannedTarget::Text(text) => json!({ "text": text }),
         PlannedTarget::Null => json!("null"),
     };
-    json!([descriptor, to])
+    json!([descriptor, target])
 }
 
-/// Paths that are not valid UTF-8 become byte lists, so that different paths never have the same form.
+/// Returns a path as text, or as a list of bytes if it is not valid UTF-8, so that different paths never look alike.
 fn path_to_json(path: &Path) -> Value {
     path.to_str().map_or_else(|| json!(path.as_os_str().as_encoded_bytes()), Value::from)
 }

@@ -1,4 +1,4 @@
-//! Finds procedures in the home: each has its own folder, which only its owner may be able to change.
+//! Finds procedures in the home. Each procedure has its own folder, and is refused if other users can change it.
 
 use std::fs;
 use std::io;
@@ -56,7 +56,7 @@ pub(super) fn load(name: &str, environment: &CliEnvironment) -> Result<SopFile, 
     Ok(SopFile { name: name.to_owned(), display_name: path.display().to_string(), text })
 }
 
-/// Rejects files that others can write, and symlinks that lead out of the folder.
+/// Reads a file in the home. Rejects a file that other users can change, and a symlink that leads out of the home.
 fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, CommandFailure> {
     let home = environment.home.folder();
     let real = path.canonicalize().map_err(CommandFailure::io(format!("find {}", path.display())))?;
@@ -64,9 +64,9 @@ fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, Co
         return Err(CommandFailure::Untrusted { path: path.to_owned() });
     }
     for folder in real.ancestors().skip(1).take_while(|folder| folder.starts_with(home)) {
-        let known =
-            fs::metadata(folder).map_err(CommandFailure::io(format!("look at {}", folder.display())))?;
-        if !collieclaw_agent::security::is_securely_owned(&known) {
+        let metadata =
+            fs::metadata(folder).map_err(CommandFailure::io(format!("inspect {}", folder.display())))?;
+        if !collieclaw_agent::security::is_securely_owned(&metadata) {
             return Err(CommandFailure::Untrusted { path: folder.to_owned() });
         }
     }

@@ -60,7 +60,7 @@ impl DocCommand {
 }
 
 #[test]
-fn commands_are_read_with_what_they_show() {
+fn commands_are_read_with_their_expected_output() {
     let page = "text\n```console\n$ one \\\n  more   # exit code 5: no\nshown\n$ two\n```\n```toml\nx\n```\n";
     let blocks = blocks(page);
     assert_eq!(

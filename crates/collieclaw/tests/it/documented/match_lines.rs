@@ -83,7 +83,7 @@ fn name_in(word: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Returns whether `told` ends with `shown`, in which `…` stands for any text.
+/// Returns whether `actual` ends with `shown`, in which `…` stands for any text.
 fn matches_end(shown: &str, actual: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return actual.ends_with(shown) };
     actual.find(before).is_some_and(|at| matches_end(after, &actual[at + before.len()..]))
@@ -100,7 +100,7 @@ fn mask_digits(word: &str) -> String {
 }
 
 #[test]
-fn what_is_shown_is_what_came_but_for_what_changes_each_time() {
+fn output_matches_except_for_text_that_changes_each_time() {
     let mut names = PlaceholderNames::default();
     let mut check = |shown: &str, actual: &str| {
         let shown: Vec<String> = shown.lines().map(str::to_owned).collect();

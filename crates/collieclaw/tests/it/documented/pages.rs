@@ -27,7 +27,7 @@ const PAGES: [(&str, fn()); 13] = [
     ("collieclaw-security.md", the_approvals_are_kept_and_revoked),
     ("collieclaw-service.md", the_service_says_that_there_is_no_manager),
     ("collieclaw-sop.md", the_procedure_is_carried_out),
-    ("collieclaw-tools.md", the_tools_do_what_they_are_for),
+    ("collieclaw-tools.md", the_documented_tools_work),
 ];
 
 fn with_notes(test_agent: TestAgent) -> TestAgent {
@@ -55,7 +55,7 @@ fn streamed_reply(bits: &[&str]) -> ServerAction {
 }
 
 #[test]
-fn the_tour_is_as_it_is_told() {
+fn the_tour_matches_the_documentation() {
     let test_agent = TestAgent::empty();
     assert_eq!(test_agent.run(&["onboard", "--allow-writing"]).code, 0);
     let test_agent = DocPage::new(test_agent).run("../README.md");
@@ -154,7 +154,7 @@ fn the_procedure_is_carried_out() {
 }
 
 #[test]
-fn the_tools_do_what_they_are_for() {
+fn the_documented_tools_work() {
     let found = json!({ "results": [
         { "title": "Sheep of the world", "url": "https://sheep.example/", "content": "About a billion." },
         { "title": "Goats, too", "url": "https://goats.example/", "content": "Fewer." },

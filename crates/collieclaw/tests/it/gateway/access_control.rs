@@ -12,7 +12,7 @@ fn status_of(answer: &str) -> &str {
 }
 
 #[test]
-fn requests_of_other_sites_and_by_other_names_are_refused() {
+fn requests_from_other_sites_and_with_other_host_names_are_refused() {
     let gateway = TestGateway::new();
     let host = format!("127.0.0.1:{}", gateway.port);
     let ours = format!("http://{host}");
@@ -72,7 +72,7 @@ fn a_form_of_another_site_posts_nothing() {
 }
 
 #[test]
-fn without_the_token_there_is_the_page_and_a_sign_of_life() {
+fn without_the_token_only_the_page_and_the_health_check_are_served() {
     let gateway = TestGateway::new();
     let without = |path: &str| read_reply(http_agent().get(gateway.url(path)).call());
     for path in ["/health", "/", "/page.css", "/page.js"] {
@@ -110,11 +110,11 @@ fn without_the_token_there_is_the_page_and_a_sign_of_life() {
     assert!(guesses.contains(&429), "{guesses:?}");
     assert_eq!(gateway.get("/status").status, 200);
     let log = std::fs::read_to_string(gateway.test_agent.path().join("gateway.err")).unwrap();
-    assert!(!log.contains(&gateway.token), "a token in a log: {log}");
+    assert!(!log.contains(&gateway.token), "the log contains the token: {log}");
 }
 
 #[test]
-fn every_answer_has_the_headers_that_bind_a_browser() {
+fn every_response_has_the_security_headers_for_browsers() {
     let gateway = TestGateway::new();
     for (method, path) in [("GET", "/"), ("GET", "/status"), ("GET", "/nothing"), ("PUT", "/chat")] {
         let answer = gateway.send_with_headers(method, path, &[], "").to_lowercase();
@@ -131,7 +131,7 @@ fn every_answer_has_the_headers_that_bind_a_browser() {
 }
 
 #[test]
-fn garbage_and_excess_are_refused_and_the_next_one_is_served() {
+fn malformed_and_oversized_requests_are_refused_and_the_next_one_is_served() {
     let gateway = TestGateway::new();
     for garbage in [
         &b"\0\x01\x02\xff\r\n\r\n"[..],
@@ -172,8 +172,8 @@ fn garbage_and_excess_are_refused_and_the_next_one_is_served() {
     ] {
         let refused = gateway.get(path);
         assert_eq!(refused.error_code(), (400, "bad-address".to_owned()), "{path}");
-        let (said, wanted) = (&refused.body, if path.starts_with("/memory") { "`q`" } else { "`before`" });
-        assert!(said.contains(wanted) && !said.contains("deserialize"), "{said}");
+        let (message, wanted) = (&refused.body, if path.starts_with("/memory") { "`q`" } else { "`before`" });
+        assert!(message.contains(wanted) && !message.contains("deserialize"), "{message}");
     }
     let no_text = gateway.post("/approvals/%ff", &json!({ "approve": false }));
     assert_eq!(no_text.error_code(), (400, "bad-address".to_owned()));
@@ -183,7 +183,7 @@ fn garbage_and_excess_are_refused_and_the_next_one_is_served() {
 }
 
 #[test]
-fn several_requests_on_one_connection_have_their_answers_in_order() {
+fn several_requests_on_one_connection_are_answered_in_order() {
     let gateway = TestGateway::new();
     let request = |path: &str, connection: &str| {
         let port = gateway.port;
@@ -197,18 +197,18 @@ fn several_requests_on_one_connection_have_their_answers_in_order() {
             .concat();
     let answer = gateway.send_raw(all.as_bytes());
     let statuses: Vec<&str> =
-        answer.split("HTTP/1.1 ").skip(1).map(|one| one.split(' ').next().unwrap()).collect();
+        answer.split("HTTP/1.1 ").skip(1).map(|response| response.split(' ').next().unwrap()).collect();
     assert_eq!(statuses, ["200", "404", "200"], "{answer}");
 }
 
 #[test]
-fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
+fn silent_and_incomplete_clients_are_disconnected_and_delay_nobody() {
     let gateway = TestGateway::new();
     let mut slow: Vec<_> = (0..100)
         .map(|number| {
             let mut stream = gateway.connect();
             let head = format!("POST /chat HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", gateway.port);
-            let said: &str = match number % 3 {
+            let sent: &str = match number % 3 {
                 0 => "",
                 1 => &head,
                 _ => &format!(
@@ -216,7 +216,7 @@ fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
                     gateway.bearer()
                 ),
             };
-            stream.write_all(said.as_bytes()).unwrap();
+            stream.write_all(sent.as_bytes()).unwrap();
             stream
         })
         .collect();
@@ -231,7 +231,7 @@ fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
 }
 
 #[test]
-fn more_turns_than_may_go_on_are_put_off_and_one_conversation_has_one_turn() {
+fn turns_beyond_the_limit_are_refused_and_a_conversation_has_one_turn() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
     let test_agent =
         TestAgent::new().with_mock_fixture(fixture).with_config_change("max_chats = 4", "max_chats = 1");
@@ -255,7 +255,7 @@ fn more_turns_than_may_go_on_are_put_off_and_one_conversation_has_one_turn() {
         .with_mock_fixture("[[round]]\ntext = \"so\"\n")
         .with_config_change("chats_per_minute = 60", "chats_per_minute = 2");
     let gateway = TestGateway::start_in(test_agent);
-    let say = || gateway.post("/chat", &json!({ "message": "hi" })).status;
-    assert_eq!([say(), say(), say()], [200, 200, 429]);
+    let chat = || gateway.post("/chat", &json!({ "message": "hi" })).status;
+    assert_eq!([chat(), chat(), chat()], [200, 200, 429]);
     assert_eq!(gateway.get("/status").status, 200);
 }

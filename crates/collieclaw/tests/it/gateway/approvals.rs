@@ -26,7 +26,7 @@ fn approval_path(asked: &Value) -> String {
 }
 
 #[test]
-fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
+fn an_approval_runs_exactly_the_shown_call_once() {
     let gateway = TestGateway::start_in(writing_agent());
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!((&asked["tool"], &asked["risk"]), (&json!("file_write"), &json!("medium")));
@@ -83,7 +83,7 @@ fn a_yes_for_good_asks_once() {
 }
 
 #[test]
-fn a_question_of_the_model_is_answered_in_words() {
+fn a_question_of_the_model_can_be_answered_with_text() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which?\", choices = [\"red\", \"blue\"] }\n\
                    [[round]]\ntext = \"so\"\n";
     let test_agent = TestAgent::new()
@@ -154,7 +154,7 @@ fn a_client_that_goes_away_takes_its_question_with_it() {
 }
 
 #[test]
-fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
+fn the_emergency_stop_ends_questions_and_calls_and_can_be_cleared() {
     let gateway = TestGateway::start_in(writing_agent());
     let call = chat_and_answer(&gateway, |_| {
         assert_eq!(gateway.post("/estop", &json!({})).json(), json!({ "active": true, "was_active": false }));

@@ -48,7 +48,7 @@ fn a_turn_has_its_answer_its_calls_and_their_receipts() {
 }
 
 #[test]
-fn a_turn_is_told_as_it_goes() {
+fn a_turn_is_streamed_as_events() {
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(LISTS));
     let mut events = gateway.stream_chat(&json!({ "message": "look", "conversation_id": "mine" }));
     let mut names = Vec::new();
@@ -72,7 +72,7 @@ fn a_turn_is_told_as_it_goes() {
 }
 
 #[test]
-fn a_conversation_goes_on_and_receipts_come_in_pages() {
+fn a_conversation_continues_and_receipts_come_in_pages() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"time\"\n[[round.call]]\ntool = \"time\"\n\
                    [[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\ntext = \"so\"\n";
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(fixture));
@@ -128,7 +128,7 @@ fn a_provider_that_fails_is_named_and_counted_and_the_turn_is_kept() {
 }
 
 #[test]
-fn tools_and_status_say_what_is_in_force_here() {
+fn tools_and_status_show_the_rules_in_force() {
     let test_agent = TestAgent::new()
         .with_config_change("port = 8477\ntools_allow = [\"file_read\", ", "port = 8477\ntools_allow = [");
     let gateway = TestGateway::start_in(test_agent);

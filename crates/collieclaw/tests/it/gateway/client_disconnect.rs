@@ -48,7 +48,7 @@ fn a_client_that_has_sent_more_than_its_request_and_leaves_cancels_its_turn() {
 
 /// A client that closes only its sending side still gets the answer.
 #[test]
-fn a_client_that_shuts_down_its_side_is_taken_as_gone_and_told_so() {
+fn a_client_that_shuts_down_its_side_counts_as_disconnected() {
     let seconds = unique_sleep_seconds();
     let gateway = start_sleeping_gateway(&seconds);
     let mut stream = start_turn(&gateway, "application/json", "x", &seconds);

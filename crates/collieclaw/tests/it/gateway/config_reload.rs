@@ -101,7 +101,7 @@ fn a_fault_is_over_when_it_is_mended_wherever_that_is() {
 }
 
 #[test]
-fn a_file_that_lost_its_end_loosens_nothing_and_what_is_taken_is_told() {
+fn a_truncated_configuration_loosens_nothing_and_a_reload_is_reported() {
     let scene = ReloadFixture::new("readonly");
     let middle = scene.text.find("[security]").unwrap();
     for (cut, why) in [("", "config.toml is empty"), (&scene.text[..middle], "ends in the middle")] {
@@ -130,7 +130,7 @@ fn a_file_that_lost_its_end_loosens_nothing_and_what_is_taken_is_told() {
 }
 
 #[test]
-fn a_turn_that_goes_on_under_older_rules_is_counted() {
+fn a_turn_that_continues_under_older_rules_is_counted() {
     let scene = ReloadFixture::new("supervised");
     let mut events = scene.gateway.stream_chat(&json!({ "message": "write" }));
     scene.gateway.wait_for_question();

@@ -35,7 +35,7 @@ fn a_gateway_that_is_killed_in_the_middle_of_a_call_leaves_a_receipt_and_no_half
 }
 
 #[test]
-fn told_to_end_it_cancels_what_goes_on_and_keeps_it_as_such() {
+fn a_shutdown_cancels_open_turns_and_records_them_as_cancelled() {
     let mut gateway = TestGateway::start_in(sleeping_agent());
     let mut events = gateway.stream_chat(&json!({ "message": "wait", "conversation_id": "mine" }));
     assert_eq!(events.wait_for("tool")["phase"], "begins");
@@ -83,7 +83,7 @@ fn two_gateways_share_a_home_but_not_a_port() {
 }
 
 #[test]
-fn the_link_leads_to_what_listens_or_is_refused() {
+fn the_printed_link_leads_to_the_running_gateway_or_is_refused() {
     let test_agent = TestAgent::new();
     let (token, note) = (test_agent.home().join("gateway.token"), test_agent.home().join("gateway.run"));
     let refused = |test_agent: &TestAgent| {

@@ -29,7 +29,7 @@ fn delta_bytes(text: &str) -> Vec<u8> {
 const START: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 #[test]
-fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
+fn a_stream_is_forwarded_in_pieces_and_discarded_when_it_breaks() {
     let torn = vec![START.to_vec(), delta_bytes("I am the"), delta_bytes(" first")];
     let server = TestServer::start(vec![ServerAction::Pieces(torn, Duration::from_millis(50))]);
     let gateway = start_with_config(&format!(
@@ -51,7 +51,7 @@ fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
 }
 
 #[test]
-fn who_fails_is_left_out_by_all_turns_of_a_gateway() {
+fn a_failing_provider_is_skipped_by_all_turns_of_a_gateway() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("503 No", "application/json", "{}"))]);
     let gateway = start_with_config(&format!(
         "default_provider = \"safe\"\n{}[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n\
@@ -65,7 +65,7 @@ fn who_fails_is_left_out_by_all_turns_of_a_gateway() {
 }
 
 #[test]
-fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
+fn a_hint_chooses_the_model_and_a_reached_limit_is_reported() {
     let gateway = start_with_config(
         "default_provider = \"choice\"\n[limits]\ncalls_per_day = 2\n[providers.models.choice]\nkind = \"router\"\n\
          default = \"local\"\n[[providers.models.choice.rules]]\nwhen = { hint = \"fast\" }\nprovider = \"small\"\n",

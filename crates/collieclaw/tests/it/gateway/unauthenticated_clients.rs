@@ -51,7 +51,7 @@ impl UnauthenticatedClient {
 }
 
 #[test]
-fn the_stop_gets_through_whatever_strangers_hold() {
+fn the_stop_works_while_strangers_hold_connections() {
     for asks in [["\r\n", "\r\n"], ["\r\n", "X-Half: "]] {
         check_estop_among(asks);
     }
@@ -88,7 +88,7 @@ fn check_estop_among(asks: [&'static str; 2]) {
 }
 
 #[test]
-fn a_stranger_is_answered_and_sent_away() {
+fn a_stranger_gets_an_answer_and_is_disconnected() {
     let gateway = TestGateway::new();
     for path in ["/health", "/", "/status", "/nothing"] {
         // Reads until the gateway closes, although the client didn't ask for that.

@@ -45,7 +45,7 @@ impl TestAgent {
 }
 
 #[test]
-fn without_it_nothing_is_called_and_the_cure_is_told() {
+fn without_the_adapter_nothing_is_called_and_the_cure_is_shown() {
     let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let cure = "help: build both programs with `cargo build --release --package collieclaw`, and keep them in one folder";
     for arguments in [&["mcp", "approve", "--yes", "fake"][..], &["mcp", "serve"]] {
@@ -109,7 +109,7 @@ fn one_that_says_nothing_is_left_in_time() {
 }
 
 #[test]
-fn a_list_that_nobody_could_read_is_refused() {
+fn an_unreadably_long_tool_list_is_refused() {
     let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let mut tools = super::server_fixture::echo_tool();
     tools[0]["inputSchema"]["examples"] = json!(vec![json!({ "": 0 }); 200_000]);
@@ -140,7 +140,7 @@ fn start_adapter() -> (ChildGuard, UnixStream) {
 }
 
 #[test]
-fn one_of_another_version_says_so_to_every_question() {
+fn an_adapter_refuses_every_request_of_another_version() {
     let (mut child, mut line) = start_adapter();
     writeln!(line, "{}", json!({ "version": "0.0.0", "task": "ask_program" })).unwrap();
     let mut lines = BufReader::new(line.try_clone().unwrap()).lines();
@@ -164,7 +164,7 @@ fn one_of_another_version_says_so_to_every_question() {
 }
 
 #[test]
-fn it_ends_with_the_line_whatever_it_was_doing() {
+fn the_adapter_ends_when_its_input_closes() {
     let said = agent_output(Command::new(adapter_program()).arg("--version").output().unwrap()).out;
     let version = said.trim().strip_prefix("collieclaw-mcp ").unwrap();
     let tasks = [json!("ask_program"), json!({ "offer_to_one": { "tools": [] } }), json!("no such task")];
@@ -180,7 +180,7 @@ fn it_ends_with_the_line_whatever_it_was_doing() {
 }
 
 #[test]
-fn started_by_a_person_it_says_what_it_is() {
+fn the_adapter_explains_itself_when_a_person_starts_it() {
     let by_hand = agent_output(Command::new(adapter_program()).output().unwrap());
     assert_eq!(by_hand.code, 2);
     assert!(by_hand.err.starts_with("collieclaw-mcp must be started by collieclaw"), "{}", by_hand.err);
@@ -253,7 +253,7 @@ fn killed_while_it_serves_it_ends_the_call_and_us() {
 }
 
 #[test]
-fn it_is_told_nothing_and_confined() {
+fn the_adapter_gets_no_secrets_and_is_sandboxed() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
     let long = unique_sleep_seconds();
     let mut command = test_agent.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]);

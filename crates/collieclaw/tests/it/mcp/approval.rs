@@ -6,7 +6,7 @@ use super::server_fixture::echo_tool;
 use crate::support::TestAgent;
 
 #[test]
-fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
+fn no_tool_of_a_server_is_offered_before_its_approval() {
     let test_agent = TestAgent::new().with_fake_server("plain", "");
     assert!(!test_agent.run(&["tool", "list"]).out.contains("fake__echo"));
     let unknown = test_agent.call_tool("fake__echo", "{}");
@@ -38,7 +38,7 @@ fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
 }
 
 #[test]
-fn all_servers_that_nobody_approved_are_told_of_in_one_line() {
+fn all_unapproved_servers_are_reported_in_one_line() {
     let test_agent =
         TestAgent::new().with_fake_server("plain", "").with_server_settings("other", "command = \"true\"");
     let actual = test_agent.run(&["tool", "list"]).err;
@@ -49,7 +49,7 @@ fn all_servers_that_nobody_approved_are_told_of_in_one_line() {
 }
 
 #[test]
-fn a_changed_tool_is_refused_until_somebody_has_seen_the_difference() {
+fn a_changed_tool_is_refused_until_the_change_is_approved() {
     let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     assert_eq!(
         test_agent.call_output("fake__echo", r#"{"words": "hello"}"#),
@@ -100,7 +100,7 @@ fn another_program_under_the_same_name_was_never_approved() {
 }
 
 #[test]
-fn a_pin_that_somebody_edited_is_not_used() {
+fn an_edited_pin_is_not_used() {
     let test_agent = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
     let pin = test_agent.home().join("mcp/fake.json");
     let text = std::fs::read_to_string(&pin).unwrap();
@@ -110,7 +110,7 @@ fn a_pin_that_somebody_edited_is_not_used() {
 }
 
 #[test]
-fn names_that_clash_and_schemas_that_are_none_are_left_out() {
+fn clashing_names_and_invalid_schemas_are_left_out() {
     let test_agent = TestAgent::new().with_fake_server("plain", "");
     let object = json!({ "type": "object" });
     test_agent.set_server_tools(&json!([
@@ -130,7 +130,7 @@ fn names_that_clash_and_schemas_that_are_none_are_left_out() {
 }
 
 #[test]
-fn a_faulty_configuration_of_servers_is_told_whole() {
+fn all_faults_of_a_server_configuration_are_reported() {
     let test_agent = TestAgent::new();
     let text = std::fs::read_to_string(test_agent.home().join("config.toml")).unwrap();
     let servers = "[mcp.servers.Both_]\ncommand = \"x\"\nurl = \"http://127.0.0.1:1/mcp\"\n\n\

@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 #[test]
-fn arguments_are_checked_and_answers_told() {
+fn arguments_are_checked_and_answers_returned() {
     let test_agent = TestAgent::new().with_fake_server("mixed", "").with_approved_server("fake");
     let bad = test_agent.call_tool("fake__echo", r#"{"words": 7}"#);
     assert_eq!(bad.code, 1, "{bad:?}");
@@ -23,7 +23,7 @@ fn arguments_are_checked_and_answers_told() {
 }
 
 #[test]
-fn what_did_not_work_at_the_server_is_a_failed_call() {
+fn an_error_of_the_server_is_a_failed_call() {
     let test_agent = TestAgent::new().with_fake_server("fails", "").with_approved_server("fake");
     let done = test_agent.call_tool("fake__echo", "{}");
     assert_eq!(done.code, 1, "{done:?}");
@@ -31,7 +31,7 @@ fn what_did_not_work_at_the_server_is_a_failed_call() {
 }
 
 #[test]
-fn risk_is_what_the_configuration_says_medium_by_default() {
+fn the_risk_is_medium_unless_configured() {
     let supervised = |more: &str| {
         TestAgent::new()
             .with_fake_server("plain", more)
@@ -129,7 +129,7 @@ fn is_running(file: &std::path::Path) -> bool {
 }
 
 #[test]
-fn it_reaches_what_the_configuration_opens_and_nothing_else() {
+fn a_server_reaches_only_what_the_configuration_allows() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let check = |more: &str, expected: &[&str]| {

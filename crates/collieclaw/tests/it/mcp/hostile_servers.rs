@@ -41,7 +41,7 @@ fn one_that_sends_too_much_is_ended() {
 }
 
 #[test]
-fn one_whose_list_never_ends_is_not_approved() {
+fn a_server_with_an_endless_tool_list_is_not_approved() {
     let test_agent = TestAgent::new().with_fake_server("endless", "");
     let done = test_agent.run(&["mcp", "approve", "--yes", "fake"]);
     assert_eq!(done.code, 1, "{done:?}");
@@ -49,7 +49,7 @@ fn one_whose_list_never_ends_is_not_approved() {
 }
 
 #[test]
-fn one_that_is_not_there_or_says_nothing_is_told_of() {
+fn a_missing_or_silent_server_is_reported() {
     for missing in ["no-such-program-anywhere", "/nowhere/server"] {
         let test_agent = TestAgent::new().with_server_settings("fake", &format!("command = \"{missing}\""));
         let done = test_agent.run(&["mcp", "approve", "--yes", "fake"]);
@@ -94,7 +94,7 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
 }
 
 #[test]
-fn what_it_asks_of_us_is_refused() {
+fn requests_of_the_server_are_refused() {
     let test_agent = TestAgent::new().with_fake_server("asks", "").with_approved_server("fake");
     assert_eq!(test_agent.call_output("fake__echo", "{}"), "[true, true, true]");
 }
@@ -155,7 +155,7 @@ fn the_emergency_stop_also_ends_a_server_that_waits_for_the_next_call() {
 }
 
 #[test]
-fn a_server_does_not_outlive_us_however_we_end() {
+fn a_server_does_not_outlive_the_agent() {
     let test_agent = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
     let long = unique_sleep_seconds();
     let mut child =

@@ -110,7 +110,7 @@ fn serve_fixed_bytes(first: &'static str, then: &'static str) -> u16 {
 }
 
 #[test]
-fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
+fn a_redirecting_or_endless_server_is_reported() {
     let check = |first, then, expected: &str| {
         let port = serve_fixed_bytes(first, then);
         let test_agent =
@@ -144,7 +144,7 @@ fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
 }
 
 #[test]
-fn one_that_is_not_there_is_told_of_in_plain_words() {
+fn an_unreachable_server_is_reported_in_plain_words() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let test_agent =
         TestAgent::new().with_server_settings("gone", &format!("url = \"http://127.0.0.1:{port}/mcp\""));

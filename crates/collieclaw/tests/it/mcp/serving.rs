@@ -154,7 +154,7 @@ fn a_call_ends_with_the_request_and_with_the_client() {
 }
 
 #[test]
-fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
+fn invalid_protocol_messages_cause_an_error_and_no_panic() {
     let test_agent = TestAgent::new();
     for said in [
         "\n",

@@ -40,7 +40,7 @@ fn fill(place: &MemoryFolder) -> ClearedCounts {
 
 // C10: clearing removes the content, also from the index and the free pages.
 #[test]
-fn nothing_is_left_on_disk_and_the_memory_goes_on() {
+fn clearing_leaves_nothing_on_disk_and_the_memory_stays_usable() {
     let place = MemoryFolder::new();
     let expected = fill(&place);
     let memory = place.open();
@@ -102,7 +102,7 @@ fn another_process_that_has_it_open_does_not_keep_anything_alive() {
 }
 
 #[test]
-fn a_reader_in_the_middle_of_something_makes_it_an_error_that_says_what_remains() {
+fn clearing_during_a_read_is_an_error_that_names_the_rest() {
     let place = MemoryFolder::new();
     fill(&place);
     let reader = Connection::open(place.file()).unwrap();

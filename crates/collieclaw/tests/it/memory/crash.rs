@@ -25,7 +25,7 @@ fn check_integrity(place: &MemoryFolder) {
 
 // C10: survives `kill -9` at any moment with no half turn.
 #[test]
-fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
+fn a_killed_process_leaves_only_whole_exchanges_and_every_acknowledged_one() {
     let place = MemoryFolder::new();
     let mut random = MemoryRandom::new(7);
     let mut actual = 0;
@@ -109,7 +109,7 @@ fn many_processes_make_one_memory() {
 }
 
 #[test]
-fn an_exchange_is_in_the_file_when_it_was_told_of() {
+fn an_acknowledged_exchange_is_in_the_file() {
     let place = MemoryFolder::new();
     let mut child = rememberer_command(&place.file(), "c", "1").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -16,7 +16,7 @@ fn filled_memory() -> MemoryFolder {
         memory.persist(&single_turn_exchange("c", number, &content)).unwrap();
     }
     drop(memory);
-    // Everything in one file, so that nothing can be repaired from the log.
+    // Move everything into one file, so that nothing can be restored from the write-ahead log.
     let connection = Connection::open(place.file()).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     place
@@ -35,7 +35,7 @@ fn run_all_queries(place: &MemoryFolder) -> Result<(), MemoryError> {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused_and_stays_as_it_is() {
+fn a_file_that_is_no_database_is_refused_and_unchanged() {
     let place = MemoryFolder::new();
     let text = "this is a shopping list: milk, bread, ".repeat(200);
     fs::write(place.file(), &text).unwrap();
@@ -53,7 +53,7 @@ fn a_file_that_is_no_database_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_database_of_another_program_is_refused_and_stays_as_it_is() {
+fn a_database_of_another_program_is_refused_and_unchanged() {
     for sql in ["CREATE TABLE theirs (a)", "PRAGMA user_version = 7", "PRAGMA application_id = 1234"] {
         let place = MemoryFolder::new();
         Connection::open(place.file()).unwrap().execute_batch(sql).unwrap();
@@ -66,7 +66,7 @@ fn a_database_of_another_program_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_memory_of_a_later_version_is_refused_in_words() {
+fn a_memory_of_another_version_is_refused_with_advice() {
     for version in [2, 99, 0, -1] {
         let place = filled_memory();
         let connection = Connection::open(place.file()).unwrap();
@@ -80,7 +80,7 @@ fn a_memory_of_a_later_version_is_refused_in_words() {
 }
 
 #[test]
-fn bytes_that_were_changed_are_an_error_or_harmless_and_never_a_crash() {
+fn changed_bytes_are_harmless_or_an_error_and_never_a_crash() {
     let original = fs::read(filled_memory().file()).unwrap();
     let mut random = MemoryRandom::new(3);
     let mut refused = 0;
@@ -102,7 +102,7 @@ fn bytes_that_were_changed_are_an_error_or_harmless_and_never_a_crash() {
 }
 
 #[test]
-fn a_file_that_was_cut_is_an_error() {
+fn a_truncated_file_is_an_error() {
     let original = fs::read(filled_memory().file()).unwrap();
     for length in [1, 50, 100, 4_000, 4_096, 10_000, original.len() / 2, original.len() - 4_096] {
         let place = MemoryFolder::new();
@@ -120,7 +120,7 @@ fn an_empty_file_becomes_a_memory() {
 }
 
 #[test]
-fn a_link_is_not_followed_and_a_folder_is_no_file() {
+fn symlinks_and_folders_are_refused() {
     let elsewhere = filled_memory();
     let place = MemoryFolder::new();
     symlink(elsewhere.file(), place.file()).unwrap();
@@ -140,7 +140,7 @@ fn a_link_is_not_followed_and_a_folder_is_no_file() {
 }
 
 #[test]
-fn a_home_behind_a_link_is_used() {
+fn a_home_behind_a_symlink_is_used() {
     let place = filled_memory();
     let links = MemoryFolder::new();
     symlink(place.folder(), links.folder().join("home")).unwrap();
@@ -149,7 +149,7 @@ fn a_home_behind_a_link_is_used() {
 }
 
 #[test]
-fn its_files_are_for_their_owner_alone() {
+fn only_the_owner_can_read_the_files() {
     let place = MemoryFolder::new();
     let memory = place.open();
     memory.persist(&single_turn_exchange("c", 0, "secret")).unwrap();

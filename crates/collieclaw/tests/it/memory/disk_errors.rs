@@ -92,7 +92,7 @@ fn run_as_ordinary_user(place: &MemoryFolder) -> Output {
 }
 
 #[test]
-fn a_folder_that_can_not_be_written_is_an_error_in_words() {
+fn a_read_only_folder_is_a_clear_error() {
     let place = MemoryFolder::new();
     let close = |mode| fs::set_permissions(place.folder(), Permissions::from_mode(mode)).unwrap();
     close(0o555);

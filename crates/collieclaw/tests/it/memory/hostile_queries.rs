@@ -79,7 +79,7 @@ fn no_query_is_an_error_or_an_operator() {
 }
 
 #[test]
-fn what_looks_like_an_operator_is_found_as_text() {
+fn text_that_looks_like_an_operator_is_found_as_text() {
     let (_place, memory) = memory_with(QUERIES);
     for (number, query) in QUERIES.iter().enumerate() {
         let visible = query.chars().any(|c| !c.is_control() && !c.is_whitespace())

@@ -82,7 +82,7 @@ fn recent_turns_are_whole_exchanges() {
 
 // The history for a model is bounded: whole exchanges as long as they fit, and only tool results of the last are cut.
 #[test]
-fn recent_turns_fit_into_what_a_model_is_sent() {
+fn recent_turns_fit_into_a_request() {
     let place = MemoryFolder::new();
     let memory = place.open();
     let long = "ä".repeat(150_000);
@@ -139,7 +139,7 @@ fn a_new_memory_is_empty() {
 }
 
 #[test]
-fn what_is_not_one_exchange_is_refused_and_nothing_of_it_is_kept() {
+fn an_invalid_exchange_is_refused_as_a_whole() {
     let place = MemoryFolder::new();
     let memory = place.open();
     let one = turn("c1", 1, ChatRole::User, "hi");

@@ -34,7 +34,7 @@ fn is_ignored(letter: char) -> bool {
 }
 
 #[test]
-fn whatever_is_kept_comes_back_and_is_found_by_any_piece_of_it() {
+fn any_stored_text_is_returned_and_found_by_any_part() {
     let letters: Vec<char> = LETTERS.chars().collect();
     let mut searched = 0;
     for seed in 0..6 {

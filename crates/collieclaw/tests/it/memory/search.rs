@@ -48,7 +48,7 @@ fn words_beginnings_and_pieces_are_found() {
 }
 
 #[test]
-fn any_language_is_found_however_its_accents_are_typed() {
+fn text_in_any_language_is_found_with_or_without_accents() {
     check(
         &[
             "Crème brûlée à Łódź",
@@ -139,7 +139,7 @@ fn of_equals_the_newer_comes_first() {
 }
 
 #[test]
-fn what_a_tool_was_called_with_and_what_it_returned_is_found() {
+fn arguments_and_results_of_tools_are_found() {
     let place = MemoryFolder::new();
     let memory = place.open();
     let mut call = turn("c0", 0, ChatRole::Assistant, "");
@@ -175,7 +175,7 @@ fn an_answer_is_as_long_as_was_asked_for() {
 }
 
 #[test]
-fn what_is_rare_is_found_however_old_it_is() {
+fn a_rare_word_is_found_in_old_turns() {
     let (_place, memory) = memory_with_turns(3_000, |number| match number {
         0 => "the quokka, 有袋類".to_owned(),
         _ => "the usual talk of the usual people in their usual places".to_owned(),

@@ -13,7 +13,7 @@ fn assert_tool_failure(tool: &str, run: &str, expected: &str) {
 }
 
 #[test]
-fn what_crashes_prints_garbage_or_says_nothing_has_failed() {
+fn a_plugin_that_crashes_prints_garbage_or_is_silent_has_failed() {
     assert_failure("#!/bin/sh\nkill -SEGV $$\n", "killed by signal 11");
     assert_failure("#!/bin/sh\nexit 3\n", "exit code 3");
     assert_failure("#!/bin/sh\necho '{\"output\": \"sunny\"}'\nexit 1\n", "exit code 1");
@@ -24,7 +24,7 @@ fn what_crashes_prints_garbage_or_says_nothing_has_failed() {
 }
 
 #[test]
-fn what_answers_too_much_is_not_passed_on() {
+fn an_oversized_answer_is_not_passed_on() {
     assert_failure(
         "#!/bin/sh\nyes '{\"output\": 1}' | head -c 50000000\n",
         "returned more than 1048576 bytes",
@@ -32,7 +32,7 @@ fn what_answers_too_much_is_not_passed_on() {
 }
 
 #[test]
-fn what_hangs_is_ended_with_all_it_started() {
+fn a_hanging_plugin_is_ended_with_its_children() {
     let tool = format!("{PLAIN}\ntimeout = \"500ms\"");
     let long = unique_sleep_seconds();
     let run = format!("#!/bin/sh\nsleep {long} &\nsetsid sleep {long} &\nsleep {long}\n");
@@ -41,7 +41,7 @@ fn what_hangs_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn what_forks_away_does_not_outlive_the_call() {
+fn forked_processes_do_not_outlive_the_call() {
     let long = unique_sleep_seconds();
     let run =
         format!("#!/bin/sh\nsetsid nohup sleep {long} >/dev/null 2>&1 &\necho '{{\"output\": \"bye\"}}'\n");

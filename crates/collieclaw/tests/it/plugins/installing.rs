@@ -76,7 +76,7 @@ fn a_newer_version_takes_the_place_of_the_older_one_whole() {
 }
 
 #[test]
-fn every_fault_of_a_manifest_is_told_at_once() {
+fn every_fault_of_a_manifest_is_reported_at_once() {
     let test_agent = TestAgent::new();
     let text = r#"name = "Weather Report"
 version = ""
@@ -121,7 +121,7 @@ schema = { type = "object" }
 }
 
 #[test]
-fn what_belongs_into_no_plugin_is_refused() {
+fn forbidden_files_in_a_plugin_are_refused() {
     let check = |expected: &str, make: &dyn Fn(&TestAgent, &std::path::Path)| {
         let test_agent = TestAgent::new();
         let folder = test_agent
@@ -168,7 +168,7 @@ fn no_plugin_takes_a_name_of_another_one() {
 }
 
 #[test]
-fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
+fn a_folder_that_was_not_installed_or_that_others_can_change_is_not_used() {
     let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
     let plugins = test_agent.home().join("plugins");
     std::fs::create_dir(plugins.join("dropped")).unwrap();

@@ -71,7 +71,7 @@ fn its_error_is_the_models_to_deal_with() {
 }
 
 #[test]
-fn risk_decides_who_is_asked_and_the_operator_may_name_another() {
+fn the_risk_decides_about_a_question_and_can_be_configured() {
     let run = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
     let test_agent = TestAgent::new().with_plugin("weather", PLAIN, run);
     // The default risk is medium, and there is no operator.

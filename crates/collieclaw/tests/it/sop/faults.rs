@@ -3,7 +3,7 @@
 use crate::support::TestAgent;
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_faults_are_reported_at_once() {
     let test_agent = TestAgent::new();
     super::write(
         &test_agent,
@@ -65,7 +65,7 @@ content_from = "two"
 }
 
 #[test]
-fn what_is_no_procedure_is_said_to_be_none() {
+fn an_invalid_procedure_is_reported() {
     let test_agent = TestAgent::new();
     assert_eq!(test_agent.run(&["sop", "list", "--output", "json"]).json(), serde_json::json!([]));
     assert_eq!(test_agent.run(&["sop", "validate"]).code, 0);

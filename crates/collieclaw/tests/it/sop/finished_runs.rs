@@ -20,7 +20,7 @@ fn reading(path: &str) -> String {
 }
 
 #[test]
-fn what_is_over_can_not_be_cancelled_and_what_failed_does_not_go_on() {
+fn a_finished_run_cannot_be_cancelled_and_a_failed_one_not_resumed() {
     for (path, code, state) in [("there", 0, "finished"), ("gone", 1, "failed"), ("/etc/passwd", 4, "failed")]
     {
         let test_agent = agent_with_sop("read", &reading(path));
@@ -56,7 +56,7 @@ fn a_run_whose_tool_is_gone_can_be_cancelled_and_removed() {
 }
 
 #[test]
-fn only_what_is_over_is_removed_and_then_nothing_of_it_is_left_but_its_receipts() {
+fn only_finished_runs_are_removed_and_only_their_receipts_stay() {
     let test_agent = agent_with_sop(
         "read",
         &format!("{}[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n", reading("there")),

@@ -83,7 +83,7 @@ fn truncate_journal_to_header(test_agent: &TestAgent) {
 }
 
 #[test]
-fn a_step_whose_beginning_was_lost_with_the_power_is_known_by_its_receipt() {
+fn a_step_whose_start_was_lost_is_known_by_its_receipt() {
     let test_agent = agent_with_sop(
         "mark",
         "[[steps]]\nid = \"mark\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n",
@@ -130,7 +130,7 @@ fn a_model_that_was_cut_off_is_not_asked_again_by_itself() {
 }
 
 #[test]
-fn a_step_that_the_stop_ended_while_it_ran_is_not_run_again_by_itself() {
+fn a_step_that_was_stopped_while_running_is_not_repeated_automatically() {
     let test_agent = agent_with_sop(
         "slow",
         "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n\
@@ -152,7 +152,7 @@ fn a_step_that_the_stop_ended_while_it_ran_is_not_run_again_by_itself() {
 }
 
 #[test]
-fn many_who_resume_at_once_run_each_step_once() {
+fn concurrent_resumes_run_each_step_once() {
     let test_agent = agent_with_sop("mark", &marking_steps("sleep 0.05; echo"));
     test_agent.run(&["estop"]);
     assert_eq!(test_agent.run(&["sop", "run", "mark"]).code, 8);

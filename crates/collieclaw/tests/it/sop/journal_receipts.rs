@@ -60,7 +60,7 @@ fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
 }
 
 #[test]
-fn a_question_that_was_stopped_failed_or_denied_a_call_says_so_in_its_receipt() {
+fn the_receipt_of_a_question_shows_a_stopped_failed_or_denied_call() {
     let agent = "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n";
     let check = |says: &str, stop: bool, code: i32, expected: [&str; 2]| {
         let test_agent = agent_with_sop("ask", agent).with_mock_fixture(says);
@@ -205,7 +205,7 @@ fn a_run_that_an_older_version_has_begun_does_not_go_on() {
 }
 
 #[test]
-fn receipts_that_were_changed_vouch_for_nothing() {
+fn changed_receipts_prove_nothing() {
     let test_agent = agent_with_waiting_run();
     // A following record: processes that only append check the last record.
     assert_eq!(test_agent.run(&["tool", "run", "file_list"]).code, 0);

@@ -41,7 +41,7 @@ fn wait_for_idle_run(test_agent: &TestAgent) -> Value {
 }
 
 #[test]
-fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_somebody_decided() {
+fn a_run_that_is_killed_repeatedly_finishes_and_repeats_only_confirmed_steps() {
     let mut interrupted = 0;
     for round in 0_u64.. {
         // Some kills come at any moment. The others may come late; a slow machine gets more of them.

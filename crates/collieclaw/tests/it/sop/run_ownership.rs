@@ -33,7 +33,7 @@ fn a_model_that_calls_a_decision_decides_nothing() {
 }
 
 #[test]
-fn no_conversation_goes_on_under_the_name_of_a_run() {
+fn no_conversation_can_use_the_name_of_a_run() {
     let test_agent =
         agent_with_sop("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
             .with_mock_fixture("[[round]]\ntext = \"so\"\n");
@@ -118,7 +118,7 @@ fn a_copy_of_a_journal_asks_nothing_beside_the_process_that_asks() {
 
 /// The receipt of a step that died during its question says that it never ran, so nobody has to check.
 #[test]
-fn a_step_that_was_killed_while_somebody_was_asked_is_asked_about_again() {
+fn a_step_that_was_killed_during_its_question_is_asked_again() {
     let test_agent = TestAgent::new();
     let (mut child, _terminal) = start_waiting_run(&test_agent);
     child.0.kill().unwrap();
@@ -135,7 +135,7 @@ fn a_step_that_was_killed_while_somebody_was_asked_is_asked_about_again() {
 
 /// Unless the step started once more without receipts: then its effects are unknown.
 #[test]
-fn a_receipt_tells_nothing_of_an_attempt_without_one() {
+fn a_receipt_proves_nothing_about_an_attempt_without_one() {
     let test_agent = TestAgent::new();
     let (mut child, _terminal) = start_waiting_run(&test_agent);
     child.0.kill().unwrap();
@@ -151,7 +151,7 @@ fn a_receipt_tells_nothing_of_an_attempt_without_one() {
 }
 
 #[test]
-fn a_run_that_went_on_without_receipts_is_told_what_happened_and_accused_of_nothing() {
+fn a_run_that_continued_without_receipts_is_explained_and_not_called_tampered() {
     let test_agent = agent_with_sop(
         "look",
         "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"time\"\n\

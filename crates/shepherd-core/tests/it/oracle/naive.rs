@@ -1,4 +1,4 @@
-//! The second opinion: what the policy means, minute by minute, with nothing clever in it.
+//! A deliberately simple second implementation of the policy, minute by minute.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use shepherd_core::policy::{
 use shepherd_core::{StoredState, UsageCounter, UsageKey};
 use shepherd_util::ProfileId;
 
-/// How far the simulation of a run goes; one that is longer is only known to be longer.
+/// The longest run that is simulated. A longer run is only known to be longer.
 pub(super) const LONGEST_RUN: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
-/// What the wall shows in one minute of the world.
+/// The local time of one minute.
 #[derive(Clone, Copy)]
 struct WallMinute {
     date: Date,
@@ -30,18 +30,18 @@ struct OracleLimit<'a> {
     weekly: Option<Duration>,
 }
 
-/// What is the same all day, worked out once.
+/// Values that are the same all day, calculated once.
 struct OracleDayFacts {
     windows: Vec<(u16, u16)>,
-    /// Every quota that is used up: which, how much was used, of how much.
+    /// The exhausted quotas: the quota, the used time and the limit.
     exhausted: Vec<(QuotaKind, Duration, Duration)>,
-    /// The least that is left of the day, and of the week.
+    /// The smallest remaining time of the day, and of the week.
     left: (Duration, Duration),
-    /// What has to be done first, and is not: how much was done, of how much.
+    /// The entry that has to be used first and was not: the done and the needed time.
     locked: Option<(Duration, Duration)>,
 }
 
-/// The minutes that are watched, as the wall shows them.
+/// The simulated minutes in local time.
 pub(super) struct WatchedMinutes {
     start: Timestamp,
     shown: Vec<WallMinute>,
@@ -64,7 +64,7 @@ impl WatchedMinutes {
     }
 }
 
-/// One entry, watched over some weeks.
+/// One entry over several weeks.
 pub(super) struct NaiveEvaluator<'a> {
     rules: &'a PolicyRules,
     store: &'a StoredState,
@@ -155,7 +155,7 @@ impl<'a> NaiveEvaluator<'a> {
         mode
     }
 
-    /// The windows that start on a date, in minutes after its midnight.
+    /// Returns the windows that start on a date, in minutes after its midnight.
     fn windows_of(&self, date: Date) -> Vec<(u16, u16)> {
         let mut rule = None;
         for exception in &self.rules.exceptions {
@@ -244,7 +244,7 @@ impl<'a> NaiveEvaluator<'a> {
         self.enabled[index]
     }
 
-    /// Whether the answer in this minute may differ from the one before.
+    /// Returns true if the answer for this minute may differ from the previous one.
     pub(super) fn is_edge(&self, index: usize) -> bool {
         let shown = &self.watch.shown;
         index > 0 && (self.open[index] != self.open[index - 1] || shown[index].date != shown[index - 1].date)
@@ -261,7 +261,7 @@ impl<'a> NaiveEvaluator<'a> {
         self.first_after(index, |later| self.enabled(later))
     }
 
-    /// What somebody has to do first can't be foreseen.
+    /// The time at which another entry will have been used can't be predicted.
     pub(super) fn can_foresee(&self) -> bool {
         self.entry.unlock.is_none()
     }
@@ -294,7 +294,7 @@ impl<'a> NaiveEvaluator<'a> {
         reasons
     }
 
-    /// How long a run could last that starts so many seconds into a minute: played through, minute by minute.
+    /// Returns how long a run could last that starts this many seconds into a minute, simulated minute by minute.
     /// `None` is longer than [`LONGEST_RUN`].
     pub(super) fn longest_run(&self, index: usize, seconds: u64) -> Option<Duration> {
         let most = self.entry.limits.max_run.unwrap_or(Duration::MAX);
@@ -302,7 +302,7 @@ impl<'a> NaiveEvaluator<'a> {
         let (mut run, mut today, mut this_week) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         for later in index..self.open.len() {
             let shown = self.watch.shown[later].date;
-            // Where the clock goes back over midnight, use stays with the later day (S4.5).
+            // If the clock goes back over midnight, use stays with the later day (S4.5).
             if shown > date {
                 today = Duration::ZERO;
                 if monday_of(shown) > monday_of(date) {

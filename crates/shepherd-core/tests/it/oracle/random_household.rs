@@ -1,4 +1,4 @@
-//! Random households, from a seed: the same seed, the same household.
+//! Random households. The same seed gives the same household.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use shepherd_util::{BootInstant, MonotonicInstant, ProfileId};
 use super::naive::WatchedMinutes;
 use crate::harness::{boot, entry, minutes, zone};
 
-/// Zones with a year in which something happens; of a year without a change every week is as good as another.
+/// Zones with a year in which their clock changes. In a year without a change, all weeks are alike.
 const PLACES: [(&str, i16); 12] = [
     ("Europe/Berlin", 2026),
     ("America/New_York", 2026),
@@ -32,7 +32,7 @@ const PLACES: [(&str, i16); 12] = [
     ("Africa/Cairo", 2026),
 ];
 
-/// A week to ask about, and more than another one in which the answers may lie.
+/// The days to ask about, and the longer range in which answers may lie.
 const WATCHED_DAYS: usize = 16;
 
 pub(super) struct OracleRng(u64);
@@ -42,7 +42,7 @@ impl OracleRng {
         Self(seed)
     }
 
-    /// SplitMix64: small, and good enough to be unpredictable for us.
+    /// SplitMix64 is small, and random enough for this test.
     fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -81,7 +81,7 @@ impl OracleRng {
     }
 }
 
-/// Everything that an answer depends on.
+/// All data that an answer depends on.
 pub(super) struct OracleHousehold {
     pub(super) rules: PolicyRules,
     pub(super) store: StoredState,
@@ -89,113 +89,113 @@ pub(super) struct OracleHousehold {
 }
 
 impl OracleHousehold {
-    pub(super) fn random(dice: &mut OracleRng) -> Self {
-        let (name, year) = *dice.pick(&PLACES);
+    pub(super) fn random(rng: &mut OracleRng) -> Self {
+        let (name, year) = *rng.pick(&PLACES);
         let zone = zone(name);
         let new_year = jiff::civil::date(year, 1, 1).to_zoned(zone.clone()).unwrap().timestamp();
         let year_end = new_year + SignedDuration::from_hours(365 * 24);
         let jumps: Vec<Timestamp> =
             zone.following(new_year).map(|jump| jump.timestamp()).take_while(|at| *at < year_end).collect();
-        let anchor = if jumps.is_empty() || dice.percent(15) { new_year } else { *dice.pick(&jumps) };
-        let start = anchor - SignedDuration::from_mins(i64::try_from(dice.below(7 * 1440)).unwrap());
+        let anchor = if jumps.is_empty() || rng.percent(15) { new_year } else { *rng.pick(&jumps) };
+        let start = anchor - SignedDuration::from_mins(i64::try_from(rng.below(7 * 1440)).unwrap());
         let first = Day::from_date(zone.to_datetime(start).date());
         let modes = HouseholdModes {
             names: ["school", "holiday"].map(str::to_owned).into(),
             default: "school".to_owned(),
-            by_date: dice.random_list(0, 2, |dice| {
-                let (from, to) = days(dice, first);
-                (from, to, mode(dice))
+            by_date: rng.random_list(0, 2, |rng| {
+                let (from, to) = days(rng, first);
+                (from, to, mode(rng))
             }),
         };
-        let budgets = ["games", "screen"].map(|id| (id.parse().unwrap(), budget(dice)));
+        let budgets = ["games", "screen"].map(|id| (id.parse().unwrap(), budget(rng)));
         let rules = PolicyRules {
             zone: Some(zone.clone()),
-            entries: vec![maths(dice), game(dice), game_called(dice, "film")],
+            entries: vec![maths(rng), game(rng), game_called(rng, "film")],
             budgets: budgets.into(),
             modes,
-            exceptions: dice.random_list(0, 3, |dice| exception(dice, first)),
+            exceptions: rng.random_list(0, 3, |rng| exception(rng, first)),
             ..PolicyRules::default()
         };
-        let store = stored(dice, first, start);
+        let store = stored(rng, first, start);
         let watch = WatchedMinutes::new(&zone, start, WATCHED_DAYS * 1440);
         Self { rules, store, watch }
     }
 }
 
-fn days(dice: &mut OracleRng, first: Day) -> (Day, Day) {
-    let from = first.plus_days(i32::from(dice.below_u16(10)) - 1);
-    (from, from.plus_days(i32::from(dice.below_u16(4))))
+fn days(rng: &mut OracleRng, first: Day) -> (Day, Day) {
+    let from = first.plus_days(i32::from(rng.below_u16(10)) - 1);
+    (from, from.plus_days(i32::from(rng.below_u16(4))))
 }
 
-fn mode(dice: &mut OracleRng) -> String {
-    (*dice.pick(&["school", "holiday"])).to_owned()
+fn mode(rng: &mut OracleRng) -> String {
+    (*rng.pick(&["school", "holiday"])).to_owned()
 }
 
-/// Often near the hours at which clocks jump.
-fn time_of_day(dice: &mut OracleRng) -> MinuteOfDay {
-    let hour = if dice.percent(50) { dice.below_u16(4) } else { dice.below_u16(24) };
-    let minute = if dice.percent(60) { *dice.pick(&[0, 15, 30, 45, 59]) } else { dice.below_u16(60) };
+/// Returns a time that is often near a change of the clock.
+fn time_of_day(rng: &mut OracleRng) -> MinuteOfDay {
+    let hour = if rng.percent(50) { rng.below_u16(4) } else { rng.below_u16(24) };
+    let minute = if rng.percent(60) { *rng.pick(&[0, 15, 30, 45, 59]) } else { rng.below_u16(60) };
     MinuteOfDay::new(hour, minute).unwrap()
 }
 
-fn end_of_window(dice: &mut OracleRng) -> MinuteOfDay {
-    if dice.percent(10) { MinuteOfDay::END } else { time_of_day(dice) }
+fn end_of_window(rng: &mut OracleRng) -> MinuteOfDay {
+    if rng.percent(10) { MinuteOfDay::END } else { time_of_day(rng) }
 }
 
-fn window(dice: &mut OracleRng) -> TimeWindow {
+fn window(rng: &mut OracleRng) -> TimeWindow {
     let mut weekdays = Weekdays::default();
-    for _ in 0..=dice.below(5) {
-        weekdays = weekdays.with(usize::from(dice.below_u16(7)));
+    for _ in 0..=rng.below(5) {
+        weekdays = weekdays.with(usize::from(rng.below_u16(7)));
     }
     TimeWindow {
-        days: if dice.percent(40) { Weekdays::ALL } else { weekdays },
-        start: time_of_day(dice),
-        end: end_of_window(dice),
-        modes: dice.random_option(25, |dice| BTreeSet::from([mode(dice)])),
+        days: if rng.percent(40) { Weekdays::ALL } else { weekdays },
+        start: time_of_day(rng),
+        end: end_of_window(rng),
+        modes: rng.random_option(25, |rng| BTreeSet::from([mode(rng)])),
     }
 }
 
-fn length(dice: &mut OracleRng) -> Duration {
-    let seconds = if dice.percent(30) { dice.below(60) } else { 0 };
-    let most = if dice.percent(80) { 180 } else { 1600 };
-    minutes(dice.below(most)) + Duration::from_secs(seconds)
+fn length(rng: &mut OracleRng) -> Duration {
+    let seconds = if rng.percent(30) { rng.below(60) } else { 0 };
+    let most = if rng.percent(80) { 180 } else { 1600 };
+    minutes(rng.below(most)) + Duration::from_secs(seconds)
 }
 
-fn amounts(dice: &mut OracleRng) -> WeekdayAmounts {
-    if dice.percent(50) {
-        return [Some(length(dice)); 7];
+fn amounts(rng: &mut OracleRng) -> WeekdayAmounts {
+    if rng.percent(50) {
+        return [Some(length(rng)); 7];
     }
     std::array::from_fn(|_| {
-        dice.random_option(70, |dice| if dice.percent(20) { Duration::ZERO } else { length(dice) })
+        rng.random_option(70, |rng| if rng.percent(20) { Duration::ZERO } else { length(rng) })
     })
 }
 
-fn daily(dice: &mut OracleRng) -> DailyQuota {
-    if dice.percent(40) {
+fn daily(rng: &mut OracleRng) -> DailyQuota {
+    if rng.percent(40) {
         return DailyQuota::default();
     }
-    let base = amounts(dice);
+    let base = amounts(rng);
     let by_mode: BTreeMap<_, _> =
-        dice.random_option(30, |dice| (mode(dice), amounts(dice))).into_iter().collect();
+        rng.random_option(30, |rng| (mode(rng), amounts(rng))).into_iter().collect();
     DailyQuota { base, by_mode }
 }
 
-fn budget(dice: &mut OracleRng) -> TimeBudget {
-    let weekly = dice.random_option(30, |dice| length(dice) * 3);
-    TimeBudget { label: "budget".to_owned(), daily: daily(dice), weekly }
+fn budget(rng: &mut OracleRng) -> TimeBudget {
+    let weekly = rng.random_option(30, |rng| length(rng) * 3);
+    TimeBudget { label: "budget".to_owned(), daily: daily(rng), weekly }
 }
 
-fn game_called(dice: &mut OracleRng, id: &str) -> PolicyEntry {
+fn game_called(rng: &mut OracleRng, id: &str) -> PolicyEntry {
     let mut game = entry(id);
-    if dice.percent(90) {
-        game.availability = AvailabilityPolicy::Windows(dice.random_list(1, 4, window));
+    if rng.percent(90) {
+        game.availability = AvailabilityPolicy::Windows(rng.random_list(1, 4, window));
     }
-    game.limits.max_run = dice.random_option(40, |dice| length(dice) + minutes(1));
-    game.limits.daily_quota = daily(dice);
-    game.limits.weekly_quota = dice.random_option(30, |dice| length(dice) * 4);
-    game.disabled = dice.random_option(4, |_| DisabledReason { reason: None });
-    game.cost = if dice.percent(10) { TimeCost::Free } else { TimeCost::Counts };
-    game.budgets = match dice.below(4) {
+    game.limits.max_run = rng.random_option(40, |rng| length(rng) + minutes(1));
+    game.limits.daily_quota = daily(rng);
+    game.limits.weekly_quota = rng.random_option(30, |rng| length(rng) * 4);
+    game.disabled = rng.random_option(4, |_| DisabledReason { reason: None });
+    game.cost = if rng.percent(10) { TimeCost::Free } else { TimeCost::Counts };
+    game.budgets = match rng.below(4) {
         0 => Vec::new(),
         1 => vec!["games".parse().unwrap()],
         2 => vec!["screen".parse().unwrap()],
@@ -204,39 +204,39 @@ fn game_called(dice: &mut OracleRng, id: &str) -> PolicyEntry {
     game
 }
 
-fn game(dice: &mut OracleRng) -> PolicyEntry {
-    let mut game = game_called(dice, "game");
-    game.unlock = dice
-        .random_option(15, |dice| UnlockRule { entry_id: "maths".parse().unwrap(), at_least: length(dice) });
+fn game(rng: &mut OracleRng) -> PolicyEntry {
+    let mut game = game_called(rng, "game");
+    game.unlock =
+        rng.random_option(15, |rng| UnlockRule { entry_id: "maths".parse().unwrap(), at_least: length(rng) });
     game
 }
 
-fn maths(dice: &mut OracleRng) -> PolicyEntry {
-    let mut maths = game_called(dice, "maths");
+fn maths(rng: &mut OracleRng) -> PolicyEntry {
+    let mut maths = game_called(rng, "maths");
     maths.cost = TimeCost::Free;
     maths.budgets = Vec::new();
-    maths.earns = dice.random_option(30, |dice| EarningRule {
+    maths.earns = rng.random_option(30, |rng| EarningRule {
         budget: "games".parse().unwrap(),
         for_each: minutes(20),
         earned: minutes(10),
-        ceiling: length(dice),
+        ceiling: length(rng),
     });
     maths
 }
 
-fn exception(dice: &mut OracleRng, first: Day) -> DateException {
-    let (from, to) = days(dice, first);
-    let rule = match dice.below(4) {
+fn exception(rng: &mut OracleRng, first: Day) -> DateException {
+    let (from, to) = days(rng, first);
+    let rule = match rng.below(4) {
         0 => DayRule::Closed,
         1 => DayRule::Open,
-        2 => DayRule::Windows(dice.random_list(1, 3, |dice| (time_of_day(dice), end_of_window(dice)))),
-        _ => DayRule::AsOn(usize::from(dice.below_u16(7))),
+        2 => DayRule::Windows(rng.random_list(1, 3, |rng| (time_of_day(rng), end_of_window(rng)))),
+        _ => DayRule::AsOn(usize::from(rng.below_u16(7))),
     };
-    let entries = dice.random_option(30, |_| BTreeSet::from(["game".parse().unwrap()]));
+    let entries = rng.random_option(30, |_| BTreeSet::from(["game".parse().unwrap()]));
     DateException { from, to, label: "exception".to_owned(), entries, rule }
 }
 
-fn stored(dice: &mut OracleRng, first: Day, start: Timestamp) -> StoredState {
+fn stored(rng: &mut OracleRng, first: Day, start: Timestamp) -> StoredState {
     let mut usage = BTreeMap::new();
     let entries = ["maths", "game", "film"].map(|id| UsageCounter::Entry(id.parse().unwrap()));
     let budgets = ["games", "screen"].map(|id| UsageCounter::Budget(id.parse().unwrap()));
@@ -247,15 +247,15 @@ fn stored(dice: &mut OracleRng, first: Day, start: Timestamp) -> StoredState {
                 counter: counter.clone(),
                 day: first.plus_days(day - 1),
             };
-            usage.extend(dice.random_option(35, |dice| (key, length(dice))));
+            usage.extend(rng.random_option(35, |rng| (key, length(rng))));
         }
     }
-    let cooldowns = dice.random_option(25, |dice| {
-        let wall = start + i64::try_from(dice.below(4 * 1440)).unwrap().minutes();
+    let cooldowns = rng.random_option(25, |rng| {
+        let wall = start + i64::try_from(rng.below(4 * 1440)).unwrap().minutes();
         let boot = BootInstant::new(boot(7), MonotonicInstant::BOOT);
         ((ProfileId::default(), "game".parse().unwrap()), PauseEnd { wall, boot })
     });
-    let mode = dice.random_option(15, mode);
+    let mode = rng.random_option(15, mode);
     StoredState {
         usage,
         cooldowns: cooldowns.into_iter().collect(),

@@ -1,4 +1,4 @@
-//! What can happen in a household.
+//! The actions of a simulation.
 
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ enum SimulatedAction {
     Crash,
 }
 
-/// Each as often as it is likely.
+/// The actions and how often each is chosen.
 const ACTION_WEIGHTS: [(SimulatedAction, usize); 16] = [
     (SimulatedAction::Launch, 10),
     (SimulatedAction::PassTime, 8),
@@ -54,8 +54,8 @@ const ACTION_WEIGHTS: [(SimulatedAction, usize); 16] = [
 
 impl HouseholdSimulation {
     pub(super) fn step(&mut self) {
-        // A program that resisted its end is made to by the host, if nothing happens to the daemon.
-        if self.is_told_to_end() {
+        // A program that ignored the request to end is killed by the host, unless the daemon crashes first.
+        if self.is_end_requested() {
             let resists = self.rng.seconds(5);
             self.pass_time(resists);
             if self.rng.percent(20) {
@@ -66,9 +66,9 @@ impl HouseholdSimulation {
         }
         let acts = ACTION_WEIGHTS.iter().flat_map(|(act, often)| std::iter::repeat_n(*act, *often));
         let act = *self.rng.pick(&acts.collect::<Vec<_>>());
-        self.log_line(|life| {
-            let now = life.world.now();
-            format!("{:.3?} {} {act:?} {:?}", now.mono.total(), now.wall, life.host)
+        self.log_line(|simulation| {
+            let now = simulation.world.now();
+            format!("{:.3?} {} {act:?} {:?}", now.mono.total(), now.wall, simulation.host)
         });
         self.run_action(act);
     }
@@ -101,13 +101,13 @@ impl HouseholdSimulation {
     }
 
     fn launch(&mut self) {
-        // What is being launched comes up, or does not.
+        // A launch in progress succeeds or fails first.
         if let SimulatedHost::Launching(session_id) = self.host.clone() {
             return self.finish_launch(&session_id);
         }
         let child = usize::from(self.rng.percent(20));
         self.observe_clock();
-        // Most children look first at what they are shown.
+        // Most children choose an entry that is shown as available.
         let shown = if self.rng.percent(60) { self.pick_shown_entry(child) } else { None };
         let entry = shown.unwrap_or_else(|| self.rng.index(ENTRIES.len()));
         let request = LaunchRequest {
@@ -134,7 +134,7 @@ impl HouseholdSimulation {
                 self.world.write_heartbeat();
                 self.sync_store();
                 if matches!(self.store, SimulatedStore::Broken { .. }) {
-                    // What could not be written is not granted.
+                    // A launch that can't be recorded is not granted.
                     self.fail_launch(&request.session_id);
                     return;
                 }
@@ -147,7 +147,7 @@ impl HouseholdSimulation {
         }
     }
 
-    /// One of the entries that are shown as open, if any is.
+    /// Returns a random entry that is shown as available, if there is one.
     fn pick_shown_entry(&mut self, child: usize) -> Option<usize> {
         let profile = CHILDREN[child].parse().unwrap();
         let views = self.world.engine.list_entries_for(&profile, self.world.now());
@@ -194,7 +194,7 @@ impl HouseholdSimulation {
         match self.world.engine.stop_current(&request, self.world.now()) {
             StopDecision::NothingToStop => assert_eq!(self.host, SimulatedHost::Idle),
             StopDecision::Stop { .. } => {
-                self.model.session.as_mut().unwrap().told_to_end = true;
+                self.model.session.as_mut().unwrap().end_requested = true;
                 self.sync_store();
                 if self.rng.percent(70) {
                     self.exit();
@@ -212,7 +212,7 @@ impl HouseholdSimulation {
         if matches!(self.store, SimulatedStore::Broken { .. })
             && policy.rules().suspended_time != suspended_time
         {
-            // How sleep was counted until now could not be written down.
+            // The model could not tell how earlier sleep was counted, so skip this reload.
             return;
         }
         let zone = policy.rules().zone.clone().unwrap_or_else(|| self.world.place.zone.clone());
@@ -230,7 +230,7 @@ impl HouseholdSimulation {
         self.run_due_ticks();
     }
 
-    /// By minutes, hours or days, forward or back.
+    /// Moves the clock by minutes, hours or days, forward or back.
     fn set_clock(&mut self) {
         let unit = *self.rng.pick(&[1, 47, 60, 24 * 60]);
         let by = i64::try_from(self.rng.roll(60)).unwrap() - 30;
@@ -255,7 +255,7 @@ impl HouseholdSimulation {
 
     fn confirm_clock(&mut self) {
         let now = self.world.now();
-        // What was used on days far ahead is charged again, to the days on which it was really used.
+        // Usage on days far ahead is charged again to the days on which it was really used.
         self.observe_clock();
         self.overcharge += self.model.charge_far_days_again(now);
         self.model.clock.confirm(now);
@@ -267,7 +267,7 @@ impl HouseholdSimulation {
 
     fn switch_mode(&mut self) {
         self.observe_clock();
-        let mode = self.rng.random_option(70, |dice| (*dice.pick(&MODES)).to_owned());
+        let mode = self.rng.random_option(70, |rng| (*rng.pick(&MODES)).to_owned());
         self.model.terms.mode.clone_from(&mode);
         if let Some(play) = &mut self.model.session {
             play.supersede_plans();

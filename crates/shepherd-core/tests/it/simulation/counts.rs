@@ -1,6 +1,6 @@
-//! How much happens in a life.
+//! Counts of what happened in a simulation.
 
-/// What happened how often: a test that never gets to the point proves nothing.
+/// The number of events of each kind. A simulation in which nothing happens tests nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SimulationCounts {
     pub(super) approved: u64,

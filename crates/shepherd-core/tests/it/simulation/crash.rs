@@ -1,4 +1,4 @@
-//! The daemon is gone for a while. The program is not, or it is; and the machine may have gone with it.
+//! Crashes, restarts and reboots. The program may survive a restart of the daemon, but not a reboot.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::reference_model::MAX_LOST;
 use super::runner::{HouseholdSimulation, SimulatedHost, SimulatedStore};
 use crate::harness::{boot, minutes};
 
-/// What may have gone on without end.
+/// Stands for a run without a limit.
 const UNLIMITED_RUN: Duration = Duration::from_secs(1 << 40);
 
-/// Long enough for many signs of life in which nothing else happens.
+/// Long enough for many heartbeats while nothing else happens.
 const LONG_SILENCE: Duration = Duration::from_secs(900);
 
 impl HouseholdSimulation {
@@ -26,11 +26,12 @@ impl HouseholdSimulation {
         if self.rng.percent(35) { self.reboot() } else { self.restart() }
     }
 
-    /// Killed between two things that are due: nobody has charged the last minutes, or written down the last thing.
+    /// Kills the daemon between two due events, so that the last minutes are not charged and the last event is not
+    /// stored.
     fn kill_between_writes(&mut self) {
         let now = self.world.now();
-        let most = if self.is_told_to_end() {
-            // The host makes an end of what resists.
+        let most = if self.is_end_requested() {
+            // The host kills the program soon.
             Duration::from_secs(4)
         } else {
             *self.rng.pick(&[HEARTBEAT_INTERVAL, LONG_SILENCE])
@@ -40,20 +41,20 @@ impl HouseholdSimulation {
         let unseen = Duration::from_millis(self.rng.roll(most + 1));
         self.world.advance(unseen);
         if self.rng.percent(30) {
-            // It saw the time, but never wrote it down or said anything.
+            // The engine sees the time, but nothing is stored or announced.
             let _ = self.world.engine.tick(self.world.now());
         }
     }
 
-    /// In order.
+    /// Shuts the daemon down properly.
     fn shut_down(&mut self) {
         self.observe_clock();
         let events = self.world.engine.shut_down(self.world.now());
         self.apply_events(&events);
     }
 
-    /// What was not written down is not known any more: what was revoked holds again, and what was played by a session
-    /// that is over, too, was played for nothing.
+    /// Restores the state before the store broke: revoked grants are valid again, and play of a session that has ended
+    /// meanwhile is lost.
     fn roll_back_unwritten(&mut self) {
         let SimulatedStore::Broken { before, .. } = std::mem::replace(&mut self.store, SimulatedStore::Works)
         else {
@@ -62,7 +63,7 @@ impl HouseholdSimulation {
         self.model.roll_back_to(&before);
     }
 
-    /// A session on record is charged up to now, even if it ended while nothing could be written down.
+    /// Records today as charged if a session is stored: recovery charges it up to now, even if it ended meanwhile.
     fn record_charged_day(&mut self) {
         let session = self.world.store.snapshot.session.as_ref();
         if session.is_some_and(|session| session.stage.host_session_handle().is_some()) {
@@ -70,7 +71,7 @@ impl HouseholdSimulation {
         }
     }
 
-    /// The same boot: the clock went on.
+    /// Restarts the daemon in the same boot.
     fn restart(&mut self) {
         self.roll_back_unwritten();
         let downtime = self.rng.seconds(600);
@@ -79,10 +80,10 @@ impl HouseholdSimulation {
         let now = self.world.now();
         self.model.daemon_restarted(self.world.place.boot, &self.world.store);
         let dies = self.rng.percent(50);
-        let fate = match (&self.host, dies) {
+        let liveness = match (&self.host, dies) {
             (SimulatedHost::Idle, _) | (_, true) => SessionLiveness::Gone,
             (SimulatedHost::Launching(id), false) => {
-                // It came up in the very moment of the crash, at the earliest when it was approved.
+                // The program started at the moment of the crash, at the earliest when it was approved.
                 self.host = SimulatedHost::Playing(id.clone());
                 let approved = self.model.session.as_ref().unwrap().approved;
                 self.model.program_started(approved, now);
@@ -91,8 +92,8 @@ impl HouseholdSimulation {
             (SimulatedHost::Playing(_), false) => SessionLiveness::Alive { handle: "handle".to_owned() },
         };
         self.model.account_until_heartbeat(&self.world.store);
-        if fate == SessionLiveness::Gone {
-            // Nobody knows when it ended, so all the time since it was last charged is.
+        if liveness == SessionLiveness::Gone {
+            // The end of the program is unknown, so all time since the last charge may be charged.
             if let Some(session) = &self.world.store.snapshot.session {
                 let unseen = now.mono.total_since(session.charged_to);
                 self.overcharge += unseen;
@@ -104,11 +105,11 @@ impl HouseholdSimulation {
         }
         self.observe_clock();
         self.record_charged_day();
-        let events = self.world.engine.recover(fate, now);
+        let events = self.world.engine.recover(liveness, now);
         self.apply_events(&events);
     }
 
-    /// Another boot: its clock starts over, and the wall clock goes on. No program outlives a boot.
+    /// Starts another boot. Its monotonic clock starts over, and the wall clock continues. No program survives.
     fn reboot(&mut self) {
         let feared = self.max_reboot_overcharge();
         self.overcharge += feared;
@@ -130,26 +131,26 @@ impl HouseholdSimulation {
         if let Some(session) = &self.world.store.snapshot.session {
             self.model.add_overcharge(session, feared, self.world.now());
         }
-        // Whatever the host believes.
-        let fate = if self.rng.percent(10) {
+        // The host may be wrong about the program.
+        let liveness = if self.rng.percent(10) {
             SessionLiveness::Alive { handle: "handle".to_owned() }
         } else {
             SessionLiveness::Gone
         };
-        let events = self.world.engine.recover(fate, self.world.now());
+        let events = self.world.engine.recover(liveness, self.world.now());
         if let Some(session) = &self.world.engine.snapshot().session {
             self.host = SimulatedHost::Playing(session.session_id.clone());
         }
         self.apply_events(&events);
     }
 
-    /// How much more than it was played a session may cost after a reboot. Some signs of life don't outlive it.
+    /// Returns the time that may be overcharged after a reboot. Sometimes also damages the heartbeat.
     fn max_reboot_overcharge(&mut self) -> Duration {
         let Some(session) = &self.world.store.snapshot.session else { return Duration::ZERO };
         let at = self.world.now();
         let mut feared = MAX_LOST;
         if session.stage == SessionStage::Launching {
-            // If it is said to have come up, it may have done so at once.
+            // The program may have started right after the launch.
             feared += at.mono.total_since(session.started);
         }
         if self.rng.percent(20) {

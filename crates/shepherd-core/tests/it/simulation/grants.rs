@@ -1,4 +1,4 @@
-//! What is given and taken back: how it is done, and what it truly means for what runs.
+//! Grants and their revocation: the actions, and their effect on the model.
 
 use std::time::Duration;
 
@@ -52,12 +52,12 @@ impl HouseholdSimulation {
         let grant_id = GrantId::from_random(self.next_id());
         let new = NewGrant {
             grant_id: grant_id.clone(),
-            profile: self.rng.random_option(50, |dice| dice.pick(&CHILDREN).parse().unwrap()),
+            profile: self.rng.random_option(50, |rng| rng.pick(&CHILDREN).parse().unwrap()),
             scope,
             gift,
             why: None,
             valid_from,
-            lapses_at: self.rng.random_option(20, |dice| begins + dice.minutes(10, 3_000)),
+            lapses_at: self.rng.random_option(20, |rng| begins + rng.minutes(10, 3_000)),
             actor: "parent".to_owned(),
         };
         self.log_line(|_| format!("  {new:?}"));
@@ -112,26 +112,26 @@ impl HouseholdSimulation {
 }
 
 impl ReferenceModel {
-    /// Somebody gave something, perhaps with a longer window for what runs.
+    /// Adds a grant, which also extends the window of the running session by `window`.
     pub(super) fn add_grant(&mut self, grant: GrantView, window: Duration, now: ClockReading) {
         if grant.is_valid_at(self.clock.time(now)) || !window.is_zero() {
             self.apply_grant_to_session(&grant, window, now);
         }
-        // An extension is for what runs, and for nothing after it.
+        // An extension is only for the running session.
         if let (false, Some(child)) = (window.is_zero(), self.session.as_ref().map(|play| play.child)) {
             self.add_extra_use(grant.grant_id.clone(), child, extra_time(&grant), now);
         }
         self.grants.push(grant);
     }
 
-    /// What was given in advance reaches what runs when it begins to hold.
+    /// Applies grants that were given in advance and have become valid.
     pub(super) fn apply_due_grants(&mut self, now: ClockReading) {
         if self.session.as_ref().is_some_and(|play| play.booked_to.is_some()) {
             self.apply_new_grants(now);
         }
     }
 
-    /// Other rules come after all that holds, also for what is still being launched.
+    /// Applies every new grant that is valid, also to a session that is still being launched.
     pub(super) fn apply_new_grants(&mut self, now: ClockReading) {
         let time = self.clock.time(now);
         let Some(play) = &self.session else { return };
@@ -144,11 +144,11 @@ impl ReferenceModel {
 
     fn apply_grant_to_session(&mut self, grant: &GrantView, window: Duration, now: ClockReading) {
         let (terms, time) = (&self.terms, self.clock.time(now));
-        let Some(play) = self.session.as_mut().filter(|play| !play.told_to_end) else { return };
+        let Some(play) = self.session.as_mut().filter(|play| !play.end_requested) else { return };
         if terms.entry(play.entry).is_some_and(|rules| !grant_applies(grant, play.child, play.entry, rules)) {
             return;
         }
-        // It is given by the rules that apply now.
+        // The grant is applied by the rules in force now.
         play.drop_superseded_day_bounds();
         let until = match grant.gift {
             GrantKind::OpenUntil { until } => Some(until.min(grant.lapses_at)),
@@ -156,16 +156,16 @@ impl ReferenceModel {
         };
         let opened =
             until.filter(|until| time < *until).map(|until| OpenSpan::open_until(until, terms, time, now));
-        // What is opened may end inside a window, which goes on.
+        // An opening may end inside a window, and then the entry stays open.
         let left = || play.left.saturating_add(extra_time(grant) + window);
         play.left = if opened.is_some() { Duration::MAX } else { left() };
-        // More of a budget is not a longer run, but it may be one by the rules that apply by now.
+        // Extra time for a budget makes no run longer, except where a later policy applies.
         let of_a_budget = matches!(grant.scope, EntryScope::Budget { .. }) && !play.is_superseded();
         let run = if of_a_budget { Duration::ZERO } else { extra_time(grant) };
         play.applied_grants.push(AppliedGrant { grant_id: grant.grant_id.clone(), run, window, opened });
     }
 
-    /// Somebody took something back.
+    /// Revokes a grant.
     pub(super) fn revoke_grant(&mut self, grant_id: &GrantId, now: ClockReading) {
         let time = self.clock.time(now);
         let grant = self.grants.iter_mut().find(|grant| grant.grant_id == *grant_id).unwrap();

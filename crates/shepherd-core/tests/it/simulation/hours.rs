@@ -1,4 +1,4 @@
-//! Whether an entry is open in one minute: no search, no interval, just the question.
+//! A naive check of opening hours for a single minute, without any search or interval.
 
 use jiff::Timestamp;
 use shepherd_core::policy::{AvailabilityPolicy, Day, DayRule};
@@ -12,7 +12,7 @@ pub(super) fn is_open(terms: &PolicyTerms, entry: usize, at: Timestamp) -> bool 
     covers(terms, entry, today, minute) || covers(terms, entry, today.plus_days(-1), minute + 1440)
 }
 
-/// Whether what opens on a day covers the minute so long after its midnight.
+/// Returns true if the hours of a day cover a minute, counted from the midnight of that day.
 fn covers(terms: &PolicyTerms, entry: usize, day: Day, minute: i32) -> bool {
     let Some(rules) = terms.entry(entry) else { return false };
     let within = |(start, end): (u16, u16)| {

@@ -18,35 +18,35 @@ pub(super) const MODES: [&str; 2] = ["school", "holiday"];
 pub(super) const ZONES: [&str; 5] =
     ["Europe/Berlin", "Pacific/Apia", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"];
 
-/// What the parents might have decided, in a life that begins on this day.
-pub(super) fn random_policy(dice: &mut SimulationRng, first: Day) -> Policy {
-    let mut entries = vec![maths(dice), game(dice, "game"), game(dice, "film")];
-    // An entry that comes and goes with the policy.
-    entries.extend(dice.random_option(70, |dice| game(dice, "piano")));
+/// Returns a random policy for a simulation that starts on this day.
+pub(super) fn random_policy(rng: &mut SimulationRng, first: Day) -> Policy {
+    let mut entries = vec![maths(rng), game(rng, "game"), game(rng, "film")];
+    // This entry is missing from some policies.
+    entries.extend(rng.random_option(70, |rng| game(rng, "piano")));
     let profile = |id: &str| (id.parse().unwrap(), Profile { label: id.to_owned(), accounts: Vec::new() });
-    let budgets = BUDGETS.map(|id| (id.parse().unwrap(), budget(dice)));
+    let budgets = BUDGETS.map(|id| (id.parse().unwrap(), budget(rng)));
     Policy::new(PolicyRules {
-        zone: dice.random_option(20, |dice| zone(dice.pick::<&str>(&ZONES))),
+        zone: rng.random_option(20, |rng| zone(rng.pick::<&str>(&ZONES))),
         profiles: CHILDREN.map(profile).into(),
         entries,
         budgets: budgets.into(),
-        modes: modes(dice, first),
-        exceptions: (0..dice.roll(3)).map(|_| exception(dice, first)).collect(),
-        breaks: dice
-            .random_option(40, |dice| BreakRule { after: dice.minutes(10, 60), length: dice.minutes(5, 40) }),
-        suspended_time: *dice.pick(&[SuspendedTime::Free, SuspendedTime::Free, SuspendedTime::Counts]),
-        on_reload: *dice.pick(&[OnReload::KeepPlan, OnReload::Replan]),
-        on_shutdown: *dice.pick(&[OnShutdown::LeaveSessions, OnShutdown::EndSessions]),
-        clock_tolerance: minutes(*dice.pick(&[1, 10, 60])),
+        modes: modes(rng, first),
+        exceptions: (0..rng.roll(3)).map(|_| exception(rng, first)).collect(),
+        breaks: rng
+            .random_option(40, |rng| BreakRule { after: rng.minutes(10, 60), length: rng.minutes(5, 40) }),
+        suspended_time: *rng.pick(&[SuspendedTime::Free, SuspendedTime::Free, SuspendedTime::Counts]),
+        on_reload: *rng.pick(&[OnReload::KeepPlan, OnReload::Replan]),
+        on_shutdown: *rng.pick(&[OnShutdown::LeaveSessions, OnShutdown::EndSessions]),
+        clock_tolerance: minutes(*rng.pick(&[1, 10, 60])),
         ..PolicyRules::default()
     })
     .unwrap()
 }
 
-fn modes(dice: &mut SimulationRng, first: Day) -> HouseholdModes {
-    let dated = dice.random_option(30, |dice| {
-        let (from, to) = days(dice, first);
-        (from, to, mode(dice))
+fn modes(rng: &mut SimulationRng, first: Day) -> HouseholdModes {
+    let dated = rng.random_option(30, |rng| {
+        let (from, to) = days(rng, first);
+        (from, to, mode(rng))
     });
     HouseholdModes {
         names: MODES.map(str::to_owned).into(),
@@ -55,92 +55,92 @@ fn modes(dice: &mut SimulationRng, first: Day) -> HouseholdModes {
     }
 }
 
-fn mode(dice: &mut SimulationRng) -> String {
-    (*dice.pick(&MODES)).to_owned()
+fn mode(rng: &mut SimulationRng) -> String {
+    (*rng.pick(&MODES)).to_owned()
 }
 
-fn days(dice: &mut SimulationRng, first: Day) -> (Day, Day) {
-    let from = first.plus_days(i32::try_from(dice.roll(4)).unwrap() - 1);
-    (from, from.plus_days(i32::try_from(dice.roll(3)).unwrap()))
+fn days(rng: &mut SimulationRng, first: Day) -> (Day, Day) {
+    let from = first.plus_days(i32::try_from(rng.roll(4)).unwrap() - 1);
+    (from, from.plus_days(i32::try_from(rng.roll(3)).unwrap()))
 }
 
-fn time_of_day(dice: &mut SimulationRng) -> MinuteOfDay {
-    let minute = *dice.pick(&[0, 0, 15, 30, 59]);
-    MinuteOfDay::new(u16::try_from(dice.roll(24)).unwrap(), minute).unwrap()
+fn time_of_day(rng: &mut SimulationRng) -> MinuteOfDay {
+    let minute = *rng.pick(&[0, 0, 15, 30, 59]);
+    MinuteOfDay::new(u16::try_from(rng.roll(24)).unwrap(), minute).unwrap()
 }
 
-fn window(dice: &mut SimulationRng) -> TimeWindow {
-    let days = *dice.pick(&[Weekdays::ALL, Weekdays::ALL, Weekdays::WEEKDAYS, Weekdays::WEEKENDS]);
-    let end = if dice.percent(10) { MinuteOfDay::END } else { time_of_day(dice) };
-    let modes = dice.random_option(20, |dice| BTreeSet::from([mode(dice)]));
-    TimeWindow { days, start: time_of_day(dice), end, modes }
+fn window(rng: &mut SimulationRng) -> TimeWindow {
+    let days = *rng.pick(&[Weekdays::ALL, Weekdays::ALL, Weekdays::WEEKDAYS, Weekdays::WEEKENDS]);
+    let end = if rng.percent(10) { MinuteOfDay::END } else { time_of_day(rng) };
+    let modes = rng.random_option(20, |rng| BTreeSet::from([mode(rng)]));
+    TimeWindow { days, start: time_of_day(rng), end, modes }
 }
 
-fn amounts(dice: &mut SimulationRng) -> WeekdayAmounts {
-    if dice.percent(60) {
-        return [Some(dice.minutes(10, 120)); 7];
+fn amounts(rng: &mut SimulationRng) -> WeekdayAmounts {
+    if rng.percent(60) {
+        return [Some(rng.minutes(10, 120)); 7];
     }
-    std::array::from_fn(|_| dice.random_option(80, |dice| dice.minutes(0, 120)))
+    std::array::from_fn(|_| rng.random_option(80, |rng| rng.minutes(0, 120)))
 }
 
-fn daily(dice: &mut SimulationRng) -> DailyQuota {
-    if dice.percent(40) {
+fn daily(rng: &mut SimulationRng) -> DailyQuota {
+    if rng.percent(40) {
         return DailyQuota::default();
     }
-    let base = amounts(dice);
+    let base = amounts(rng);
     let by_mode: BTreeMap<_, _> =
-        dice.random_option(20, |dice| (mode(dice), amounts(dice))).into_iter().collect();
+        rng.random_option(20, |rng| (mode(rng), amounts(rng))).into_iter().collect();
     DailyQuota { base, by_mode }
 }
 
-fn budget(dice: &mut SimulationRng) -> TimeBudget {
-    let weekly = dice.random_option(50, |dice| dice.minutes(30, 300));
-    TimeBudget { label: "budget".to_owned(), daily: daily(dice), weekly }
+fn budget(rng: &mut SimulationRng) -> TimeBudget {
+    let weekly = rng.random_option(50, |rng| rng.minutes(30, 300));
+    TimeBudget { label: "budget".to_owned(), daily: daily(rng), weekly }
 }
 
-fn game(dice: &mut SimulationRng, id: &str) -> PolicyEntry {
+fn game(rng: &mut SimulationRng, id: &str) -> PolicyEntry {
     let mut game = entry(id);
-    if dice.percent(60) {
-        let windows = (0..=dice.roll(3)).map(|_| window(dice)).collect();
+    if rng.percent(60) {
+        let windows = (0..=rng.roll(3)).map(|_| window(rng)).collect();
         game.availability = AvailabilityPolicy::Windows(windows);
     }
-    game.limits.max_run = dice.random_option(60, |dice| dice.minutes(1, 60));
-    game.limits.daily_quota = daily(dice);
-    game.limits.weekly_quota = dice.random_option(40, |dice| dice.minutes(30, 200));
-    game.limits.cooldown_after_run = dice.random_option(40, |dice| dice.minutes(1, 40)).unwrap_or_default();
-    let thresholds = [20, 10, 5, 1].into_iter().filter(|_| dice.percent(60));
+    game.limits.max_run = rng.random_option(60, |rng| rng.minutes(1, 60));
+    game.limits.daily_quota = daily(rng);
+    game.limits.weekly_quota = rng.random_option(40, |rng| rng.minutes(30, 200));
+    game.limits.cooldown_after_run = rng.random_option(40, |rng| rng.minutes(1, 40)).unwrap_or_default();
+    let thresholds = [20, 10, 5, 1].into_iter().filter(|_| rng.percent(60));
     game.warnings = WarningPolicy::new(thresholds.map(|before| warning(minutes(before))).collect());
-    game.cost = if dice.percent(10) { TimeCost::Free } else { TimeCost::Counts };
+    game.cost = if rng.percent(10) { TimeCost::Free } else { TimeCost::Counts };
     game.budgets =
-        BUDGETS.into_iter().filter(|_| dice.percent(50)).map(|budget| budget.parse().unwrap()).collect();
+        BUDGETS.into_iter().filter(|_| rng.percent(50)).map(|budget| budget.parse().unwrap()).collect();
     game
 }
 
-/// Learning is mostly free, and may earn time for games.
-fn maths(dice: &mut SimulationRng) -> PolicyEntry {
-    let mut maths = game(dice, "maths");
-    if dice.percent(30) {
+/// A learning entry is mostly free, and may earn time for games.
+fn maths(rng: &mut SimulationRng) -> PolicyEntry {
+    let mut maths = game(rng, "maths");
+    if rng.percent(30) {
         return maths;
     }
     maths.cost = TimeCost::Free;
-    maths.earns = dice.random_option(80, |dice| EarningRule {
+    maths.earns = rng.random_option(80, |rng| EarningRule {
         budget: "games".parse().unwrap(),
-        for_each: dice.minutes(1, 20),
-        earned: dice.minutes(1, 20),
-        ceiling: dice.minutes(10, 60),
+        for_each: rng.minutes(1, 20),
+        earned: rng.minutes(1, 20),
+        ceiling: rng.minutes(10, 60),
     });
     maths
 }
 
-fn exception(dice: &mut SimulationRng, first: Day) -> DateException {
-    let (from, to) = days(dice, first);
-    let rule = match dice.roll(4) {
+fn exception(rng: &mut SimulationRng, first: Day) -> DateException {
+    let (from, to) = days(rng, first);
+    let rule = match rng.roll(4) {
         0 => DayRule::Closed,
         1 => DayRule::Open,
-        2 => DayRule::Windows((0..=dice.roll(2)).map(|_| (time_of_day(dice), time_of_day(dice))).collect()),
-        _ => DayRule::AsOn(dice.index(7)),
+        2 => DayRule::Windows((0..=rng.roll(2)).map(|_| (time_of_day(rng), time_of_day(rng))).collect()),
+        _ => DayRule::AsOn(rng.index(7)),
     };
-    // Not for the one that comes and goes.
-    let entries = dice.random_option(30, |dice| BTreeSet::from([dice.pick(&ENTRIES[..3]).parse().unwrap()]));
+    // The entry that is missing from some policies is not used here.
+    let entries = rng.random_option(30, |rng| BTreeSet::from([rng.pick(&ENTRIES[..3]).parse().unwrap()]));
     DateException { from, to, label: "exception".to_owned(), entries, rule }
 }

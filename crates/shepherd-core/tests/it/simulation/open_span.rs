@@ -1,4 +1,4 @@
-//! How long something stays open, looked at minute by minute as time goes on, by the clock that nobody can set.
+//! How long an entry stays open, checked minute by minute on the monotonic clock.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use super::usage_model::PolicyTerms;
 #[derive(Clone)]
 pub(super) struct OpenSpan {
     pub(super) terms: PolicyTerms,
-    /// The time that counted when it was begun, on both clocks.
+    /// The trusted time at the start, and the monotonic time.
     pub(super) time: Timestamp,
     started: MonotonicInstant,
-    /// Open for certain, or looked at, up to here …
+    /// The time up to which the entry is known to be open.
     seen_to: Timestamp,
-    /// … and found closed from here on.
+    /// The time at which the entry was found closed.
     closed_from: Option<Timestamp>,
 }
 
 impl OpenSpan {
-    /// Open until then whatever the terms say.
+    /// Creates a span that is open until a time, whatever the terms say.
     pub(super) fn open_until(
         until: Timestamp,
         terms: &PolicyTerms,
@@ -30,7 +30,7 @@ impl OpenSpan {
         Self { terms: terms.clone(), time, started: now.mono, seen_to: until, closed_from: None }
     }
 
-    /// Looks on up to now. Windows open and close on whole minutes.
+    /// Checks the minutes up to now. Windows open and close on whole minutes.
     pub(super) fn advance_to(
         &mut self,
         now: ClockReading,
@@ -46,7 +46,7 @@ impl OpenSpan {
         }
     }
 
-    /// How long the machine had been up when it closed, if it has.
+    /// Returns the uptime at which the entry closed, if it has.
     pub(super) fn closed_at(&self) -> Option<Duration> {
         let open = self.closed_from?.duration_since(self.time);
         Some(self.started.total() + Duration::try_from(open).unwrap())

@@ -1,4 +1,4 @@
-//! The time that counts (S4.5), worked out from what the clocks showed and from nothing that the engine says.
+//! The trusted time (S4.5), calculated from the clocks alone and not from the engine.
 
 use std::time::Duration;
 
@@ -10,33 +10,41 @@ use shepherd_util::{BootId, ClockReading, MonotonicInstant};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReferenceClock {
-    /// What is known of the clock.
+    /// The stored record of the clock.
     known: ClockRecord,
-    /// A time that counted, and how long the machine was up then: from there it goes on by itself.
+    /// A trusted time and the uptime at that moment. The trusted time runs on from there.
     going_from: Option<(Timestamp, Duration)>,
     was_behind: bool,
 }
 
 impl ReferenceClock {
-    /// A daemon that has just come up knows only what was written down.
+    /// Creates the clock of a restarted daemon, which knows only the stored record.
     pub(super) fn from_record(known: ClockRecord, boot: BootId) -> Self {
         let seen_at = known.seen_at.and_then(|seen| seen.during(boot));
         let going_from = known.latest_seen.zip(seen_at.map(MonotonicInstant::total));
         Self { known, going_from, was_behind: false }
     }
 
-    /// What it could have seen when an earlier daemon was last known to be there; it was not told then. What is older
-    /// than what is known says nothing.
-    pub(super) fn observe_heartbeat(&mut self, pulse: DaemonHeartbeat, zone: &TimeZone, tolerance: Duration) {
-        let up =
-            self.known.seen_at.and_then(|seen_at| seen_at.during(pulse.boot)).map(MonotonicInstant::total);
+    /// Applies the last heartbeat of an earlier daemon, which shows the clock at that time. A heartbeat that is older
+    /// than the record is ignored.
+    pub(super) fn observe_heartbeat(
+        &mut self,
+        heartbeat: DaemonHeartbeat,
+        zone: &TimeZone,
+        tolerance: Duration,
+    ) {
+        let up = self
+            .known
+            .seen_at
+            .and_then(|seen_at| seen_at.during(heartbeat.boot))
+            .map(MonotonicInstant::total);
         self.going_from = self.known.latest_seen.zip(up);
-        if up.is_none_or(|up| up <= pulse.at.mono.total()) {
-            self.observe(pulse.at, zone, tolerance);
+        if up.is_none_or(|up| up <= heartbeat.at.mono.total()) {
+            self.observe(heartbeat.at, zone, tolerance);
         }
     }
 
-    /// Another boot: how long it has been up says nothing of the time of the last one.
+    /// Forgets the uptime, because it says nothing in another boot.
     pub(super) fn forget_uptime(&mut self) {
         self.going_from = None;
     }
@@ -73,12 +81,12 @@ impl ReferenceClock {
         self.known.accounting_day.map_or(day, |latest| latest.max(day))
     }
 
-    /// Play was entered for a day: none before it comes again.
+    /// Records that play was charged to a day, so that no earlier day is charged again.
     pub(super) fn record_day(&mut self, day: Day) {
         self.known.accounting_day = self.known.accounting_day.max(Some(day));
     }
 
-    /// A parent says that the clock is right.
+    /// Records that a parent confirmed the clock.
     pub(super) fn confirm(&mut self, now: ClockReading) {
         self.known.latest_seen = Some(now.wall);
         self.known.accounting_day = None;

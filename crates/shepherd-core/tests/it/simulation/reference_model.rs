@@ -1,7 +1,7 @@
-//! What really happened in a household, and what its policies allowed.
+//! The real events in a household, and the limits of its policies.
 //!
-//! Nothing here is taken from the engine's accounts. Across a reboot only the wall clock tells how long a pause was,
-//! and across a crash only what was written down is known of the clock; the rest is measured.
+//! The model takes nothing from the accounts of the engine. Across a reboot it knows the length of a pause only from
+//! the wall clock, and across a crash it knows of the clock only what was stored. Everything else is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::reference_clock::{ReferenceClock, day_of};
 use super::session_model::{AppliedGrant, ProgramEnd, SimulatedSession, counted_play};
 use super::usage_model::{CounterIndex, PolicyTerms, UsageModel, extra_time, grant_applies};
 
-/// A power cut loses the time since the last sign of life, and that takes a moment to be written.
+/// The longest time that a power cut loses: the time since the last heartbeat, and the time to write a heartbeat.
 pub(super) const MAX_LOST: Duration = Duration::from_secs(31);
 
-/// When something ended, and how long it has to rest.
+/// A pause after a session, and the end of that session.
 #[derive(Clone, Copy)]
 struct RequiredPause {
     length: Duration,
     since: ProgramEnd,
 }
 
-/// Whether there was a daemon to see it.
+/// Says if a daemon was running at the time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SeenByDaemon {
     Yes,
@@ -41,19 +41,19 @@ pub(super) struct ReferenceModel {
     pub(super) usage: UsageModel,
     pub(super) grants: Vec<GrantView>,
     pub(super) session: Option<SimulatedSession>,
-    /// A session that is still on record, with what was on record of it, though it is over.
+    /// A session that is over, but still stored as running, as it was when it was stored.
     unwritten_session: Option<SimulatedSession>,
-    /// All that was ever played, as it counted.
+    /// All time that was ever played, as far as it counted.
     pub(super) played: Duration,
-    /// All that was ever played while the machine was awake.
+    /// All time that was ever played while the machine was awake.
     pub(super) awake: Duration,
     pub(super) boot: u128,
     earlier_boots: Duration,
-    /// Something was played of which nobody could write down the day.
+    /// True if something was played whose day could not be stored.
     pub(super) days_unknown: bool,
     pauses: BTreeMap<(usize, usize), RequiredPause>,
     streaks: BTreeMap<usize, (Duration, RequiredPause)>,
-    /// How much of a grant has made runs of a child longer, and on which day.
+    /// The extra time of a grant that runs of a child have used, and the day.
     extra_used: BTreeMap<(GrantId, usize), (Day, Duration)>,
 }
 
@@ -85,7 +85,7 @@ impl ReferenceModel {
         self.clock.day(now, &self.terms.zone)
     }
 
-    /// Somebody looks at the clock: what was played since goes into the book.
+    /// Accounts the play since the last call, and applies grants that have become valid.
     pub(super) fn advance_to(&mut self, now: ClockReading) {
         self.observe(now);
         self.account_play(now, Duration::ZERO, SeenByDaemon::Yes);
@@ -96,16 +96,16 @@ impl ReferenceModel {
         self.clock.observe(now, &self.terms.zone, self.tolerance());
     }
 
-    /// Nobody looked at the clock then, but there is a sign of life.
+    /// Accounts the play up to the last heartbeat.
     pub(super) fn account_until_heartbeat(&mut self, stored: &StoredState) {
-        let Some(pulse) = session_heartbeat(stored) else { return };
+        let Some(heartbeat) = session_heartbeat(stored) else { return };
         let booked_to = self.session.as_ref().and_then(|play| play.booked_to);
-        if booked_to.is_some_and(|booked_to| booked_to.total() <= pulse.at.mono.total()) {
-            self.account_play(pulse.at, Duration::ZERO, SeenByDaemon::Yes);
+        if booked_to.is_some_and(|booked_to| booked_to.total() <= heartbeat.at.mono.total()) {
+            self.account_play(heartbeat.at, Duration::ZERO, SeenByDaemon::Yes);
         }
     }
 
-    /// Enters what was played since the last time, up to so long ago.
+    /// Accounts the play since the last call, up to `ago` before now.
     fn account_play(&mut self, now: ClockReading, ago: Duration, seen: SeenByDaemon) {
         let (today, end) = (self.day(now), self.clock.time(now) - ago);
         let Some(play) = &mut self.session else { return };
@@ -117,7 +117,7 @@ impl ReferenceModel {
         play.played =
             MonotonicInstant::new(play.played.total() + passed.total(), play.played.awake() + passed.awake());
         play.counted += counted;
-        // What may earn counts as use only if somebody saw it, awake.
+        // Use that can earn time counts only if a daemon saw it, and only while the machine was awake.
         let rules = self.terms.entry(play.entry);
         let rewards = play.free || rules.is_some_and(|rules| rules.earns.is_some());
         let own = match (rewards, seen) {
@@ -136,7 +136,7 @@ impl ReferenceModel {
                 let day = day_of(at, &self.terms.zone).clamp(first, today);
                 let midnight = day.plus_days(1).date().to_zoned(self.terms.zone.clone()).unwrap().timestamp();
                 let part = Duration::try_from(midnight.duration_since(at)).unwrap_or_default();
-                // Today has no end yet; and what a moved clock skipped has no length.
+                // Today has no end yet. A day that a changed clock skipped has no length.
                 let part = if day < today && !part.is_zero() { part.min(left) } else { left };
                 self.usage.add(play.child, what, day, part);
                 (left, at) = (left - part, at + part);
@@ -146,13 +146,13 @@ impl ReferenceModel {
         self.clock.record_day(today);
     }
 
-    /// Something is charged to this day: none before it comes again.
+    /// Records that time was charged to this day, so that no earlier day is charged again.
     pub(super) fn record_day(&mut self, now: ClockReading) {
         let day = self.day(now);
         self.clock.record_day(day);
     }
 
-    /// A session on record is charged with up to so much that nobody saw. It earns nothing by the rules of the time.
+    /// Adds time that the engine may charge to a stored session although nobody saw it. Such time earns nothing.
     pub(super) fn add_overcharge(&mut self, session: &SessionRecord, amount: Duration, now: ClockReading) {
         let child = CHILDREN.iter().position(|id| *id == session.profile.as_str()).unwrap();
         let entry = ENTRIES.iter().position(|id| *id == session.entry_id.as_str()).unwrap();
@@ -164,8 +164,8 @@ impl ReferenceModel {
         }
     }
 
-    /// What was charged for days more than a week ahead of what the clock shows may be charged again, for the days on
-    /// which it was really used: the last of them is today.
+    /// Adds time that may be charged twice: usage on days more than a week ahead of the clock is charged again to the
+    /// days on which it was really used, the last of which is today.
     pub(super) fn charge_far_days_again(&mut self, now: ClockReading) -> Duration {
         let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
         let far = self.usage.charged_to_entries_after(today.plus_days(7));
@@ -175,7 +175,7 @@ impl ReferenceModel {
         far.iter().map(|(_, _, _, amount)| *amount).sum()
     }
 
-    /// By the rules, as far as they can be known, this launch is right.
+    /// Checks an approved launch against the rules, as far as the model knows them.
     pub(super) fn check_approval(&mut self, child: usize, entry: usize, now: ClockReading) {
         let (time, day, terms) = (self.clock.time(now), self.day(now), &self.terms);
         assert!(!self.clock.is_behind(now, self.tolerance()), "the clock is behind, and yet it was approved");
@@ -201,7 +201,7 @@ impl ReferenceModel {
         self.session = Some(play);
     }
 
-    /// What was given before makes the run longer by what is left of it on the day. More of a budget does not.
+    /// Returns the grants that lengthen a new run by their unused time of the day. Extra time for a budget does not.
     fn extra_time_at_launch(
         &self,
         child: usize,
@@ -235,13 +235,13 @@ impl ReferenceModel {
         *known = (day, before + used);
     }
 
-    /// How much time has really passed since the life began.
+    /// Returns the real time since the start of the simulation.
     fn real_time(&self, now: ClockReading) -> Duration {
         self.earlier_boots + now.mono.total()
     }
 
-    /// In its own boot a pause is measured. In another one the time that counts has to do, and a power cut takes some
-    /// of it along.
+    /// Returns true if a pause is over. In its own boot a pause is measured; in a later boot the trusted clock decides,
+    /// of which a power cut may lose some time.
     fn is_over(&self, pause: RequiredPause, now: ClockReading) -> bool {
         let RequiredPause { length, since } = pause;
         let passed_on_the_wall = || self.clock.time(now) + MAX_LOST >= since.time + length;
@@ -249,13 +249,13 @@ impl ReferenceModel {
             || (since.boot != self.boot && passed_on_the_wall())
     }
 
-    /// Another boot, after so much time without any: it has been up for a moment when the daemon comes.
+    /// Starts another boot, after a time in which the machine was off.
     pub(super) fn start_boot(&mut self, ended: ClockReading, gap: Duration) {
         self.earlier_boots = self.real_time(ended) + gap;
         self.boot += 1;
     }
 
-    /// The program runs, since then.
+    /// Records that the program runs since `at`.
     pub(super) fn program_started(&mut self, at: MonotonicInstant, now: ClockReading) {
         let day = self.day(now);
         if let Some(play) = &mut self.session {
@@ -264,7 +264,7 @@ impl ReferenceModel {
         }
     }
 
-    /// The program is gone since so long, though nobody knows yet.
+    /// Records that the program was gone `ago` before now, although no daemon knows yet.
     pub(super) fn program_ended(&mut self, now: ClockReading, ago: Duration) {
         self.account_play(now, ago, SeenByDaemon::No);
         let stop = self.stop_at(now, ago);
@@ -277,7 +277,7 @@ impl ReferenceModel {
         ProgramEnd { boot: self.boot, real: self.real_time(now) - ago, time: self.clock.time(now) - ago }
     }
 
-    /// The session is over: its pauses begin, if its program ever ran.
+    /// Ends the session. Its pauses begin, if its program ever ran.
     pub(super) fn session_ended(&mut self, now: ClockReading) {
         let Some(play) = self.session.take().filter(|play| play.booked_to.is_some()) else { return };
         for (grant_id, used) in play.used_extra_time(&self.terms) {
@@ -294,10 +294,10 @@ impl ReferenceModel {
         }
     }
 
-    /// Another policy applies.
+    /// Applies another policy.
     pub(super) fn reload(&mut self, terms: PolicyTerms, now: ClockReading) {
         let hops = self.terms.zone != terms.zone;
-        // By the rules under which it began.
+        // Grants are applied by the rules under which they became valid.
         self.apply_new_grants(now);
         self.terms = terms;
         let replans = self.terms.policy.rules().on_reload == OnReload::Replan;
@@ -316,7 +316,7 @@ impl ReferenceModel {
         }
     }
 
-    /// What was not written down since then is not known any more.
+    /// Restores an earlier state, because everything since then was not stored.
     pub(super) fn roll_back_to(&mut self, before: &Self) {
         self.terms.mode.clone_from(&before.terms.mode);
         for (grant, was) in self.grants.iter_mut().zip(&before.grants) {
@@ -336,22 +336,21 @@ impl ReferenceModel {
         }
     }
 
-    /// The daemon comes back. Of the clock it knows what was written down, and what it showed at the last sign of life
-    /// of the session.
+    /// Restarts the daemon. It knows the stored clock, and the time of the last heartbeat of the session.
     pub(super) fn daemon_restarted(&mut self, boot: BootId, stored: &StoredState) {
         self.clock = ReferenceClock::from_record(stored.snapshot.clock.clone(), boot);
         let forgotten = self.unwritten_session.take();
-        if let Some(pulse) = session_heartbeat(stored) {
-            self.clock.observe_heartbeat(pulse, &self.terms.zone, self.tolerance());
+        if let Some(heartbeat) = session_heartbeat(stored) {
+            self.clock.observe_heartbeat(heartbeat, &self.terms.zone, self.tolerance());
             self.account_unwritten_session(forgotten, stored);
-            if pulse.boot != boot {
+            if heartbeat.boot != boot {
                 self.clock.forget_uptime();
             }
         }
         self.drop_superseded_day_bounds();
     }
 
-    /// What could not be written down is known as far as there were signs of life.
+    /// Accounts an unstored session up to the last heartbeat.
     fn account_unwritten_session(&mut self, forgotten: Option<SimulatedSession>, stored: &StoredState) {
         let present = std::mem::replace(&mut self.session, forgotten);
         self.account_until_heartbeat(stored);
@@ -376,9 +375,9 @@ impl ReferenceModel {
     }
 }
 
-/// The last sign of life, if it is of the session that is remembered.
+/// Returns the last heartbeat, if it belongs to the stored session.
 fn session_heartbeat(stored: &StoredState) -> Option<DaemonHeartbeat> {
     let session = stored.snapshot.session.as_ref()?;
     let began = session.started.total();
-    stored.heartbeat.filter(|pulse| pulse.boot == session.boot && pulse.at.mono.total() >= began)
+    stored.heartbeat.filter(|heartbeat| heartbeat.boot == session.boot && heartbeat.at.mono.total() >= began)
 }

@@ -1,4 +1,4 @@
-//! Dice that fall the same way for the same seed: a seed is all that a failure needs.
+//! A random generator that repeats its numbers for the same seed, so that a failure can be replayed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ impl SimulationRng {
         Self(seed)
     }
 
-    /// From nought to one less than the sides. SplitMix64.
+    /// Returns a number below `sides` (SplitMix64).
     pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -34,12 +34,12 @@ impl SimulationRng {
         self.percent(chance).then(|| make(self))
     }
 
-    /// At most so many seconds, and never none.
+    /// Returns a duration above zero and up to this number of seconds.
     pub(super) fn seconds(&mut self, most: u64) -> Duration {
         Duration::from_millis(self.roll(most * 1_000) + 1)
     }
 
-    /// Whole minutes, both ends included.
+    /// Returns whole minutes, both bounds included.
     pub(super) fn minutes(&mut self, least: u64, most: u64) -> Duration {
         Duration::from_secs(60 * (least + self.roll(most - least + 1)))
     }

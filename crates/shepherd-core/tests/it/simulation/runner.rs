@@ -1,4 +1,4 @@
-//! A household with a daemon and a host that do as they are told, and somebody who watches them.
+//! Runs a household with a simulated host and store, and checks the invariants after each step.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::rng::SimulationRng;
 use super::usage_model::{CounterIndex, PolicyTerms};
 use crate::harness::EngineHarness;
 
-/// What the host has in hand.
+/// The session that the host is working on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SimulatedHost {
     Idle,
@@ -23,12 +23,12 @@ pub(super) enum SimulatedHost {
     Playing(SessionId),
 }
 
-/// Whether the store works; if not, what was true when it stopped.
+/// The state of the store. A broken store keeps the model as it was when the store broke.
 pub(super) enum SimulatedStore {
     Works,
     Broken {
         before: Box<ReferenceModel>,
-        /// A write has failed, so the daemon knows.
+        /// True if a write has failed since, so that the daemon knows.
         known: bool,
     },
 }
@@ -40,7 +40,7 @@ pub(super) struct HouseholdSimulation {
     pub(super) model: ReferenceModel,
     pub(super) host: SimulatedHost,
     pub(super) store: SimulatedStore,
-    /// What may have been charged beyond what was played.
+    /// The time that may have been charged without being played.
     pub(super) overcharge: Duration,
     pub(super) ids: u128,
     pub(super) log: SimulationLog,
@@ -48,18 +48,18 @@ pub(super) struct HouseholdSimulation {
     used_before: Duration,
 }
 
-/// Who wants to hear what happens.
+/// The log of a simulation.
 pub(super) enum SimulationLog {
     Off,
-    /// Somebody who compares.
+    /// Collects the lines, to compare two runs.
     Recorded(String),
-    /// Somebody who replays a failure.
+    /// Prints the lines, to replay a failure.
     Printed,
 }
 
 impl HouseholdSimulation {
     pub(super) fn new(seed: u64) -> Self {
-        let mut dice = SimulationRng::new(seed);
+        let mut rng = SimulationRng::new(seed);
         let starts = [
             "2026-03-28 20:00",
             "2026-10-24 22:00",
@@ -68,17 +68,17 @@ impl HouseholdSimulation {
             "2026-11-15 17:00",
             "2026-11-14 10:00",
         ];
-        let start = *dice.pick(&starts);
+        let start = *rng.pick(&starts);
         let first = Day::from_date(start[..10].parse().unwrap());
-        let policy = random_policy(&mut dice, first);
+        let policy = random_policy(&mut rng, first);
         let world = EngineHarness::new(policy.clone(), start);
         let zone = policy.rules().zone.clone().unwrap_or_else(|| world.place.zone.clone());
-        let truth = ReferenceModel::new(PolicyTerms { policy: Rc::new(policy), mode: None, zone });
-        let mut life = Self {
+        let model = ReferenceModel::new(PolicyTerms { policy: Rc::new(policy), mode: None, zone });
+        let mut simulation = Self {
             world,
-            rng: dice,
+            rng,
             first,
-            model: truth,
+            model,
             host: SimulatedHost::Idle,
             store: SimulatedStore::Works,
             overcharge: Duration::ZERO,
@@ -87,8 +87,8 @@ impl HouseholdSimulation {
             counts: SimulationCounts::default(),
             used_before: Duration::ZERO,
         };
-        life.run_due_ticks();
-        life
+        simulation.run_due_ticks();
+        simulation
     }
 
     pub(super) fn next_id(&mut self) -> u128 {
@@ -102,19 +102,19 @@ impl HouseholdSimulation {
             SimulationLog::Printed => println!("{}", what(self)),
             SimulationLog::Recorded(_) => {
                 let line = what(self);
-                if let SimulationLog::Recorded(said) = &mut self.log {
-                    *said += &line;
+                if let SimulationLog::Recorded(text) = &mut self.log {
+                    *text += &line;
                 }
             }
         }
     }
 
-    /// Every act begins with a look at the clock.
+    /// Brings the model up to the current time. Every action starts with it.
     pub(super) fn observe_clock(&mut self) {
         self.model.advance_to(self.world.now());
     }
 
-    /// Writes down, or fails to.
+    /// Makes the writes durable, or fails to.
     pub(super) fn sync_store(&mut self) {
         match &mut self.store {
             SimulatedStore::Works => self.world.sync(),
@@ -125,7 +125,7 @@ impl HouseholdSimulation {
         }
     }
 
-    /// What can't be written down is not given (S8.4b).
+    /// Checks that nothing is granted while it can't be recorded (S8.4b).
     pub(super) fn assert_store_works(&self) {
         assert!(
             !matches!(self.store, SimulatedStore::Broken { known: true, .. }),
@@ -133,14 +133,14 @@ impl HouseholdSimulation {
         );
     }
 
-    /// Writes down what the engine said, does it, and lets the daemon go on until nothing is due.
+    /// Stores and handles events, and ticks until nothing is due.
     pub(super) fn apply_events(&mut self, events: &[CoreEvent]) {
         self.sync_store();
         self.handle_events(events);
         self.run_due_ticks();
     }
 
-    /// What the daemon does between two waits. A tick leaves nothing that is due at once (S4.7).
+    /// Ticks until nothing is due. A tick must not leave anything that is due at once (S4.7).
     pub(super) fn run_due_ticks(&mut self) {
         let now = self.world.now();
         let is_due = |due: Option<MonotonicInstant>| due.is_some_and(|due| due.total() <= now.mono.total());
@@ -166,7 +166,7 @@ impl HouseholdSimulation {
         }
     }
 
-    /// Lets time pass as a daemon does: from one thing that is due to the next.
+    /// Lets time pass from one due event to the next, as a daemon does.
     pub(super) fn pass_time(&mut self, length: Duration) {
         let end = self.world.now().mono.total() + length;
         loop {
@@ -178,10 +178,10 @@ impl HouseholdSimulation {
             let due = self.world.engine.next_due().map_or(left, |due| due.total_since(now.mono));
             let step = due.clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
             self.world.advance(step);
-            let told_before = self.is_told_to_end();
+            let told_before = self.is_end_requested();
             self.run_due_ticks();
-            // Whoever resists is not waited for.
-            if self.is_told_to_end() && !told_before {
+            // Stop here, so that the next step decides what happens to a program that ignores the request to end.
+            if self.is_end_requested() && !told_before {
                 return;
             }
         }
@@ -203,11 +203,11 @@ impl HouseholdSimulation {
         }
     }
 
-    pub(super) fn is_told_to_end(&self) -> bool {
-        self.model.session.as_ref().is_some_and(|play| play.told_to_end)
+    pub(super) fn is_end_requested(&self) -> bool {
+        self.model.session.as_ref().is_some_and(|play| play.end_requested)
     }
 
-    /// How much time the engine leaves the session.
+    /// Returns the remaining time of the session according to the engine.
     fn engine_left(&self) -> Option<Duration> {
         let session = self.world.engine.snapshot().session.as_ref()?;
         session.ends.remaining(self.world.now().mono)
@@ -222,13 +222,13 @@ impl HouseholdSimulation {
         let by_itself =
             session.is_some_and(|session| session.stage.end_reason() == Some(&EndReason::Expired));
         if let Some(play) = &mut self.model.session
-            && !std::mem::replace(&mut play.told_to_end, true)
+            && !std::mem::replace(&mut play.end_requested, true)
             && by_itself
         {
             play.check_warnings();
             self.counts.expired += 1;
         }
-        // Some programs resist for a while, if they are there. Should the store be broken, too, nobody will ever know.
+        // Some programs ignore the request for a while. With a broken store, that time could never be known.
         let is_gone = self.model.session.as_ref().is_none_or(|play| play.stopped.is_some());
         if is_gone || matches!(self.store, SimulatedStore::Broken { .. }) || self.rng.percent(85) {
             self.exit();
@@ -244,7 +244,7 @@ impl HouseholdSimulation {
         }
     }
 
-    /// The program ends by itself, or because it was made to.
+    /// Lets the program exit.
     pub(super) fn exit(&mut self) {
         let SimulatedHost::Playing(session_id) = self.host.clone() else { return };
         self.observe_clock();
@@ -254,7 +254,7 @@ impl HouseholdSimulation {
         self.handle_events(&events);
     }
 
-    /// What must be true whenever everything has been written down.
+    /// Compares the stored usage with the model. Call it when everything has been stored.
     pub(super) fn check_accounts(&mut self) {
         assert_eq!(
             self.host != SimulatedHost::Idle,
@@ -266,7 +266,7 @@ impl HouseholdSimulation {
             return;
         }
         let StoredState { usage, .. } = &self.world.store;
-        // A boot that ends at night takes a moment from one day to the next, but nothing is won by it.
+        // A reboot around midnight may move a moment from one day to the next, but must not gain time.
         let lost = if self.model.boot > 1 { MAX_LOST } else { Duration::ZERO };
         let (mut used, mut booked) = (Duration::ZERO, Duration::ZERO);
         for (key, charged) in usage {
@@ -288,10 +288,10 @@ impl HouseholdSimulation {
             booked += played;
         }
         let nowhere = self.model.usage.total() - booked;
-        // An entry and two budgets.
+        // One entry and two budgets lose this time at each boot.
         let most = lost * 3 * u32::try_from(self.model.boot).unwrap();
         assert!(nowhere <= most || self.model.days_unknown, "{nowhere:?} were played and never charged");
-        // How much of it was sleep is not known either, then.
+        // In this case it is also unknown how much of the time was sleep.
         let played = if self.model.days_unknown { self.model.awake } else { self.model.played };
         assert!(used >= played, "played {played:?}, charged {used:?}: time was won");
         assert!(used >= self.used_before, "used time fell");

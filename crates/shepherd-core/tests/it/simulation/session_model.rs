@@ -1,4 +1,4 @@
-//! One session as it really was, and the bounds that it must keep to.
+//! A session as it really ran, and the limits that it must keep.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,42 +13,42 @@ use super::household::BUDGETS;
 use super::open_span::OpenSpan;
 use super::usage_model::{PolicyTerms, QuotaCheck, UsageModel};
 
-/// A tick comes at most a millisecond late here.
+/// Ticks are at most a millisecond late in the simulation.
 const TICK_LATENESS: Duration = Duration::from_millis(2);
 
-/// What a grant gave to the session while it ran.
+/// The effect of a grant on the running session.
 #[derive(Clone)]
 pub(super) struct AppliedGrant {
     pub(super) grant_id: GrantId,
     pub(super) run: Duration,
     pub(super) window: Duration,
-    /// What it opened.
+    /// The hours that the grant opened.
     pub(super) opened: Option<OpenSpan>,
 }
 
-/// The terms of a plan: those of the launch, and those of every new plan since.
+/// The limits of one plan. A session has the plan of its launch, and one more for each replanning.
 #[derive(Clone)]
 struct PlanBounds {
     span: OpenSpan,
     suspended_time: SuspendedTime,
-    /// How much had been counted, and how much played, when it was made.
+    /// The time that had been counted and played when the plan was made.
     counted: Duration,
     played: MonotonicInstant,
-    /// Other rules apply to its days by now: it was planned by these, but would be cut by those.
+    /// True if a later policy has other rules. The session keeps its plan, but a cut follows the later rules.
     superseded: bool,
-    /// Its days are bounded by its own quotas.
+    /// True if the quotas of this plan limit the session.
     bounds_days: bool,
-    /// It is bounded by its own window.
+    /// True if the windows of this plan limit the session.
     bounds_hours: bool,
 }
 
-/// When a program was gone.
+/// The time at which a program was gone.
 #[derive(Clone, Copy)]
 pub(super) struct ProgramEnd {
     pub(super) boot: u128,
-    /// How much time had really passed since the life began.
+    /// The real time since the start of the simulation.
     pub(super) real: Duration,
-    /// The time that counted.
+    /// The time of the trusted clock.
     pub(super) time: Timestamp,
 }
 
@@ -57,40 +57,40 @@ pub(super) struct SimulatedSession {
     pub(super) child: usize,
     pub(super) entry: usize,
     pub(super) approved: MonotonicInstant,
-    /// Up to here it is in the book; `None` while it is being launched.
+    /// The time up to which play is accounted; `None` while the session is being launched.
     pub(super) booked_to: Option<MonotonicInstant>,
     pub(super) day: Day,
-    /// How long its program really ran, with and without sleep.
+    /// The time that the program really ran, with and without sleep.
     pub(super) played: MonotonicInstant,
-    /// How much of that counted, by the rules of the time.
+    /// The part of that time that counted by the rules in force.
     pub(super) counted: Duration,
-    /// Time in a row before it.
+    /// The uninterrupted use before this session.
     pub(super) in_row: Duration,
     pub(super) budgets: Vec<usize>,
     pub(super) free: bool,
     pub(super) cooldown: Duration,
     pub(super) applied_grants: Vec<AppliedGrant>,
-    /// Grants that held while the day that play is charged to was not the day on the wall.
+    /// Grants that were valid while play was charged to another day than the wall clock showed.
     pub(super) grants_on_other_day: BTreeSet<GrantId>,
-    /// Grants that were revoked when they did not hold any more: what was planned on them stays.
+    /// Grants that were revoked when they were no longer valid. Time that was planned with them is kept.
     pub(super) grants_revoked_late: BTreeSet<GrantId>,
-    /// Somebody wants it to end: nothing is promised about how fast a program does.
-    pub(super) told_to_end: bool,
-    /// When its program was gone, if that was before anybody knew.
+    /// True if the session was asked to end. The model does not predict how fast a program exits.
+    pub(super) end_requested: bool,
+    /// The end of the program, if the daemon has not noticed it yet.
     pub(super) stopped: Option<ProgramEnd>,
-    /// Thresholds of the warnings that were given for the present end.
+    /// The thresholds of the warnings that were given for the current end.
     pub(super) warned: BTreeSet<u64>,
-    /// Thresholds of all warnings that were ever given.
+    /// The thresholds of all warnings that were ever given.
     ever_warned: BTreeSet<u64>,
-    /// What was really left when somebody last looked, and when that was.
+    /// The real remaining time at the last check, and the time of that check.
     seen_left: Option<(Duration, MonotonicInstant)>,
-    /// What was left when somebody last looked, with what was given since; the most is without end.
+    /// The remaining time at the last check, plus later grants; `Duration::MAX` if there is no end.
     pub(super) left: Duration,
-    /// The longest that was ever left before an end.
+    /// The longest remaining time that was ever seen.
     pub(super) longest: Duration,
-    /// What held by then was in the plan, or was given, or was none of its.
+    /// Grants that were valid by this time are settled: planned, applied, or not for this session.
     settled: Timestamp,
-    /// The days became others while it was being launched: it is cut when it has begun, by the rules of that time.
+    /// True if the days changed during the launch. The session is then cut when it starts, by the rules of that time.
     upset_before: bool,
     plans: Vec<PlanBounds>,
 }
@@ -119,7 +119,7 @@ impl SimulatedSession {
             applied_grants: Vec::new(),
             grants_on_other_day: BTreeSet::new(),
             grants_revoked_late: BTreeSet::new(),
-            told_to_end: false,
+            end_requested: false,
             stopped: None,
             warned: BTreeSet::new(),
             ever_warned: BTreeSet::new(),
@@ -135,7 +135,7 @@ impl SimulatedSession {
         play
     }
 
-    /// From now on its time counts by these rules.
+    /// Applies the rules of a policy for charging time.
     pub(super) fn set_charging_rules(&mut self, terms: &PolicyTerms) {
         let Some(rules) = terms.entry(self.entry) else { return };
         let drawn = |id: &str| rules.budgets.iter().any(|budget| budget.as_str() == id);
@@ -144,7 +144,7 @@ impl SimulatedSession {
         self.cooldown = rules.limits.cooldown_after_run;
     }
 
-    /// These bounds hold, too.
+    /// Adds the limits of another plan. The session must keep all of them.
     pub(super) fn add_plan(&mut self, terms: &PolicyTerms, time: Timestamp, now: ClockReading) {
         self.plans.push(PlanBounds {
             span: OpenSpan::open_until(time, terms, time, now),
@@ -157,7 +157,7 @@ impl SimulatedSession {
         });
     }
 
-    /// Other rules apply; what was planned stays.
+    /// Marks all plans as made by earlier rules.
     pub(super) fn supersede_plans(&mut self) {
         for plan in &mut self.plans {
             plan.superseded = true;
@@ -165,8 +165,8 @@ impl SimulatedSession {
         }
     }
 
-    /// Sleep counts by these rules now: what was planned by others may be charged for sleep that it was not planned
-    /// for, or the other way round. It is measured awake from now on.
+    /// Applies the rule of a policy for sleep. A plan that was made with the other rule may now be charged differently,
+    /// so it is measured without sleep.
     pub(super) fn set_sleep_rule(&mut self, terms: &PolicyTerms) {
         let suspended_time = terms.policy.rules().suspended_time;
         for plan in self.plans.iter_mut().filter(|plan| plan.suspended_time != suspended_time) {
@@ -175,7 +175,7 @@ impl SimulatedSession {
         }
     }
 
-    /// Something was taken back: what is left is cut by the rules that apply now, and in the zone in which they do.
+    /// Removes limits of earlier rules, because revoking a grant cuts the session by the rules and the zone of now.
     pub(super) fn cut_plans_to_rules(&mut self, today: &PolicyTerms) {
         self.drop_superseded_day_bounds();
         for plan in &mut self.plans {
@@ -183,7 +183,7 @@ impl SimulatedSession {
         }
     }
 
-    /// What was played since then will be entered again, as it was known then.
+    /// Restores the accounts of an earlier state. Play since then is accounted again.
     pub(super) fn roll_back_to(&mut self, before: &Self) {
         self.booked_to = before.booked_to;
         self.day = before.day;
@@ -205,12 +205,12 @@ impl SimulatedSession {
         self.settled = before.settled;
     }
 
-    /// What holds by now is no news to it any more.
+    /// Marks all grants that are valid by now as settled.
     pub(super) fn mark_settled(&mut self, time: Timestamp) {
         self.settled = self.settled.max(time);
     }
 
-    /// Whether a grant is news to it.
+    /// Returns true if a grant is neither settled nor applied.
     pub(super) fn is_new(&self, grant: &GrantView) -> bool {
         grant.valid_from > self.settled
             && self.applied_grants.iter().all(|gift| gift.grant_id != grant.grant_id)
@@ -220,13 +220,13 @@ impl SimulatedSession {
         self.plans.iter().any(|plan| plan.superseded)
     }
 
-    /// The clock was set, or the machine slept: the days are others now, and the quotas are those that apply now.
+    /// Removes the day limits of superseded plans, because the clock was set or the machine slept.
     pub(super) fn drop_superseded_day_bounds(&mut self) {
         self.upset_before |= self.booked_to.is_none();
         self.plans.iter_mut().for_each(|plan| plan.bounds_days &= !plan.superseded);
     }
 
-    /// No clock, zone, crash, sleep or policy has given it more than it was planned for and granted.
+    /// Checks that the session has not got more time than its plans and grants allow.
     pub(super) fn check(
         &mut self,
         now: ClockReading,
@@ -235,7 +235,7 @@ impl SimulatedSession {
         book: &UsageModel,
         grants: &[GrantView],
     ) {
-        if self.booked_to.is_none() || self.told_to_end {
+        if self.booked_to.is_none() || self.end_requested {
             return;
         }
         let run: Duration = self.applied_grants.iter().map(|gift| gift.run).sum();
@@ -258,7 +258,7 @@ impl SimulatedSession {
             }
             if let Some(BreakRule { after, .. }) = terms.policy.rules().breaks {
                 let in_row = self.in_row + counted;
-                // A new rule may have been passed before it began; what was given is given then, too.
+                // The limit of a new rule may have been exceeded before the session began; grants then add to that.
                 let most = after.max(self.in_row) + run;
                 assert!(in_row <= most + TICK_LATENESS, "{in_row:?} in a row of {after:?} and {run:?}");
             }
@@ -272,7 +272,7 @@ impl SimulatedSession {
             let quotas =
                 |terms: &PolicyTerms| terms.quotas(self.child, self.entry, day, book, &held, is_lent);
             if let Some(passed) = first_exceeded_quota(quotas(&plan.span.terms)) {
-                // In another zone a grant may hold on other days.
+                // In another zone, a grant may be valid on other days.
                 let here = PolicyTerms { zone: today.zone.clone(), ..plan.span.terms.clone() };
                 assert!(
                     first_exceeded_quota(quotas(&here)).is_none(),
@@ -282,14 +282,14 @@ impl SimulatedSession {
         }
     }
 
-    /// A warning is given once for an end.
+    /// Records a warning, and checks that it is given only once for an end.
     pub(super) fn record_warning(&mut self, threshold: u64) {
         assert!(self.warned.insert(threshold), "warned twice for one end, {threshold} s before");
         self.ever_warned.insert(threshold);
     }
 
-    /// Before the engine warns: a warning may come again if the end is further away than its threshold, and must not if
-    /// the end has certainly come nearer.
+    /// Prepares for the warnings of the next tick. A warning may be repeated if the end is further away than its
+    /// threshold, and must not be repeated if the end has come nearer.
     pub(super) fn expect_warnings(&mut self, left: Option<Duration>, now: ClockReading) {
         let Some(left) = left else { return };
         self.warned.retain(|threshold| Duration::from_secs(*threshold) >= left);
@@ -299,10 +299,10 @@ impl SimulatedSession {
         }
     }
 
-    /// After the engine has warned: nobody waits for another warning if the end has come nearer, perhaps by sleep.
+    /// Records the end after a tick. If the end has come nearer, perhaps by sleep, no warning is expected again.
     pub(super) fn record_end(&mut self, left: Option<Duration>, now: ClockReading) {
         let Some(left) = left else { return };
-        // A grant that began meanwhile may have moved the end away.
+        // A grant that became valid meanwhile may have moved the end.
         self.warned.retain(|threshold| Duration::from_secs(*threshold) >= left);
         let expected = self.seen_left.map(|(seen, at)| seen.saturating_sub(now.mono.awake_since(at)));
         if expected.is_some_and(|expected| left < expected) {
@@ -311,13 +311,13 @@ impl SimulatedSession {
         self.seen_left = Some((left, now.mono));
     }
 
-    /// What was given once is not given again for an end that is nearer than its threshold.
+    /// Marks warnings as given whose threshold is further away than the end.
     fn excuse_repeated_warnings(&mut self, left: Duration) {
         let passed = self.ever_warned.iter().filter(|threshold| Duration::from_secs(**threshold) >= left);
         self.warned.extend(passed.copied().collect::<Vec<_>>());
     }
 
-    /// What is left never grows but by a gift.
+    /// Checks that the remaining time grows only by grants.
     pub(super) fn check_left(&mut self, left: Option<Duration>) {
         self.longest = self.longest.max(left.unwrap_or_default());
         let left = left.unwrap_or(Duration::MAX);
@@ -325,7 +325,7 @@ impl SimulatedSession {
         self.left = left;
     }
 
-    /// How much of its extra time a session has used for certain, beyond the ordinary limits of a run.
+    /// Returns the extra time that the session has certainly used, beyond the ordinary limits of a run.
     pub(super) fn used_extra_time(&self, terms: &PolicyTerms) -> Vec<(GrantId, Duration)> {
         let beyond = |terms: &PolicyTerms| {
             let max_run = terms.entry(self.entry).and_then(|rules| rules.limits.max_run);
@@ -334,14 +334,14 @@ impl SimulatedSession {
             let beyond_break = breaks.map(|rule| (self.in_row + self.counted).saturating_sub(rule.after));
             beyond_run.max(beyond_break).unwrap_or_default()
         };
-        // The rules may be others than those by which it was planned.
+        // The rules may have changed since the session was planned.
         let beyond = beyond(terms).min(beyond(&self.plans[0].span.terms));
         let all: Duration = self.applied_grants.iter().map(|gift| gift.run).sum();
         let used = |gift: &AppliedGrant| beyond.saturating_sub(all - gift.run).min(gift.run);
         self.applied_grants.iter().map(|gift| (gift.grant_id.clone(), used(gift))).collect()
     }
 
-    /// Every warning that fitted before the end was given (S3.5b).
+    /// Checks that every warning that fits before the end was given (S3.5b).
     pub(super) fn check_warnings(&self) {
         let rules = self.plans[0].span.terms.entry(self.entry).unwrap();
         for warning in rules.warnings.warnings().iter().filter(|warning| warning.before < self.longest) {
@@ -352,7 +352,7 @@ impl SimulatedSession {
 }
 
 impl PlanBounds {
-    /// The window in which it began has not closed, by the clock that nobody can set.
+    /// Checks that the window in which the session began is still open, by the monotonic clock.
     fn check_window(&self, now: ClockReading, gifts: &[AppliedGrant]) {
         let granted = gifts.iter().filter_map(|gift| gift.opened.as_ref());
         let closed = granted.chain([&self.span]).map(OpenSpan::closed_at);
@@ -369,7 +369,7 @@ fn first_exceeded_quota(quotas: Vec<QuotaCheck>) -> Option<QuotaCheck> {
     quotas.into_iter().find(|quota| quota.played > quota.allowed + TICK_LATENESS)
 }
 
-/// How much of what was played counts.
+/// Returns the part of the played time that counts.
 pub(super) fn counted_play(suspended_time: SuspendedTime, played: MonotonicInstant) -> Duration {
     match suspended_time {
         SuspendedTime::Free => played.awake(),

@@ -1,4 +1,4 @@
-//! What was really played, by child, counter and day; and what a policy allows of it.
+//! The time that was really played, by child, counter and day, and the limits of a policy.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,18 +12,18 @@ use shepherd_core::policy::{DailyQuota, Day, Policy, PolicyEntry, TimeCost};
 use super::household::{BUDGETS, CHILDREN, ENTRIES};
 use super::reference_clock::day_of;
 
-/// What play is counted under, as a position in `ENTRIES` or `BUDGETS`.
+/// The counter of an entry or budget, as an index into `ENTRIES` or `BUDGETS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CounterIndex {
     Entry(usize),
     Budget(usize),
 }
 
-/// Play by child, counter and day.
+/// Played time by child, counter and day.
 #[derive(Clone, Default)]
 pub(super) struct UsageModel {
     played: BTreeMap<(usize, CounterIndex, Day), Duration>,
-    /// What may have been charged though nobody played, by child, entry and day.
+    /// Time that may have been charged without being played, by child, entry and day.
     paid: BTreeMap<(usize, usize, Day), Duration>,
 }
 
@@ -40,13 +40,13 @@ impl UsageModel {
         *self.paid.entry((child, entry, day)).or_default() += amount;
     }
 
-    /// What may count as use of an entry: it earns by rules that come later, too.
+    /// Returns the time that may count as use of an entry. Rules of a later policy may let it earn time.
     fn used(&self, child: usize, entry: usize, day: Day) -> Duration {
         let paid = self.paid.get(&(child, entry, day)).copied().unwrap_or_default();
         self.get(child, CounterIndex::Entry(entry), day) + paid
     }
 
-    /// What may have been charged to entries for days after this one: by child, entry and day.
+    /// Returns the time that may have been charged to entries on days after this one, by child, entry and day.
     pub(super) fn charged_to_entries_after(&self, day: Day) -> Vec<(usize, usize, Day, Duration)> {
         let played = self.played.iter().filter_map(|((child, what, on), amount)| match what {
             CounterIndex::Entry(entry) => Some((*child, *entry, *on, *amount)),
@@ -65,7 +65,7 @@ impl UsageModel {
     }
 }
 
-/// How a policy was understood at a moment: its words, the mode somebody had chosen, and the zone.
+/// A policy with the chosen mode and the zone.
 #[derive(Clone)]
 pub(super) struct PolicyTerms {
     pub(super) policy: std::rc::Rc<Policy>,
@@ -73,7 +73,7 @@ pub(super) struct PolicyTerms {
     pub(super) zone: TimeZone,
 }
 
-/// One quota: how much was really played of how much.
+/// A quota: the time that was really played, and the limit.
 pub(super) struct QuotaCheck {
     what: CounterIndex,
     period: &'static str,
@@ -96,8 +96,8 @@ impl PolicyTerms {
         self.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
 
-    /// Every quota that bounds an entry on a day, with what was earned and what these grants add: those that hold on
-    /// the day, and those that were lent to it.
+    /// Returns every quota of an entry on a day, including earned time and these grants: those that are valid on the
+    /// day, and those that are borrowed from another day.
     pub(super) fn quotas<'g>(
         &self,
         child: usize,
@@ -146,7 +146,7 @@ impl PolicyTerms {
         quotas
     }
 
-    /// What was earned raises the day's share only.
+    /// Earned time raises only the daily quota.
     fn earned(&self, child: usize, what: CounterIndex, day: Day, book: &UsageModel) -> Duration {
         let CounterIndex::Budget(budget) = what else { return Duration::ZERO };
         let earners =
@@ -166,7 +166,7 @@ impl PolicyTerms {
         first <= days[days.len() - 1] && days[0] <= last
     }
 
-    /// Whether the windows, or one of these grants, are open for an entry at a time.
+    /// Returns true if an entry is open at a time, by its windows or by one of these grants.
     pub(super) fn is_open<'g>(
         &self,
         child: usize,
@@ -185,7 +185,7 @@ impl PolicyTerms {
     }
 }
 
-/// The extra time that a grant gives.
+/// Returns the extra time that a grant gives.
 pub(super) fn extra_time(grant: &GrantView) -> Duration {
     match grant.gift {
         GrantKind::Extra { amount } => amount.into(),
@@ -193,7 +193,7 @@ pub(super) fn extra_time(grant: &GrantView) -> Duration {
     }
 }
 
-/// Whether a grant is for this child and this entry.
+/// Returns true if a grant is for this child and this entry.
 pub(super) fn grant_applies(grant: &GrantView, child: usize, entry: usize, rules: &PolicyEntry) -> bool {
     let in_scope = match &grant.scope {
         EntryScope::Everything {} => true,
@@ -203,7 +203,7 @@ pub(super) fn grant_applies(grant: &GrantView, child: usize, entry: usize, rules
     in_scope && grant.profile.as_ref().is_none_or(|profile| profile.as_str() == CHILDREN[child])
 }
 
-/// More of a budget is more of nothing else.
+/// Returns true if a grant raises this counter. A grant for a budget raises only that budget.
 fn grant_raises_counter(
     grant: &GrantView,
     child: usize,

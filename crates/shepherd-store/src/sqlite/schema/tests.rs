@@ -59,7 +59,7 @@ fn an_older_database_is_brought_up_to_date_and_keeps_everything() {
 }
 
 #[test]
-fn an_older_program_refuses_what_a_newer_one_has_made_of_it() {
+fn an_older_program_refuses_the_database_of_a_newer_one() {
     let (folder, _) = older_store();
     let (mut connection, head) = connect_with_head(folder.path());
     migrate(&mut connection, LATER_MIGRATIONS).unwrap();

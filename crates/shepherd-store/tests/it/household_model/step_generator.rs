@@ -1,4 +1,4 @@
-//! What happens next, by the dice: in the life of the household, and while its daemon is dead.
+//! Random steps of a household, and random events while its daemon is dead.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl HouseholdModel {
         }
     }
 
-    /// What happens next while the daemon is up.
+    /// Returns the next step while the daemon is running.
     pub(crate) fn next_step(&mut self) -> HouseholdStep {
         if self.chance(4) {
             let asleep = self.random_up_to(Duration::from_secs(900));
@@ -53,9 +53,9 @@ impl HouseholdModel {
             self.shift_wall_clock();
         }
         if self.heartbeat_due_in().is_some_and(|due| due.is_zero()) {
-            return HouseholdStep { now: self.now(), deed: HouseholdAction::Pulse };
+            return HouseholdStep { now: self.now(), action: HouseholdAction::Pulse };
         }
-        let deed = match self.record().map(|session| session.stage.clone()) {
+        let action = match self.record().map(|session| session.stage.clone()) {
             None => self.idle_action(),
             Some(SessionStage::Launching | SessionStage::Withdrawn { .. }) => {
                 let wait = self.random_up_to(Duration::from_secs(4));
@@ -83,17 +83,17 @@ impl HouseholdModel {
                 ])
             }
         };
-        match deed {
+        match action {
             HouseholdAction::Exit => self.end_program(),
-            // Whoever asks twice takes a moment, or the log would not show which of the two it has.
+            // Two stop requests at the same time would look the same in the log.
             HouseholdAction::Stop => self.advance(Duration::from_millis(1)),
             _ => {}
         }
-        HouseholdStep { now: self.now(), deed }
+        HouseholdStep { now: self.now(), action }
     }
 
     fn idle_action(&mut self) -> HouseholdAction {
-        // What was denied is tried again much later, or the day's quotas would end the story.
+        // A denied launch is tried again much later; otherwise the daily quota would deny all further launches.
         let wait = if self.denied && self.chance(30) { 40_000 } else { 30 };
         let wait = self.random_up_to(Duration::from_secs(wait));
         self.advance(wait);
@@ -109,7 +109,7 @@ impl HouseholdModel {
         ])
     }
 
-    /// The daemon sleeps until something is due, unless somebody comes before.
+    /// Lets time pass until something is due, or until a random earlier time.
     fn wait_until_due(&mut self) {
         let now = self.now();
         let wait = self.engine.next_due().map_or(HEARTBEAT_INTERVAL, |due| due.total_since(now.mono));
@@ -117,28 +117,28 @@ impl HouseholdModel {
         self.advance(wait.min(self.heartbeat_due_in().unwrap_or(wait)));
     }
 
-    /// How long it is until the next sign of life, if there is a session: nothing at its launch.
+    /// Returns the time until the next heartbeat, if there is a session: zero at its launch.
     fn heartbeat_due_in(&self) -> Option<Duration> {
         self.record()?;
         let since = |last| HEARTBEAT_INTERVAL.saturating_sub(self.now().mono.awake_since(last));
         Some(self.last_heartbeat().map_or(Duration::ZERO, since))
     }
 
-    fn pick_action(&mut self, deeds: &[(u64, HouseholdAction)]) -> HouseholdAction {
+    fn pick_action(&mut self, actions: &[(u64, HouseholdAction)]) -> HouseholdAction {
         let mut left = self.rng.below(100);
-        for (share, deed) in deeds {
+        for (share, action) in actions {
             match left.checked_sub(*share) {
                 Some(rest) => left = rest,
-                None => return deed.clone(),
+                None => return action.clone(),
             }
         }
         HouseholdAction::Tick
     }
 
-    /// The daemon has died, perhaps in the middle of this step: what the world does meanwhile.
+    /// Simulates the time without a daemon, which may have died during this step.
     pub(crate) fn simulate_daemon_death(&mut self, in_flight: Option<&HouseholdStep>) {
-        if in_flight.is_some_and(|step| step.deed == HouseholdAction::Start) {
-            // The program waits for a word of the daemon before it does anything, and that may have been said.
+        if in_flight.is_some_and(|step| step.action == HouseholdAction::Start) {
+            // The program starts only when the daemon releases it, which may have happened.
             let now = self.now().mono;
             if let Some(session) = &mut self.session {
                 session.launch_took = now.awake_since(session.launched.mono);
@@ -151,7 +151,7 @@ impl HouseholdModel {
         }
         let away = self.random_up_to(Duration::from_secs(12));
         self.advance(away);
-        // One that nobody knows of yet stays: by the host's promise it can't have run and gone before it is known.
+        // A program whose start was not stored keeps running: by the contract of the host it can't end unnoticed.
         if self.chance(10) && !self.unrecorded {
             self.end_program();
             let away = self.random_up_to(Duration::from_secs(12));
@@ -166,8 +166,8 @@ impl HouseholdModel {
         }
     }
 
-    /// The machine loses power, some time after the daemon last wrote. A program that went on for longer without any
-    /// daemon than it is between two signs of life is not meant here: nobody could know of it.
+    /// Cuts the power some time after the last write. Returns false if the program has run for longer than a heartbeat
+    /// interval without a daemon, because no daemon could know about that time.
     fn simulate_power_cut(&mut self) -> bool {
         let ran_until = match self.program {
             ProgramState::None => None,
@@ -199,11 +199,11 @@ impl HouseholdModel {
         true
     }
 
-    /// A daemon is there again: the first thing that it is told.
+    /// Returns the first step of a restarted daemon.
     pub(crate) fn recovery_step(&mut self) -> HouseholdStep {
         let now = self.now();
         if self.program == ProgramState::Alive {
-            return HouseholdStep { now, deed: HouseholdAction::TakeBack };
+            return HouseholdStep { now, action: HouseholdAction::TakeBack };
         }
         let lost = if self.last_heartbeat().is_some() { MAX_POWER_CUT_LOSS } else { UNBOUNDED_LOSS };
         if let Some(session) = &mut self.session {
@@ -213,6 +213,6 @@ impl HouseholdModel {
                 ProgramState::None | ProgramState::Alive => Duration::ZERO,
             };
         }
-        HouseholdStep { now, deed: HouseholdAction::FindGone }
+        HouseholdStep { now, action: HouseholdAction::FindGone }
     }
 }

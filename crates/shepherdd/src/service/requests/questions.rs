@@ -142,7 +142,7 @@ impl DaemonService {
         let Some(folder) = self.host.output_folder() else {
             return Err(ApiError::new(
                 ErrorCode::UnknownSession,
-                "This machine keeps no output of sessions.",
+                "The output of sessions isn't kept on this machine.",
             ));
         };
         let policy = self.engine.policy();

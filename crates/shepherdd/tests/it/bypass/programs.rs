@@ -29,7 +29,7 @@ pub(super) fn another_group() {
     std::fs::create_dir(&elsewhere).unwrap();
     let members = elsewhere.join("cgroup.procs");
     check_entry_ends_while("another-group", 1, |fixture| {
-        wait_until("all of it is moved", || {
+        wait_until("all processes are moved", || {
             let players = fixture.program_pids();
             for pid in &players {
                 // The shells among them exit by themselves.

@@ -1,4 +1,4 @@
-//! Policies as text. `TOKEN` in a policy is replaced by the number of its fixture.
+//! Policies as text. The fixture replaces `TOKEN` by its own number, so that its processes can be found.
 
 /// Concatenates the parts of a policy: settings and entries.
 macro_rules! policy {
@@ -20,7 +20,7 @@ macro_rules! sleep_entry {
 }
 pub(crate) use sleep_entry;
 
-/// The same, but the program ignores SIGTERM, so it uses its whole grace.
+/// An entry like `sleep_entry!` whose program ignores SIGTERM, so that it uses its whole grace.
 macro_rules! stubborn_entry {
     ($id:literal, $settings:literal) => {
         concat!(
