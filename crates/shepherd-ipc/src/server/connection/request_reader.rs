@@ -240,7 +240,12 @@ impl<'a> RequestReader<'a> {
             }
             Err(PinStoreError::Incorrect) => ApiError::new(ErrorCode::WrongPin, "Incorrect PIN."),
             Err(PinStoreError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
-            Err(error @ (PinStoreError::File { .. } | PinStoreError::Locked | PinStoreError::Hash(_))) => {
+            Err(
+                error @ (PinStoreError::File { .. }
+                | PinStoreError::Locked
+                | PinStoreError::Hash(_)
+                | PinStoreError::Thread(_)),
+            ) => {
                 let sentence = format!("The PIN could not be checked: {}.", ErrorChain(&error));
                 ApiError::new(ErrorCode::StoreUnavailable, sentence)
             }
