@@ -99,6 +99,27 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
 }
 
+/// S13.2: the daemon tries a launch when it starts, and every command that a parent would run tells of a failure.
+#[test]
+fn health_doctor_and_policy_check_say_that_nothing_can_be_launched() {
+    let daemon = CliTestDaemon::start_in_user_namespace(POLICY);
+    let fault = "no program can be launched: could not start a program: could not switch to the requested user";
+    let health = daemon.run(&["health"]);
+    assert_eq!(health.status.code(), Some(1), "{}", text(&health.stderr));
+    let shown = |output: &[u8]| text(output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown(&health.stdout).contains(fault), "{}", text(&health.stdout));
+    let doctor = daemon.run(&["doctor"]);
+    assert!(shown(&doctor.stdout).contains(&format!("✗ host: {fault}")), "{}", text(&doctor.stdout));
+    let policy = daemon.path("policy.toml");
+    let check = ["policy", "check", policy.to_str().unwrap()];
+    let checked = daemon.run(&check);
+    assert_eq!(checked.status.code(), Some(0), "the policy itself is valid");
+    let warning = format!("warning: the daemon on this machine: {fault}");
+    assert!(text(&checked.stderr).contains(&warning), "{}", text(&checked.stderr));
+    let can_launch = CliTestDaemon::start(Some(POLICY));
+    assert!(!text(&can_launch.run(&check).stderr).contains("the daemon on this machine"));
+}
+
 #[test]
 fn list_why_and_week_show_availability() {
     let daemon = CliTestDaemon::start(Some(POLICY));
@@ -191,7 +212,7 @@ fn health_metrics_usage_and_doctor() {
     let containment = ward_process::probe().strongest();
     assert_eq!(daemon.json(&["health"])["health"]["containment"], containment.code());
     assert_eq!(daemon.json(&["doctor"])["daemon"]["health"]["containment"], containment.code());
-    let contained = format!("its programs are contained by a {containment}");
+    let contained = format!("a {containment} keeps each program and everything it starts together");
     assert!(daemon.run_text(&["health"]).contains(&contained));
     assert!(daemon.run_text(&["doctor"]).contains(&contained));
     assert!(daemon.run_text(&["metrics"]).contains("# TYPE "));
