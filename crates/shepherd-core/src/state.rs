@@ -97,7 +97,7 @@ pub struct ClockRecord {
     pub seen_at: Option<BootInstant>,
     /// The day that usage is charged to; it never goes back by itself.
     pub accounting_day: Option<Day>,
-    /// The latest time that the system's time synchronisation vouched for.
+    /// The latest time that the system's time synchronisation has confirmed.
     pub synchronised: Option<Timestamp>,
     /// The monotonic moment of `synchronised`. While that boot lasts, a time source that has lost time since isn't
     /// believed.

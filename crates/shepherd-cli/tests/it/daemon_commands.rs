@@ -103,7 +103,8 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
 #[test]
 fn health_doctor_and_policy_check_say_that_nothing_can_be_launched() {
     let daemon = CliTestDaemon::start_in_user_namespace(POLICY);
-    let fault = "no program can be launched: could not start a program: could not switch to the requested user";
+    let fault =
+        "no program can be launched: could not start a program: could not switch to the requested user";
     let health = daemon.run(&["health"]);
     assert_eq!(health.status.code(), Some(1), "{}", text(&health.stderr));
     let shown = |output: &[u8]| text(output).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -50,11 +50,11 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
         StoreHeadState::Missing | StoreHeadState::Unreadable if found.generation == 0 => Ok(()),
         StoreHeadState::Missing => damage_error("its head is missing"),
         StoreHeadState::Unreadable => damage_error("its head is damaged"),
-        StoreHeadState::Valid(vouched) if vouched.generation > found.generation => damage_error(&format!(
+        StoreHeadState::Valid(recorded) if recorded.generation > found.generation => damage_error(&format!(
             "its last {} batches are missing: its write-ahead log is gone, or it is an older copy",
-            vouched.generation - found.generation
+            recorded.generation - found.generation
         )),
-        StoreHeadState::Valid(vouched) if vouched.generation == found.generation && vouched != found => {
+        StoreHeadState::Valid(recorded) if recorded.generation == found.generation && recorded != found => {
             damage_error("its head belongs to another database")
         }
         StoreHeadState::Valid(_) => Ok(()),
