@@ -116,7 +116,9 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
     let decided = daemon.run_text(&["decide", &id, "yes"]);
     assert!(decided.ends_with(hint), "{decided}");
-    for other in [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]] {
+    for other in
+        [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
+    {
         let granted = daemon.run_text(other);
         assert!(!granted.contains("stays closed"), "{granted}");
     }
