@@ -1,6 +1,7 @@
 //! `shepherd grant`, `grants` and `revoke`: extra time and longer hours beyond the policy (S2.7).
 
 use clap::{ArgGroup, Args};
+use jiff::Timestamp;
 use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note, ReasonCode};
 use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
@@ -102,7 +103,8 @@ pub(crate) fn describe_closed_hours(
     let (GrantKind::Extra { .. }, EntryScope::Entry { entry_id }) = (&grant.gift, &grant.scope) else {
         return None;
     };
-    if grant.valid_from > display.now {
+    // The display's time is older than the grant.
+    if grant.valid_from > Timestamp::now() {
         return None;
     }
     let command = Command::ListEntries { at_time: None, profile: grant.profile.clone() };
