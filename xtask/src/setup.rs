@@ -46,6 +46,7 @@ const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("systemd-analyze", "systemd"),
     program("systemd-nspawn", "systemd-container"),
     program("tmux", "tmux"),
+    file("/usr/games/tuxmath", "tuxmath"),
     program("tuxpaint", "tuxpaint"),
     program("unshare", "util-linux"),
     program("Xwayland", "xwayland"),

@@ -93,6 +93,10 @@ const CHECKS: &[GuestCheck] = &[
         name: "a killed daemon takes its session and its limits back",
         run: lifecycle::killed_daemon,
     },
+    GuestCheck {
+        name: "a session with 2,000 threads doesn't keep a killed daemon away",
+        run: lifecycle::many_threads,
+    },
     GuestCheck { name: "an upgrade leaves the session alone", run: lifecycle::upgrade },
     GuestCheck { name: "a program started by the user's manager ends too", run: family_day::user_manager },
     GuestCheck { name: "a clock set a day on and back wins nothing", run: family_day::clock_a_day_on },

@@ -63,7 +63,7 @@ pub use message::{ApiRequest, ApiResponse, ClientMessage, CommandResult, Message
 pub use millis::Millis;
 pub use note::{MAX_NOTE_LENGTH, Note, NoteError};
 pub use pin::{AdminPin, MAX_PIN_LENGTH, MIN_PIN_LENGTH, PinFormatError};
-pub use reason::{LabelledItem, QuotaKind, ReasonCode};
+pub use reason::{PolicyItem, QuotaKind, ReasonCode};
 pub use reply::{AuditRecord, CommandReply};
 pub use session::{
     DaemonStateSnapshot, EndReason, ProfileView, SessionLogView, SessionPhase, SessionView, StopMode,

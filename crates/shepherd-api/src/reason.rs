@@ -24,7 +24,7 @@ pub enum QuotaKind {
 
 /// An item of the policy that a reason names and for which the policy has a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LabelledItem<'a> {
+pub enum PolicyItem<'a> {
     /// An entry.
     Entry(&'a EntryId),
     /// A shared budget.
@@ -173,14 +173,14 @@ impl ReasonCode {
     pub fn sentence_with(
         &self,
         format_time: impl Fn(Timestamp) -> String,
-        label_of: impl Fn(LabelledItem<'_>) -> Option<String>,
+        label_of: impl Fn(PolicyItem<'_>) -> Option<String>,
     ) -> String {
         let length = |millis: &Millis| HumanDuration((*millis).into());
         let name = |entry_id: &EntryId| {
-            label_of(LabelledItem::Entry(entry_id)).unwrap_or_else(|| format!("`{entry_id}`"))
+            label_of(PolicyItem::Entry(entry_id)).unwrap_or_else(|| format!("`{entry_id}`"))
         };
         let budget_name = |budget_id: &BudgetId| {
-            label_of(LabelledItem::Budget(budget_id)).unwrap_or_else(|| budget_id.to_string())
+            label_of(PolicyItem::Budget(budget_id)).unwrap_or_else(|| budget_id.to_string())
         };
         match self {
             Self::UnknownEntry { entry_id } => format!("There is no entry `{entry_id}`."),
@@ -206,8 +206,8 @@ impl ReasonCode {
             Self::BreakNeeded { until } => format!("Time for a break, until {}.", format_time(*until)),
             Self::QuotaExhausted { quota, used, limit, .. } => {
                 let subject = match quota {
-                    QuotaKind::EntryDaily => "Today's time for this".to_owned(),
-                    QuotaKind::EntryWeekly => "This week's time for this".to_owned(),
+                    QuotaKind::EntryDaily => "The time for today".to_owned(),
+                    QuotaKind::EntryWeekly => "The time for this week".to_owned(),
                     QuotaKind::BudgetDaily(budget) => format!("Today's time for {}", budget_name(budget)),
                     QuotaKind::BudgetWeekly(budget) => format!("This week's time for {}", budget_name(budget)),
                 };

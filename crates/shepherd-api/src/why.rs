@@ -27,7 +27,8 @@ pub struct RuleView {
     /// The stable name: the code of the reason that the rule can give, or of a limit such as `max-run`.
     pub rule: String,
     /// The facts, for people.
-    pub looked_at: String,
+    #[serde(rename = "looked_at")]
+    pub facts: String,
     /// The result of the rule.
     pub outcome: RuleOutcomeView,
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(
 
 fn live_view_options(daemon: &DemoDaemon, context: &CommandContext) -> LiveViewOptions {
     let greeting = [
-        "Welcome. This daemon is temporary: it stops when you quit.",
+        "Welcome. This Shepherd is temporary: it stops when you quit.",
         "Press Enter to launch an entry: it warns you, then it is stopped.",
         "Try the entry that refuses to stop. Press w on an entry with ✗ to see why.",
     ];

@@ -212,7 +212,7 @@ pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec
         let indent = " ".repeat(RULE_INDENT);
         let mut start = format!("  {} ", paint(tone, mark));
         let remark = RuleView::policy_zone_remark(&display.zone_name(why.at));
-        let facts = rule.looked_at.strip_suffix(&remark).unwrap_or(&rule.looked_at);
+        let facts = rule.facts.strip_suffix(&remark).unwrap_or(&rule.facts);
         for part in wrap(&escape_label(facts), display.width.saturating_sub(RULE_INDENT)) {
             lines.push(format!("{start}{part}"));
             start.clone_from(&indent);

@@ -47,7 +47,7 @@ pub(crate) enum ShepherdCliError {
     Options(#[from] shepherdd::DaemonOptionsError),
     #[error("the daemon did not start:\n{log}")]
     DaemonEnded { log: String },
-    #[error("there is no such time")]
+    #[error("the time is too far away")]
     InvalidTime,
     #[error("invalid note")]
     Note(#[from] NoteError),
@@ -71,7 +71,7 @@ pub(crate) enum ShepherdCliError {
     Open(#[from] LedgerOpenError),
     #[error("could not append to the tour's log")]
     Append(#[from] LedgerAppendError),
-    #[error("could not set up supervision")]
+    #[error("could not prepare to start programs")]
     Setup(#[from] SetupError),
     #[error("could not start a program")]
     Spawn(#[from] SpawnError),
@@ -127,6 +127,9 @@ impl ShepherdCliError {
             ),
             Self::PolicyExists { .. } => Some("remove it first, or choose another file"),
             Self::UnexpectedReply => Some("install `shepherd` and `shepherdd` in the same version"),
+            Self::InvalidTime => {
+                Some("give a nearer time, for example `18:30`, `sat 18:30` or `tomorrow 9:00`")
+            }
             Self::NotATerminal => Some("use `shepherd status` or `shepherd list` instead"),
             Self::NoTerminalForPin => Some("give the PIN in a file, with `--from FILE`"),
             Self::Refused(error)
@@ -195,7 +198,10 @@ fn refusal_help(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::Denied => {
             Some("`shepherd why ENTRY` shows every rule; `shepherd request ENTRY 15m` asks a parent for time")
         }
-        ErrorCode::UnknownSession => Some("`shepherd audit list` shows the sessions"),
+        ErrorCode::UnknownSession => Some(
+            "`shepherd log` without an id shows the latest session; an administrator finds others with `shepherd audit \
+             list`",
+        ),
         ErrorCode::NoSession => Some("`shepherd list` shows what can be launched"),
         ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
             Some("install `shepherd` and `shepherdd` in the same version")

@@ -1,7 +1,8 @@
 //! `shepherd grant`, `grants` and `revoke`: extra time and longer hours beyond the policy (S2.7).
 
 use clap::{ArgGroup, Args};
-use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note};
+use jiff::Timestamp;
+use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note, ReasonCode};
 use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
@@ -10,7 +11,7 @@ use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
-use crate::time_argument::TimeArgument;
+use crate::time_argument::{TimeArgument, duration_argument};
 
 #[derive(Args)]
 #[command(
@@ -22,7 +23,7 @@ use crate::time_argument::TimeArgument;
 )]
 pub(crate) struct GrantArgs {
     /// Extra time, such as 30m
-    #[arg(value_name = "DURATION")]
+    #[arg(value_name = "DURATION", value_parser = duration_argument)]
     amount: Option<DurationText>,
     /// Allow launches until this time, whatever the hours in the policy say
     #[arg(long, value_name = "TIME")]
@@ -83,9 +84,39 @@ pub(crate) fn create(
     let reply = daemon.send_command(command)?;
     let CommandReply::Grant { grant } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
-        output.print_line(&describe_new_grant(grant, &daemon.display_with_labels()));
+        let display = daemon.display_with_labels();
+        output.print_line(&describe_new_grant(grant, &display));
+        if let Some(hint) = describe_closed_hours(&mut daemon, grant, &display) {
+            output.print_line(&hint);
+        }
     });
     Ok(())
+}
+
+/// Says that an entry stays closed outside its hours, although it was given extra time: a parent who says yes expects that
+/// the child can play now.
+pub(crate) fn describe_closed_hours(
+    daemon: &mut DaemonConnection<'_>,
+    grant: &GrantView,
+    display: &DisplaySettings,
+) -> Option<String> {
+    let (GrantKind::Extra { .. }, EntryScope::Entry { entry_id }) = (&grant.gift, &grant.scope) else {
+        return None;
+    };
+    // The display's time is older than the grant.
+    if grant.valid_from > Timestamp::now() {
+        return None;
+    }
+    let command = Command::ListEntries { at_time: None, profile: grant.profile.clone() };
+    let CommandReply::Entries { entries, .. } = daemon.client().call(command).ok()? else { return None };
+    let entry = entries.into_iter().find(|entry| entry.entry_id == *entry_id)?;
+    let opens = entry.reasons.iter().find_map(|reason| match reason {
+        ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
+        _ => None,
+    })?;
+    let until = opens.map_or(String::new(), |at| format!(" until {}", humanize::time(at, display)));
+    let command = format!("shepherd grant --open-until TIME --entry {entry_id}");
+    Some(format!("  It stays closed{until}, because of its hours. To open it now: `{command}`"))
 }
 
 fn describe_new_grant(grant: &GrantView, display: &DisplaySettings) -> String {

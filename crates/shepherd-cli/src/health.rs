@@ -98,7 +98,7 @@ mod tests {
           ✓ policy  7 entries
           ✗ store   could not write the usage records: no space left
                     on the device
-          ● its programs are contained by a PID namespace
+          ● a PID namespace keeps each program and everything it starts together
         Limitations on this machine
           – No cgroups here: programs are contained by a PID
             namespace instead.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    EndReason, EntryGrantView, EntryScope, GrantKind, HealthView, LabelledItem, Millis, ReasonCode,
+    EndReason, EntryGrantView, EntryScope, GrantKind, HealthView, Millis, PolicyItem, ReasonCode,
     SessionPhase, StopRequester, TimeRequestState, TimeRequestView,
 };
 use shepherd_util::{EntryId, HumanDuration, parse_passwd};
@@ -21,7 +21,7 @@ pub(crate) fn duration(millis: Millis) -> String {
 pub(crate) fn containment(health: &HealthView) -> Option<String> {
     let code = health.containment.as_deref()?;
     let name = Containment::from_code(code).map_or_else(|| escape_label(code), |known| known.to_string());
-    Some(format!("its programs are contained by a {name}"))
+    Some(format!("a {name} keeps each program and everything it starts together"))
 }
 
 /// Formats a countdown such as `0:19`, `12:05` or `1:02:03`, rounded up so that it shows zero only when time is up.
@@ -81,10 +81,10 @@ pub(crate) fn requester(by: StopRequester) -> &'static str {
 }
 
 pub(crate) fn reason(reason: &ReasonCode, display: &DisplaySettings) -> String {
-    let label_of = |item: LabelledItem<'_>| match item {
-        LabelledItem::Entry(entry_id) => display.labels.get(entry_id).map(str::to_owned),
+    let label_of = |item: PolicyItem<'_>| match item {
+        PolicyItem::Entry(entry_id) => display.labels.get(entry_id).map(str::to_owned),
         // The daemon doesn't send the labels of budgets.
-        LabelledItem::Budget(_) => None,
+        PolicyItem::Budget(_) => None,
     };
     escape_label(&reason.sentence_with(|at| time(at, display), label_of))
 }

@@ -8,9 +8,10 @@ use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
-use crate::grants::find_by_prefix;
+use crate::grants::{describe_closed_hours, find_by_prefix};
 use crate::humanize;
 use crate::output::ConsoleOutput;
+use crate::time_argument::duration_argument;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd request tuxmath 15m --note \"nearly done\"")]
@@ -53,9 +54,7 @@ enum DecisionArgument {
 
 /// Parses a duration of whole minutes. The protocol carries minutes, so `90s` can't be expressed.
 fn whole_minutes(text: &str) -> Result<u32, String> {
-    let DurationText(duration) = text
-        .parse()
-        .map_err(|error: shepherd_util::DurationError| format!("{error}; {}", error.problem.help()))?;
+    let DurationText(duration) = duration_argument(text)?;
     let seconds = duration.as_secs();
     match u32::try_from(seconds / 60) {
         Ok(minutes) if minutes > 0 && seconds % 60 == 0 && duration.subsec_millis() == 0 => Ok(minutes),
@@ -156,6 +155,10 @@ pub(crate) fn decide(
             None => format!("Denied the request of {} for {entry}.", request.profile),
         };
         output.print_line(&format!("{} {answer}", paint(TextTone::Good, "✓")));
+        let hint = grant.as_ref().and_then(|grant| describe_closed_hours(&mut daemon, grant, &display));
+        if let Some(hint) = hint {
+            output.print_line(&hint);
+        }
     });
     Ok(())
 }

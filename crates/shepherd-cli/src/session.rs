@@ -12,6 +12,7 @@ use crate::error::ShepherdCliError;
 use crate::event_text::EventFormatter;
 use crate::humanize;
 use crate::output::ConsoleOutput;
+use crate::time_argument::duration_argument;
 
 #[derive(Args)]
 #[command(
@@ -38,7 +39,7 @@ pub(crate) struct StopArgs {
 #[command(after_help = "Examples:\n  shepherd extend 10m")]
 pub(crate) struct ExtendArgs {
     /// Extra time, such as 10m
-    #[arg(value_name = "DURATION")]
+    #[arg(value_name = "DURATION", value_parser = duration_argument)]
     by: DurationText,
 }
 

@@ -1,9 +1,10 @@
-//! Times on the command line, such as `18:30`, `sat 10:00`, `tomorrow 9:00` or a full date.
+//! Times and durations on the command line, such as `18:30`, `sat 10:00`, `tomorrow 9:00` or a full date.
 
 use std::str::FromStr;
 
 use jiff::civil::{DateTime, Time, Weekday};
 use jiff::{Timestamp, ToSpan, Zoned};
+use shepherd_util::DurationText;
 
 use crate::context::DisplaySettings;
 
@@ -102,6 +103,11 @@ impl TimeArgument {
         };
         zoned.map(|zoned| zoned.timestamp())
     }
+}
+
+/// Parses a duration. An error says how to write it.
+pub(crate) fn duration_argument(text: &str) -> Result<DurationText, String> {
+    text.parse().map_err(|error: shepherd_util::DurationError| format!("{error}; {}", error.problem.help()))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@
 //! daemon continues from the stage that was stored ([`CoreEngine::recover`]).
 //!
 //! Queries take `&self`. Changes take `&mut self` and the moment, and return their [`Effects`] in order, some of
-//! them together with an answer ([`AnswerWithEffects`]). The outcome of an effect comes back as another change:
+//! them together with an answer ([`EngineReply`]). The outcome of an effect comes back as another change:
 //!
 //! | effect | outcome |
 //! | --- | --- |
@@ -65,7 +65,7 @@ mod schedule;
 
 pub use clock::CLOCK_JITTER;
 use effect::EffectBuffer;
-pub use effect::{AnswerWithEffects, Effect, Effects, ProvisionalGrant};
+pub use effect::{Effect, Effects, EngineReply, ProvisionalGrant};
 pub use errors::{GrantError, QueryError, UnknownModeError};
 pub use event::CoreEvent;
 pub use extension::ExtendedSession;

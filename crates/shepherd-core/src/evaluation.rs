@@ -96,7 +96,7 @@ pub(crate) enum RuleVerdict {
 /// An observer that sees the result of each rule.
 pub(crate) trait RuleObserver {
     /// Reports a rule. The facts are formatted only if the observer asks for them.
-    fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, verdict: &RuleVerdict);
+    fn observe_rule(&mut self, rule: &'static str, facts: impl FnOnce() -> String, verdict: &RuleVerdict);
 }
 
 /// An observer that ignores everything.
@@ -180,13 +180,8 @@ impl<W: RuleObserver> FindingBuilder<'_, W> {
         self.finding.left_today = Some(self.finding.left_today.map_or(left, |least| least.min(left)));
     }
 
-    fn record_verdict(
-        &mut self,
-        rule: &'static str,
-        looked_at: impl FnOnce() -> String,
-        verdict: RuleVerdict,
-    ) {
-        self.observer.observe_rule(rule, looked_at, &verdict);
+    fn record_verdict(&mut self, rule: &'static str, facts: impl FnOnce() -> String, verdict: RuleVerdict) {
+        self.observer.observe_rule(rule, facts, &verdict);
         match verdict {
             RuleVerdict::Refuses(reason) => {
                 // Most entries have one reason, and a vector that grows by itself would start with a capacity of four.

@@ -22,7 +22,7 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    AnswerWithEffects, CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo,
+    CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, EngineReply, ExitInfo,
     ExtendedSession, GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant,
     NewTimeRequest, ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision,
     StopRequest, UnknownModeError,

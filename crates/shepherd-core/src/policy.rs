@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shepherd_api::LabelledItem;
+use shepherd_api::PolicyItem;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 mod access;
@@ -227,10 +227,10 @@ impl Policy {
     }
 
     #[must_use]
-    pub fn label_of(&self, item: LabelledItem<'_>) -> Option<&str> {
+    pub fn label_of(&self, item: PolicyItem<'_>) -> Option<&str> {
         match item {
-            LabelledItem::Entry(entry_id) => self.entry(entry_id).map(|entry| entry.label.as_str()),
-            LabelledItem::Budget(budget_id) => {
+            PolicyItem::Entry(entry_id) => self.entry(entry_id).map(|entry| entry.label.as_str()),
+            PolicyItem::Budget(budget_id) => {
                 self.rules.budgets.get(budget_id).map(|budget| budget.label.as_str())
             }
         }

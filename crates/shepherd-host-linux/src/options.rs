@@ -55,7 +55,7 @@ impl LinuxHostOptions {
 /// The reasons why a host can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum HostSetupError {
-    #[error("could not set up supervision")]
+    #[error("could not prepare to start programs")]
     Supervisor(#[from] SetupError),
     #[error("could not create `{}`", folder.display())]
     Folder { folder: PathBuf, source: io::Error },

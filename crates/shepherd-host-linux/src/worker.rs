@@ -22,7 +22,7 @@ mod session;
 use ended_sessions::EndedSessions;
 pub(crate) use message::{ReattachFailure, StartedSession, WorkerChannels, WorkerMessage};
 pub(crate) use session::RunningSession;
-use session::{OrderAfterStart, StopDeadline, WorkerSession};
+use session::{QueuedOrder, StopDeadline, WorkerSession};
 
 /// The time between two attempts to reattach a program that may still run. The cause is a person or another program,
 /// and nothing announces that it is gone.
@@ -128,7 +128,7 @@ impl SessionWorker {
     }
 
     fn add_starting(&mut self, session_id: SessionId) {
-        self.sessions.entry(session_id).or_insert(WorkerSession::Starting(OrderAfterStart::KeepRunning));
+        self.sessions.entry(session_id).or_insert(WorkerSession::Starting(QueuedOrder::KeepRunning));
     }
 
     /// Returns whether the outcome of a start or a reattachment counts. If the session is already running, the outcome
@@ -143,7 +143,7 @@ impl SessionWorker {
     }
 
     fn handle_reattach_failure(&mut self, session_id: SessionId, failure: ReattachFailure) {
-        let order = self.take_order_after_start(&session_id);
+        let order = self.take_queued_order(&session_id);
         match failure {
             ReattachFailure::Uncertain { detail, retry } => {
                 if self.unresolved.add(&session_id, &detail) {
@@ -164,13 +164,13 @@ impl SessionWorker {
     }
 
     /// Removes a session that was being started, and returns the order for it.
-    fn take_order_after_start(&mut self, session_id: &SessionId) -> OrderAfterStart {
-        self.sessions.remove(session_id).map_or(OrderAfterStart::KeepRunning, |session| session.order())
+    fn take_queued_order(&mut self, session_id: &SessionId) -> QueuedOrder {
+        self.sessions.remove(session_id).map_or(QueuedOrder::KeepRunning, |session| session.order())
     }
 
     fn add_running(&mut self, session_id: &SessionId, started: StartedSession) {
         let StartedSession { mut running, event } = started;
-        let order = self.take_order_after_start(session_id);
+        let order = self.take_queued_order(session_id);
         self.unresolved.resolve(session_id);
         // Before the event is sent: its receiver may ask at once to show the session's window.
         self.channels.window_notifier.session_running(session_id, &running.tree);
@@ -183,8 +183,8 @@ impl SessionWorker {
             running.stop(StopDeadline::immediate(Instant::now()));
         }
         match order {
-            OrderAfterStart::KeepRunning => {}
-            OrderAfterStart::Stop(deadline) => running.stop(deadline),
+            QueuedOrder::KeepRunning => {}
+            QueuedOrder::Stop(deadline) => running.stop(deadline),
         }
         self.sessions.insert(session_id.clone(), WorkerSession::Running(Box::new(running)));
         self.update_session(session_id);

@@ -113,12 +113,14 @@ enum UnixId {
 pub enum AccountResolveError {
     /// The policy names a user that doesn't exist.
     #[error(
-        "no such user `{0}` on this machine; create it, or give its number if a directory service provides it"
+        "no such user `{0}` on this machine; write the name of a login (`whoami` shows your own), or create it with `sudo \
+         adduser {0}`. A login of a directory service needs its number"
     )]
     UnknownUser(String),
     /// The policy names a group that doesn't exist.
     #[error(
-        "no such group `{0}` on this machine; create it, or give its number if a directory service provides it"
+        "no such group `{0}` on this machine; create it with `sudo groupadd {0}`. A group of a directory service needs its \
+         number"
     )]
     UnknownGroup(String),
     /// A user belongs to two profiles; the first one counts.

@@ -6,6 +6,7 @@ mod throttle;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use argon2::Argon2;
@@ -13,7 +14,7 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use shepherd_api::AdminPin;
 use shepherd_util::{Clock, MonotonicInstant, SystemClock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::PinState;
 use file::PinFile;
@@ -86,6 +87,9 @@ pub enum PinStoreError {
     /// The hash could not be calculated.
     #[error("could not hash the PIN: {0}")]
     Hash(String),
+    /// The thread for the calculation could not be started, usually because too many processes run.
+    #[error("could not start a thread for the PIN")]
+    Thread(#[source] io::Error),
 }
 
 impl PinStore {
@@ -175,17 +179,31 @@ impl PinStore {
         &self,
         work: impl FnOnce(&PinStoreInner) -> Result<(), PinStoreError> + Send + 'static,
     ) -> Result<(), PinStoreError> {
-        let interrupted = |_| PinStoreError::Hash("the calculation was interrupted".to_owned());
         let shared = Arc::clone(&self.shared);
         // The task owns the permit, so a client that hangs up doesn't let the next attempt in early.
         tokio::spawn(async move {
             let _permit = shared.verify_semaphore.acquire().await;
             let working = Arc::clone(&shared);
-            tokio::task::spawn_blocking(move || work(&working)).await.map_err(interrupted)?
+            run_on_thread(Builder::new().name("pin".to_owned()), move || work(&working)).await
         })
         .await
-        .map_err(interrupted)?
+        .map_err(|_| interrupted())?
     }
+}
+
+/// Runs the work on a new thread. A pool of `tokio` would panic, and so end the daemon, if no thread can be started.
+async fn run_on_thread(
+    thread: Builder,
+    work: impl FnOnce() -> Result<(), PinStoreError> + Send + 'static,
+) -> Result<(), PinStoreError> {
+    let (sender, result) = oneshot::channel();
+    // Sending fails only if nobody waits for the result.
+    thread.spawn(move || _ = sender.send(work())).map_err(PinStoreError::Thread)?;
+    result.await.map_err(|_| interrupted())?
+}
+
+fn interrupted() -> PinStoreError {
+    PinStoreError::Hash("the calculation was interrupted".to_owned())
 }
 
 impl PinStoreInner {
@@ -205,4 +223,19 @@ impl PinStoreInner {
 
 fn now() -> MonotonicInstant {
     SystemClock.now().mono
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.3b: a child who starts too many processes must not end the daemon by giving a PIN.
+    #[tokio::test]
+    async fn a_machine_that_can_start_no_thread_answers_with_an_error() {
+        // No machine has so much memory for a stack.
+        let thread = Builder::new().stack_size(usize::MAX / 4);
+        let result = run_on_thread(thread, || Ok(())).await;
+        assert!(matches!(result, Err(PinStoreError::Thread(_))), "{result:?}");
+        assert!(run_on_thread(Builder::new(), || Ok(())).await.is_ok());
+    }
 }

@@ -162,7 +162,7 @@ fn find_session(store_folder: &Path, query: &SessionLogQuery) -> Result<SessionL
             records.extend(page);
         }
         if let Some(found) = records.into_iter().rev().find_map(|record| search.examine(record)) {
-            return found;
+            return Ok(found);
         }
         end = start;
     }
@@ -201,8 +201,8 @@ impl<'q> SessionSearch<'q> {
         Self { query, ends: BTreeMap::new(), passed_over: false }
     }
 
-    /// Returns the session if this record is its launch, or the error if the client may not read it.
-    fn examine(&mut self, record: AuditRecord) -> Option<Result<SessionLogView, ApiError>> {
+    /// Returns the session if this record is its launch and the client may read it.
+    fn examine(&mut self, record: AuditRecord) -> Option<SessionLogView> {
         let (session_id, entry_id, profile) = match record.line.what {
             AuditKind::SessionEnded { session_id, end, .. } => {
                 self.ends.insert(session_id, end);
@@ -221,16 +221,15 @@ impl<'q> SessionSearch<'q> {
         if !is_meant {
             return None;
         }
-        if let ReadableProfiles::Only { profiles, refusal } = &self.query.readable
+        if let ReadableProfiles::Only { profiles, .. } = &self.query.readable
             && !profiles.contains(&profile)
         {
             self.passed_over = true;
-            let named = self.query.session.is_some();
-            return named.then(|| Err(ApiError::new(*refusal, "This session belongs to another profile.")));
+            return None;
         }
         let label = self.query.labels.get(&entry_id).map_or(entry_id.as_str(), String::as_str).to_owned();
         let started_at = record.line.at;
-        Some(Ok(SessionLogView {
+        Some(SessionLogView {
             session_id,
             entry_id,
             label,
@@ -239,15 +238,20 @@ impl<'q> SessionSearch<'q> {
             end,
             text: None,
             left_out: 0,
-        }))
+        })
     }
 
+    /// Returns the error for a search without a result. The error for an id is the same whether another profile has such
+    /// a session or nobody has: a child must not learn which ids exist.
     fn not_found(&self) -> ApiError {
         match (&self.query.readable, &self.query.session) {
+            (ReadableProfiles::Only { refusal: ErrorCode::PinRequired, .. }, Some(_)) => {
+                ApiError::new(ErrorCode::PinRequired, "None of your sessions has this id.")
+            }
+            (_, Some(_)) => ApiError::new(ErrorCode::UnknownSession, "There is no such session."),
             (ReadableProfiles::Only { refusal, .. }, None) if self.passed_over => {
                 ApiError::new(*refusal, "The latest sessions belong to other profiles.")
             }
-            (_, Some(_)) => ApiError::new(ErrorCode::UnknownSession, "There is no such session."),
             (_, None) => ApiError::new(ErrorCode::UnknownSession, "Nothing has run yet."),
         }
     }

@@ -53,13 +53,13 @@ pub enum LedgerOpenError {
     #[error(
         "{} was truncated: its head covers {}, but it has {found}; restore it, or move it aside",
         path.display(),
-        record_count(*vouched)
+        record_count(*covered)
     )]
     Truncated {
         /// The path of the log.
         path: PathBuf,
         /// The number of records that the head covers.
-        vouched: u64,
+        covered: u64,
         /// The number of records that are left.
         found: u64,
     },

@@ -92,12 +92,12 @@ fn check_completeness(
         }
         HeadSignature::Unsigned | HeadSignature::Valid(_) | HeadSignature::Unchecked(_) => {}
     }
-    let (vouched, found) = (head.count, verifier.record_count());
+    let (covered, found) = (head.count, verifier.record_count());
     if !all_read {
-        LogCompleteness::NotReached { vouched }
-    } else if found < vouched {
-        LogCompleteness::Cut { vouched, found }
+        LogCompleteness::NotReached { covered }
+    } else if found < covered {
+        LogCompleteness::Cut { covered, found }
     } else {
-        LogCompleteness::Complete { vouched, unvouched: found - vouched }
+        LogCompleteness::Complete { covered, uncovered: found - covered }
     }
 }

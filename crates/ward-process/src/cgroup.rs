@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use crate::sys::procfs::{ProcRoot, ProcessStat, each_number_in_file, open_pidfd};
 
-mod root;
+pub(crate) mod root;
 
 pub(crate) use root::CgroupRoot;
 pub use root::release_controllers;

@@ -70,6 +70,13 @@ always = true
 processes = 20
 
 [[entries]]
+id = "swarm"
+label = "Swarm"
+profiles = ["anna"]
+argv = ["python3", "-c", "import threading,time\nthreading.stack_size(65536)\nn=0\ntry:\n  while n<2000:\n    threading.Thread(target=time.sleep,args=(600,),daemon=True).start()\n    n+=1\nexcept RuntimeError: pass\nprint(n,'threads',flush=True)\ntime.sleep(600)"]
+always = true
+
+[[entries]]
 id = "manager"
 label = "Manager"
 profiles = ["anna"]

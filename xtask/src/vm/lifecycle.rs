@@ -26,6 +26,21 @@ pub(super) fn killed_daemon(guest: &RunningGuest, _: &BuiltPackages) -> Result<(
     no_program_left(guest)
 }
 
+/// A session without a limit on processes takes more of them than a service may have by default, and the daemon comes
+/// back after a crash all the same.
+pub(super) fn many_threads(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {
+    let session = launch(guest, "anna", "swarm")?;
+    let log = format!("/var/lib/shepherd/logs/{session}.log");
+    guest.wait_until("it has many threads", Duration::from_secs(120), &format!("grep -q threads {log}"))?;
+    let started = guest.root(&format!("cat {log}"))?;
+    let default = guest.root("systemctl show --value -p DefaultTasksMax")?;
+    println!("  {started}; a service may have {default} by default");
+    kill_daemon(guest)?;
+    ensure!(session_id(guest)?.as_deref() == Some(&session), "the session was lost");
+    guest.run("anna", "shepherd stop --force")?;
+    wait_until_idle(guest)
+}
+
 fn kill_daemon(guest: &RunningGuest) -> Result<()> {
     let pid = guest.root("systemctl show --value -p MainPID shepherdd")?;
     guest.root(&format!("kill -9 {pid}"))?;
@@ -92,10 +107,14 @@ pub(super) fn removal(guest: &RunningGuest, packages: &BuiltPackages) -> Result<
     guest.upload(&packages.shepherd_upgrade, "/root/again.deb")?;
     guest.root(&format!("{apt} install /root/again.deb 2>&1"))?;
     ensure!(used_time(guest)? > 0, "the records of the family are gone");
-    guest.root("echo 'shepherd shepherd/delete-records boolean false' | debconf-set-selections")?;
+    // Nobody can be asked here, so the records stay.
     guest.root(&format!("{apt} purge shepherd 2>&1"))?;
     guest.root("test -e /etc/shepherd/policy.toml && test -d /var/lib/shepherd")?;
-    guest.root(&format!("{apt} install /root/again.deb 2>&1 && {apt} purge shepherd 2>&1"))?;
+    guest.root(&format!("{apt} install /root/again.deb 2>&1"))?;
+    let purge = "DEBIAN_FRONTEND=teletype apt-get -y -qq purge shepherd";
+    let asked = guest.type_as("root", purge, &["yes"])?;
+    let shown = String::from_utf8_lossy(&asked.stdout);
+    ensure!(asked.status.success() && shown.contains("Delete the family's rules and records?"), "{shown}");
     let rest = guest
         .root("find / -xdev -iname '*shepherd*' -not -path '/proc/*' -not -path '*/journal/*' | sort")?;
     let of_the_parent = format!("/home/{PARENT}/");

@@ -133,7 +133,7 @@ fn every_kind_of_tampering_is_noticed() {
     assert!(tampered(&|lines| lines.insert(1, lines[0].clone())).contains("receipt 2"));
     assert!(tampered(&|lines| lines[2] = "not json".to_owned()).contains("receipt 3"));
     assert!(tampered(&|lines| lines[1].truncate(40)).contains("receipt 2"));
-    assert!(tampered(&|lines| lines.truncate(2)).contains("CUT"), "the head vouches for more");
+    assert!(tampered(&|lines| lines.truncate(2)).contains("CUT"), "the head covers more");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
     assert!(edited.contains("signed:    receipts 1 to 1, with key"), "{edited}");
 }
 
-/// A line that the head vouches for is never set aside.
+/// A line that the head covers is never set aside.
 #[test]
 fn a_torn_line_that_the_head_vouches_for_promises_nothing() {
     let test_agent = TestAgent::new();

@@ -36,7 +36,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         | ReasonCode::BreakNeeded { .. }
         | ReasonCode::ClockUntrusted { .. } => vec!["Sat 14:00"],
         ReasonCode::QuotaExhausted { quota, .. } => match quota {
-            QuotaKind::EntryDaily => vec!["Today", "1 hour"],
+            QuotaKind::EntryDaily => vec!["today", "1 hour"],
             QuotaKind::EntryWeekly => vec!["week", "1 hour"],
             QuotaKind::BudgetDaily(_) => vec!["Today", "games", "1 hour"],
             QuotaKind::BudgetWeekly(_) => vec!["week", "games", "1 hour"],

@@ -101,9 +101,9 @@ fn a_list_uses_120_columns() {
 #[test]
 fn why_shows_every_rule_with_its_facts_and_result() {
     let closed = sample().remove(1);
-    let rule = |rule: &str, looked_at: &str, outcome| RuleView {
+    let rule = |rule: &str, facts: &str, outcome| RuleView {
         rule: rule.to_owned(),
-        looked_at: looked_at.to_owned(),
+        facts: facts.to_owned(),
         outcome,
     };
     let why = ExplanationView {

@@ -99,6 +99,55 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
 }
 
+/// Extra time opens no hours, and a parent who gives it outside of them learns how to open the entry.
+#[test]
+fn extra_time_outside_the_hours_is_given_with_a_hint() {
+    let daemon = CliTestDaemon::start(Some(policy!(
+        "[profiles.anna]\n",
+        "[[entries]]\nid = \"late\"\nlabel = \"Late\"\nargv = [\"true\"]\nmax_run = \"5m\"\n\
+         windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
+        entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
+    )));
+    let hint = "  It stays closed until 20:00, because of its hours. To open it now: `shepherd grant --open-until TIME \
+                --entry late`\n";
+    let granted = daemon.run_text(&["grant", "10m", "--entry", "late"]);
+    assert!(granted.ends_with(hint), "{granted}");
+    daemon.run_text(&["request", "late", "15m"]);
+    let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    let decided = daemon.run_text(&["decide", &id, "yes"]);
+    assert!(decided.ends_with(hint), "{decided}");
+    for other in
+        [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
+    {
+        let granted = daemon.run_text(other);
+        assert!(!granted.contains("stays closed"), "{granted}");
+    }
+    let refused = daemon.run(&["grant", "30", "--entry", "open"]);
+    assert!(text(&refused.stderr).contains("add `s`, `m`, `h` or `d`"), "{}", text(&refused.stderr));
+}
+
+/// S13.2: the daemon tries a launch when it starts, and every command that a parent would run tells of a failure.
+#[test]
+fn health_doctor_and_policy_check_say_that_nothing_can_be_launched() {
+    let daemon = CliTestDaemon::start_in_user_namespace(POLICY);
+    let fault =
+        "no program can be launched: could not start a program: could not switch to the requested user";
+    let health = daemon.run(&["health"]);
+    assert_eq!(health.status.code(), Some(1), "{}", text(&health.stderr));
+    let shown = |output: &[u8]| text(output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown(&health.stdout).contains(fault), "{}", text(&health.stdout));
+    let doctor = daemon.run(&["doctor"]);
+    assert!(shown(&doctor.stdout).contains(&format!("✗ host: {fault}")), "{}", text(&doctor.stdout));
+    let policy = daemon.path("policy.toml");
+    let check = ["policy", "check", policy.to_str().unwrap()];
+    let checked = daemon.run(&check);
+    assert_eq!(checked.status.code(), Some(0), "the policy itself is valid");
+    let warning = format!("warning: the daemon on this machine: {fault}");
+    assert!(text(&checked.stderr).contains(&warning), "{}", text(&checked.stderr));
+    let can_launch = CliTestDaemon::start(Some(POLICY));
+    assert!(!text(&can_launch.run(&check).stderr).contains("the daemon on this machine"));
+}
+
 #[test]
 fn list_why_and_week_show_availability() {
     let daemon = CliTestDaemon::start(Some(POLICY));
@@ -191,7 +240,7 @@ fn health_metrics_usage_and_doctor() {
     let containment = ward_process::probe().strongest();
     assert_eq!(daemon.json(&["health"])["health"]["containment"], containment.code());
     assert_eq!(daemon.json(&["doctor"])["daemon"]["health"]["containment"], containment.code());
-    let contained = format!("its programs are contained by a {containment}");
+    let contained = format!("a {containment} keeps each program and everything it starts together");
     assert!(daemon.run_text(&["health"]).contains(&contained));
     assert!(daemon.run_text(&["doctor"]).contains(&contained));
     assert!(daemon.run_text(&["metrics"]).contains("# TYPE "));

@@ -111,13 +111,29 @@ impl CliTestDaemon {
         daemon
     }
 
+    /// Starts a daemon that believes to be root and can't switch to any other user, as in a container that was set up
+    /// wrongly.
+    pub(crate) fn start_in_user_namespace(policy: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("sh-").tempdir_in("/tmp").unwrap();
+        std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
+        let mut daemon = Self { folder, child: None };
+        let mut command = Command::new("unshare");
+        command.arg("--map-root-user").arg(program());
+        daemon.start_with(command);
+        daemon
+    }
+
     pub(crate) fn restart(&mut self) {
+        self.start_with(command(&[]));
+    }
+
+    fn start_with(&mut self, mut command: Command) {
         let paths = [
             ("--policy", self.path("policy.toml")),
             ("--data-dir", self.path("data")),
             ("--socket", self.socket()),
         ];
-        let mut command = command(&["up", "--allow-root"]);
+        command.args(["up", "--allow-root"]);
         for (option, path) in &paths {
             command.arg(option).arg(path);
         }

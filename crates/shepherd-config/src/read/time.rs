@@ -171,9 +171,33 @@ pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
     if let Ok(time) = parse_time_of_day(written) {
         return Some(time);
     }
+    let meant = match value.kind() {
+        ValueKind::Integer(hour) => suggest_time(&hour.to_string()),
+        _ => suggest_time(written),
+    };
+    let help = meant.map_or_else(
+        || "write hours and minutes, from \"00:00\" to \"24:00\"".to_owned(),
+        |time| format!("write \"{time}\""),
+    );
     let message = format!("{} is not a time of day: {}", value.name(), value.quoted());
-    value.reject(InvalidValue::new(message).help("write hours and minutes, from \"00:00\" to \"24:00\""));
+    value.reject(InvalidValue::new(message).help(help));
     None
+}
+
+/// Returns the time that is meant by other notations, such as `3pm`, `15.30`, `15h` or `15`.
+pub(super) fn suggest_time(written: &str) -> Option<String> {
+    let text = written.trim().to_ascii_lowercase();
+    let halves = [("am", 0), ("pm", 12)];
+    let half = halves.iter().find_map(|(suffix, hours)| Some((text.strip_suffix(suffix)?, *hours)));
+    let digits = half.map_or(text.as_str(), |(digits, _)| digits).trim().trim_end_matches('h');
+    let (hour, minute) = digits.split_once([':', '.', 'h']).unwrap_or((digits, "00"));
+    let (hour, minute) = (hour.parse::<u16>().ok()?, minute.parse::<u16>().ok()?);
+    let hour = match half {
+        Some((_, hours)) if (1..=12).contains(&hour) => hour % 12 + hours,
+        Some(_) => return None,
+        None => hour,
+    };
+    (hour < 24 && minute < 60).then(|| format!("{hour:02}:{minute:02}"))
 }
 
 /// Parses hours and minutes; the hour can have one digit.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shepherd_core::policy::{MinuteOfDay, Weekdays};
 use shepherd_util::HumanDuration;
-use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
+use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use super::key_advice::{self, PolicySection};
 use super::{report_contradiction, time, values};
@@ -42,7 +42,22 @@ pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
 
 fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
     let if_empty = "add a window, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
-    values::read_all(values::non_empty_list(value, if_empty)?, |element| read_window(element.table()?))
+    values::read_all(values::non_empty_list(value, if_empty)?, |element| match element.kind() {
+        ValueKind::Text(text) => {
+            let (from, to) = suggest_hours(text).unwrap_or(("15:00".to_owned(), "18:00".to_owned()));
+            let help = format!("write `{{ from = \"{from}\", to = \"{to}\" }}`, without quotes around it");
+            let message = "a window must be a table, but this is text";
+            element.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
+            None
+        }
+        _ => read_window(element.table()?),
+    })
+}
+
+/// Returns the hours that are meant by a text such as `15:00-18:00`.
+fn suggest_hours(text: &str) -> Option<(String, String)> {
+    let (from, to) = ["-", "–", "to"].iter().find_map(|between| text.split_once(between))?;
+    Some((time::suggest_time(from)?, time::suggest_time(to)?))
 }
 
 fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {

@@ -9,7 +9,7 @@ use shepherd_api::AuditKind;
 use shepherd_util::{BootInstant, ClockReading};
 
 use super::errors::UnknownModeError;
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR, ProvisionalGrant};
+use super::{CoreEngine, CoreEvent, Effects, EngineReply, NextChange, POLICY_ACTOR, ProvisionalGrant};
 use crate::civil::LocalTime;
 use crate::evaluation::EvaluationTime;
 use crate::policy::ModeName;
@@ -121,7 +121,7 @@ impl CoreEngine {
         let clock = &mut self.snapshot.clock;
         let since = clock.synchronised_at.and_then(|at| at.during(boot));
         let passed = since.map_or(Duration::ZERO, |since| now.mono.total_since(since));
-        let expected = clock.synchronised.and_then(|vouched| vouched.checked_add(passed).ok());
+        let expected = clock.synchronised.and_then(|time| time.checked_add(passed).ok());
         let earliest = expected.and_then(|expected| expected.checked_sub(tolerance).ok());
         if earliest.is_some_and(|earliest| now.wall < earliest) {
             return Effects::default();
@@ -214,7 +214,7 @@ impl CoreEngine {
         mode: Option<ModeName>,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<ModeName, UnknownModeError>> {
+    ) -> EngineReply<Result<ModeName, UnknownModeError>> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
             let unknown = UnknownModeError(name.clone());
             return self.answer(Err(unknown));

@@ -108,7 +108,7 @@ impl<'a> IntoIterator for &'a Effects {
 /// The engine's answer to a requested change, and the effects that the daemon has to carry out.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "the daemon has to carry out effects, also those of a refusal"]
-pub struct AnswerWithEffects<T> {
+pub struct EngineReply<T> {
     pub answer: T,
     pub effects: Effects,
 }
@@ -167,8 +167,8 @@ impl CoreEngine {
         self.effects.take()
     }
 
-    pub(super) fn answer<T>(&mut self, answer: T) -> AnswerWithEffects<T> {
-        AnswerWithEffects { answer, effects: self.take_effects() }
+    pub(super) fn answer<T>(&mut self, answer: T) -> EngineReply<T> {
+        EngineReply { answer, effects: self.take_effects() }
     }
 
     /// Returns the effects of an event that needs no write.

@@ -23,19 +23,14 @@ const MAX_TIMELINE_DAYS: u16 = 42;
 struct RuleTrace(Vec<RuleView>);
 
 impl RuleObserver for RuleTrace {
-    fn observe_rule(
-        &mut self,
-        rule: &'static str,
-        looked_at: impl FnOnce() -> String,
-        verdict: &RuleVerdict,
-    ) {
+    fn observe_rule(&mut self, rule: &'static str, facts: impl FnOnce() -> String, verdict: &RuleVerdict) {
         let outcome = match verdict {
             RuleVerdict::Refuses(reason) => RuleOutcomeView::Refuses { reason: reason.clone() },
             RuleVerdict::Limits(run) => RuleOutcomeView::Limits { at_most: (*run).into() },
             RuleVerdict::LimitsUntil(until) => RuleOutcomeView::LimitsUntil { until: *until },
             RuleVerdict::Passes => RuleOutcomeView::Passes,
         };
-        self.0.push(RuleView { rule: rule.to_owned(), looked_at: looked_at(), outcome });
+        self.0.push(RuleView { rule: rule.to_owned(), facts: facts(), outcome });
     }
 }
 

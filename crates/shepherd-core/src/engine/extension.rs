@@ -8,10 +8,10 @@ use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView, SessionView};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, GrantId};
 
 use super::errors::GrantError;
-use super::grants::{GrantReach, NewGrant};
+use super::grants::{MovedDeadlines, NewGrant};
 use super::launch::schedule_warnings;
 use super::reload::{earlier_deadline, is_outside_hours};
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, EngineReply, POLICY_ACTOR};
 use crate::policy::PolicyEntry;
 use crate::session::{ScheduledWarning, SessionExtension, SessionRecord};
 
@@ -32,7 +32,7 @@ impl CoreEngine {
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<ExtendedSession, GrantError>> {
+    ) -> EngineReply<Result<ExtendedSession, GrantError>> {
         let extended = self.try_extend(by, grant_id, actor, now);
         let extended = extended.inspect(|extended| self.announce_given(&extended.grant));
         self.answer(extended)
@@ -61,7 +61,7 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let grant = self.apply_grant(new, GrantReach::RunAndWindow, now)?;
+        let grant = self.apply_grant(new, MovedDeadlines::RunAndWindow, now)?;
         let session = self.session_view(now).ok_or(GrantError::NoSession)?;
         Ok(ExtendedSession { session, grant })
     }
@@ -103,11 +103,11 @@ impl CoreEngine {
         };
         let starting: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
         for grant in &starting {
-            self.extend_session(grant, GrantReach::RunOnly, now);
+            self.extend_session(grant, MovedDeadlines::RunOnly, now);
         }
     }
 
-    pub(super) fn extend_session(&mut self, grant: &GrantView, reach: GrantReach, now: ClockReading) {
+    pub(super) fn extend_session(&mut self, grant: &GrantView, moved: MovedDeadlines, now: ClockReading) {
         if self.session_for_grant(grant).is_none() {
             return;
         }
@@ -116,9 +116,11 @@ impl CoreEngine {
             GrantKind::Extra { amount } if matches!(grant.scope, EntryScope::Budget { .. }) => {
                 (self.run_headroom(now).min(amount.into()), Duration::ZERO)
             }
-            GrantKind::Extra { amount } => match reach {
-                GrantReach::RunOnly => (amount.into(), Duration::ZERO),
-                GrantReach::RunAndWindow => (amount.into(), self.window_extension_for(amount.into(), now)),
+            GrantKind::Extra { amount } => match moved {
+                MovedDeadlines::RunOnly => (amount.into(), Duration::ZERO),
+                MovedDeadlines::RunAndWindow => {
+                    (amount.into(), self.window_extension_for(amount.into(), now))
+                }
             },
             GrantKind::OpenUntil { until } => {
                 (Duration::ZERO, self.window_shortfall(until.min(grant.lapses_at), now))

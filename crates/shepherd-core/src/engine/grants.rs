@@ -7,7 +7,7 @@ use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView};
 use shepherd_util::{ClockReading, GrantId, ProfileId};
 
 use super::errors::GrantError;
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, NextChange, ProvisionalGrant};
+use super::{CoreEngine, CoreEvent, EngineReply, NextChange, ProvisionalGrant};
 use crate::civil::{LocalTime, ZoneClock, start_of_day};
 use crate::policy::{Day, PolicyEntry};
 
@@ -34,7 +34,7 @@ const MAX_GRANT: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The deadlines of the running session that a grant of extra time moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum GrantReach {
+pub(super) enum MovedDeadlines {
     /// The run gets longer; the window still closes on time.
     RunOnly,
     /// The session goes on past the end of its window, too.
@@ -44,12 +44,8 @@ pub(super) enum GrantReach {
 impl CoreEngine {
     /// Gives a grant, possibly in advance. A running session that it applies to is extended at once. The answer is the
     /// grant, or an error if the policy's ceilings forbid it or the grant makes no sense.
-    pub fn grant(
-        &mut self,
-        new: NewGrant,
-        now: ClockReading,
-    ) -> AnswerWithEffects<Result<GrantView, GrantError>> {
-        let given = self.apply_grant(new, GrantReach::RunOnly, now);
+    pub fn grant(&mut self, new: NewGrant, now: ClockReading) -> EngineReply<Result<GrantView, GrantError>> {
+        let given = self.apply_grant(new, MovedDeadlines::RunOnly, now);
         let given = given.inspect(|grant| self.announce_given(grant));
         self.answer(given)
     }
@@ -63,12 +59,12 @@ impl CoreEngine {
     pub(super) fn apply_grant(
         &mut self,
         new: NewGrant,
-        reach: GrantReach,
+        moved: MovedDeadlines,
         now: ClockReading,
     ) -> Result<GrantView, GrantError> {
         self.observe(now);
         let actor = new.actor.clone();
-        let result = self.try_apply_grant(new, reach, now);
+        let result = self.try_apply_grant(new, moved, now);
         if let Err(error) = &result {
             let (command, reason) = ("grant".to_owned(), error.to_string());
             self.append_audit(now, &actor, AuditKind::CommandRefused { command, reason });
@@ -79,7 +75,7 @@ impl CoreEngine {
     fn try_apply_grant(
         &mut self,
         new: NewGrant,
-        reach: GrantReach,
+        moved: MovedDeadlines,
         now: ClockReading,
     ) -> Result<GrantView, GrantError> {
         if let Some(detail) = &self.store_trouble {
@@ -123,8 +119,8 @@ impl CoreEngine {
         self.check_ceilings(&grant)?;
         self.check_recipient(&grant)?;
         // An extension is for the session that runs, and its run part isn't given to the next one.
-        match (reach, grant.gift, &grant.profile) {
-            (GrantReach::RunAndWindow, GrantKind::Extra { amount }, Some(profile)) => {
+        match (moved, grant.gift, &grant.profile) {
+            (MovedDeadlines::RunAndWindow, GrantKind::Extra { amount }, Some(profile)) => {
                 self.add_extra_run_use(&grant.grant_id, profile, amount.into(), now);
             }
             _ => self.check_effect(&grant)?,
@@ -136,7 +132,7 @@ impl CoreEngine {
         self.next_change = NextChange::Unknown;
         self.announce(CoreEvent::EntryAvailabilityChanged);
         if grant.is_valid_at(at) {
-            self.extend_session(&grant, reach, now);
+            self.extend_session(&grant, moved, now);
         }
         self.save_snapshot();
         Ok(grant)
@@ -149,7 +145,7 @@ impl CoreEngine {
         grant_id: &GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<GrantView, GrantError>> {
+    ) -> EngineReply<Result<GrantView, GrantError>> {
         let revoked = self.take_grant_back(grant_id, actor, now);
         if let Ok(grant) = &revoked {
             self.announce(CoreEvent::GrantChanged { grant: Box::new(grant.clone()) });

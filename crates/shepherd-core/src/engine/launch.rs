@@ -6,7 +6,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{ClockReading, Deadline, DeadlineClock, EntryId, ProfileId, SessionId};
 
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, POLICY_ACTOR, ProvisionalGrant};
+use super::{CoreEngine, CoreEvent, Effects, EngineReply, POLICY_ACTOR, ProvisionalGrant};
 use crate::evaluation::{EntryFinding, NoObserver};
 use crate::policy::{PolicyEntry, TimeCost, WindowDisplay};
 use crate::session::{ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage};
@@ -45,7 +45,7 @@ impl CoreEngine {
         &mut self,
         request: &LaunchRequest,
         now: ClockReading,
-    ) -> AnswerWithEffects<LaunchDecision> {
+    ) -> EngineReply<LaunchDecision> {
         self.observe(now);
         let profile = request.profile.clone().unwrap_or_else(|| self.policy.default_profile());
         let finding = self.evaluate_launch(request, &profile, now);
@@ -186,7 +186,7 @@ impl CoreEngine {
         session_id: &SessionId,
         host_session_handle: String,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<(), LaunchNotAwaited>> {
+    ) -> EngineReply<Result<(), LaunchNotAwaited>> {
         self.observe(now);
         let day = self.evaluation_time(now).day;
         let session = self.snapshot.session.as_mut().filter(|session| session.awaits_program(session_id));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{ClockReading, HumanDuration, ProfileId, SessionId};
 
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, Effects, NextChange, POLICY_ACTOR};
+use super::{CoreEngine, CoreEvent, Effects, EngineReply, NextChange, POLICY_ACTOR};
 use crate::policy::Policy;
 use crate::session::{ScheduledWarning, SessionRecord, SessionStage};
 
@@ -141,11 +141,7 @@ impl CoreEngine {
     }
 
     /// Ends the session on request. A second request can only make the session end sooner.
-    pub fn stop_current(
-        &mut self,
-        request: &StopRequest,
-        now: ClockReading,
-    ) -> AnswerWithEffects<StopDecision> {
+    pub fn stop_current(&mut self, request: &StopRequest, now: ClockReading) -> EngineReply<StopDecision> {
         self.observe(now);
         self.charge(now);
         let Some(session) = &mut self.snapshot.session else {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{ClockReading, Deadline};
 
-use super::{AnswerWithEffects, CoreEngine, Effects, POLICY_ACTOR};
+use super::{CoreEngine, Effects, EngineReply, POLICY_ACTOR};
 use crate::policy::OnShutdown;
 use crate::session::SessionDeadlines;
 use crate::state::{DaemonHeartbeat, HEARTBEAT_INTERVAL};
@@ -223,7 +223,7 @@ impl CoreEngine {
 
     /// Prepares an orderly shutdown of the daemon: usage is written (S9.2b), and the policy decides whether the session
     /// is ended first or left to be reattached (S9.3).
-    pub fn shut_down(&mut self, now: ClockReading) -> AnswerWithEffects<ShutdownDecision> {
+    pub fn shut_down(&mut self, now: ClockReading) -> EngineReply<ShutdownDecision> {
         self.observe(now);
         self.charge(now);
         let decision = match &mut self.snapshot.session {

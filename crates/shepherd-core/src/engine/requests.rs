@@ -7,8 +7,8 @@ use shepherd_api::{AuditKind, EntryScope, GrantKind, GrantView, TimeRequestState
 use shepherd_util::{ClockReading, EntryId, GrantId, ProfileId, RequestId};
 
 use super::errors::GrantError;
-use super::grants::{GrantReach, NewGrant};
-use super::{AnswerWithEffects, CoreEngine, CoreEvent, NextChange, POLICY_ACTOR, ProvisionalGrant};
+use super::grants::{MovedDeadlines, NewGrant};
+use super::{CoreEngine, CoreEvent, EngineReply, NextChange, POLICY_ACTOR, ProvisionalGrant};
 
 /// The time for which an answered request or a lapsed grant is kept, so that a parent can look back at the week.
 const RETENTION: Duration = Duration::from_secs(14 * 24 * 60 * 60);
@@ -48,7 +48,7 @@ impl CoreEngine {
         &mut self,
         new: NewTimeRequest,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> EngineReply<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         if let Err(error) = self.check_request(&new) {
             return self.answer(Err(error));
@@ -103,7 +103,7 @@ impl CoreEngine {
         request_id: &RequestId,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> EngineReply<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
         let open = self.open_request(request_id).cloned();
@@ -127,7 +127,7 @@ impl CoreEngine {
         grant_id: GrantId,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<GrantedRequest, GrantError>> {
+    ) -> EngineReply<Result<GrantedRequest, GrantError>> {
         let granted = self.try_grant_request(request_id, amount, grant_id, actor, now);
         let granted = granted.inspect(|GrantedRequest { request, grant }| {
             self.announce_request(request);
@@ -157,7 +157,7 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let grant = self.apply_grant(new, GrantReach::RunOnly, now)?;
+        let grant = self.apply_grant(new, MovedDeadlines::RunOnly, now)?;
         let state = TimeRequestState::Granted { grant_id: grant_id.clone() };
         self.set_request_state(request_id, state.clone(), "granted", actor, now);
         let answered = ProvisionalGrant::RequestAnswer {
@@ -176,7 +176,7 @@ impl CoreEngine {
         why: Option<String>,
         actor: &str,
         now: ClockReading,
-    ) -> AnswerWithEffects<Result<TimeRequestView, GrantError>> {
+    ) -> EngineReply<Result<TimeRequestView, GrantError>> {
         self.observe(now);
         self.lapse_requests(now);
         let open = self.open_request(request_id).cloned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_api::{GrantKind, GrantView, LabelledItem, ReasonCode, RuleView};
+use shepherd_api::{GrantKind, GrantView, PolicyItem, ReasonCode, RuleView};
 use shepherd_util::{BudgetId, EntryId, HumanDuration, ProfileId};
 
 use super::entry_history::EntryHistory;
@@ -307,7 +307,7 @@ impl<'a> EntryEvaluation<'a> {
             let detail = || {
                 let period = if status.is_weekly { week_text(day, is_now) } else { day_text(day, is_now) };
                 let budget = budget.map(|id| {
-                    let label = policy.label_of(LabelledItem::Budget(id)).unwrap_or(id.as_str());
+                    let label = policy.label_of(PolicyItem::Budget(id)).unwrap_or(id.as_str());
                     format!(" from the budget {label}")
                 });
                 let budget = budget.unwrap_or_default();

@@ -267,12 +267,12 @@ fn why_shows_the_granted_part_of_a_run() {
     give(&mut world, 1, of_the_game(), 40);
     let child = world.engine.policy().default_profile();
     let explained = world.engine.why(&child, &"game".parse().unwrap(), world.now()).unwrap();
-    let looked_at = |rule: &str| {
+    let facts = |rule: &str| {
         let mut rules = explained.rules.iter().filter(|known| known.rule == rule);
-        rules.next().map(|known| known.looked_at.as_str())
+        rules.next().map(|known| known.facts.as_str())
     };
-    assert_eq!(looked_at("max-run"), Some("longest single run, with 40 minutes of extra time"));
-    assert_eq!(looked_at("break"), Some("no time used since the last break, with 40 minutes of extra time"));
+    assert_eq!(facts("max-run"), Some("longest single run, with 40 minutes of extra time"));
+    assert_eq!(facts("break"), Some("no time used since the last break, with 40 minutes of extra time"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::Policy;
 use shepherd_core::{
-    AnswerWithEffects, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, ExitInfo, GrantError,
+    CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, EngineReply, ExitInfo, GrantError,
     HostCapabilities, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant, NewTimeRequest,
     ProvisionalGrant, SessionLiveness, StopDecision, StopRequest, StoreWrite, StoredState, UnknownModeError,
 };
@@ -92,12 +92,12 @@ impl EngineDriver {
         events
     }
 
-    fn split<T>(&mut self, outcome: AnswerWithEffects<T>) -> (T, Vec<CoreEvent>) {
+    fn split<T>(&mut self, outcome: EngineReply<T>) -> (T, Vec<CoreEvent>) {
         (outcome.answer, self.collect(outcome.effects))
     }
 
     /// The events of a change that was made, or the reason why it was not.
-    fn events_or<T, E>(&mut self, outcome: AnswerWithEffects<Result<T, E>>) -> Result<Vec<CoreEvent>, E> {
+    fn events_or<T, E>(&mut self, outcome: EngineReply<Result<T, E>>) -> Result<Vec<CoreEvent>, E> {
         let (answer, events) = self.split(outcome);
         answer.map(|_| events)
     }

@@ -209,7 +209,7 @@ fn why_shows_every_rule_and_its_values() {
             ("max-run", "allows-for"),
         ]
     );
-    assert!(why.iter().all(|rule| !rule.looked_at.is_empty()));
+    assert!(why.iter().all(|rule| !rule.facts.is_empty()));
     world.exit();
     let codes = |world: &EngineHarness, id: &str| -> Vec<&'static str> {
         let why = world.engine.why(&profile, &id.parse().unwrap(), world.now()).unwrap();

@@ -7,13 +7,14 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{DumpableBehavior, Uid};
 
 use super::connection::{SwayProcess, connect, listener};
 
-/// The longest wait for an answer. Sway starts Xwayland for the first connection, which takes a second on a slow machine.
+/// The longest time for all answers together. Sway starts Xwayland for the first connection, which takes a second on a slow
+/// machine.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The bytes of the answer to `ChangeHosts` and `GetInputFocus`, and of events.
@@ -47,19 +48,18 @@ impl X11Access {
     /// Allows a user to connect to the Xwayland of this Sway.
     pub(super) fn allow(display: u32, sway: SwayProcess, user: u32) -> io::Result<Self> {
         let path = PathBuf::from(format!("/tmp/.X11-unix/X{display}"));
-        let mut stream = connect_as(sway.uid, &path)?;
+        let stream = connect_as(sway.uid, &path)?;
         // Everybody can create sockets in that folder.
         if listener(&stream)?.uid != sway.uid {
             return Err(io::Error::other("another user listens at its socket"));
         }
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        set_up_connection(&mut stream)?;
-        stream.write_all(&change_hosts(HostChange::Insert, user))?;
+        let mut server = DeadlineStream { stream: &stream, deadline: Instant::now() + TIMEOUT };
+        set_up_connection(&mut server)?;
+        server.write_all(&change_hosts(HostChange::Insert, user))?;
         // This request only asks for an answer, which comes after an error of the previous request.
-        stream.write_all(&[GET_INPUT_FOCUS, 0, 1, 0])?;
-        read_reply(&mut stream)?;
+        server.write_all(&[GET_INPUT_FOCUS, 0, 1, 0])?;
+        read_reply(&mut server)?;
         stream.set_nonblocking(true)?;
         Ok(Self { stream, user })
     }
@@ -69,6 +69,49 @@ impl X11Access {
         // Writing fails only if Xwayland is gone or hangs.
         let _ = self.stream.write_all(&change_hosts(HostChange::Delete, self.user));
     }
+}
+
+/// A connection with one deadline for everything that is read and written. A timeout for each read would let a server that
+/// sends single bytes delay a launch for hours.
+struct DeadlineStream<'s> {
+    stream: &'s UnixStream,
+    deadline: Instant,
+}
+
+impl DeadlineStream<'_> {
+    fn time_left(&self) -> io::Result<Option<Duration>> {
+        match self.deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(too_late()),
+            left => Ok(Some(left)),
+        }
+    }
+}
+
+impl Read for DeadlineStream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.time_left()?)?;
+        self.stream.read(buffer).map_err(explain_timeout)
+    }
+}
+
+impl Write for DeadlineStream<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.time_left()?)?;
+        self.stream.write(bytes).map_err(explain_timeout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Replaces the error of a socket whose timeout is over ("resource temporarily unavailable", `socket(7)`).
+fn explain_timeout(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { too_late() } else { error }
+}
+
+fn too_late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {} s", TIMEOUT.as_secs()))
 }
 
 /// Connects as the user of Xwayland, which accepts nobody else.
@@ -96,13 +139,13 @@ fn connect_as(user: u32, path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Opens the connection without an authorisation, in little-endian byte order and version 11.0 of the protocol.
-fn set_up_connection(stream: &mut UnixStream) -> io::Result<()> {
+fn set_up_connection(stream: &mut (impl Read + Write)) -> io::Result<()> {
     stream.write_all(&[b'l', 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
     let mut header = [0; 8];
     stream.read_exact(&mut header)?;
     let [status, .., low, high] = header;
     let length = u64::from(u16::from_le_bytes([low, high])) * 4;
-    let copied = io::copy(&mut stream.take(length), &mut io::sink())?;
+    let copied = io::copy(&mut Read::by_ref(stream).take(length), &mut io::sink())?;
     match status {
         CONNECTION_ACCEPTED if copied == length => Ok(()),
         CONNECTION_ACCEPTED => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -120,7 +163,7 @@ fn change_hosts(change: HostChange, user: u32) -> Vec<u8> {
     request
 }
 
-fn read_reply(stream: &mut UnixStream) -> io::Result<()> {
+fn read_reply(stream: &mut impl Read) -> io::Result<()> {
     let mut message = [0; REPLY];
     for _ in 0..MAX_EVENTS {
         stream.read_exact(&mut message)?;
@@ -149,6 +192,24 @@ mod tests {
             change_hosts(HostChange::Delete, 65_533),
             b"\x6d\x01\x06\x00\x05\x00\x10\x00localuser\0#65533"
         );
+    }
+
+    #[test]
+    fn a_server_that_still_sends_at_the_deadline_is_given_up() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        // Complete answers are there, but the time for them is over.
+        theirs.write_all(&[34; REPLY]).unwrap();
+        theirs.write_all(&[REPLY_MESSAGE; REPLY]).unwrap();
+        let mut server = DeadlineStream { stream: &ours, deadline: Instant::now() };
+        assert_eq!(read_reply(&mut server).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(server.write_all(b"x").unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // A single byte doesn't start the time anew.
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(&[34]).unwrap();
+        let deadline = Instant::now() + Duration::from_millis(50);
+        let error = read_reply(&mut DeadlineStream { stream: &ours, deadline }).unwrap_err();
+        assert_eq!(error.to_string(), "it did not answer within 10 s");
+        assert!(Instant::now() >= deadline);
     }
 
     #[test]

@@ -20,19 +20,19 @@ use crate::stop_method::{SlowStopRequest, StopMethod};
 
 pub(super) enum WorkerSession {
     /// Another thread is starting or reattaching the program.
-    Starting(OrderAfterStart),
+    Starting(QueuedOrder),
     /// The program may still run, but could not be reattached. Another attempt is made at `retry_at`.
     ReattachLater {
         retry_at: Instant,
         job: Box<ReattachJob>,
-        order: OrderAfterStart,
+        order: QueuedOrder,
     },
     Running(Box<RunningSession>),
 }
 
 /// The order that the worker carries out as soon as the program is known to run.
 #[derive(Clone, Copy)]
-pub(super) enum OrderAfterStart {
+pub(super) enum QueuedOrder {
     KeepRunning,
     /// The stop was ordered while the program was being started or reattached.
     Stop(StopDeadline),
@@ -48,10 +48,10 @@ impl WorkerSession {
         }
     }
 
-    pub(super) fn order(&self) -> OrderAfterStart {
+    pub(super) fn order(&self) -> QueuedOrder {
         match self {
             Self::Starting(order) | Self::ReattachLater { order, .. } => *order,
-            Self::Running(_) => OrderAfterStart::KeepRunning,
+            Self::Running(_) => QueuedOrder::KeepRunning,
         }
     }
 
@@ -68,7 +68,7 @@ impl WorkerSession {
     }
 }
 
-impl OrderAfterStart {
+impl QueuedOrder {
     /// Adds an order to stop. If the session is already to be stopped, the stricter deadline counts.
     pub(super) fn add_stop(&mut self, deadline: StopDeadline) {
         *self = Self::Stop(match self {

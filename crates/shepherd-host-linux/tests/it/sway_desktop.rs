@@ -51,7 +51,7 @@ impl SwayDesktop {
 
     /// Lets Sway start Xwayland for X11 programs.
     pub(crate) fn enable_xwayland(&self) {
-        for program in ["Xwayland", "dosbox"] {
+        for program in ["Xwayland", "dosbox", "tuxmath"] {
             assert_installed(program);
         }
         // Xwayland refuses the folder if another user has created it. A system with X11 has it from its start.
@@ -149,8 +149,8 @@ impl SwayDesktop {
 }
 
 fn assert_installed(program: &str) {
-    let path = Path::new("/usr/bin").join(program);
-    assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
+    let is_in = |folder: &str| Path::new(folder).join(program).exists();
+    assert!(is_in("/usr/bin") || is_in("/usr/games"), "no {program}: `cargo xtask setup` installs it");
 }
 
 impl Drop for SwayDesktop {

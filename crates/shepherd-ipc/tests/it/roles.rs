@@ -25,7 +25,7 @@ fn a_command_beyond_the_role_is_denied_with_a_reason_and_recorded() {
     assert_eq!(code(&denied), "not-permitted");
     assert_eq!(
         denied["result"]["err"]["sentence"],
-        "Permission denied: `launch` needs the role shell, and this client has the role observer."
+        "Permission denied: you may only watch, and not use `launch`."
     );
     let uid = geteuid().as_raw();
     wait_until("it is recorded", || {

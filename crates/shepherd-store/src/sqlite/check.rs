@@ -50,8 +50,8 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
         StoreHeadState::Missing | StoreHeadState::Unreadable if found.generation == 0 => Ok(()),
         StoreHeadState::Missing => damage_error("its head is missing"),
         StoreHeadState::Unreadable => damage_error("its head is damaged"),
-        StoreHeadState::Valid(vouched) if vouched.generation > found.generation => {
-            let missing = match vouched.generation - found.generation {
+        StoreHeadState::Valid(recorded) if recorded.generation > found.generation => {
+            let missing = match recorded.generation - found.generation {
                 1 => "batch is".to_owned(),
                 count => format!("{count} batches are"),
             };
@@ -59,7 +59,7 @@ fn compare_with_head(state: &DatabaseState, head: StoreHeadState) -> Result<(), 
                 "its last {missing} missing: its write-ahead log is gone, or it is an older copy"
             ))
         }
-        StoreHeadState::Valid(vouched) if vouched.generation == found.generation && vouched != found => {
+        StoreHeadState::Valid(recorded) if recorded.generation == found.generation && recorded != found => {
             damage_error("its head belongs to another database")
         }
         StoreHeadState::Valid(_) => Ok(()),

@@ -60,11 +60,11 @@ impl StoreHeadFile {
     }
 
     /// Writes this content to the head, unless it is already there.
-    pub(super) fn write(&mut self, vouched: StoreHeadContent) -> io::Result<()> {
-        if self.written == Some(vouched) {
+    pub(super) fn write(&mut self, recorded: StoreHeadContent) -> io::Result<()> {
+        if self.written == Some(recorded) {
             return Ok(());
         }
-        let text = format!("{TITLE}\ngeneration {}\nchecksum {}\n", vouched.generation, vouched.checksum);
+        let text = format!("{TITLE}\ngeneration {}\nchecksum {}\n", recorded.generation, recorded.checksum);
         let mut bytes = text.into_bytes();
         bytes.resize(HEAD_BYTES, b'\n');
         match &self.file {
@@ -79,7 +79,7 @@ impl StoreHeadFile {
                 self.file = Some(file);
             }
         }
-        self.written = Some(vouched);
+        self.written = Some(recorded);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ mod session;
 
 use command_kind::{ClientAct, CommandKind};
 use shepherd_api::{ApiError, AuditKind, ClientRole, CommandReply, ErrorCode};
-use shepherd_core::AnswerWithEffects;
+use shepherd_core::EngineReply;
 use shepherd_ipc::{ClientInfo, IncomingEvent, PeerCredentials};
 use shepherd_util::ClockReading;
 
@@ -127,11 +127,11 @@ impl DaemonService {
     fn conclude<T, E: Into<ApiError>>(
         &mut self,
         request: &RequestContext,
-        outcome: AnswerWithEffects<Result<T, E>>,
+        outcome: EngineReply<Result<T, E>>,
         recorder: RefusalRecorder,
         reply: impl FnOnce(T) -> CommandReply,
     ) {
-        let AnswerWithEffects { answer, effects } = outcome;
+        let EngineReply { answer, effects } = outcome;
         match answer {
             Ok(done) => self.carry_out_and_reply(effects, &request.reply_to, reply(done), request.now),
             Err(error) => {

@@ -35,6 +35,8 @@ mod metrics;
 #[cfg(test)]
 mod misbehaving_clients;
 #[cfg(test)]
+mod packaging_scripts;
+#[cfg(test)]
 mod policy_reload;
 #[cfg(test)]
 mod process_containment;

@@ -347,8 +347,16 @@ fn the_output_of_a_session_is_for_its_child_and_for_administrators() {
     assert_eq!(shown(fixture.call(session_log(Some(id)))), own);
     as_user(&fixture, BEN, |client| {
         let mut client = client.unwrap();
-        for named in [None, Some(id)] {
-            assert_eq!(code(&client.call(session_log(named))), Some(ErrorCode::NotPermitted));
+        assert_eq!(code(&client.call(session_log(None))), Some(ErrorCode::NotPermitted));
+        // The answer doesn't tell that Anna's session exists.
+        let unknown = format!("session-{}", "0".repeat(32));
+        for named in [id, id.split_at(12).0, &unknown] {
+            let refused = client.call(session_log(Some(named))).unwrap_err();
+            let error = refused.api_error().unwrap();
+            assert_eq!(
+                (error.code, error.sentence.as_str()),
+                (ErrorCode::UnknownSession, "There is no such session.")
+            );
         }
     });
     as_user(&fixture, GRANDMA, |client| {

@@ -105,6 +105,21 @@ fn nothing_is_forbidden_that_games_browsers_and_virtual_machines_need() {
     assert!(!has("ProtectClock", "yes") || has("DeviceAllow", "char-* rw"));
 }
 
+/// S9.1: threads of a session count for the service. A session that fills the service's share of them must not keep systemd
+/// from starting a crashed daemon again.
+#[test]
+fn sessions_cannot_use_up_the_threads_of_the_service() {
+    let settings = settings("system");
+    let value = |wanted: &str| {
+        let found = settings.iter().find(|(key, _)| key == wanted);
+        found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("{wanted} is not set"))
+    };
+    assert_eq!(value("TasksMax"), "infinity");
+    // The kernel allows about 7,800 threads in 1 GB of memory.
+    let per_user: u32 = value("LimitNPROC").parse().unwrap();
+    assert!((1_024..7_000).contains(&per_user), "{per_user}");
+}
+
 /// Shows why the first three of the list above must not be set.
 #[test]
 fn where_a_part_of_proc_is_covered_no_sandbox_can_mount_its_own() {

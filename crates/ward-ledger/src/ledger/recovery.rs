@@ -53,11 +53,11 @@ pub enum HeadRecovery {
     /// The log is new: there were no records, and no head or an unsigned one.
     Begun,
     /// The head was behind, because a writer died between writing the log and the head. The newer records
-    /// were checked, and the head vouches for them now.
+    /// were checked, and the head covers them now.
     BroughtForward {
-        /// The number of records that the head vouched for before.
+        /// The number of records that the head covered before.
         from: u64,
-        /// The number of records that the head vouches for now.
+        /// The number of records that the head covers now.
         to: u64,
     },
     /// The log was written without a key and was adopted. It is signed from here on.

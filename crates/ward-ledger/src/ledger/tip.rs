@@ -92,7 +92,7 @@ pub(super) struct TipSearch<'a> {
 
 impl TipSearch<'_> {
     /// Returns true if the chain still ends at `tip`: the file and its length are the same, the last record
-    /// is the same, and the head vouches for exactly that record.
+    /// is the same, and the head covers exactly that record.
     pub(super) fn is_current_tip(self, tip: &ChainTip) -> io::Result<bool> {
         if tip.length == 0 || files::stat_path(self.log)? != Some((tip.identity, tip.length)) {
             return Ok(false);
@@ -228,7 +228,7 @@ impl TipSearch<'_> {
         }
     }
 
-    /// Checks that the head vouches for the chain that ends with `last`, and that the chain may be continued.
+    /// Checks that the head covers the chain that ends with `last`, and that the chain may be continued.
     /// Later signatures vouch for all earlier records. So if there is a key, records that can't be checked
     /// are rejected, unless somebody has decided to adopt them.
     fn check_against_head(
@@ -272,7 +272,7 @@ impl TipSearch<'_> {
             Ordering::Less => {
                 return Err(LedgerOpenError::Truncated {
                     path: self.log.to_owned(),
-                    vouched: head.count,
+                    covered: head.count,
                     found,
                 });
             }
@@ -304,7 +304,7 @@ impl TipSearch<'_> {
         }
     }
 
-    /// Checks every link from the end of the log back to the record that the head vouches for. All these
+    /// Checks every link from the end of the log back to the record that the head covers. All these
     /// records are in the current segment, because a writer updates the head before it starts another
     /// segment.
     fn verify_back_to_head(&self, head: &LedgerHead, file: &File, end: u64) -> Result<(), LedgerOpenError> {

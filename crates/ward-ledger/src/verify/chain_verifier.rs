@@ -20,7 +20,7 @@ const RECENT_RECORDS: usize = 64;
 pub(super) struct ChainVerifier<'a> {
     format: &'a LedgerFormat,
     key: Option<KeyId>,
-    /// The number of records and the last hash that the head vouches for.
+    /// The number of records and the last hash that the head covers.
     head: Option<(u64, Sha256Hash)>,
     /// The number of the last accepted record.
     sequence: u64,
@@ -55,7 +55,7 @@ enum SuspectReason {
     OtherKey(CheckedRecord, KeyId),
     InvalidMac(CheckedRecord),
     Unsigned(CheckedRecord),
-    /// The chain is intact, but not the chain that the head vouches for.
+    /// The chain is intact, but not the chain that the head covers.
     HeadMismatch,
 }
 
@@ -351,8 +351,8 @@ impl<'a> ChainVerifier<'a> {
         last: Option<&LinePosition>,
         missing_segment: Option<u64>,
     ) -> Option<ChainBreak> {
-        let vouched = self.head.map_or(0, |(vouched, _)| vouched);
-        let (kind, detail) = match (vouched.saturating_sub(self.sequence), missing_segment) {
+        let covered = self.head.map_or(0, |(covered, _)| covered);
+        let (kind, detail) = match (covered.saturating_sub(self.sequence), missing_segment) {
             (0, None) => return None,
             (0, Some(number)) => (
                 BreakKind::Removed,
@@ -362,7 +362,7 @@ impl<'a> ChainVerifier<'a> {
             ),
             _ => (
                 BreakKind::Truncated,
-                format!("the head covers {}, but the log has {}", record_count(vouched), self.sequence),
+                format!("the head covers {}, but the log has {}", record_count(covered), self.sequence),
             ),
         };
         Some(ChainBreak::after(kind, last, self.sequence + 1, detail))

@@ -122,26 +122,30 @@ pub struct TornLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogCompleteness {
-    /// All records that the head vouches for are present.
+    /// All records that the head covers are present.
     Complete {
-        /// The number of records that the head vouches for.
-        vouched: u64,
+        /// The number of records that the head covers.
+        #[serde(rename = "vouched")]
+        covered: u64,
         /// The number of records after those. Their links are intact, but removing them would go unnoticed. A
         /// crash between writing the log and the head leaves such records until the next writer updates the
         /// head.
-        unvouched: u64,
+        #[serde(rename = "unvouched")]
+        uncovered: u64,
     },
-    /// Records that the head vouches for are missing.
+    /// Records that the head covers are missing.
     Cut {
-        /// The number of records that the head vouches for.
-        vouched: u64,
+        /// The number of records that the head covers.
+        #[serde(rename = "vouched")]
+        covered: u64,
         /// The number of records that are left.
         found: u64,
     },
     /// The chain breaks before its end, so the end was not checked.
     NotReached {
-        /// The number of records that the head vouches for.
-        vouched: u64,
+        /// The number of records that the head covers.
+        #[serde(rename = "vouched")]
+        covered: u64,
     },
     /// There is no head, so missing records would go unnoticed.
     NoHead,
@@ -175,7 +179,7 @@ pub enum LogAuthenticity {
         /// The id of the key.
         key_id: KeyId,
         /// The number of the first signed record. If it is not 1, this record adopts the records before it,
-        /// and so vouches for them.
+        /// and so covers them.
         from: u64,
     },
     /// Every record from `from` on is signed with the given key, but that record doesn't adopt the records
@@ -217,19 +221,19 @@ impl fmt::Display for ChainBreak {
 impl fmt::Display for LogCompleteness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Complete { vouched, unvouched: 0 } => {
-                write!(formatter, "the head covers the whole log, {}", record_count(*vouched))
+            Self::Complete { covered, uncovered: 0 } => {
+                write!(formatter, "the head covers the whole log, {}", record_count(*covered))
             }
-            Self::Complete { vouched, unvouched } => write!(
+            Self::Complete { covered, uncovered } => write!(
                 formatter,
-                "the head covers the first {}, but not the last {unvouched}",
-                record_count(*vouched)
+                "the head covers the first {}, but not the last {uncovered}",
+                record_count(*covered)
             ),
-            Self::Cut { vouched, found } => {
-                write!(formatter, "the head covers {}, but the log has {found}", record_count(*vouched))
+            Self::Cut { covered, found } => {
+                write!(formatter, "the head covers {}, but the log has {found}", record_count(*covered))
             }
-            Self::NotReached { vouched } => {
-                write!(formatter, "not checked after the break; the head covers {}", record_count(*vouched))
+            Self::NotReached { covered } => {
+                write!(formatter, "not checked after the break; the head covers {}", record_count(*covered))
             }
             Self::NoHead => {
                 formatter.write_str("unknown: there is no head, so missing records would go unnoticed")

@@ -200,7 +200,7 @@ fn a_writer_notices_that_records_of_another_writer_were_cut() {
     OpenOptions::new().write(true).open(&log.path).unwrap().set_len(length).unwrap();
     let error = one.append(receipt(3)).unwrap_err();
     assert!(
-        matches!(error, LedgerAppendError::Log(LedgerOpenError::Truncated { vouched: 4, found: 2, .. })),
+        matches!(error, LedgerAppendError::Log(LedgerOpenError::Truncated { covered: 4, found: 2, .. })),
         "{error}"
     );
 }

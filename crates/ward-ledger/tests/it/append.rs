@@ -100,11 +100,11 @@ fn a_cut_log_is_not_continued() {
         lines.pop();
         log.write_lines(&lines);
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-        assert!(matches!(error, LedgerOpenError::Truncated { vouched: 3, found: 2, .. }), "{error}");
+        assert!(matches!(error, LedgerOpenError::Truncated { covered: 3, found: 2, .. }), "{error}");
         lines[1].pop();
         log.write_lines(&lines);
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-        assert!(matches!(error, LedgerOpenError::Truncated { vouched: 3, found: 1, .. }), "{error}");
+        assert!(matches!(error, LedgerOpenError::Truncated { covered: 3, found: 1, .. }), "{error}");
         assert_eq!(log.file_names().len(), 2, "nothing was moved aside");
     }
 }
@@ -170,11 +170,11 @@ fn a_head_that_is_behind_is_brought_forward() {
     let old = fs::read(log.sibling_path(".head")).unwrap();
     log.append(3);
     fs::write(log.sibling_path(".head"), &old).unwrap();
-    assert_eq!(log.verify().completeness, LogCompleteness::Complete { vouched: 2, unvouched: 3 });
+    assert_eq!(log.verify().completeness, LogCompleteness::Complete { covered: 2, uncovered: 3 });
     assert!(log.verify().is_sound());
     let (_, recovery) = Ledger::open(&log.path, log.options.clone()).unwrap();
     assert_eq!(recovery.head, HeadRecovery::BroughtForward { from: 2, to: 5 });
-    assert_eq!(log.verify().completeness, LogCompleteness::Complete { vouched: 6, unvouched: 0 });
+    assert_eq!(log.verify().completeness, LogCompleteness::Complete { covered: 6, uncovered: 0 });
     assert_eq!(log.recovery_records(), [(6, json!({"head": {"brought_forward": {"from": 2, "to": 5}}}))]);
 }
 

@@ -21,7 +21,7 @@ fn the_signed_head_of_an_empty_log_vouches_for_no_forgery() {
     fs::copy(&TestLog::with_records(4).path, &log.path).unwrap();
     fs::write(log.sibling_path(".head"), head_of_nothing).unwrap();
     let report = log.verify();
-    assert_eq!(report.completeness, LogCompleteness::Complete { vouched: 0, unvouched: 4 });
+    assert_eq!(report.completeness, LogCompleteness::Complete { covered: 0, uncovered: 4 });
     assert_eq!(report.authenticity, LogAuthenticity::NotSigned { given: key().id() });
     assert!(!report.is_sound(), "{report}");
     assert!(report.to_string().contains("not signed with key"), "{report}");

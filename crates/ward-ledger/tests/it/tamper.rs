@@ -38,7 +38,7 @@ fn an_untouched_log_is_sound() {
     let report = TestLog::with_records(3).verify();
     assert!(report.is_sound());
     assert_eq!((report.records, report.segments), (3, 1));
-    assert_eq!(report.completeness, LogCompleteness::Complete { vouched: 3, unvouched: 0 });
+    assert_eq!(report.completeness, LogCompleteness::Complete { covered: 3, uncovered: 0 });
     assert_eq!(report.authenticity, LogAuthenticity::Unsigned);
     let report = TestLog::signed_with_records(3).verify();
     assert!(report.is_sound());
@@ -158,7 +158,7 @@ fn a_log_cut_at_its_end_is_truncated_and_not_torn() {
         fs::write(&log.path, &bytes[..bytes.len() - 1]).unwrap();
         assert_eq!(first_break(&log), Some((BreakKind::Truncated, 5)));
         assert!(log.verify().torn.is_some());
-        assert_eq!(log.verify().completeness, LogCompleteness::Cut { vouched: 5, found: 4 });
+        assert_eq!(log.verify().completeness, LogCompleteness::Cut { covered: 5, found: 4 });
         fs::remove_file(&log.path).unwrap();
         assert_eq!(first_break(&log), Some((BreakKind::Truncated, 1)));
     }

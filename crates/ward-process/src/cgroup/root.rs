@@ -55,16 +55,25 @@ impl CgroupRoot {
             );
         }
         let location = find_parent_group()?;
-        let directory = open_directory(&location.path)
-            .map_err(|error| format!("could not open {}: {error}", location.path.display()))?;
-        let controllers = match location.leave_for_leaf(directory.as_fd()) {
-            Ok(()) => enable_controllers(directory.as_fd()),
-            // Trees are contained all the same, but without the limits that need a controller.
-            Err(_) => CgroupControllers::default(),
-        };
-        let root = Self { controllers, location, directory };
+        let path = location.path.display().to_string();
+        let mut root = Self::at(location).map_err(|error| format!("could not open {path}: {error}"))?;
+        root.take_controllers();
         root.check_can_create()?;
         Ok(root)
+    }
+
+    /// Opens the parent group, without its controllers.
+    pub(crate) fn at(location: CgroupLocation) -> io::Result<Self> {
+        let directory = open_directory(&location.path)?;
+        Ok(Self { location, directory, controllers: CgroupControllers::default() })
+    }
+
+    /// Enables the controllers, after this process has left the group for a leaf if that is needed.
+    fn take_controllers(&mut self) {
+        // Otherwise trees are contained all the same, but without the limits that need a controller.
+        if self.location.leave_for_leaf(self.directory.as_fd()).is_ok() {
+            self.controllers = enable_controllers(self.directory.as_fd());
+        }
     }
 
     pub(crate) fn controllers(&self) -> CgroupControllers {
@@ -160,26 +169,29 @@ fn read_controllers(directory: BorrowedFd<'_>, file: &str) -> Vec<String> {
 /// # Errors
 /// Fails if the group of this process can't be found or opened.
 pub fn release_controllers() -> io::Result<()> {
-    let location = find_parent_group().map_err(io::Error::other)?;
-    let directory = open_directory(&location.path)?;
-    if open_directory_at(directory.as_fd(), OWN_LEAF).is_ok() {
-        set_controllers(directory.as_fd(), '-');
-    }
-    Ok(())
+    find_parent_group().map_err(io::Error::other)?.release_controllers()
 }
 
 /// The parent group of all trees.
 #[derive(Debug, PartialEq, Eq)]
-struct CgroupLocation {
+pub(crate) struct CgroupLocation {
     /// Directory in the mounted cgroup2 file system.
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Path as `/proc/PID/cgroup` shows it.
-    proc_path: String,
+    pub(crate) proc_path: String,
     /// True if this process runs in the parent group itself.
-    is_own_group: bool,
+    pub(crate) is_own_group: bool,
 }
 
 impl CgroupLocation {
+    fn release_controllers(&self) -> io::Result<()> {
+        let directory = open_directory(&self.path)?;
+        if open_directory_at(directory.as_fd(), OWN_LEAF).is_ok() {
+            set_controllers(directory.as_fd(), '-');
+        }
+        Ok(())
+    }
+
     /// Moves this process out of the parent group, into a leaf beside the trees, if that is needed before
     /// controllers can be enabled. Enabling `cpu` and `pids` beside processes would succeed, but it makes
     /// the group a threaded domain, in which no tree can be started (`EOPNOTSUPP`).
@@ -267,25 +279,4 @@ fn open_directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cgroup2_mount_is_found_by_its_type_wherever_it_is() {
-        let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                      41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-        assert_eq!(find_mount(hybrid), Some((Path::new("/"), "/sys/fs/cgroup/unified".into())));
-        let container = "9 1 0:38 /box /mnt/my\\040groups rw shared:3 master:4 - cgroup2 none rw\n";
-        assert_eq!(find_mount(container), Some((Path::new("/box"), "/mnt/my groups".into())));
-        assert_eq!(find_mount("32 31 0:29 / /sys rw - sysfs sysfs rw\n"), None);
-    }
-
-    #[test]
-    fn trees_are_siblings_of_the_supervisors_leaf() {
-        for leaf in ["supervisor", "supervisor-own", ".control"] {
-            assert_eq!(parent_of_leaf(&format!("/g/a.service/{leaf}")), "/g/a.service");
-            assert_eq!(parent_of_leaf(&format!("/{leaf}")), "/");
-        }
-        assert_eq!(parent_of_leaf("/g/a.service"), "/g/a.service");
-    }
-}
+mod tests;

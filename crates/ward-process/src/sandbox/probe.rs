@@ -138,8 +138,8 @@ impl KernelSupport {
             Ok(abi @ 6..) => SandboxPartStatus::InForce { by: format!("Landlock ABI {abi}") },
             // Seccomp can't help: a filter sees a pid but can't tell which process it belongs to.
             Ok(_) | Err(_) => SandboxPartStatus::Partial {
-                by: "no signals to processes of other users".into(),
-                gap: "other processes of the same user can be signalled, including the supervisor".into(),
+                by: "the kernel protects processes of other users".into(),
+                gap: "processes of the same user can be signalled, also the supervisor".into(),
                 cure: "needs Linux 6.12 or newer, a PID namespace as containment, or a user of its own"
                     .into(),
             },
@@ -202,8 +202,8 @@ mod tests {
         assert!(report.filesystem.is_enforced());
         assert_eq!(
             report.signals.to_string(),
-            "partly enforced (no signals to processes of other users): other processes of the same user \
-             can be signalled, including the supervisor; needs Linux 6.12 or newer, a PID namespace as \
+            "partly enforced (the kernel protects processes of other users): processes of the same user \
+             can be signalled, also the supervisor; needs Linux 6.12 or newer, a PID namespace as \
              containment, or a user of its own"
         );
         assert_eq!(report.missing_parts(SandboxStrictness::Everything), ["signals"]);

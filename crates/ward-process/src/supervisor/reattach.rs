@@ -175,3 +175,51 @@ fn restore_limits(group: &Cgroup, limits: &[(String, String)]) {
         let _ = group.write_file(file, text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use crate::cgroup::root::{CgroupLocation, CgroupRoot};
+
+    /// The kernel forgets limits when a controller is disabled for the restart (S6.5, S9.1).
+    #[test]
+    fn a_tree_that_is_taken_back_gets_its_recorded_limits_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut supervisor = Supervisor::with_containment(Containment::ProcessGroup).unwrap();
+        let (path, proc_path) = (folder.path().to_owned(), "/test.service".to_owned());
+        let location = CgroupLocation { path, proc_path, is_own_group: false };
+        supervisor.groups = Some(CgroupRoot::at(location).unwrap());
+        let id: TreeId = "session-1".parse().unwrap();
+        let group = folder.path().join(id.group_name());
+        fs::create_dir(&group).unwrap();
+        let limits = [("pids.max", "20"), ("memory.max", "100663296"), ("cpu.max", "20000 100000")];
+        // A record that somebody has changed must not write to other files.
+        let recorded = limits.into_iter().chain([("cgroup.kill", "1"), ("../escape", "1")]);
+        for file in ["cgroup.kill", "cgroup.events", "pids.max", "memory.max", "cpu.max", "../escape"] {
+            fs::write(group.join(file), "").unwrap();
+        }
+        let record = TreeRecord {
+            id,
+            containment: Containment::Cgroup,
+            root: None,
+            escapees: EscapeePolicy::LetGo,
+            boot: supervisor.boot.clone(),
+            cgroup: Some(fs::metadata(&group).unwrap().ino()),
+            cgroup_limits: recorded.map(|(file, text)| (file.to_owned(), text.to_owned())).collect(),
+            identity: None,
+            private_folder: None,
+        };
+        let read = |file: &str| fs::read_to_string(group.join(file)).unwrap();
+        let other_group = TreeRecord { cgroup: Some(1), ..record.clone() };
+        assert!(matches!(supervisor.reopen_group(&other_group), Err(ReattachError::Gone(_))));
+        assert_eq!(read("pids.max"), "", "another tree has this group now");
+        supervisor.reopen_group(&record).unwrap();
+        for (file, text) in limits {
+            assert_eq!(read(file), text, "{file}");
+        }
+        assert_eq!((read("cgroup.kill"), read("../escape")), Default::default());
+    }
+}

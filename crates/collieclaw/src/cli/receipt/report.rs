@@ -26,7 +26,7 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
         }
     }
     if let Some(torn) = &report.torn {
-        // The head vouches for this line, so it was complete before.
+        // The head covers this line, so it was complete before.
         let next = match report.broken {
             None => "; the next call sets it aside",
             Some(_) => "",
@@ -37,17 +37,17 @@ pub(super) fn format_report(report: &VerificationReport) -> String {
         lines.push(format!("stray:     {} looks like a part of the log but isn't", escape_line(stray)));
     }
     lines.push(match report.completeness {
-        LogCompleteness::Complete { vouched, unvouched: 0 } => {
-            format!("complete:  the head vouches for all {vouched}")
+        LogCompleteness::Complete { covered, uncovered: 0 } => {
+            format!("complete:  the head covers all {covered}")
         }
-        LogCompleteness::Complete { vouched, unvouched } => {
-            format!("complete:  the head vouches for {vouched}, not for the last {unvouched}")
+        LogCompleteness::Complete { covered, uncovered } => {
+            format!("complete:  the head covers {covered}, but not the last {uncovered}")
         }
-        LogCompleteness::Cut { vouched, found } => {
-            format!("CUT:       the head vouches for {vouched}, but only {found} exist")
+        LogCompleteness::Cut { covered, found } => {
+            format!("CUT:       the head covers {covered}, but only {found} exist")
         }
-        LogCompleteness::NotReached { vouched } => {
-            format!("unknown:   the head vouches for {vouched}, but the chain breaks before them")
+        LogCompleteness::NotReached { covered } => {
+            format!("unknown:   the head covers {covered}, but the chain breaks before them")
         }
         LogCompleteness::NoHead => {
             "unknown:   the head is missing, so a shortened log would not be noticed".to_owned()

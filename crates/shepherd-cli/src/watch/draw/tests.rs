@@ -91,7 +91,7 @@ fn the_rules_popup_can_be_scrolled() {
     let mut model = sample();
     let rule = |number: usize| RuleView {
         rule: "hours".to_owned(),
-        looked_at: format!("rule-{number} "),
+        facts: format!("rule-{number} "),
         outcome: RuleOutcomeView::Passes,
     };
     let why = ExplanationView {

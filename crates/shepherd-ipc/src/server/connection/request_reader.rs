@@ -240,7 +240,12 @@ impl<'a> RequestReader<'a> {
             }
             Err(PinStoreError::Incorrect) => ApiError::new(ErrorCode::WrongPin, "Incorrect PIN."),
             Err(PinStoreError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
-            Err(error @ (PinStoreError::File { .. } | PinStoreError::Locked | PinStoreError::Hash(_))) => {
+            Err(
+                error @ (PinStoreError::File { .. }
+                | PinStoreError::Locked
+                | PinStoreError::Hash(_)
+                | PinStoreError::Thread(_)),
+            ) => {
                 let sentence = format!("The PIN could not be checked: {}.", ErrorChain(&error));
                 ApiError::new(ErrorCode::StoreUnavailable, sentence)
             }
@@ -253,12 +258,11 @@ impl<'a> RequestReader<'a> {
     async fn refuse_command(&self, id: u64, command: &Command, rights: &ClientPermissions) {
         let code = client_info(self.client, rights.clone()).refusal_code(command.required_role());
         let cure = if code == ErrorCode::PinRequired { " Give the PIN first." } else { "" };
-        let sentence = format!(
-            "Permission denied: `{}` needs the role {}, and this client has the role {}.{cure}",
-            command.name(),
-            role_name(command.required_role()),
-            role_name(rights.role)
-        );
+        let refused = match command.required_role() {
+            ClientRole::Admin => "only an administrator may use",
+            ClientRole::Shell | ClientRole::Observer => "you may only watch, and not use",
+        };
+        let sentence = format!("Permission denied: {refused} `{}`.{cure}", command.name());
         self.record_refusal(command.name(), &sentence).await;
         self.send_reply(id, Err(ApiError::new(code, sentence))).await;
     }
@@ -316,14 +320,6 @@ fn read_chunk(reader: &ReadHalf<'_>, decoder: &mut FrameDecoder) -> io::Result<u
     let length = reader.try_read(&mut chunk)?;
     decoder.feed(chunk.get(..length).unwrap_or_default());
     Ok(length)
-}
-
-fn role_name(role: ClientRole) -> &'static str {
-    match role {
-        ClientRole::Observer => "observer",
-        ClientRole::Shell => "shell",
-        ClientRole::Admin => "admin",
-    }
 }
 
 fn millis(duration: Duration) -> Millis {

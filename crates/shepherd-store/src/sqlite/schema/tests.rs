@@ -52,7 +52,7 @@ fn an_older_database_is_brought_up_to_date_and_keeps_everything() {
     check_database(&connection, head, LATER_MIGRATIONS).unwrap();
     assert_eq!(migrate(&mut connection, LATER_MIGRATIONS).unwrap(), 1);
     let state = check_database(&connection, head, LATER_MIGRATIONS).unwrap();
-    assert!(matches!(head, StoreHeadState::Valid(vouched) if vouched.generation + 2 == state.generation));
+    assert!(matches!(head, StoreHeadState::Valid(recorded) if recorded.generation + 2 == state.generation));
     assert_eq!(rows::read_all(&connection).unwrap(), before);
     assert_eq!(before.usage.values().sum::<Duration>(), Duration::from_secs(50));
     assert_eq!(migrate(&mut connection, LATER_MIGRATIONS).unwrap(), 3, "there is nothing left to do");

@@ -1,7 +1,7 @@
 //! Acts about the session: launch and stop.
 
 use shepherd_api::{ApiError, ClientRole, CommandReply, ErrorCode, StopMode, StopRequester};
-use shepherd_core::{AnswerWithEffects, LaunchDecision, LaunchRequest, StopDecision, StopRequest};
+use shepherd_core::{EngineReply, LaunchDecision, LaunchRequest, StopDecision, StopRequest};
 use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use super::{ReplyResult, RequestContext, random_id_bits};
@@ -21,7 +21,7 @@ impl DaemonService {
             session_id: SessionId::from_random(random_id_bits()),
             actor: request.actor(),
         };
-        let AnswerWithEffects { answer, effects } = self.engine.request_launch(&launch, now);
+        let EngineReply { answer, effects } = self.engine.request_launch(&launch, now);
         match answer {
             LaunchDecision::Approved(plan) => {
                 self.metrics.launches_approved.inc();
@@ -51,7 +51,7 @@ impl DaemonService {
             return Err(error);
         }
         let stop = StopRequest { by, mode, actor: request.actor() };
-        let AnswerWithEffects { answer, effects } = self.engine.stop_current(&stop, now);
+        let EngineReply { answer, effects } = self.engine.stop_current(&stop, now);
         self.carry_out(effects, now);
         match answer {
             StopDecision::Stop { session_id, .. } => Ok(CommandReply::Stopping { session_id }),
