@@ -72,7 +72,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
     WorkspacePreset {
         name: "developer",
         programs: with_project_tools!(
-            "python" "python3" "pip" "pip3" "pytest" "py.test" "uv" "uvx" "poetry" "pdm" "hatch" "tox" "nox"
+            "python" "python3" "python3.10" "python3.11" "python3.12" "python3.13" "python3.14" "pip" "pip3" "pytest" "py.test" "uv" "uvx" "poetry" "pdm" "hatch" "tox" "nox"
             "ruff" "black" "isort" "mypy" "pyright" "flake8" "pylint" "bandit" "coverage" "pre-commit"
             "ipython" "pipx" "twine" "virtualenv" "cargo" "rustc" "rustfmt" "rustup" "rustdoc"
             "clippy-driver" "cargo-clippy" "cargo-fmt" "cargo-nextest" "node" "nodejs" "npm" "npx" "pnpm"
@@ -127,7 +127,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
     WorkspacePreset {
         name: "python",
         programs: with_project_tools!(
-            "python" "python3" "pip" "pip3" "pytest" "py.test" "uv" "uvx" "poetry" "pdm" "hatch" "tox" "nox"
+            "python" "python3" "python3.10" "python3.11" "python3.12" "python3.13" "python3.14" "pip" "pip3" "pytest" "py.test" "uv" "uvx" "poetry" "pdm" "hatch" "tox" "nox"
             "ruff" "black" "isort" "mypy" "pyright" "flake8" "pylint" "bandit" "coverage" "pre-commit"
             "ipython" "pipx" "twine" "virtualenv" "jupyter"
         ),

@@ -1,10 +1,12 @@
 //! Judges the arguments of a command by the table of programs.
 
 use super::command::JudgingPhase;
+use super::special_words::sends_data;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
 use crate::address::{self, HttpMethod};
-use crate::path::PathAccess;
+use crate::facts::PathStatus;
+use crate::path::{PathAccess, STEERING_FOLDERS, normalize_path};
 use crate::programs::{
     CommandArgument, ForEachCommand, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
 };
@@ -33,25 +35,75 @@ impl ShellEvaluation<'_> {
             self.add_unknowable(what, at);
         }
         self.judge_repeated_commands(name, &found, phase);
-        let mut changes = program.kind != ProgramKind::ReadOnly;
+        if phase == JudgingPhase::Words && program.is_named("find") && deletes_everything(arguments) {
+            self.add_argument_reason(
+                name,
+                "-delete",
+                "delete everything that it finds; put a condition such as `-name` before it",
+            );
+        }
         let inner = found.iter().find_map(|found| match found {
             ParsedArgument::Command(words) => words.first()?.text.as_deref(),
             _ => None,
         });
-        for found in &found {
-            match found {
+        if phase == JudgingPhase::Words {
+            for found in &found {
                 // The variable applies to the inner program, not to the wrapper.
-                ParsedArgument::Variable(text) if phase == JudgingPhase::Words => {
+                if let ParsedArgument::Variable(text) = found {
                     let (name, value) = split_assignment(text);
                     self.judge_variable(name, Some(value), inner);
                 }
-                found => changes |= self.judge_argument(name, found, cwd, phase),
             }
         }
+        let changes =
+            self.judge_arguments(name, &found, cwd, phase) | (program.kind != ProgramKind::ReadOnly);
         if phase == JudgingPhase::Name || (program.kind == ProgramKind::Wrapper && runs_another) {
             return;
         }
         self.add_listing(name, if changes { ProgramEffect::Other } else { ProgramEffect::ReadOnly });
+    }
+
+    /// Judges the arguments of a program in their order, and returns true if they do more than read.
+    fn judge_arguments(
+        &mut self,
+        name: &str,
+        found: &[ParsedArgument<'_>],
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
+    ) -> bool {
+        let sends = found.iter().any(sends_data);
+        let mut folder = cwd.clone();
+        let mut changes = false;
+        for found in found {
+            match found {
+                // The caller judges the variables of an inner command.
+                ParsedArgument::Variable(_) => {}
+                ParsedArgument::Value(WordMeaning::ChangedFolder, path) => {
+                    if phase == JudgingPhase::Words {
+                        self.judge_path(path, PathAccess::Write, &folder);
+                    }
+                    folder = self.folder_beneath(path, &folder);
+                }
+                ParsedArgument::Value(WordMeaning::Address, text)
+                    if sends && phase == JudgingPhase::Words =>
+                {
+                    address::judge(text, HttpMethod::Post, self.policy, &mut self.findings);
+                }
+                found => changes |= self.judge_argument(name, found, &folder, phase),
+            }
+        }
+        changes
+    }
+
+    /// Returns the folder in which a program works after a flag such as `-C path`.
+    fn folder_beneath(&self, path: &str, cwd: &CommandFolder) -> CommandFolder {
+        let place = cwd.folder.as_ref().map(|folder| folder.join(path));
+        CommandFolder {
+            folder: place.map(|place| match self.facts.inspect_path(&place) {
+                PathStatus::Folder { leads_to } => leads_to,
+                _ => normalize_path(&place),
+            }),
+        }
     }
 
     /// Judges an argument of a program, and returns true if the argument does more than read.
@@ -72,11 +124,9 @@ impl ShellEvaluation<'_> {
                 return false;
             }
             ParsedArgument::Subcommand(program, words) => {
-                let mut changes = program.kind != ProgramKind::ReadOnly;
-                for found in parse_arguments(program, words) {
-                    changes |= self.judge_argument(name, &found, cwd, phase);
-                }
-                return changes;
+                let found = parse_arguments(program, words);
+                return self.judge_arguments(name, &found, cwd, phase)
+                    | (program.kind != ProgramKind::ReadOnly);
             }
             _ if phase == JudgingPhase::Name => return false,
             ParsedArgument::Value(
@@ -89,9 +139,12 @@ impl ShellEvaluation<'_> {
             ) if self.braces == BracesMeaning::FileNames && text.contains("{}") => {
                 self.add_argument_reason(name, text, "run the name of a file as a program");
             }
-            ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::MovedPath, path)
-                if self.braces == BracesMeaning::FileNames && path.contains("{}") =>
-            {
+            ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::FileMode, "{}")
+                if self.braces == BracesMeaning::FileNames && self.replaces_found_files(name) => {}
+            ParsedArgument::Value(
+                WordMeaning::WrittenPath | WordMeaning::MovedPath | WordMeaning::FileMode,
+                path,
+            ) if self.braces == BracesMeaning::FileNames && path.contains("{}") => {
                 self.add_argument_reason(name, path, "change files that are known only when it runs");
             }
             ParsedArgument::Value(WordMeaning::EnvLine, line) if line.contains('\\') => {
@@ -161,15 +214,14 @@ impl ShellEvaluation<'_> {
                 return false;
             }
             ParsedArgument::Value(WordMeaning::Text | WordMeaning::SedScript, _)
-            | ParsedArgument::UnknownWord(_) => return false,
-            ParsedArgument::Value(WordMeaning::Code, _) => {}
+            | ParsedArgument::UnknownWord(_)
+            | ParsedArgument::Variable(_) => return false,
+            ParsedArgument::Value(WordMeaning::Code | WordMeaning::ChangedFolder, _) => {}
+            ParsedArgument::Value(meaning, text) => self.judge_special_word(name, *meaning, text, cwd),
+            ParsedArgument::SymbolicLink(source, target) => self.judge_link(source, target, cwd),
+            ParsedArgument::ChangedSetting(setting) => self.judge_changed_setting(name, setting),
             ParsedArgument::SideEffect(flag, effect) => self.add_argument_reason(name, flag, *effect),
             ParsedArgument::UnknownFlag(flag) => self.add_argument_reason(name, flag, None),
-            ParsedArgument::Variable(text) => {
-                let (name, value) = split_assignment(text);
-                self.judge_variable(name, Some(value), None);
-                return false;
-            }
         }
         true
     }
@@ -224,6 +276,14 @@ impl ShellEvaluation<'_> {
         self.name_pattern = outer_pattern;
     }
 
+    /// Returns true if a program may change the files that `find` finds: it replaces the files instead of writing
+    /// into them, so that other names of a file keep the old contents, and the names rule out a repository's
+    /// settings.
+    fn replaces_found_files(&self, name: &str) -> bool {
+        let narrow = |pattern: &str| pattern.rsplit_once("*.").is_some_and(|(_, end)| is_plain_ending(end));
+        matches!(name, "sed" | "perl" | "chmod" | "touch") && self.name_pattern.as_deref().is_some_and(narrow)
+    }
+
     /// Judges a script of `sed`. The parts from several `-e` are joined first, because a part can change how
     /// `sed` reads the next part.
     fn judge_sed_script(
@@ -267,7 +327,7 @@ impl ShellEvaluation<'_> {
         self.add_listing(name, ProgramEffect::Other);
     }
 
-    fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
+    pub(super) fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
         let value = text.split_once('=').map_or(text, |(_, value)| value);
         for path in [text, value] {
             let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
@@ -303,6 +363,48 @@ impl ShellEvaluation<'_> {
 enum ProgramEffect {
     ReadOnly,
     Other,
+}
+
+/// Returns true for the end of a pattern such as `*.py`, but not of `*.git`.
+fn is_plain_ending(end: &str) -> bool {
+    !end.is_empty()
+        && end.chars().all(|letter| letter.is_ascii_alphanumeric())
+        && !STEERING_FOLDERS.iter().any(|folder| folder.trim_start_matches('.').eq_ignore_ascii_case(end))
+}
+
+/// Returns true if the arguments of `find` delete files without a condition on their names, age or size.
+fn deletes_everything(arguments: &[CommandArgument]) -> bool {
+    const CONDITIONS: [&str; 14] = [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-regex",
+        "-iregex",
+        "-empty",
+        "-newer",
+        "-mtime",
+        "-mmin",
+        "-size",
+        "-newermt",
+        "-atime",
+    ];
+    let texts = || arguments.iter().map(|argument| argument.text.as_deref().unwrap_or("!"));
+    let Some(end) = texts().position(|text| text == "-delete") else { return false };
+    let mut open = 0_usize;
+    let mut limited = false;
+    for text in texts().take(end) {
+        match text {
+            "(" => open += 1,
+            ")" => open = open.saturating_sub(1),
+            // The files outside of these conditions are deleted, too.
+            "!" | "-not" => return true,
+            "-o" | "-or" | "," if open == 0 => return true,
+            text => limited |= CONDITIONS.contains(&text),
+        }
+    }
+    !limited || open > 0
 }
 
 fn split_assignment(text: &str) -> (&str, &str) {
