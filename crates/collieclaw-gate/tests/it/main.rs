@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod addresses;
 #[cfg(test)]
+mod agent_lines;
+#[cfg(test)]
 mod blocked_cases;
 #[cfg(test)]
 mod differential;
