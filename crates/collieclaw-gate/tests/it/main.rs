@@ -16,6 +16,8 @@ mod foreign_tools;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod git_canary;
+#[cfg(test)]
 mod harmless;
 #[cfg(test)]
 mod harmless_cases;
