@@ -8,6 +8,7 @@
 mod archive;
 mod argument;
 mod data;
+mod flag_index;
 mod git;
 mod inspect;
 mod interpreters;
@@ -317,7 +318,8 @@ impl ProgramSpec {
 
 /// Returns the entries of the whole table.
 pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
-    [
+    // A static, so that every entry has only one address, by which its flags are indexed.
+    static TABLE: [&[ProgramSpec]; 11] = [
         inspect::PROGRAMS,
         text::PROGRAMS,
         search::PROGRAMS,
@@ -329,9 +331,8 @@ pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
         project::PROGRAMS,
         interpreters::PROGRAMS,
         wrappers::PROGRAMS,
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    TABLE.into_iter().flatten()
 }
 
 const fn text_flag(names: &'static str) -> FlagSpec {

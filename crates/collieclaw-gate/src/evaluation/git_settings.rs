@@ -17,7 +17,11 @@ const HARMLESS: &[&str] = &[
     "advice.",
     "author.name",
     "author.email",
-    "blame.",
+    "blame.blankboundary",
+    "blame.coloring",
+    "blame.date",
+    "blame.showemail",
+    "blame.showroot",
     "branch.autosetupmerge",
     "branch.autosetuprebase",
     "branch.sort",
@@ -184,6 +188,7 @@ mod tests {
             ("merge.x.driver", None, SettingEffect::Steers),
             ("color.ui", Some("never"), SettingEffect::Harmless),
             ("safe.directory", Some("*"), SettingEffect::Unknown),
+            ("blame.ignoreRevsFile", Some("x"), SettingEffect::Unknown),
             ("http.sslVerify", Some("false"), SettingEffect::Unknown),
         ] {
             assert_eq!(setting_effect(name, value), effect, "{name}");

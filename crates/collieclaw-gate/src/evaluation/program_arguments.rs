@@ -1,21 +1,21 @@
 //! Judges the arguments of a command by the table of programs.
 
 use super::command::JudgingPhase;
+use super::found_files::deletes_everything;
 use super::special_words::sends_data;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
 use crate::address::{self, HttpMethod};
 use crate::facts::PathStatus;
-use crate::path::{PathAccess, STEERING_FOLDERS, normalize_path};
+use crate::path::{PathAccess, normalize_path};
 use crate::programs::{
-    CommandArgument, ForEachCommand, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
+    CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
 };
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
 
-/// The number of file names that stand for "any number" when `find -exec … {} +` is judged. No flag of the
-/// table takes more values, and no inner command starts after more words.
-const EXTRA_NAMES: usize = 4;
+/// The maximum number of flags such as `-C folder` of one command. People don't write more.
+const MAX_FOLDER_CHANGES: usize = 8;
 
 impl ShellEvaluation<'_> {
     pub(super) fn judge_known_program(
@@ -73,21 +73,27 @@ impl ShellEvaluation<'_> {
     ) -> bool {
         let sends = found.iter().any(sends_data);
         let mut folder = cwd.clone();
+        let mut folder_changes = 0;
         let mut changes = false;
         for found in found {
             match found {
                 // The caller judges the variables of an inner command.
                 ParsedArgument::Variable(_) => {}
                 ParsedArgument::Value(WordMeaning::ChangedFolder, path) => {
+                    folder_changes += 1;
+                    if folder_changes > MAX_FOLDER_CHANGES {
+                        self.add_limit_exceeded("the command changes its folder too often");
+                        break;
+                    }
                     if phase == JudgingPhase::Words {
                         self.judge_path(path, PathAccess::Write, &folder);
                     }
                     folder = self.folder_beneath(path, &folder);
                 }
-                ParsedArgument::Value(WordMeaning::Address, text)
-                    if sends && phase == JudgingPhase::Words =>
-                {
-                    address::judge(text, HttpMethod::Post, self.policy, &mut self.findings);
+                ParsedArgument::Value(WordMeaning::Address, text) if phase == JudgingPhase::Words => {
+                    let method = if sends { HttpMethod::Post } else { HttpMethod::Get };
+                    address::judge(text, method, self.policy, &mut self.findings);
+                    self.judge_downloaded_name(text);
                 }
                 found => changes |= self.judge_argument(name, found, &folder, phase),
             }
@@ -183,10 +189,6 @@ impl ShellEvaluation<'_> {
                 self.judge_possible_path(text, cwd);
                 return false;
             }
-            ParsedArgument::Value(WordMeaning::Address, text) => {
-                address::judge(text, HttpMethod::Get, self.policy, &mut self.findings);
-                return false;
-            }
             ParsedArgument::Value(WordMeaning::DateFormat, text) => {
                 if !text.starts_with('+') {
                     self.add_argument_reason(name, text, "set the clock");
@@ -216,72 +218,17 @@ impl ShellEvaluation<'_> {
             ParsedArgument::Value(WordMeaning::Text | WordMeaning::SedScript, _)
             | ParsedArgument::UnknownWord(_)
             | ParsedArgument::Variable(_) => return false,
-            ParsedArgument::Value(WordMeaning::Code | WordMeaning::ChangedFolder, _) => {}
+            ParsedArgument::Value(
+                WordMeaning::Code | WordMeaning::ChangedFolder | WordMeaning::Address,
+                _,
+            ) => {}
             ParsedArgument::Value(meaning, text) => self.judge_special_word(name, *meaning, text, cwd),
-            ParsedArgument::SymbolicLink(source, target) => self.judge_link(source, target, cwd),
+            ParsedArgument::SymbolicLink(source, target) => self.judge_link(name, source, target, cwd),
             ParsedArgument::ChangedSetting(setting) => self.judge_changed_setting(name, setting),
             ParsedArgument::SideEffect(flag, effect) => self.add_argument_reason(name, flag, *effect),
             ParsedArgument::UnknownFlag(flag) => self.add_argument_reason(name, flag, None),
         }
         true
-    }
-
-    /// Adds a reason if `find` runs several commands per file and a command changes files: the next command
-    /// may meet the changed file, and nothing judges it again in between.
-    fn judge_repeated_commands(&mut self, name: &str, found: &[ParsedArgument<'_>], phase: JudgingPhase) {
-        let commands = || {
-            found.iter().filter_map(|found| match found {
-                ParsedArgument::CommandForEach(ForEachCommand { words, .. }) => Some(*words),
-                _ => None,
-            })
-        };
-        let changes = |words: &[CommandArgument]| {
-            let program =
-                words.first().and_then(|first| first.text.as_deref()).and_then(ProgramSpec::find_by_name);
-            program.is_none_or(|program| program.kind != ProgramKind::ReadOnly)
-        };
-        if phase == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
-            self.add_argument_reason(
-                name,
-                "-exec",
-                "run several commands for each file, and not all of them only read",
-            );
-        }
-    }
-
-    /// Judges a command that `find` runs with the names of the files it finds.
-    fn judge_for_each(
-        &mut self,
-        name: &str,
-        command: ForEachCommand<'_>,
-        cwd: &CommandFolder,
-        phase: JudgingPhase,
-    ) {
-        let ForEachCommand { words, takes_many_names, name_pattern } = command;
-        let texts = words.iter().filter_map(|word| word.text.as_deref());
-        for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
-            // The name of a file could turn such a word into a flag, a variable or a path out of the folder.
-            self.add_argument_reason(name, text, "build a word from the name of a file; write `{}` alone");
-        }
-        let outer_braces = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
-        let outer_pattern = std::mem::replace(&mut self.name_pattern, name_pattern.map(str::to_owned));
-        self.judge_inner_command(words, cwd, phase);
-        if let Some(last) = words.last().filter(|_| takes_many_names) {
-            // If the first name becomes the value of a flag, a later name becomes a script, a target or a
-            // command.
-            let all = [words, &vec![last.clone(); EXTRA_NAMES]].concat();
-            self.judge_inner_command(&all, cwd, phase);
-        }
-        self.braces = outer_braces;
-        self.name_pattern = outer_pattern;
-    }
-
-    /// Returns true if a program may change the files that `find` finds: it replaces the files instead of writing
-    /// into them, so that other names of a file keep the old contents, and the names rule out a repository's
-    /// settings.
-    fn replaces_found_files(&self, name: &str) -> bool {
-        let narrow = |pattern: &str| pattern.rsplit_once("*.").is_some_and(|(_, end)| is_plain_ending(end));
-        matches!(name, "sed" | "perl" | "chmod" | "touch") && self.name_pattern.as_deref().is_some_and(narrow)
     }
 
     /// Judges a script of `sed`. The parts from several `-e` are joined first, because a part can change how
@@ -327,16 +274,6 @@ impl ShellEvaluation<'_> {
         self.add_listing(name, ProgramEffect::Other);
     }
 
-    pub(super) fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
-        let value = text.split_once('=').map_or(text, |(_, value)| value);
-        for path in [text, value] {
-            let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
-            if leads_away && path != DEV_NULL {
-                self.judge_path(path, PathAccess::Read, cwd);
-            }
-        }
-    }
-
     fn add_listing(&mut self, name: &str, effect: ProgramEffect) {
         let name = name.to_owned();
         self.findings.add(if self.policy.allowed_commands.contains(&name) {
@@ -363,48 +300,6 @@ impl ShellEvaluation<'_> {
 enum ProgramEffect {
     ReadOnly,
     Other,
-}
-
-/// Returns true for the end of a pattern such as `*.py`, but not of `*.git`.
-fn is_plain_ending(end: &str) -> bool {
-    !end.is_empty()
-        && end.chars().all(|letter| letter.is_ascii_alphanumeric())
-        && !STEERING_FOLDERS.iter().any(|folder| folder.trim_start_matches('.').eq_ignore_ascii_case(end))
-}
-
-/// Returns true if the arguments of `find` delete files without a condition on their names, age or size.
-fn deletes_everything(arguments: &[CommandArgument]) -> bool {
-    const CONDITIONS: [&str; 14] = [
-        "-name",
-        "-iname",
-        "-path",
-        "-ipath",
-        "-wholename",
-        "-regex",
-        "-iregex",
-        "-empty",
-        "-newer",
-        "-mtime",
-        "-mmin",
-        "-size",
-        "-newermt",
-        "-atime",
-    ];
-    let texts = || arguments.iter().map(|argument| argument.text.as_deref().unwrap_or("!"));
-    let Some(end) = texts().position(|text| text == "-delete") else { return false };
-    let mut open = 0_usize;
-    let mut limited = false;
-    for text in texts().take(end) {
-        match text {
-            "(" => open += 1,
-            ")" => open = open.saturating_sub(1),
-            // The files outside of these conditions are deleted, too.
-            "!" | "-not" => return true,
-            "-o" | "-or" | "," if open == 0 => return true,
-            text => limited |= CONDITIONS.contains(&text),
-        }
-    }
-    !limited || open > 0
 }
 
 fn split_assignment(text: &str) -> (&str, &str) {

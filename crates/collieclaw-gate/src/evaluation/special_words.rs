@@ -1,10 +1,15 @@
 //! Judges words with a meaning of their own: settings of `git`, file modes, data to send, commands of `sqlite3`.
 
+use std::path::Path;
+
 use super::git_settings::{SettingEffect, setting_effect};
 use super::{CommandFolder, ShellEvaluation, sqlite};
-use crate::path::PathAccess;
+use crate::path::{PathAccess, steers_programs};
 use crate::programs::{ParsedArgument, WordMeaning};
 use crate::reason::GateReason;
+
+/// The maximum number of files in one value of `curl -d`.
+const MAX_SENT_FILES: usize = 32;
 
 impl ShellEvaluation<'_> {
     /// Judges a word whose meaning only one or a few programs know.
@@ -72,6 +77,15 @@ impl ShellEvaluation<'_> {
         }
     }
 
+    /// Refuses a download whose file would get a name that `git` or `hg` obeys.
+    pub(super) fn judge_downloaded_name(&mut self, address: &str) {
+        let path = address.split(['?', '#']).next().unwrap_or_default();
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        if steers_programs(Path::new(name)) {
+            self.findings.add(GateReason::SteersPrograms { path: name.to_owned() });
+        }
+    }
+
     fn judge_file_mode(&mut self, name: &str, text: &str, cwd: &CommandFolder) {
         if !is_file_mode(text) {
             self.judge_path(text, PathAccess::Write, cwd);
@@ -82,7 +96,10 @@ impl ShellEvaluation<'_> {
 
     /// Judges the files in data that `curl` sends: `@file`, `name=@file`, `name=<file`.
     fn judge_sent_data(&mut self, text: &str, cwd: &CommandFolder) {
-        for (place, _) in text.match_indices(['@', '<']) {
+        for (count, (place, _)) in text.match_indices(['@', '<']).enumerate() {
+            if count == MAX_SENT_FILES {
+                return self.add_limit_exceeded("the data names more files than the gate can check");
+            }
             let file = text.get(place + 1..).unwrap_or_default();
             let file = file.split([';', ',']).next().unwrap_or_default();
             let is_whole_value =

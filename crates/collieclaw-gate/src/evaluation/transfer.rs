@@ -49,7 +49,10 @@ impl ShellEvaluation<'_> {
 
     /// Judges a symbolic link. Its text is a path that starts in the folder of the link, and a later command may
     /// write through the link, so the path is judged as if it were written.
-    pub(super) fn judge_link(&mut self, source: &str, target: &str, cwd: &CommandFolder) {
+    pub(super) fn judge_link(&mut self, name: &str, source: &str, target: &str, cwd: &CommandFolder) {
+        if !self.spend_transfer(name, source) {
+            return;
+        }
         let in_folder = target.ends_with('/')
             || matches!(
                 self.facts.inspect_path(&self.base_folder(cwd).join(target)),
@@ -61,8 +64,8 @@ impl ShellEvaluation<'_> {
             None => ".",
         };
         self.judge_path(&join_name(folder, source), PathAccess::Write, cwd);
-        if let Some(name) = last_name(source).filter(|_| in_folder) {
-            self.judge_path(&join_name(target, name), PathAccess::Write, cwd);
+        if let Some(last) = last_name(source).filter(|_| in_folder) {
+            self.judge_path(&join_name(target, last), PathAccess::Write, cwd);
         }
     }
 

@@ -51,6 +51,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "rsync",
         flags: &[
             harmless_flag("-a --archive -v --verbose -r --recursive -t -p -n --dry-run -z -h -u"),
+            text_flag("--exclude --include"),
+            harmless_flag("--delete --progress --stats -i --itemize-changes --checksum -c -q --quiet"),
             effect_flag("-e --rsh --rsync-path", "run a command"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,

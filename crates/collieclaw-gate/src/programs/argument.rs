@@ -3,6 +3,7 @@
 mod commands;
 mod operands;
 
+use super::flag_index::FlagLookup;
 use super::{FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning};
 
 /// The maximum number of flags in a word such as `-abc`. People don't write longer bundles.
@@ -79,6 +80,7 @@ pub(crate) fn parse_arguments<'a>(
 ) -> Vec<ParsedArgument<'a>> {
     let mut parser = ArgumentParser {
         program,
+        flags: FlagLookup::of(program),
         arguments,
         next: 0,
         parsed: Vec::new(),
@@ -95,6 +97,7 @@ pub(crate) fn parse_arguments<'a>(
 
 struct ArgumentParser<'a> {
     program: &'static ProgramSpec,
+    flags: FlagLookup,
     arguments: &'a [CommandArgument],
     next: usize,
     parsed: Vec<ParsedArgument<'a>>,
@@ -202,12 +205,7 @@ impl<'a> ArgumentParser<'a> {
     }
 
     fn find_short_flag(&self, letter: char) -> Option<&'static FlagSpec> {
-        self.program.flags.iter().find(|flag| {
-            flag.names.split(' ').any(|name| {
-                let mut letters = name.chars();
-                letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
-            })
-        })
+        self.flags.find_short(letter)
     }
 
     /// Parses `-abc`. A flag that takes a value takes the rest of the word.
@@ -402,7 +400,7 @@ impl<'a> ArgumentParser<'a> {
     }
 
     fn find_flag(&self, text: &str) -> Option<&'static FlagSpec> {
-        self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
+        self.flags.find(text)
     }
 
     /// Applies a long flag that may abbreviate a known flag, preferring known flags with an effect. The flag
@@ -410,14 +408,7 @@ impl<'a> ArgumentParser<'a> {
     /// operand is a command or a script, the gate can't tell which word that is, and the flag counts as
     /// ambiguous.
     fn apply_abbreviated_flag(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
-        let starts = |flag: &&FlagSpec| {
-            flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))
-        };
-        let matches = || self.program.flags.iter().filter(starts);
-        let does = |flag: &&FlagSpec| {
-            matches!(flag.effect, FlagEffect::SideEffect(_) | FlagEffect::SideEffectWithValue(_))
-        };
-        let flag = matches().find(does).or_else(|| matches().next());
+        let flag = self.flags.find_abbreviated(name);
         let next = self.next;
         self.apply_flag(flag, text, value);
         let took_a_word = std::mem::replace(&mut self.next, next) > next;

@@ -84,6 +84,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[ProgramSpec {
         example("git init --template=src", Blocked),
         example("git clone https://example.org/x.git", Modifies),
         example("git clone ext::./x", Unknown),
+        example("git clone https://example.org/x.git .git", Blocked),
         example("git fetch --upload-pack=./x origin", Unknown),
         example("git bisect run rm x", Blocked),
         example("git filter-branch", Unknown),
@@ -182,6 +183,7 @@ const SUBCOMMANDS: &[ProgramSpec] = &[
         names: "add restore checkout switch reset stash stage",
         flags: &[
             PATHSPEC_FILE,
+            PRINTED_OUTPUT,
             MESSAGE,
             EDITOR,
             text_flag("--chmod --conflict --orphan"),
@@ -315,6 +317,7 @@ const SUBCOMMANDS: &[ProgramSpec] = &[
             REMOTE_COMMAND,
             REMOTE_TEXT,
         ],
+        operands: OperandRule::FirstThenRest(WordMeaning::Repository, WordMeaning::WrittenPath),
         ..REMOTE
     },
     ProgramSpec {

@@ -108,5 +108,6 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
 /// Returns the facts about a module of Python: those of the tool with its name, or those of any other module.
 pub(super) fn find_module(name: &str) -> &'static ProgramSpec {
     const ANY: &ProgramSpec = &ProgramSpec::PROJECT_TOOL;
-    project::PROGRAMS.iter().find(|program| program.is_named(name)).unwrap_or(ANY)
+    let is_tool = |name: &str| project::PROGRAMS.iter().any(|program| program.is_named(name));
+    ProgramSpec::find_by_name(name).filter(|_| is_tool(name)).unwrap_or(ANY)
 }

@@ -157,7 +157,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "pytest py.test tox nox ruff black isort mypy pyright flake8 pylint bandit coverage pre-commit virtualenv jupyter unittest venv build compileall",
-        flags: &[text_flag("-k -m --select --ignore --line-length --tb --durations --maxfail -W -e")],
+        flags: &[text_flag(
+            "-k -m --select --line-length --tb --durations --maxfail -W -e --exclude --extend-exclude --force-exclude --include --skip --deselect",
+        )],
         examples: &[
             example("pytest -q tests/test_a.py::TestA::test_b -k 'not slow'", Modifies),
             example("ruff check --fix .", Modifies),
@@ -167,13 +169,19 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         ..ProgramSpec::PROJECT_TOOL
     },
     ProgramSpec {
-        names: "npx pnpx bunx uvx corepack tsc eslint prettier jest vitest mocha vite webpack rollup esbuild next turbo nx playwright biome",
+        names: "npx pnpx bunx",
         flags: &[
-            text_flag("-t --testNamePattern -c --grep -g"),
-            output_flag("--outDir --outFile --outdir --outfile"),
+            FlagSpec { names: "-c --call", effect: FlagEffect::Value(WordMeaning::ShellLine) },
+            WEB_TEXT,
         ],
+        examples: &[example("npx tsc --noEmit", Modifies), example("npx -c 'rm x'", Blocked)],
+        ..ProgramSpec::PROJECT_TOOL
+    },
+    ProgramSpec {
+        names: "uvx corepack tsc eslint prettier jest vitest mocha vite webpack rollup esbuild next turbo nx playwright biome",
+        flags: &[WEB_TEXT, output_flag("--outDir --outFile --outdir --outfile")],
         examples: &[
-            example("npx tsc --noEmit", Modifies),
+            example("vite build --base=/app/", Modifies),
             example("prettier --write 'src/**/*.ts'", Modifies),
             example("tsc --outDir /etc/x", Blocked),
             example("eslint --config=/etc/x src", Blocked),
@@ -182,7 +190,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "rustfmt rustup rustdoc clippy-driver cargo-clippy cargo-fmt cargo-nextest gofmt golangci-lint goimports staticcheck gopls dlv clang-format clang-tidy ar nm objdump readelf ldd size strip ranlib pkg-config gdb autoconf automake autoreconf bear jar javap java mvn gradle kotlin rspec rubocop prove phpunit dotnet swift tree-sitter protoc buf shellcheck shfmt hadolint yamllint markdownlint actionlint cloc tokei ctags pandoc",
-        flags: &[text_flag("-D -X -cp -classpath")],
+        flags: &[text_flag("-D -X -cp -classpath --exclude --exclude-dir --match-f --not-match-f --match-d")],
         examples: &[
             example("rustfmt --check src/main.rs", Modifies),
             example("gofmt -l -w .", Modifies),
@@ -192,6 +200,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         ..ProgramSpec::PROJECT_TOOL
     },
 ];
+
+/// Values of web tools that look like paths but are patterns or parts of addresses.
+const WEB_TEXT: FlagSpec = text_flag(
+    "-t --testNamePattern --grep -g --testPathPattern --testPathPatterns --testPathIgnorePatterns --ignore-pattern --rule --base --base-href --public-path --publicPath --public-url",
+);
 
 const CARGO_FLAGS: &[FlagSpec] = &[
     output_flag("--target-dir --root --out-dir --artifact-dir"),
@@ -207,6 +220,8 @@ const NPM_FLAGS: &[FlagSpec] = &[
     FlagSpec { names: "--prefix -C --dir --cwd", effect: FlagEffect::Value(WordMeaning::ChangedFolder) },
     output_flag("--cache --pack-destination"),
     text_flag("-w --workspace --filter -F"),
+    FlagSpec { names: "-c --call", effect: FlagEffect::Value(WordMeaning::ShellLine) },
+    WEB_TEXT,
     effect_value_flag(
         "--script-shell --node-options --userconfig --globalconfig",
         "possibly run another command",

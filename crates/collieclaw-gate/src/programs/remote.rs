@@ -14,15 +14,22 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             // The network itself is a matter of the sandbox: it checks every connection, also after redirects.
             harmless_flag(
-                "-s --silent -S --show-error -f --fail --fail-with-body -I --head -i --include -v --verbose --compressed -4 --ipv4 -6 --ipv6 -L --location -N --no-buffer -k --insecure -G --get -g --globoff -O --remote-name -J --remote-header-name -# --progress-bar -V --version -0 --http1.0 --http1.1 --http2 --create-dirs --no-progress-meter --tcp-nodelay --ssl-reqd --tlsv1.2 --tlsv1.3 --retry-connrefused --retry-all-errors --raw -a --append --path-as-is",
+                "-s --silent -S --show-error -f --fail --fail-with-body -I --head -i --include -v --verbose --compressed -4 --ipv4 -6 --ipv6 -L --location -N --no-buffer -k --insecure -G --get -g --globoff -O --remote-name -# --progress-bar -V --version -0 --http1.0 --http1.1 --http2 --create-dirs --no-progress-meter --tcp-nodelay --ssl-reqd --tlsv1.2 --tlsv1.3 --retry-connrefused --retry-all-errors --raw -a --append --path-as-is",
             ),
             text_flag(
-                "-m --max-time --connect-timeout --retry --retry-delay --retry-max-time --max-redirs -H --header -X --request -A --user-agent -e --referer -w --write-out -u --user -r --range -y --speed-time -Y --speed-limit -z --time-cond --limit-rate --max-filesize --proto --proto-redir",
+                "-m --max-time --connect-timeout --retry --retry-delay --retry-max-time --max-redirs -A --user-agent -e --referer -u --user -r --range -y --speed-time -Y --speed-limit -z --time-cond --limit-rate --max-filesize --proto --proto-redir",
             ),
             FlagSpec {
-                names: "-d --data --data-ascii --data-binary --data-raw --data-urlencode --json -F --form --form-string -b --cookie",
+                names: "-d --data --data-ascii --data-binary --data-raw --data-urlencode --json -F --form --form-string",
                 effect: FlagEffect::Value(WordMeaning::SentData),
             },
+            FlagSpec { names: "-X --request", effect: FlagEffect::Value(WordMeaning::SentData) },
+            // A value `@file` is read from that file.
+            FlagSpec {
+                names: "-H --header -w --write-out -b --cookie",
+                effect: FlagEffect::Value(WordMeaning::PossiblePath),
+            },
+            effect_flag("-J --remote-header-name", "use a file name that the server chooses"),
             FlagSpec { names: "--url", effect: FlagEffect::Value(WordMeaning::Address) },
             output_flag(
                 "-o --output -D --dump-header -c --cookie-jar --output-dir --trace --trace-ascii --stderr --etag-save",
@@ -57,7 +64,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         downloads: true,
         flags: &[
             harmless_flag(
-                "-q --quiet -S --server-response -c --continue -N --timestamping -nc --no-clobber -nv --no-verbose -v --verbose --spider --no-check-certificate --show-progress -4 -6 --content-disposition -V --version",
+                "-q --quiet -S --server-response -c --continue -N --timestamping -nc --no-clobber -nv --no-verbose -v --verbose --spider --no-check-certificate --show-progress -4 -6 -V --version",
             ),
             text_flag(
                 "-T --timeout -t --tries -w --wait -U --user-agent --header --progress --limit-rate --max-redirect",

@@ -1,5 +1,5 @@
 //! Lines that coding agents type inside a project, and hostile lines with the same programs, judged at
-//! `supervised` with the developer preset (C7.3c).
+//! `supervised` with the developer preset (C7.3c, C7.3d).
 
 mod build;
 mod files;
@@ -66,13 +66,16 @@ const PROJECT_FOLDERS: [&str; 24] = [
     "/patches",
 ];
 
+const SYSTEM_FOLDERS: [&str; 12] =
+    ["/", "/bin", "/dev", "/etc", "/home", "/home/kid", "/lib", "/proc", "/root", "/tmp", "/usr", "/var"];
+
 impl MachineFacts for ProjectMachine {
     fn inspect_path(&self, path: &Path) -> PathStatus {
         let leads_to = normalize_path(path);
         let text = leads_to.to_str().unwrap_or_default();
         let is_folder = text.strip_prefix("/w").is_some_and(|inside| PROJECT_FOLDERS.contains(&inside));
         let is_file = leads_to.extension().is_some() && text.starts_with("/w/src");
-        if is_folder || matches!(text, "/" | "/etc" | "/home/kid") {
+        if is_folder || SYSTEM_FOLDERS.contains(&text) {
             PathStatus::Folder { leads_to }
         } else if is_file {
             PathStatus::File { leads_to, link_count: 1 }

@@ -1,5 +1,5 @@
 //! Runs the real `git` with each of its flags, and checks that no flag which passes the gate reads a file
-//! outside of the workspace, writes there, or runs its value as a command.
+//! outside of the workspace, writes there, or runs its value as a command (C7.3d).
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -50,10 +50,9 @@ impl<'a> ArgumentParser<'a> {
     fn add_changed_setting(&mut self, operands: &[&'a str]) {
         let changed = match operands {
             _ if self.operand_meaning.is_some() => None,
-            ["set" | "unset" | "rename-section" | "remove-section", name, ..] => Some(*name),
             ["edit", ..] => Some("edit"),
             ["get" | "list", ..] | [] | [_] => None,
-            [name, ..] => Some(*name),
+            ["set" | "unset" | "rename-section" | "remove-section", name, ..] | [name, ..] => Some(*name),
         };
         self.parsed.extend(changed.map(ParsedArgument::ChangedSetting));
     }
@@ -72,6 +71,11 @@ impl<'a> ArgumentParser<'a> {
     fn add_symbolic_links(&mut self, operands: &[&'a str]) {
         let Some((sources, target)) = self.split_target(operands) else { return };
         self.parsed.push(ParsedArgument::Value(WordMeaning::WrittenPath, target));
+        if self.may_have_flag('r', "--r") {
+            // With `-r`, the sources start in the current folder instead.
+            self.parsed
+                .extend(sources.iter().map(|source| ParsedArgument::Value(WordMeaning::WrittenPath, source)));
+        }
         self.parsed.extend(sources.iter().map(|source| ParsedArgument::SymbolicLink(source, target)));
     }
 
