@@ -5,10 +5,15 @@ mod command;
 mod destructive;
 mod expand;
 mod fetch_and_run;
+mod found_files;
+mod git_settings;
 mod jq;
+mod possible_path;
 mod program_arguments;
 mod script_outputs;
 mod sed;
+mod special_words;
+mod sqlite;
 mod transfer;
 mod variable;
 mod walk;
@@ -52,6 +57,8 @@ pub fn judge_shell(
             None
         }
     };
+    // Each command of a plan has a temporary folder of its own; only in a shell do they share one.
+    let plan = plan.filter(|_| !evaluation.findings.uses_temporary());
     if plan.is_none() && evaluation.findings.heaviest() < ReasonWeight::High {
         // A line without a plan must never pass as if it had one.
         evaluation.add_unknowable("this line needs a real shell", BytePosition(0));

@@ -11,7 +11,7 @@
 //! - **Arguments.** The table in `programs` says which arguments are paths, and which flags run, write or
 //!   read something else. Tests compare the table with the installed programs.
 //! - **Paths.** A path is judged as written and as the kernel resolves it now. Files that control other
-//!   programs (`.git/config`, hooks) weigh more.
+//!   programs (`.git/config`, hooks) are never written.
 //! - **The plan.** The result for a shell line is a [`plan::ShellPlan`] in which all words are known and all
 //!   patterns are expanded, so that no shell parses the text again.
 //!
@@ -30,7 +30,7 @@
 //! - **Behaviour of listed programs.** `git` obeys the settings of the repository it runs in. The sandbox
 //!   protects the settings of the workspace's own repository (`.git/config`, `.git/hooks`, `.hg/hgrc`), but
 //!   not those of a nested or new repository. A program that the table doesn't describe is trusted once the
-//!   operator lists it.
+//!   operator lists it. Interpreters and build tools run the project's code, which the gate doesn't judge.
 //! - **Resources**: output size, time, memory, processes and the network.
 
 pub mod plan;
@@ -41,6 +41,7 @@ mod facts;
 mod foreign;
 mod path;
 mod policy;
+mod presets;
 mod programs;
 mod reason;
 mod recheck;
@@ -58,6 +59,7 @@ pub use path::{PathAccess, normalize_path};
 pub use policy::{
     DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
 };
+pub use presets::{WORKSPACE_PRESETS, WorkspacePreset};
 pub use reason::GateReason;
 pub use recheck::{absolute_tool_path, judge_opened_path, judge_write_target};
 pub use verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, ReasonWeight, RiskLevel};

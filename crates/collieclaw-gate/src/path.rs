@@ -25,6 +25,35 @@ pub enum PathAccess {
     Move,
 }
 
+/// The temporary folder of the system. The sandbox has one of its own under this name.
+const TEMPORARY_FOLDER: &str = "/tmp";
+
+/// Judges a path that a command names. In the sandbox, the temporary folder is a private one, so the files of
+/// the real one don't matter. A workspace inside the temporary folder rules that out.
+pub(crate) fn judge_in_command(
+    text: &str,
+    from: &Path,
+    access: PathAccess,
+    (policy, facts): (&GatePolicy, &dyn MachineFacts),
+    findings: &mut GateFindings,
+) {
+    let written = normalize_path(&from.join(text));
+    let is_temporary = written.starts_with(TEMPORARY_FOLDER)
+        && !policy.workspace.starts_with(TEMPORARY_FOLDER)
+        && !policy.is_own(&written)
+        && !policy.forbidden_paths.iter().any(|rule| written.starts_with(rule))
+        && !text.contains('\0')
+        && text.len() <= LONGEST_PATH;
+    if !is_temporary {
+        return judge(text, from, access, (policy, facts), findings);
+    }
+    if access != PathAccess::Read && steers_programs(&written) {
+        findings.add(GateReason::SteersPrograms { path: text.to_owned() });
+    }
+    let read_only = access == PathAccess::Read;
+    findings.add(GateReason::UsesTemporary { path: text.to_owned(), read_only });
+}
+
 /// Judges a path that a call names, relative to the folder `from`.
 pub(crate) fn judge(
     text: &str,

@@ -7,12 +7,20 @@
 
 mod archive;
 mod argument;
+mod data;
+mod flag_index;
+mod git;
 mod inspect;
+mod interpreters;
 mod modify;
+mod project;
 mod remote;
 mod search;
 mod text;
 mod wrappers;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 #[cfg(test)]
 mod examples;
@@ -95,6 +103,14 @@ pub(crate) enum FlagEffect {
     /// Makes the program write the files that it otherwise reads. A joined value is the suffix of the backup
     /// files (`sed -i.bak`).
     EditsInPlace,
+    /// Gives all operands another meaning (`rg --files`, `find -delete`).
+    OperandsBecome(WordMeaning),
+    /// Takes the text of a program with this meaning; all words after it are operands (`python3 -c`).
+    LastFlag(WordMeaning),
+    /// Takes the name of a module, which gets all words after it (`python3 -m`).
+    Module,
+    /// Makes the program create symbolic links.
+    LinksSymbolically,
 }
 
 /// The meaning of a word to a program.
@@ -110,6 +126,24 @@ pub(crate) enum WordMeaning {
     ArchivePath,
     /// Text that counts as a path to read if it leads out of the folder.
     PossiblePath,
+    /// A place that is read, or written inside of the folder; it may also be on another machine.
+    Repository,
+    /// Permissions such as `u+x` or `755`; any other text is a path that the program writes.
+    FileMode,
+    /// Data that a program sends; after `@`, the path of a file with that data.
+    SentData,
+    /// Commands of `sqlite3`.
+    SqliteInput,
+    /// A setting of `git` for one command: `name=value`.
+    GitSetting,
+    /// A setting of `git` that a new repository keeps: `name=value`.
+    LastingGitSetting,
+    /// A repository's own folder. The folder in which the program runs becomes its work tree.
+    GitFolder,
+    /// A path with files that make programs run commands.
+    SteeringPath,
+    /// The folder in which the program does its work; later paths start there.
+    ChangedFolder,
     /// A web address.
     Address,
     /// `+FORMAT`; any other text sets the clock.
@@ -134,6 +168,8 @@ pub(crate) enum UnlistedFlags {
     Harmless,
     /// Such flags may do anything.
     Suspect,
+    /// Such flags run nothing that the program wouldn't run anyway; their values may be paths.
+    PossiblePaths,
 }
 
 impl OperandRule {
@@ -155,7 +191,7 @@ impl OperandRule {
             | Self::CommandAnywhere
             | Self::Applet
             | Self::Subcommands(_) => true,
-            Self::All(_) | Self::SourcesThenTarget(_) => false,
+            Self::All(_) | Self::SourcesThenTarget(_) | Self::SettingAndValue | Self::SideEffect(_) => false,
         }
     }
 }
@@ -178,8 +214,13 @@ pub(crate) enum OperandRule {
     CommandAnywhere,
     /// The first operand is the name of another program inside this program (`busybox ls`).
     Applet,
-    /// The first operand is a subcommand with its own facts.
+    /// The first operand is a subcommand with its own facts. Facts with the name `*` hold for all other
+    /// subcommands.
     Subcommands(&'static [ProgramSpec]),
+    /// The name of a setting of `git`, and perhaps its new value.
+    SettingAndValue,
+    /// The subcommand itself has this effect, whatever its operands are.
+    SideEffect(&'static str),
 }
 
 /// The spelling of a program's flags.
@@ -237,6 +278,13 @@ impl ProgramSpec {
         operands: OperandRule::All(WordMeaning::WrittenPath),
         ..Self::READ_ONLY
     };
+    /// A program that builds, tests or formats the project. The operator lists it to run the project's code, so
+    /// its arguments are only checked for paths that lead out of the workspace.
+    const PROJECT_TOOL: Self = Self {
+        unlisted_flags: UnlistedFlags::PossiblePaths,
+        operands: OperandRule::All(WordMeaning::PossiblePath),
+        ..Self::MODIFYING
+    };
     /// A program that runs the command it is given.
     const WRAPPER: Self = Self {
         kind: ProgramKind::Wrapper,
@@ -250,7 +298,12 @@ impl ProgramSpec {
 
     /// Returns the facts about a program, given its name without a path.
     pub(crate) fn find_by_name(name: &str) -> Option<&'static Self> {
-        all_programs().find(|program| program.is_named(name))
+        static INDEX: LazyLock<HashMap<&'static str, &'static ProgramSpec>> = LazyLock::new(|| {
+            all_programs()
+                .flat_map(|program| program.names.split(' ').map(move |name| (name, program)))
+                .collect()
+        });
+        INDEX.get(name).copied()
     }
 
     /// Returns the facts about a program if they cover its arguments.
@@ -265,17 +318,21 @@ impl ProgramSpec {
 
 /// Returns the entries of the whole table.
 pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
-    [
+    // A static, so that every entry has only one address, by which its flags are indexed.
+    static TABLE: [&[ProgramSpec]; 11] = [
         inspect::PROGRAMS,
         text::PROGRAMS,
         search::PROGRAMS,
         modify::PROGRAMS,
         archive::PROGRAMS,
         remote::PROGRAMS,
+        git::PROGRAMS,
+        data::PROGRAMS,
+        project::PROGRAMS,
+        interpreters::PROGRAMS,
         wrappers::PROGRAMS,
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    TABLE.into_iter().flatten()
 }
 
 const fn text_flag(names: &'static str) -> FlagSpec {

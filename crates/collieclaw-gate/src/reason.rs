@@ -29,6 +29,12 @@ pub enum GateReason {
     },
     /// The call reads a path outside of the workspace, and the policy allows such paths.
     ReadsOutside { path: String },
+    /// The call uses a path in the temporary folder, which is a private one in the sandbox.
+    UsesTemporary {
+        path: String,
+        /// True if the call only reads there.
+        read_only: bool,
+    },
     /// The host is not on the list of allowed domains.
     UnlistedDomain { host: String },
     /// The call sends data to an allowed domain.
@@ -53,8 +59,6 @@ pub enum GateReason {
     // High weight: the call runs only at `full`.
     /// The call writes a path outside of the workspace, and the policy allows such paths.
     WritesOutside { path: String },
-    /// The call writes a file that makes programs run commands: the settings or hooks of a repository.
-    SteersPrograms { path: String },
     /// The program is not on the list of allowed commands.
     UnlistedProgram { name: String },
     /// The program is named by a path, so it is not necessarily the listed program of that name.
@@ -91,6 +95,8 @@ pub enum GateReason {
     },
     /// The path belongs to CollieClaw itself.
     OwnHome { path: String },
+    /// The call writes a file that makes programs run commands: the settings or hooks of a repository.
+    SteersPrograms { path: String },
     /// The path leads to something that is neither a file nor a folder, or that can't be reached.
     WrongKind { path: String, what: &'static str },
     /// The call writes a file with several hard links, and so changes a file elsewhere.
@@ -136,12 +142,12 @@ impl GateReason {
             Self::WritesInside { .. }
             | Self::ListedProgram { .. }
             | Self::ReadsOutside { .. }
+            | Self::UsesTemporary { .. }
             | Self::UnlistedDomain { .. }
             | Self::UnlistedTool { .. }
             | Self::Sends { .. } => ReasonWeight::Medium,
             Self::ForeignTool { weight, .. } => *weight,
             Self::WritesOutside { .. }
-            | Self::SteersPrograms { .. }
             | Self::UnlistedProgram { .. }
             | Self::ProgramByPath { .. }
             | Self::Unknowable { .. }
@@ -152,6 +158,7 @@ impl GateReason {
             Self::OutsideWorkspace { .. }
             | Self::ForbiddenPath { .. }
             | Self::OwnHome { .. }
+            | Self::SteersPrograms { .. }
             | Self::WrongKind { .. }
             | Self::HardLink { .. }
             | Self::NotAPath { .. }
@@ -170,7 +177,7 @@ impl GateReason {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::ListedProgram { read_only, .. } => *read_only,
+            Self::ListedProgram { read_only, .. } | Self::UsesTemporary { read_only, .. } => *read_only,
             Self::ReadsOutside { .. } => true,
             Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
             other => other.weight() == ReasonWeight::Low,
@@ -188,6 +195,7 @@ impl GateReason {
             Self::WritesInside { .. } => "writes-inside",
             Self::ListedProgram { .. } => "listed-program",
             Self::ReadsOutside { .. } => "reads-outside",
+            Self::UsesTemporary { .. } => "uses-temporary",
             Self::UnlistedDomain { .. } => "unlisted-domain",
             Self::Sends { .. } => "sends",
             Self::ForeignTool { .. } => "foreign-tool",
@@ -233,6 +241,9 @@ impl GateReason {
                 format!("{} is on the list of allowed commands", quoted(name))
             }
             Self::ReadsOutside { path } => format!("it reads {} outside of the workspace", quoted(path)),
+            Self::UsesTemporary { path, .. } => {
+                format!("{} is in the sandbox's own temporary folder", quoted(path))
+            }
             Self::UnlistedDomain { host } => {
                 format!("{} is not on the list of allowed domains", quoted(host))
             }

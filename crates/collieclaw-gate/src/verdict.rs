@@ -63,6 +63,7 @@ pub struct GateFindings {
     /// Stored separately, because surplus reasons are dropped and must still count.
     heaviest: Option<ReasonWeight>,
     changes: bool,
+    uses_temporary: bool,
 }
 
 impl GateFindings {
@@ -71,6 +72,7 @@ impl GateFindings {
         let weight = reason.weight();
         self.heaviest = self.heaviest.max(Some(weight));
         self.changes |= !reason.is_read_only();
+        self.uses_temporary |= matches!(reason, GateReason::UsesTemporary { .. });
         let kept = match weight {
             ReasonWeight::Low => &mut self.low,
             ReasonWeight::Medium => &mut self.medium,
@@ -85,6 +87,11 @@ impl GateFindings {
     /// Returns true if the findings would still keep another reason of high weight.
     pub(crate) fn has_room_for_high(&self) -> bool {
         self.high.len() < MAX_REASONS_PER_WEIGHT
+    }
+
+    /// Returns true if the call uses the temporary folder of the sandbox.
+    pub(crate) fn uses_temporary(&self) -> bool {
+        self.uses_temporary
     }
 
     /// Returns the weight of the heaviest reason.

@@ -225,6 +225,15 @@ impl ShellEvaluation<'_> {
                     self.judge_inner_line(line.1, cwd);
                 }
             }
+            // These only say which program a name means.
+            "type" => {
+                self.findings.add(GateReason::LooksOnly);
+                return true;
+            }
+            "command" if arguments.first().is_some_and(asks_for_a_program) => {
+                self.findings.add(GateReason::LooksOnly);
+                return true;
+            }
             // The table describes these as wrappers, so the caller continues with the inner command.
             "builtin" | "command" | "exec" => {
                 self.add_unknowable("this command changes the shell itself", at);
@@ -263,6 +272,11 @@ impl ShellEvaluation<'_> {
 pub(super) enum JudgingPhase {
     Name,
     Words,
+}
+
+/// Returns true for the flags with which `command` only prints the path of a program.
+fn asks_for_a_program(argument: &CommandArgument) -> bool {
+    matches!(argument.text.as_deref(), Some("-v" | "-V"))
 }
 
 /// Returns true for builtins that exist only in the shell, so that a wrapper such as `env` can't run them.

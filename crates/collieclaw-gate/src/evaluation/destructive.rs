@@ -23,9 +23,7 @@ pub(super) fn destructive_effect(name: &str, arguments: &[CommandArgument]) -> O
         "shutdown" | "reboot" | "halt" | "poweroff" | "kexec" => Some("turns the machine off"),
         "init" | "telinit" if texts().any(|text| matches!(text, "0" | "6")) => Some("turns the machine off"),
         "systemctl" if texts().any(is_shutdown_verb) => Some("turns the machine off"),
-        "chmod" if recursive && texts().any(covers_everything) => {
-            Some("changes the permissions of everything")
-        }
+        "chmod" if recursive && texts().any(covers_system) => Some("changes the permissions of everything"),
         "chown" | "chgrp" if recursive => Some("changes the owner of everything in a folder"),
         _ => None,
     }
@@ -44,6 +42,12 @@ fn is_shutdown_verb(text: &str) -> bool {
             | "emergency"
             | "rescue"
     )
+}
+
+/// Returns true for paths that mean the whole system or a home. Everything in a folder of the workspace doesn't
+/// count.
+fn covers_system(path: &str) -> bool {
+    path.starts_with(['/', '~', '$']) && covers_everything(path)
 }
 
 /// Returns true for paths that mean everything: the root, a home, all files of a folder, a system folder.

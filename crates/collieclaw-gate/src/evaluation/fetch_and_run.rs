@@ -166,7 +166,8 @@ fn runs_text(
         })
     });
     match kind {
-        Some(ProgramKind::Shell | ProgramKind::Interpreter) => true,
+        Some(ProgramKind::Shell) => true,
+        Some(ProgramKind::Interpreter) => facts.is_none_or(|(_, found)| interpreter_runs_input(found)),
         // `su` and `sudo -s` start a shell if they get no command.
         Some(ProgramKind::Elevates) if has_no_command => true,
         _ => {
@@ -177,6 +178,55 @@ fn runs_text(
                 || (matches!(name, "awk" | "gawk" | "mawk" | "make") && arguments.iter().any(reads_input))
         }
     }
+}
+
+/// Returns true if an interpreter runs its input as code: it got no script, or a script that may do so.
+fn interpreter_runs_input(found: &[ParsedArgument<'_>]) -> bool {
+    /// Modules of Python that read data. Others may run what they read.
+    const DATA_MODULES: [&str; 8] =
+        ["json.tool", "json", "base64", "gzip", "zipfile", "tarfile", "html.parser", "tokenize"];
+    /// Words with which code runs text as code.
+    const RUNNING_WORDS: [&str; 14] = [
+        "exec",
+        "eval",
+        "compile",
+        "system",
+        "spawn",
+        "popen",
+        "subprocess",
+        "__import__",
+        "importlib",
+        "child_process",
+        "Function",
+        "runInThis",
+        "runpy",
+        "require",
+    ];
+    let mut script = false;
+    for found in found {
+        match found {
+            ParsedArgument::UnknownWord(_)
+            | ParsedArgument::Value(WordMeaning::ReadPath, "-" | "/dev/stdin") => return true,
+            ParsedArgument::Value(WordMeaning::ReadPath, _) => script = true,
+            ParsedArgument::Value(WordMeaning::Code, code) => {
+                script = true;
+                let is_module = found_module(code);
+                if is_module && !DATA_MODULES.contains(code)
+                    || RUNNING_WORDS.iter().any(|word| code.contains(word))
+                    || code.contains('`')
+                {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    !script
+}
+
+/// Returns true for a text that is the name of a module, not a program of its own.
+fn found_module(code: &str) -> bool {
+    code.chars().all(|letter| matches!(letter, '.' | '_') || letter.is_ascii_alphanumeric())
 }
 
 fn command_redirections(command: &ShellCommand) -> &[Redirection] {

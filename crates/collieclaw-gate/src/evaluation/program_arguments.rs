@@ -1,19 +1,21 @@
 //! Judges the arguments of a command by the table of programs.
 
 use super::command::JudgingPhase;
+use super::found_files::deletes_everything;
+use super::special_words::sends_data;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
 use crate::address::{self, HttpMethod};
-use crate::path::PathAccess;
+use crate::facts::PathStatus;
+use crate::path::{PathAccess, normalize_path};
 use crate::programs::{
-    CommandArgument, ForEachCommand, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
+    CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
 };
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
 
-/// The number of file names that stand for "any number" when `find -exec … {} +` is judged. No flag of the
-/// table takes more values, and no inner command starts after more words.
-const EXTRA_NAMES: usize = 4;
+/// The maximum number of flags such as `-C folder` of one command. People don't write more.
+const MAX_FOLDER_CHANGES: usize = 8;
 
 impl ShellEvaluation<'_> {
     pub(super) fn judge_known_program(
@@ -33,25 +35,81 @@ impl ShellEvaluation<'_> {
             self.add_unknowable(what, at);
         }
         self.judge_repeated_commands(name, &found, phase);
-        let mut changes = program.kind != ProgramKind::ReadOnly;
+        if phase == JudgingPhase::Words && program.is_named("find") && deletes_everything(arguments) {
+            self.add_argument_reason(
+                name,
+                "-delete",
+                "delete everything that it finds; put a condition such as `-name` before it",
+            );
+        }
         let inner = found.iter().find_map(|found| match found {
             ParsedArgument::Command(words) => words.first()?.text.as_deref(),
             _ => None,
         });
-        for found in &found {
-            match found {
+        if phase == JudgingPhase::Words {
+            for found in &found {
                 // The variable applies to the inner program, not to the wrapper.
-                ParsedArgument::Variable(text) if phase == JudgingPhase::Words => {
+                if let ParsedArgument::Variable(text) = found {
                     let (name, value) = split_assignment(text);
                     self.judge_variable(name, Some(value), inner);
                 }
-                found => changes |= self.judge_argument(name, found, cwd, phase),
             }
         }
+        let changes =
+            self.judge_arguments(name, &found, cwd, phase) | (program.kind != ProgramKind::ReadOnly);
         if phase == JudgingPhase::Name || (program.kind == ProgramKind::Wrapper && runs_another) {
             return;
         }
         self.add_listing(name, if changes { ProgramEffect::Other } else { ProgramEffect::ReadOnly });
+    }
+
+    /// Judges the arguments of a program in their order, and returns true if they do more than read.
+    fn judge_arguments(
+        &mut self,
+        name: &str,
+        found: &[ParsedArgument<'_>],
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
+    ) -> bool {
+        let sends = found.iter().any(sends_data);
+        let mut folder = cwd.clone();
+        let mut folder_changes = 0;
+        let mut changes = false;
+        for found in found {
+            match found {
+                // The caller judges the variables of an inner command.
+                ParsedArgument::Variable(_) => {}
+                ParsedArgument::Value(WordMeaning::ChangedFolder, path) => {
+                    folder_changes += 1;
+                    if folder_changes > MAX_FOLDER_CHANGES {
+                        self.add_limit_exceeded("the command changes its folder too often");
+                        break;
+                    }
+                    if phase == JudgingPhase::Words {
+                        self.judge_path(path, PathAccess::Write, &folder);
+                    }
+                    folder = self.folder_beneath(path, &folder);
+                }
+                ParsedArgument::Value(WordMeaning::Address, text) if phase == JudgingPhase::Words => {
+                    let method = if sends { HttpMethod::Post } else { HttpMethod::Get };
+                    address::judge(text, method, self.policy, &mut self.findings);
+                    self.judge_downloaded_name(text);
+                }
+                found => changes |= self.judge_argument(name, found, &folder, phase),
+            }
+        }
+        changes
+    }
+
+    /// Returns the folder in which a program works after a flag such as `-C path`.
+    fn folder_beneath(&self, path: &str, cwd: &CommandFolder) -> CommandFolder {
+        let place = cwd.folder.as_ref().map(|folder| folder.join(path));
+        CommandFolder {
+            folder: place.map(|place| match self.facts.inspect_path(&place) {
+                PathStatus::Folder { leads_to } => leads_to,
+                _ => normalize_path(&place),
+            }),
+        }
     }
 
     /// Judges an argument of a program, and returns true if the argument does more than read.
@@ -72,11 +130,9 @@ impl ShellEvaluation<'_> {
                 return false;
             }
             ParsedArgument::Subcommand(program, words) => {
-                let mut changes = program.kind != ProgramKind::ReadOnly;
-                for found in parse_arguments(program, words) {
-                    changes |= self.judge_argument(name, &found, cwd, phase);
-                }
-                return changes;
+                let found = parse_arguments(program, words);
+                return self.judge_arguments(name, &found, cwd, phase)
+                    | (program.kind != ProgramKind::ReadOnly);
             }
             _ if phase == JudgingPhase::Name => return false,
             ParsedArgument::Value(
@@ -89,9 +145,12 @@ impl ShellEvaluation<'_> {
             ) if self.braces == BracesMeaning::FileNames && text.contains("{}") => {
                 self.add_argument_reason(name, text, "run the name of a file as a program");
             }
-            ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::MovedPath, path)
-                if self.braces == BracesMeaning::FileNames && path.contains("{}") =>
-            {
+            ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::FileMode, "{}")
+                if self.braces == BracesMeaning::FileNames && self.replaces_found_files(name) => {}
+            ParsedArgument::Value(
+                WordMeaning::WrittenPath | WordMeaning::MovedPath | WordMeaning::FileMode,
+                path,
+            ) if self.braces == BracesMeaning::FileNames && path.contains("{}") => {
                 self.add_argument_reason(name, path, "change files that are known only when it runs");
             }
             ParsedArgument::Value(WordMeaning::EnvLine, line) if line.contains('\\') => {
@@ -130,10 +189,6 @@ impl ShellEvaluation<'_> {
                 self.judge_possible_path(text, cwd);
                 return false;
             }
-            ParsedArgument::Value(WordMeaning::Address, text) => {
-                address::judge(text, HttpMethod::Get, self.policy, &mut self.findings);
-                return false;
-            }
             ParsedArgument::Value(WordMeaning::DateFormat, text) => {
                 if !text.starts_with('+') {
                     self.add_argument_reason(name, text, "set the clock");
@@ -161,67 +216,19 @@ impl ShellEvaluation<'_> {
                 return false;
             }
             ParsedArgument::Value(WordMeaning::Text | WordMeaning::SedScript, _)
-            | ParsedArgument::UnknownWord(_) => return false,
-            ParsedArgument::Value(WordMeaning::Code, _) => {}
+            | ParsedArgument::UnknownWord(_)
+            | ParsedArgument::Variable(_) => return false,
+            ParsedArgument::Value(
+                WordMeaning::Code | WordMeaning::ChangedFolder | WordMeaning::Address,
+                _,
+            ) => {}
+            ParsedArgument::Value(meaning, text) => self.judge_special_word(name, *meaning, text, cwd),
+            ParsedArgument::SymbolicLink(source, target) => self.judge_link(name, source, target, cwd),
+            ParsedArgument::ChangedSetting(setting) => self.judge_changed_setting(name, setting),
             ParsedArgument::SideEffect(flag, effect) => self.add_argument_reason(name, flag, *effect),
             ParsedArgument::UnknownFlag(flag) => self.add_argument_reason(name, flag, None),
-            ParsedArgument::Variable(text) => {
-                let (name, value) = split_assignment(text);
-                self.judge_variable(name, Some(value), None);
-                return false;
-            }
         }
         true
-    }
-
-    /// Adds a reason if `find` runs several commands per file and a command changes files: the next command
-    /// may meet the changed file, and nothing judges it again in between.
-    fn judge_repeated_commands(&mut self, name: &str, found: &[ParsedArgument<'_>], phase: JudgingPhase) {
-        let commands = || {
-            found.iter().filter_map(|found| match found {
-                ParsedArgument::CommandForEach(ForEachCommand { words, .. }) => Some(*words),
-                _ => None,
-            })
-        };
-        let changes = |words: &[CommandArgument]| {
-            let program =
-                words.first().and_then(|first| first.text.as_deref()).and_then(ProgramSpec::find_by_name);
-            program.is_none_or(|program| program.kind != ProgramKind::ReadOnly)
-        };
-        if phase == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
-            self.add_argument_reason(
-                name,
-                "-exec",
-                "run several commands for each file, and not all of them only read",
-            );
-        }
-    }
-
-    /// Judges a command that `find` runs with the names of the files it finds.
-    fn judge_for_each(
-        &mut self,
-        name: &str,
-        command: ForEachCommand<'_>,
-        cwd: &CommandFolder,
-        phase: JudgingPhase,
-    ) {
-        let ForEachCommand { words, takes_many_names, name_pattern } = command;
-        let texts = words.iter().filter_map(|word| word.text.as_deref());
-        for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
-            // The name of a file could turn such a word into a flag, a variable or a path out of the folder.
-            self.add_argument_reason(name, text, "build a word from the name of a file; write `{}` alone");
-        }
-        let outer_braces = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
-        let outer_pattern = std::mem::replace(&mut self.name_pattern, name_pattern.map(str::to_owned));
-        self.judge_inner_command(words, cwd, phase);
-        if let Some(last) = words.last().filter(|_| takes_many_names) {
-            // If the first name becomes the value of a flag, a later name becomes a script, a target or a
-            // command.
-            let all = [words, &vec![last.clone(); EXTRA_NAMES]].concat();
-            self.judge_inner_command(&all, cwd, phase);
-        }
-        self.braces = outer_braces;
-        self.name_pattern = outer_pattern;
     }
 
     /// Judges a script of `sed`. The parts from several `-e` are joined first, because a part can change how
@@ -265,16 +272,6 @@ impl ShellEvaluation<'_> {
             self.judge_possible_path(text, cwd);
         }
         self.add_listing(name, ProgramEffect::Other);
-    }
-
-    fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
-        let value = text.split_once('=').map_or(text, |(_, value)| value);
-        for path in [text, value] {
-            let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
-            if leads_away && path != DEV_NULL {
-                self.judge_path(path, PathAccess::Read, cwd);
-            }
-        }
     }
 
     fn add_listing(&mut self, name: &str, effect: ProgramEffect) {

@@ -47,6 +47,28 @@ impl ShellEvaluation<'_> {
         }
     }
 
+    /// Judges a symbolic link. Its text is a path that starts in the folder of the link, and a later command may
+    /// write through the link, so the path is judged as if it were written.
+    pub(super) fn judge_link(&mut self, name: &str, source: &str, target: &str, cwd: &CommandFolder) {
+        if !self.spend_transfer(name, source) {
+            return;
+        }
+        let in_folder = target.ends_with('/')
+            || matches!(
+                self.facts.inspect_path(&self.base_folder(cwd).join(target)),
+                PathStatus::Folder { .. }
+            );
+        let folder = match target.trim_end_matches('/').rsplit_once('/') {
+            _ if in_folder => target,
+            Some((folder, _)) => folder,
+            None => ".",
+        };
+        self.judge_path(&join_name(folder, source), PathAccess::Write, cwd);
+        if let Some(last) = last_name(source).filter(|_| in_folder) {
+            self.judge_path(&join_name(target, last), PathAccess::Write, cwd);
+        }
+    }
+
     /// Spends a unit of the transfer budget. Returns false, after adding a reason, if the budget is used up.
     fn spend_transfer(&mut self, name: &str, source: &str) -> bool {
         self.budget.transfers = self.budget.transfers.saturating_sub(1);
@@ -171,6 +193,9 @@ fn last_name(source: &str) -> Option<&str> {
 }
 
 fn join_name(folder: &str, name: &str) -> String {
+    if name.starts_with('/') {
+        return name.to_owned();
+    }
     match folder.trim_end_matches('/') {
         "" if folder.starts_with('/') => format!("/{name}"),
         "" => name.to_owned(),

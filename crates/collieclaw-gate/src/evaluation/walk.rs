@@ -278,7 +278,7 @@ impl ShellEvaluation<'_> {
         };
         self.budget.paths = left;
         let from = self.base_folder(cwd);
-        path::judge(path, &from, access, (self.policy, self.facts), &mut self.findings);
+        path::judge_in_command(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
 
     /// Returns the folder in which relative paths start. An unknown folder is replaced by the workspace, because the line

@@ -12,11 +12,15 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "tar",
         flags: &[
             harmless_flag(
-                "-c --create -x --extract -t --list -r --append -u --update -v --verbose -z --gzip -j --bzip2 -J --xz --zstd -a --auto-compress -k --keep-old-files -p -m -w -O --to-stdout",
+                "-c --create -x --extract -t --list -r --append -u --update -v --verbose -z --gzip -j --bzip2 -J --xz --zstd -a --auto-compress -k --keep-old-files -p -m -w -O --to-stdout --exclude-vcs --exclude-vcs-ignores --wildcards --no-wildcards --anchored --no-same-owner --no-same-permissions --same-owner --numeric-owner --overwrite --skip-old-files --no-recursion --totals -S --sparse --lzma --no-overwrite-dir -d --diff --compare --delete",
             ),
             FlagSpec { names: "-f --file", effect: FlagEffect::Value(WordMeaning::ArchivePath) },
             output_flag("-C --directory"),
-            text_flag("--exclude --strip-components"),
+            text_flag(
+                "--exclude --strip-components --owner --group --mode --mtime --sort --format -b --blocking-factor -H --transform --xform",
+            ),
+            FlagSpec { names: "--one-top-level", effect: FlagEffect::JoinedValue(WordMeaning::WrittenPath) },
+            input_flag("-X --exclude-from"),
             file_list_flag("-T --files-from"),
             effect_flag(
                 "-h --dereference -P --absolute-names",
@@ -47,6 +51,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "rsync",
         flags: &[
             harmless_flag("-a --archive -v --verbose -r --recursive -t -p -n --dry-run -z -h -u"),
+            text_flag("--exclude --include"),
+            harmless_flag("--delete --progress --stats -i --itemize-changes --checksum -c -q --quiet"),
             effect_flag("-e --rsh --rsync-path", "run a command"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,
@@ -91,7 +97,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "zip unzip",
-        flags: &[harmless_flag("-r -q -j -l -9 -n -o -v"), output_flag("-d")],
+        flags: &[
+            harmless_flag("-r -q -j -l -9 -0 -1 -6 -n -o -v -u -t -p -Z -z -y -X -D -f -a -c -qq -oq -qo -h"),
+            text_flag("-x -i"),
+            output_flag("-d"),
+        ],
         unlisted_flags: UnlistedFlags::Suspect,
         examples: &[
             example("zip -r a.zip src", Modifies),
@@ -103,8 +113,10 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "patch",
         flags: &[
-            harmless_flag("-u --unified --dry-run -N --forward"),
-            text_flag("-p --strip"),
+            harmless_flag(
+                "-u --unified --dry-run -N --forward -R --reverse -b --backup -s --quiet --silent -E -t --batch -f --force -l -c -n --verbose",
+            ),
+            text_flag("-p --strip -F --fuzz"),
             input_flag("-i --input"),
         ],
         unlisted_flags: UnlistedFlags::Suspect,

@@ -1,9 +1,17 @@
 //! Parses the arguments of a program by its facts: finds flags, values, operands and inner commands.
 
+mod commands;
+mod operands;
+
+use super::flag_index::FlagLookup;
 use super::{FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning};
 
 /// The maximum number of flags in a word such as `-abc`. People don't write longer bundles.
 const MAX_BUNDLED_FLAGS: usize = 32;
+
+/// The maximum number of flags before a joined path, as in `-xf/path`. In longer words such as `-Isrc/x`, the
+/// slash belongs to a relative path.
+const MAX_FLAGS_BEFORE_PATH: usize = 3;
 
 /// A word of a command, as far as its text is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +39,10 @@ pub(crate) enum ParsedArgument<'a> {
     /// An assignment `NAME=value` before the inner command.
     Variable(&'a str),
     Transfer(FileTransfer<'a>),
+    /// A symbolic link: the path that it contains, and the file or folder in which it is created.
+    SymbolicLink(&'a str, &'a str),
+    /// A setting of `git` that is changed for good.
+    ChangedSetting(&'a str),
     /// A path and the suffix under which the program keeps a backup of it.
     Backup(&'a str, &'a str),
     /// The facts of a subcommand, and its arguments.
@@ -68,12 +80,16 @@ pub(crate) fn parse_arguments<'a>(
 ) -> Vec<ParsedArgument<'a>> {
     let mut parser = ArgumentParser {
         program,
+        flags: FlagLookup::of(program),
         arguments,
         next: 0,
         parsed: Vec::new(),
         operands: Vec::new(),
         operand_replacement: None,
         backup_suffix: None,
+        operand_meaning: None,
+        flags_over: false,
+        links_symbolically: false,
     };
     parser.parse_all();
     parser.parsed
@@ -81,6 +97,7 @@ pub(crate) fn parse_arguments<'a>(
 
 struct ArgumentParser<'a> {
     program: &'static ProgramSpec,
+    flags: FlagLookup,
     arguments: &'a [CommandArgument],
     next: usize,
     parsed: Vec<ParsedArgument<'a>>,
@@ -89,6 +106,11 @@ struct ArgumentParser<'a> {
     operand_replacement: Option<&'a str>,
     /// The suffix of backups if the program edits its operands in place; empty for no backup.
     backup_suffix: Option<&'a str>,
+    /// The meaning of all operands, if a flag changes it.
+    operand_meaning: Option<WordMeaning>,
+    /// True if all remaining words are operands.
+    flags_over: bool,
+    links_symbolically: bool,
 }
 
 impl<'a> ArgumentParser<'a> {
@@ -97,7 +119,6 @@ impl<'a> ArgumentParser<'a> {
             self.command_anywhere();
             return;
         }
-        let mut flags_over = false;
         if self.program.flag_syntax == FlagSyntax::Bundle {
             self.parse_bundle();
         }
@@ -114,37 +135,18 @@ impl<'a> ArgumentParser<'a> {
                 FlagSyntax::GnuAndPlus => text.len() > 1 && text.starts_with(['-', '+']),
                 FlagSyntax::Assignments => text.contains('='),
             };
-            if flags_over || !is_flag {
+            if self.flags_over || !is_flag {
                 if self.take_operand(text) {
                     return;
                 }
-                flags_over |= self.program.flag_syntax == FlagSyntax::LeadingOnly;
+                self.flags_over |= self.program.flag_syntax == FlagSyntax::LeadingOnly;
             } else if text == "--" {
-                flags_over = true;
+                self.flags_over = true;
             } else {
                 self.parse_flag(text);
             }
         }
         self.finish();
-    }
-
-    /// Adds an inner command for each remaining word at which it could start.
-    fn command_anywhere(&mut self) {
-        let starts = (self.next..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
-        let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
-        self.parsed.extend(commands.map(ParsedArgument::Command));
-    }
-
-    /// Adds a flag that may or may not take the next word as its value. The start of an inner command isn't
-    /// known then, so every possible start is judged.
-    fn add_ambiguous_flag(&mut self, text: &'a str) {
-        self.parsed.push(ParsedArgument::UnknownFlag(text));
-        if matches!(
-            self.program.operands,
-            OperandRule::Command { .. } | OperandRule::VariablesThenCommand | OperandRule::Applet
-        ) {
-            self.command_anywhere();
-        }
     }
 
     fn next_argument(&mut self) -> Option<&'a CommandArgument> {
@@ -173,7 +175,11 @@ impl<'a> ArgumentParser<'a> {
                             None => self.apply_abbreviated_flag(name, text, value),
                         }
                     }
-                    None => self.parse_short_flags(text),
+                    // Some programs have flags such as `-nc`, which is neither `-n` nor `-c`.
+                    None => match self.find_word_flag(text) {
+                        Some((flag, value)) => self.apply_flag(Some(flag), text, value),
+                        None => self.parse_short_flags(text),
+                    },
                 }
             }
         }
@@ -199,12 +205,7 @@ impl<'a> ArgumentParser<'a> {
     }
 
     fn find_short_flag(&self, letter: char) -> Option<&'static FlagSpec> {
-        self.program.flags.iter().find(|flag| {
-            flag.names.split(' ').any(|name| {
-                let mut letters = name.chars();
-                letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
-            })
-        })
+        self.flags.find_short(letter)
     }
 
     /// Parses `-abc`. A flag that takes a value takes the rest of the word.
@@ -228,7 +229,9 @@ impl<'a> ArgumentParser<'a> {
                     | FlagEffect::ReplacesOperand(_)
                     | FlagEffect::SideEffectWithValue(_)
                     | FlagEffect::WritesFile
-                    | FlagEffect::EditsInPlace,
+                    | FlagEffect::EditsInPlace
+                    | FlagEffect::LastFlag(_)
+                    | FlagEffect::Module,
                 ) => {
                     self.apply_flag(known, text, rest);
                     return;
@@ -237,6 +240,17 @@ impl<'a> ArgumentParser<'a> {
                 Some(_) => self.apply_flag(known, text, None),
                 // A number such as in `head -5`.
                 None if letter.is_ascii_digit() => {}
+                // The rest of the word may be a value, or more flags.
+                None if self.program.unlisted_flags == UnlistedFlags::PossiblePaths => {
+                    if !letter.is_ascii_alphanumeric() {
+                        return;
+                    }
+                    let value = rest.filter(|rest| {
+                        count == 0 || (count < MAX_FLAGS_BEFORE_PATH && rest.starts_with(['/', '~']))
+                    });
+                    self.parsed
+                        .extend(value.map(|value| ParsedArgument::Value(WordMeaning::PossiblePath, value)));
+                }
                 None => self.apply_flag(None, text, None),
             }
         }
@@ -244,8 +258,12 @@ impl<'a> ArgumentParser<'a> {
 
     fn apply_flag(&mut self, flag: Option<&'static FlagSpec>, text: &'a str, value: Option<&'a str>) {
         let Some(flag) = flag else {
-            if self.program.unlisted_flags == UnlistedFlags::Suspect {
-                self.add_ambiguous_flag(text);
+            match self.program.unlisted_flags {
+                UnlistedFlags::Suspect => self.add_ambiguous_flag(text),
+                UnlistedFlags::PossiblePaths => self
+                    .parsed
+                    .extend(value.map(|value| ParsedArgument::Value(WordMeaning::PossiblePath, value))),
+                UnlistedFlags::Harmless => {}
             }
             return;
         };
@@ -291,51 +309,18 @@ impl<'a> ArgumentParser<'a> {
                     _ => Some(""),
                 };
             }
+            FlagEffect::OperandsBecome(meaning) => self.operand_meaning = Some(meaning),
+            FlagEffect::LinksSymbolically => self.links_symbolically = true,
+            FlagEffect::LastFlag(meaning) => {
+                self.take_value(meaning, value);
+                self.operand_replacement = Some("");
+                self.flags_over = true;
+            }
+            FlagEffect::Module => self.take_module(value),
             FlagEffect::CommandUntilEnd => self.command_until_end(),
             FlagEffect::SideEffectUntilEnd(what) => {
                 self.parsed.push(ParsedArgument::SideEffect(text, what));
                 self.command_until_end();
-            }
-        }
-    }
-
-    fn command_until_end(&mut self) {
-        let rest = self.arguments.get(self.next..).unwrap_or_default();
-        let text = |place: usize| rest.get(place).and_then(|argument| argument.text.as_deref());
-        // Without `{}` before it, `+` is an argument of the command.
-        let ends = |place: &usize| match text(*place) {
-            Some(";") => true,
-            Some("+") => place.checked_sub(1).and_then(text) == Some("{}"),
-            _ => false,
-        };
-        let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
-        let words = rest.get(..length).unwrap_or_default();
-        self.parsed.push(ParsedArgument::CommandForEach(ForEachCommand {
-            words,
-            takes_many_names: text(length) == Some("+"),
-            name_pattern: self.find_name_pattern(),
-        }));
-        self.next += length + 1;
-    }
-
-    /// Returns the pattern of a `-name` that all found files must match. `None` if the expression has
-    /// operators other than "and", or if anything but simple conditions precedes the `-name`.
-    fn find_name_pattern(&self) -> Option<&'a str> {
-        let texts = |words: &'a [CommandArgument]| words.iter().map(|word| word.text.as_deref());
-        let or =
-            |text: Option<&str>| matches!(text, None | Some("-o" | "-or" | "," | "!" | "-not" | "(" | ")"));
-        if texts(self.arguments).any(or) {
-            return None;
-        }
-        let before = self.arguments.get(..self.next)?;
-        let mut words = texts(before).flatten().skip_while(|word| !word.starts_with('-'));
-        loop {
-            match words.next()? {
-                "-name" => return words.next(),
-                "-type" | "-maxdepth" | "-mindepth" | "-size" | "-mtime" | "-mmin" | "-newer" => {
-                    words.next()?;
-                }
-                _ => return None,
             }
         }
     }
@@ -378,10 +363,18 @@ impl<'a> ArgumentParser<'a> {
                 self.parsed.push(ParsedArgument::Command(rest));
                 true
             }
+            // The name of a toolchain (`cargo +nightly build`).
+            OperandRule::Subcommands(_) if text.starts_with('+') => false,
             OperandRule::Subcommands(programs) => {
                 let rest = self.arguments.get(self.next..).unwrap_or_default();
-                match programs.iter().find(|program| program.is_named(text)) {
-                    Some(program) => self.parsed.push(ParsedArgument::Subcommand(program, rest)),
+                let named = programs.iter().find(|program| program.is_named(text));
+                match named.or_else(|| programs.iter().find(|program| program.names == "*")) {
+                    Some(program) => {
+                        if let OperandRule::SideEffect(what) = program.operands {
+                            self.parsed.push(ParsedArgument::SideEffect(text, what));
+                        }
+                        self.parsed.push(ParsedArgument::Subcommand(program, rest));
+                    }
                     None => self.parsed.push(ParsedArgument::UnknownFlag(text)),
                 }
                 true
@@ -389,6 +382,8 @@ impl<'a> ArgumentParser<'a> {
             OperandRule::All(_)
             | OperandRule::FirstThenRest(..)
             | OperandRule::SourcesThenTarget(_)
+            | OperandRule::SettingAndValue
+            | OperandRule::SideEffect(_)
             | OperandRule::CommandAnywhere => {
                 self.operands.push(text);
                 false
@@ -396,71 +391,16 @@ impl<'a> ArgumentParser<'a> {
         }
     }
 
-    fn finish(&mut self) {
-        let operands = std::mem::take(&mut self.operands);
-        let count = operands.len();
-        if matches!(self.program.operands, OperandRule::SourcesThenTarget(_)) {
-            self.add_transfers(&operands);
-        }
-        for (place, text) in operands.into_iter().enumerate() {
-            let meaning = match self.program.operands {
-                OperandRule::All(meaning) => meaning,
-                OperandRule::FirstThenRest(first, rest) => {
-                    if place == 0 && self.operand_replacement.is_none() { first } else { rest }
-                }
-                OperandRule::SourcesThenTarget(_)
-                    if place + 1 == count && self.operand_replacement.is_none() =>
-                {
-                    WordMeaning::WrittenPath
-                }
-                OperandRule::SourcesThenTarget(source) => source,
-                OperandRule::Command { .. }
-                | OperandRule::VariablesThenCommand
-                | OperandRule::CommandAnywhere
-                | OperandRule::Applet
-                | OperandRule::Subcommands(_) => WordMeaning::Text,
-            };
-            match self.backup_suffix {
-                Some(suffix) if meaning == WordMeaning::ReadPath => {
-                    self.parsed.push(ParsedArgument::Value(WordMeaning::WrittenPath, text));
-                    self.parsed.extend((!suffix.is_empty()).then_some(ParsedArgument::Backup(text, suffix)));
-                }
-                _ => self.parsed.push(ParsedArgument::Value(meaning, text)),
-            }
-        }
-    }
-
-    fn add_transfers(&mut self, operands: &[&'a str]) {
-        let (sources, target) = match (self.operand_replacement, operands) {
-            (Some(target), sources) => (sources, target),
-            // `ln src/x` creates `./x`.
-            (None, [_]) => (operands, "."),
-            (None, [sources @ .., target]) => (sources, *target),
-            (None, []) => return,
-        };
-        let replaces_target = self.may_have_flag('T', "--no-t");
-        let recursive = ['r', 'R', 'a'].into_iter().any(|letter| self.may_have_flag(letter, "--r"))
-            || self.may_have_flag('a', "--a")
-            || self.program.operands == OperandRule::SourcesThenTarget(WordMeaning::MovedPath);
-        let keeps_links = ['P', 'd'].into_iter().any(|letter| self.may_have_flag(letter, "--no-d"));
-        let transfer = |source: &&'a str| {
-            ParsedArgument::Transfer(FileTransfer { source, target, replaces_target, recursive, keeps_links })
-        };
-        self.parsed.extend(sources.iter().map(transfer));
-    }
-
-    /// Returns true if a flag may be among the words; `long` is the beginning of its long spelling.
-    fn may_have_flag(&self, letter: char, long: &str) -> bool {
-        let mut words = self.arguments.iter().filter_map(|argument| argument.text.as_deref());
-        words.any(|word| match word.strip_prefix('-') {
-            Some(letters) if !letters.starts_with('-') => letters.contains(letter),
-            Some(_) => word.starts_with(long),
-            None => false,
-        })
+    /// Finds a flag of several letters behind one dash, with its value after `=`.
+    fn find_word_flag(&self, text: &'a str) -> Option<(&'static FlagSpec, Option<&'a str>)> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let is_word =
+            name.len() > 2 || value.is_some() && self.program.unlisted_flags == UnlistedFlags::PossiblePaths;
+        self.find_flag(name).filter(|_| is_word).map(|flag| (flag, value))
     }
 
     fn find_flag(&self, text: &str) -> Option<&'static FlagSpec> {
-        self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
+        self.flags.find(text)
     }
 
     /// Applies a long flag that may abbreviate a known flag, preferring known flags with an effect. The flag
@@ -468,14 +408,7 @@ impl<'a> ArgumentParser<'a> {
     /// operand is a command or a script, the gate can't tell which word that is, and the flag counts as
     /// ambiguous.
     fn apply_abbreviated_flag(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
-        let starts = |flag: &&FlagSpec| {
-            flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))
-        };
-        let matches = || self.program.flags.iter().filter(starts);
-        let does = |flag: &&FlagSpec| {
-            matches!(flag.effect, FlagEffect::SideEffect(_) | FlagEffect::SideEffectWithValue(_))
-        };
-        let flag = matches().find(does).or_else(|| matches().next());
+        let flag = self.flags.find_abbreviated(name);
         let next = self.next;
         self.apply_flag(flag, text, value);
         let took_a_word = std::mem::replace(&mut self.next, next) > next;
@@ -483,8 +416,4 @@ impl<'a> ArgumentParser<'a> {
             self.add_ambiguous_flag(text);
         }
     }
-}
-
-fn is_flag(argument: &CommandArgument) -> bool {
-    argument.text.as_deref().is_some_and(|text| text.starts_with('-'))
 }

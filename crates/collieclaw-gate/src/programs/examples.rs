@@ -43,7 +43,12 @@ fn policy() -> GatePolicy {
         // Wrappers and shells aren't listed themselves; the gate judges the programs that they run.
         allowed_commands: all_programs()
             .filter(|program| {
-                matches!(program.kind, super::ProgramKind::ReadOnly | super::ProgramKind::Modifies)
+                matches!(
+                    program.kind,
+                    super::ProgramKind::ReadOnly
+                        | super::ProgramKind::Modifies
+                        | super::ProgramKind::Interpreter
+                )
             })
             .flat_map(|program| program.names.split(' ').map(str::to_owned))
             .collect(),

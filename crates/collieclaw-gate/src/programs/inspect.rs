@@ -45,7 +45,6 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
                 "-I --ignore --hide -w --width -T --tabsize --block-size --format --sort --time --time-style --quoting-style --indicator-style",
             ),
             joined_flag("--color --hyperlink --classify"),
-            effect_flag("-L --dereference", "follow links"),
         ],
         examples: &[
             example("ls -la src", ReadOnly),
@@ -120,7 +119,6 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             text_flag("--time-style"),
             input_flag("-X --exclude-from"),
             file_list_flag("--files0-from"),
-            effect_flag("-L --dereference", "follow links"),
         ],
         examples: &[example("du -sh src", ReadOnly), example("du -X /etc/passwd src", Blocked)],
         ..ProgramSpec::READ_ONLY
@@ -148,12 +146,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             output_flag("-o"),
             input_flag("--fromfile --gitfile --infofile --hintro --houtro"),
             effect_flag("-R", "possibly write a file in every folder"),
-            effect_flag("-l", "follow links"),
         ],
         examples: &[
             example("tree -L 2", ReadOnly),
             example("tree -o out.txt", Modifies),
-            example("tree -al", Unknown),
+            example("tree -al", ReadOnly),
         ],
         ..ProgramSpec::READ_ONLY
     },

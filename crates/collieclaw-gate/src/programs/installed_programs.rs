@@ -51,10 +51,14 @@ fn flags_take_values_where_the_installed_programs_do() {
                     FlagEffect::Value(_)
                     | FlagEffect::ReplacesOperand(_)
                     | FlagEffect::SideEffectWithValue(_)
+                    | FlagEffect::LastFlag(_)
+                    | FlagEffect::Module
                     | FlagEffect::WritesFile => wants_value(&complaint) || is_unknown(&complaint),
-                    FlagEffect::JoinedValue(_) | FlagEffect::EditsInPlace | FlagEffect::Harmless => {
-                        !wants_value(&complaint)
-                    }
+                    FlagEffect::JoinedValue(_)
+                    | FlagEffect::EditsInPlace
+                    | FlagEffect::OperandsBecome(_)
+                    | FlagEffect::LinksSymbolically
+                    | FlagEffect::Harmless => !wants_value(&complaint),
                     FlagEffect::SideEffect(_)
                     | FlagEffect::NamedValue(_)
                     | FlagEffect::CommandUntilEnd

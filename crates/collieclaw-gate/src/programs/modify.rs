@@ -2,8 +2,8 @@
 
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
-    FlagSpec, FlagSyntax, OperandRule, ProgramKind, ProgramSpec, WordMeaning, effect_flag, effect_value_flag,
-    example, input_flag, joined_flag, operand_flag, output_flag, text_flag,
+    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramKind, ProgramSpec, WordMeaning, effect_flag,
+    effect_value_flag, example, input_flag, joined_flag, operand_flag, output_flag, text_flag,
 };
 
 /// The flag that gives existing files another name, which the gate doesn't check.
@@ -16,22 +16,23 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[text_flag("-d --date -t --time"), input_flag("-r --reference")],
         examples: &[
             example("touch -m a.txt", Modifies),
-            example("touch /tmp/x", Blocked),
-            example("touch -m /tmp/x", Blocked),
-            example("touch .git/hooks/pre-commit", Unknown),
+            example("touch /etc/x", Blocked),
+            example("touch -m /etc/x", Blocked),
+            example("touch /tmp/x", Unknown),
+            example("touch .git/hooks/pre-commit", Blocked),
         ],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
         names: "mkdir",
         flags: &[text_flag("-m --mode"), joined_flag("--context")],
-        examples: &[example("mkdir -p a/b", Modifies), example("mkdir -m 700 /tmp/x", Blocked)],
+        examples: &[example("mkdir -p a/b", Modifies), example("mkdir -m 700 /etc/x", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
         names: "rmdir",
         operands: OperandRule::All(WordMeaning::MovedPath),
-        examples: &[example("rmdir -p a/b", Modifies), example("rmdir /tmp", Blocked)],
+        examples: &[example("rmdir -p a/b", Modifies), example("rmdir /etc", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
@@ -74,8 +75,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("cp a.txt /etc", Blocked),
             example("cp -t /etc a.txt", Blocked),
             example("cp --preserve /etc/passwd x", Blocked),
-            example("cp a.txt .git/hooks/pre-commit", Unknown),
-            example("cp -r src/.git .", Unknown),
+            example("cp a.txt .git/hooks/pre-commit", Blocked),
+            example("cp -r src/.git .", Blocked),
             example("cp -b -S it a.txt .g", Unknown),
         ],
         ..ProgramSpec::MODIFYING
@@ -94,26 +95,49 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "ln",
         flags: &[
-            effect_flag("-s --symbolic", "create a link that may lead elsewhere"),
+            FlagSpec { names: "-s --symbolic", effect: FlagEffect::LinksSymbolically },
+            effect_flag("-L --logical -P --physical", "create a hard link"),
             TARGET_FOLDER_FLAG,
             BACKUP_SUFFIX_FLAG,
             joined_flag("--backup"),
         ],
         operands: OperandRule::SourcesThenTarget(WordMeaning::WrittenPath),
-        examples: &[example("ln -s /etc/passwd x", Blocked), example("ln -s src x", Unknown)],
+        examples: &[
+            example("ln -s /etc/passwd x", Blocked),
+            example("ln -s src x", Modifies),
+            example("ln -sfn ../a.txt src/x", Modifies),
+            example("ln -s ../../etc/passwd src/x", Blocked),
+            example("ln -s .git/hooks x", Blocked),
+        ],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
         names: "tee truncate",
         flags: &[text_flag("-s --size"), input_flag("-r --reference"), joined_flag("--output-error")],
-        examples: &[example("tee out.txt", Modifies), example("tee /tmp/x", Blocked)],
+        examples: &[example("tee out.txt", Modifies), example("tee /etc/x", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
-        names: "chmod chown chgrp",
+        names: "chmod",
+        flags: &[input_flag("--reference")],
+        operands: OperandRule::All(WordMeaning::FileMode),
+        examples: &[
+            example("chmod 644 a.txt", Modifies),
+            example("chmod +x a.txt", Modifies),
+            example("chmod -R a+rX .", Modifies),
+            example("chmod -x /etc/passwd", Blocked),
+            example("chmod u+s a.txt", Unknown),
+            example("chmod 4755 a.txt", Unknown),
+            example("chmod -R 777 /", Blocked),
+            example("chmod +x .git/hooks/pre-commit", Blocked),
+        ],
+        ..ProgramSpec::MODIFYING
+    },
+    ProgramSpec {
+        names: "chown chgrp",
         flags: &[input_flag("--reference"), text_flag("--from")],
         operands: OperandRule::FirstThenRest(WordMeaning::Text, WordMeaning::WrittenPath),
-        examples: &[example("chmod 644 a.txt", Modifies), example("chown -R kid .", Blocked)],
+        examples: &[example("chown kid a.txt", Modifies), example("chown -R kid .", Blocked)],
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {

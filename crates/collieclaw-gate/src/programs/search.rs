@@ -21,7 +21,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
                 "-A --after-context -B --before-context -C --context -m --max-count -d --directories -D --devices --label --include --exclude --exclude-dir --binary-files --group-separator -X",
             ),
             joined_flag("--color --colour"),
-            effect_flag("-R --dereference-recursive", "follow links; `-r` doesn't"),
+            // Links on the way lead out only to files of the system: the sandbox shows no others.
+            harmless_flag("-R --dereference-recursive"),
             input_flag("--exclude-from"),
         ],
         operands: OperandRule::FirstThenRest(WordMeaning::Text, WordMeaning::ReadPath),
@@ -30,7 +31,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("grep -e x -f pats.txt README.md", ReadOnly),
             example("grep root /etc/passwd", Blocked),
             example("grep -f /etc/passwd README.md", Blocked),
-            example("grep -R x .", Unknown),
+            example("grep -R x .", ReadOnly),
         ],
         ..ProgramSpec::READ_ONLY
     },
@@ -42,14 +43,20 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             text_flag(
                 "-A --after-context -B --before-context -C --context -m --max-count -g --glob --iglob -t --type -T --type-not -r --replace -j --threads -M --max-columns -d --max-depth --sort --sortr --colors --color -E --encoding --context-separator",
             ),
+            text_flag(
+                "--type-add --type-clear --max-filesize --path-separator --engine --field-match-separator --field-context-separator --dfa-size-limit --regex-size-limit --stop-on-nonmatch --hyperlink-format --max-depth",
+            ),
             input_flag("--ignore-file"),
-            effect_flag("-L --follow", "follow links"),
+            harmless_flag("-L --follow"),
             effect_flag("--pre --pre-glob --hostname-bin -z --search-zip", "run a command"),
+            // With `--files`, the first operand is a path, too.
+            FlagSpec { names: "--files", effect: FlagEffect::OperandsBecome(WordMeaning::ReadPath) },
         ],
-        // With `--files`, the first operand is a path, too.
-        operands: OperandRule::FirstThenRest(WordMeaning::PossiblePath, WordMeaning::ReadPath),
+        operands: OperandRule::FirstThenRest(WordMeaning::Text, WordMeaning::ReadPath),
         examples: &[
             example("rg -n todo src", ReadOnly),
+            example("rg /etc/passwd src", ReadOnly),
+            example("rg -e x /etc/passwd", Blocked),
             example("rg --files /etc", Blocked),
             example("rg --pre ./x todo", Unknown),
         ],
@@ -65,8 +72,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             harmless_flag(
                 "-print -print0 -ls -prune -quit -true -false -empty -not -o -or -a -and -readable -writable -executable -nouser -nogroup -depth -d -mount -xdev -daystart -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -P",
             ),
-            effect_flag("-H -L -follow", "follow links"),
-            effect_flag("-delete", "delete the files it finds"),
+            harmless_flag("-H -L -follow"),
+            FlagSpec { names: "-delete", effect: FlagEffect::OperandsBecome(WordMeaning::WrittenPath) },
             write_file_flag("-fprint -fprint0 -fprintf -fls"),
             effect_flag("-files0-from", "read the names of its folders from a file"),
             FlagSpec { names: "-exec", effect: FlagEffect::CommandUntilEnd },
@@ -84,11 +91,13 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("find src -exec rm {} ';'", Blocked),
             example("find . -exec uniq a.txt + ';'", Modifies),
             example("find . -execdir cat {} +", Unknown),
-            example("find . -follow -name x", Unknown),
+            example("find -L . -name x", ReadOnly),
             example("find . -delete", Unknown),
+            example("find . -name '*.pyc' -delete", Modifies),
+            example("find /etc -name x -delete", Blocked),
             example("find / -name x", Blocked),
             example("find . -fprint out", Unknown),
-            example("find . -fprint /tmp/x", Blocked),
+            example("find . -fprint /etc/x", Blocked),
         ],
         ..ProgramSpec::READ_ONLY
     },
@@ -96,7 +105,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "diff",
         flags: &[
             text_flag(
-                "-U -C -D --ifdef -F --show-function-line --line-format --GTYPE-group-format --LTYPE-line-format --horizon-lines --palette -S --starting-file -I --ignore-matching-lines -L --label -W --width -x --exclude --tabsize",
+                "-U -C -D --ifdef -F --show-function-line --line-format --old-line-format --new-line-format --unchanged-line-format --old-group-format --new-group-format --unchanged-group-format --changed-group-format --GTYPE-group-format --LTYPE-line-format --horizon-lines --palette -S --starting-file -I --ignore-matching-lines -L --label -W --width -x --exclude --tabsize",
             ),
             input_flag("-X --exclude-from --from-file --to-file"),
             joined_flag("--color --unified --context"),
@@ -105,6 +114,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         examples: &[
             example("diff -u a.txt b.txt", ReadOnly),
             example("diff --unified a.txt /etc/passwd", Blocked),
+            example("diff --unchanged-line-format '' --old-line-format '' a.txt b.txt", ReadOnly),
             example("diff -l a.txt b.txt", Unknown),
         ],
         ..ProgramSpec::READ_ONLY

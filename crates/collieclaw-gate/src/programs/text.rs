@@ -2,9 +2,9 @@
 
 use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
-    FILE_LIST_EFFECT, FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning,
-    effect_flag, effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag,
-    operand_flag, output_flag, text_flag,
+    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
+    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, operand_flag,
+    output_flag, text_flag,
 };
 
 const TEXT: OperandRule = OperandRule::All(WordMeaning::Text);
@@ -166,10 +166,11 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     },
     ProgramSpec {
         names: "cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
-        flags: &[text_flag("-a --algorithm -l --length"), effect_flag("-c --check", FILE_LIST_EFFECT)],
+        flags: &[text_flag("-a --algorithm -l --length"), harmless_flag("-c --check")],
         examples: &[
             example("sha256sum README.md", ReadOnly),
-            example("sha256sum -c a.txt", Unknown),
+            // It prints only which of the named files have changed.
+            example("sha256sum -c a.txt", ReadOnly),
             example("sha256sum -c /etc/passwd", Blocked),
         ],
         ..ProgramSpec::READ_ONLY
@@ -193,11 +194,12 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("sed 's/a/b/g' README.md", ReadOnly),
             example("sed '1e id' README.md", Unknown),
             example("sed 's/a/b/e' README.md", Unknown),
-            example("sed 's/a/b/w /tmp/x' README.md", Blocked),
+            example("sed 's/a/b/w /etc/x' README.md", Blocked),
             example("sed 's/a/b/w x' README.md", Unknown),
             example("sed -i s/a/b/ README.md", Modifies),
             example("sed -i s/a/b/ /etc/passwd", Blocked),
-            example("sed -iit s/a/b/ .g", Unknown),
+            example("sed -iit s/a/b/ .g", Blocked),
+            example("sed '/x/r b.txt' a.txt", Unknown),
             example("sed -e 'a\\' -e 's/x/y\n1e id/' README.md", Unknown),
         ],
         ..ProgramSpec::READ_ONLY
@@ -231,7 +233,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
         names: "jq",
         flags: &[
-            effect_value_flag("-f --from-file", "run a program from a file"),
+            operand_flag("-f --from-file", WordMeaning::ReadPath),
             text_flag("--indent"),
             FlagSpec { names: "--arg --argjson", effect: FlagEffect::NamedValue(WordMeaning::Text) },
             FlagSpec {
@@ -251,6 +253,8 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("jq 'include \"x\"; .' package.json", Unknown),
             example("jq --arg n x '.[$n]' a.json", ReadOnly),
             example("jq --slurpfile x /etc/passwd . a.json", Blocked),
+            example("jq -f a.txt package.json", ReadOnly),
+            example("jq -rf /etc/passwd package.json", Blocked),
             example("jq -L . . a.json", Unknown),
             example("jq --library-path lib 'import \"x\" as $x; $x' a.json", Unknown),
         ],

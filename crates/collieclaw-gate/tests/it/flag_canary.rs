@@ -19,7 +19,7 @@ const PROGRAMS: &str = "awk basename cat cmp comm cp cut date diff dirname du ec
 
 const CANARY: &str = "canary-that-nobody-may-see";
 
-struct RealMachine;
+pub(crate) struct RealMachine;
 
 impl MachineFacts for RealMachine {
     fn inspect_path(&self, path: &Path) -> PathStatus {

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod addresses;
 #[cfg(test)]
+mod agent_lines;
+#[cfg(test)]
 mod blocked_cases;
 #[cfg(test)]
 mod differential;
@@ -13,6 +15,8 @@ mod flag_canary;
 mod foreign_tools;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+mod git_canary;
 #[cfg(test)]
 mod harmless;
 #[cfg(test)]

@@ -131,4 +131,10 @@ pub(crate) const MODIFYING_LINES: &[&str] = &[
     "cp -r 'my dir' backup && touch backup/new",
     "cp -rv 'my dir' p | tail -n 1",
     "mv a.txt x.txt && mv b.txt a.txt",
+    "git diff --no-index a.txt b.txt",
+    "git push",
+    "git clone https://example.org/x",
+    "curl -d @a.txt https://example.org/",
+    "curl --data-binary @a.txt https://example.org/",
+    "curl -sL https://example.org/",
 ];

@@ -1,0 +1,115 @@
+//! An index of the flags of all programs, so that a long line of flags costs no more than linear time.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::{FlagEffect, FlagSpec, OperandRule, ProgramSpec, all_programs};
+
+/// The flags of a program by their names.
+#[derive(Debug)]
+pub(super) struct FlagIndex {
+    by_name: HashMap<&'static str, &'static FlagSpec>,
+    /// The long flags, sorted by their names.
+    long: Vec<(&'static str, &'static FlagSpec)>,
+    /// The short flags by their letter, which is ASCII.
+    short: HashMap<char, &'static FlagSpec>,
+}
+
+impl FlagIndex {
+    fn new(program: &'static ProgramSpec) -> Self {
+        let mut index = Self { by_name: HashMap::new(), long: Vec::new(), short: HashMap::new() };
+        for flag in program.flags {
+            for name in flag.names.split(' ') {
+                index.by_name.entry(name).or_insert(flag);
+                if name.starts_with("--") {
+                    index.long.push((name, flag));
+                }
+                let mut letters = name.chars();
+                if let (Some('-'), Some(letter), None) = (letters.next(), letters.next(), letters.next()) {
+                    index.short.entry(letter).or_insert(flag);
+                }
+            }
+        }
+        index.long.sort_by_key(|(name, _)| *name);
+        index
+    }
+
+    /// Returns the index of a program or a subcommand of the table.
+    fn of(program: &'static ProgramSpec) -> Option<&'static Self> {
+        static ALL: LazyLock<HashMap<usize, FlagIndex>> = LazyLock::new(|| {
+            let mut all = HashMap::new();
+            all_programs().for_each(|program| add(program, &mut all));
+            all
+        });
+        ALL.get(&address(program))
+    }
+
+    /// Finds the long flag that a text abbreviates, preferring flags with an effect.
+    fn find_abbreviated(&self, text: &str) -> Option<&'static FlagSpec> {
+        let from = self.long.partition_point(|(name, _)| *name < text);
+        let matches = || {
+            let rest = self.long.get(from..).unwrap_or_default().iter();
+            rest.take_while(|(name, _)| name.starts_with(text)).map(|(_, flag)| *flag)
+        };
+        matches().find(has_effect).or_else(|| matches().next())
+    }
+}
+
+/// Finds flags by the index, or in the facts themselves if a program isn't in the table.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FlagLookup {
+    Indexed(&'static FlagIndex),
+    Listed(&'static [FlagSpec]),
+}
+
+impl FlagLookup {
+    pub(super) fn of(program: &'static ProgramSpec) -> Self {
+        FlagIndex::of(program).map_or(Self::Listed(program.flags), Self::Indexed)
+    }
+
+    pub(super) fn find(self, name: &str) -> Option<&'static FlagSpec> {
+        match self {
+            Self::Indexed(index) => index.by_name.get(name).copied(),
+            Self::Listed(flags) => find_listed(flags, |known| known == name),
+        }
+    }
+
+    pub(super) fn find_short(self, letter: char) -> Option<&'static FlagSpec> {
+        match self {
+            Self::Indexed(index) => index.short.get(&letter).copied(),
+            Self::Listed(flags) => find_listed(flags, |known| {
+                let mut letters = known.chars();
+                letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
+            }),
+        }
+    }
+
+    /// Finds the long flag that a text abbreviates, preferring flags with an effect.
+    pub(super) fn find_abbreviated(self, text: &str) -> Option<&'static FlagSpec> {
+        match self {
+            Self::Indexed(index) => index.find_abbreviated(text),
+            Self::Listed(flags) => {
+                find_listed(flags, |known| known.starts_with("--") && known.starts_with(text))
+            }
+        }
+    }
+}
+
+fn find_listed(flags: &'static [FlagSpec], fits: impl Fn(&str) -> bool) -> Option<&'static FlagSpec> {
+    flags.iter().find(|flag| flag.names.split(' ').any(&fits))
+}
+
+fn has_effect(flag: &&'static FlagSpec) -> bool {
+    matches!(flag.effect, FlagEffect::SideEffect(_) | FlagEffect::SideEffectWithValue(_))
+}
+
+fn address(program: &'static ProgramSpec) -> usize {
+    std::ptr::from_ref(program).addr()
+}
+
+fn add(program: &'static ProgramSpec, all: &mut HashMap<usize, FlagIndex>) {
+    all.insert(address(program), FlagIndex::new(program));
+    if let OperandRule::Subcommands(subcommands) = program.operands {
+        subcommands.iter().for_each(|subcommand| add(subcommand, all));
+    }
+}
