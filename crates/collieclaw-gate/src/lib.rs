@@ -56,7 +56,8 @@ pub use facts::{MachineFacts, PathStatus};
 pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};
 pub use path::{PathAccess, normalize_path};
 pub use policy::{
-    DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
+    CommandNetwork, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+    GatePolicy, PathBounds,
 };
 pub use reason::GateReason;
 pub use recheck::{absolute_tool_path, judge_opened_path, judge_write_target};
