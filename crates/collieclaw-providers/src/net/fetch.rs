@@ -219,12 +219,12 @@ fn fetch_error(error: ExchangeError, url: &RequestUrl) -> FetchError {
     }
 }
 
-fn first_reason(verdict: &GateVerdict) -> String {
+pub(super) fn first_reason(verdict: &GateVerdict) -> String {
     verdict.reasons.first().map(collieclaw_gate::GateReason::detail).unwrap_or_default()
 }
 
 /// Machine facts without files: the gate needs none to judge a URL.
-struct NoFiles;
+pub(super) struct NoFiles;
 
 impl MachineFacts for NoFiles {
     fn inspect_path(&self, _: &Path) -> PathStatus {
