@@ -178,6 +178,13 @@ impl ProcessTree {
         self.parts.keeper.as_ref().map(KeeperStatusPipe::as_fd)
     }
 
+    /// Returns a descriptor that is readable once the first process of the tree has ended: the keeper, which ends
+    /// last, or the program in a tree without a keeper. `None` if that process is gone.
+    #[must_use]
+    pub fn root_exit_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.root.pidfd()
+    }
+
     /// Returns a descriptor that is readable when [`ProcessTree::poll_ended`] should be called.
     #[must_use]
     pub fn readiness_fd(&self) -> BorrowedFd<'_> {
