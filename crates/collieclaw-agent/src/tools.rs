@@ -22,7 +22,7 @@ mod web_search;
 pub use foreign::ForeignTool;
 pub use memory_watch::{describe_exceeded_memory, exceeds_memory, needs_memory_watch};
 pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
-pub use tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+pub use tool_sandbox::{MAX_MEMORY, SandboxAccess, ToolSandbox, WorkspaceAccess};
 pub use toolchain_access::ToolchainAccess;
 
 use std::marker::PhantomData;

@@ -59,7 +59,7 @@ fn nothing_outside_is_read() {
     let script = format!(
         "for f in HOME/.ssh/id HOME/secret HOME/other/diary HOME/.collieclaw/config.toml keys/id ../secret \
          /proc/self/root/HOME/secret /proc/1/root/HOME/secret /proc/{own}/environ /proc/{own}/cmdline \
-         /proc/{own}/cwd/Cargo.toml /proc/$PPID/environ /proc/self/environ /etc/passwd /etc/shadow; do\n\
+         /proc/{own}/cwd/Cargo.toml /proc/$PPID/environ /proc/self/environ /etc/shadow; do\n\
          cat \"$f\" && echo \"READ $f\"; done; ls HOME HOME/other /tmp /root /home && echo LISTED; true"
     );
     let outcome = run_intruder(&test_workspace, &gateway, &script);
