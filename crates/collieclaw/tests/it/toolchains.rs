@@ -91,7 +91,7 @@ fn node_and_npm_run_the_tests_of_a_project() {
     );
     check(
         &test_workspace,
-        "node -e 'console.log(process.memoryUsage().heapUsed > 0, require(\"os\").userInfo().uid >= 0)'",
+        "node -e 'console.log(require(\"os\").cpus().length > 0, require(\"os\").userInfo().uid >= 0)'",
         "true true",
     );
     check(&test_workspace, "npm test 2>&1", "pass 2");

@@ -33,8 +33,12 @@ pub(super) fn memory_rights(abi: i64) -> MemoryRights {
         2 => AccessFs::from_all(ABI::V2),
         _ => AccessFs::from_all(ABI::V3),
     };
-    let read_file = BitFlags::from(AccessFs::ReadFile);
-    MemoryRights { shared_memory: (WRITE & known).bits(), replacement: read_file.bits() }
+    MemoryRights { shared_memory: (WRITE & known).bits(), replacement: read_rights(false) }
+}
+
+/// Returns the rights to read a folder or a file, which every kernel with Landlock knows.
+pub(super) fn read_rights(is_folder: bool) -> u64 {
+    if is_folder { READ.bits() } else { BitFlags::from(AccessFs::ReadFile).bits() }
 }
 
 /// Creates and fills the rule set. Returns `None` on a kernel without Landlock.

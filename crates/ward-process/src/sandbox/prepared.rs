@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use super::temporary::{PrivateFolder, abandoned};
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::output;
 use crate::process_spec::TreeLifetime;
-use crate::sys::confinement::{Confinement, LoopbackSetup, MemoryMounts, ReadOnlyMounts};
+use crate::sys::confinement::{Confinement, LateRules, LoopbackSetup, MemoryMounts, ReadOnlyMounts};
 
 /// Parent of private temporary folders, unless the sandbox names another. `TMPDIR` is ignored, because the
 /// environment may come from an untrusted caller.
@@ -84,7 +84,11 @@ impl Sandbox {
             memory.map(|files| build_memory(files, host.landlock.unwrap_or_default())).transpose()?;
         let confinement = Confinement::new(mounts, ruleset, filter)
             .map_err(|errno| SandboxError::Filter(Box::new(errno)))?;
-        Ok(confinement.with_memory(memory).with_loopback(build_loopback(network)?))
+        let late_rules = build_late_rules(&self.read)?;
+        Ok(confinement
+            .with_memory(memory)
+            .with_loopback(build_loopback(network)?)
+            .with_late_rules(late_rules))
     }
 }
 
@@ -97,6 +101,16 @@ fn build_loopback(network: SandboxNetwork) -> Result<Option<LoopbackSetup>, Sand
             LoopbackSetup::with_listener(port).map(Some).map_err(SandboxError::Descriptor)
         }
     }
+}
+
+/// Plans rules for the readable files of `/proc`, which the child may find in a mount of its own.
+fn build_late_rules(readable: &[PathBuf]) -> Result<LateRules, SandboxError> {
+    let mut rules = LateRules::default();
+    for path in readable.iter().filter(|path| path.starts_with("/proc")) {
+        let rights = landlock_rules::read_rights(path.is_dir());
+        rules.add(path, rights).map_err(|errno| SandboxError::Descriptor(errno.into()))?;
+    }
+    Ok(rules)
 }
 
 fn build_memory(files: &MemoryFiles, landlock_abi: i64) -> Result<MemoryMounts, SandboxError> {

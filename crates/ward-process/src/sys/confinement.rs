@@ -4,6 +4,7 @@
 //! The parent prepares the restrictions. Once the child has applied them, neither it nor its descendants can
 //! lift them.
 
+mod late_rules;
 mod loopback;
 mod memory_mounts;
 mod mounts;
@@ -18,6 +19,7 @@ use super::child::{self, StartFailure, StartStep};
 use super::fork::ForkedChild;
 use super::last_error;
 use crate::containment::identity_maps;
+pub(crate) use late_rules::LateRules;
 pub(crate) use loopback::LoopbackSetup;
 pub(crate) use memory_mounts::{MemoryMounts, MemoryRights};
 pub(crate) use mounts::ReadOnlyMounts;
@@ -29,6 +31,7 @@ pub(crate) struct Confinement {
     mounts: Option<ReadOnlyMounts>,
     memory: Option<MemoryMounts>,
     loopback: Option<LoopbackSetup>,
+    late_rules: LateRules,
     ruleset: Option<OwnedFd>,
     filter: &'static [sock_filter],
     filter_length: u16,
@@ -43,12 +46,25 @@ impl Confinement {
         filter: &'static [sock_filter],
     ) -> Result<Self, Errno> {
         let filter_length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
-        Ok(Self { mounts, memory: None, loopback: None, ruleset, filter, filter_length })
+        Ok(Self {
+            mounts,
+            memory: None,
+            loopback: None,
+            late_rules: LateRules::default(),
+            ruleset,
+            filter,
+            filter_length,
+        })
     }
 
     /// Adds files in memory. They need the mounts.
     pub(crate) fn with_memory(self, memory: Option<MemoryMounts>) -> Self {
         Self { memory, ..self }
+    }
+
+    /// Adds rules for files that exist only in the child's own mounts.
+    pub(crate) fn with_late_rules(self, late_rules: LateRules) -> Self {
+        Self { late_rules, ..self }
     }
 
     /// Adds a loopback interface. The child must be created in a network namespace of its own.
@@ -61,13 +77,16 @@ impl Confinement {
         self.mounts.is_some()
     }
 
-    /// Applies the mounts. To be called before the child gives up its privileges and before it changes to its
+    /// Applies the mounts and adds the rules for them. To be called before the child gives up its privileges and before it changes to its
     /// working directory, which would otherwise stay on a mount that is covered afterwards. Async-signal-safe
     /// like [`enter`](Self::enter).
     pub(crate) fn enter_mounts(&self) -> Result<(), Errno> {
+        let ruleset = self.ruleset.as_ref().map(AsFd::as_fd);
+        if let Some(ruleset) = ruleset {
+            self.late_rules.enter(ruleset)?;
+        }
         let Some(mounts) = &self.mounts else { return Ok(()) };
         mounts.enter()?;
-        let ruleset = self.ruleset.as_ref().map(AsFd::as_fd);
         self.memory.as_ref().map_or(Ok(()), |memory| memory.enter(ruleset))
     }
 

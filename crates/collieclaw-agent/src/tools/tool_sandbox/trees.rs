@@ -13,10 +13,12 @@ pub(crate) const VCS_CONFIG_PATHS: &[&str] =
     &[".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks", ".hg/hgrc"];
 
 /// The parts of a forbidden `/etc` that programs need in order to run: libraries, the time zone, terminals,
-/// locales and the certificates of public authorities. They contain nothing about people or the local network.
+/// locales, fonts, the name of the system and the certificates of public authorities. They contain nothing about people or the local network.
 const ETC_ALLOWLIST: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/fonts",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -24,9 +26,11 @@ const ETC_ALLOWLIST: &[&str] = &[
     "/etc/locale.alias",
     "/etc/locale.conf",
     "/etc/localtime",
+    "/etc/lsb-release",
     "/etc/magic",
     "/etc/mime.types",
     "/etc/nsswitch.conf",
+    "/etc/os-release",
     "/etc/perl",
     "/etc/pki/ca-trust/extracted",
     "/etc/pki/tls/certs",
@@ -36,6 +40,7 @@ const ETC_ALLOWLIST: &[&str] = &[
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
     "/etc/terminfo",
+    "/etc/timezone",
 ];
 
 /// The parts of a forbidden `/etc` that programs with unlimited network access need as well: name resolution.

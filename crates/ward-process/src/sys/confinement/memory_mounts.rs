@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags};
 
+use super::late_rules::add_rule;
 use super::mounts::{MountAttributes, move_mount_over, set_attributes_at};
-use crate::sys::last_error;
 
 /// The folder in which POSIX semaphores and shared memory live. See `shm_overview(7)`.
 const SHARED_MEMORY: &CStr = c"/dev/shm";
@@ -117,29 +117,4 @@ fn open_target(path: &CStr, kind: FileType) -> Result<Option<OwnedFd>, Errno> {
     };
     let found = FileType::from_raw_mode(rustix::fs::fstat(&target)?.st_mode);
     Ok((found == kind).then_some(target))
-}
-
-/// Allows access to a tree in a rule set that is not in force yet. See `landlock_add_rule(2)`.
-fn add_rule(ruleset: Option<BorrowedFd<'_>>, tree: BorrowedFd<'_>, rights: u64) -> Result<(), Errno> {
-    /// The kernel's `struct landlock_path_beneath_attr`.
-    #[repr(C, packed)]
-    struct PathBeneath {
-        allowed_access: u64,
-        parent_fd: i32,
-    }
-    const LANDLOCK_RULE_PATH_BENEATH: libc::c_int = 1;
-    let Some(ruleset) = ruleset else { return Ok(()) };
-    let rule = PathBeneath { allowed_access: rights, parent_fd: tree.as_raw_fd() };
-    // SAFETY: the structure has the layout that the kernel expects and lives during the call; both
-    // descriptors are open.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_add_rule,
-            ruleset.as_raw_fd(),
-            LANDLOCK_RULE_PATH_BENEATH,
-            &raw const rule,
-            0,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(last_error()) }
 }
