@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
+use collieclaw_gate::{AutonomyLevel, CommandNetwork, GatePolicy, PathBounds};
 use serde::{Serialize, Serializer};
 
 pub(crate) use expand::parse_duration;
@@ -167,6 +167,7 @@ impl Config {
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),
+            command_network: CommandNetwork::None,
             pinned_programs: BTreeMap::new(),
             allowed_scripts: BTreeMap::new(),
         }

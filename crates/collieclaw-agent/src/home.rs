@@ -104,6 +104,12 @@ impl AgentHome {
         self.folder.join("mcp")
     }
 
+    /// Returns the folder in which an MCP server may keep files. No other tool can reach it.
+    #[must_use]
+    pub fn mcp_state(&self, server: &str) -> PathBuf {
+        self.folder.join("mcp-state").join(server)
+    }
+
     /// Returns the path of the token that clients of `mcp serve --http` have to send.
     #[must_use]
     pub fn mcp_token(&self) -> PathBuf {

@@ -7,7 +7,9 @@ mod file_read;
 mod file_write;
 mod foreign;
 mod http;
+mod line_proxy;
 mod memory_search;
+pub(crate) mod memory_watch;
 mod pdf_extract;
 pub(crate) mod schema;
 pub(crate) mod shell;
@@ -18,8 +20,9 @@ mod toolchain_access;
 mod web_search;
 
 pub use foreign::ForeignTool;
+pub use memory_watch::{describe_exceeded_memory, exceeds_memory, needs_memory_watch};
 pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
-pub use tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+pub use tool_sandbox::{MAX_MEMORY, SandboxAccess, ToolSandbox, WorkspaceAccess};
 pub use toolchain_access::ToolchainAccess;
 
 use std::marker::PhantomData;

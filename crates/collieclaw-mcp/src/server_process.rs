@@ -1,8 +1,10 @@
 //! Starts MCP servers in the sandbox and kills their processes.
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +13,8 @@ use collieclaw_agent::config::McpConnection;
 use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::security::SystemFacts;
 use collieclaw_agent::tools::{
-    SandboxAccess, ToolSandbox, ToolchainAccess, WorkspaceAccess, next_tree_id, sandbox_level,
+    MAX_MEMORY, SandboxAccess, ToolSandbox, ToolchainAccess, WorkspaceAccess, exceeds_memory,
+    needs_memory_watch, next_tree_id, sandbox_level,
 };
 use collieclaw_gate::{GatePolicy, MachineFacts};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -24,9 +27,17 @@ use super::failure::McpFailure;
 /// The expected lifetime of a server, which determines its CPU limit.
 const EXPECTED_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
+/// The interval at which the memory of a server is measured if the kernel doesn't limit it.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Variables that programs take the place of their own files from. See the XDG base directory specification.
+const STATE_VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
+
 /// The environment that a server is started in.
 #[derive(Clone, Copy)]
 pub struct McpStartContext<'g> {
+    /// The name of the server in the configuration.
+    pub server: &'g str,
     /// The policy with the forbidden paths and the autonomy level.
     pub policy: &'g GatePolicy,
     /// The home folder with the emergency stop.
@@ -76,6 +87,32 @@ impl McpProcessControl {
         trees.is_empty() || trees.iter_mut().any(|tree| matches!(tree.poll_ended(), Ok(Some(_))))
     }
 
+    /// Starts a thread that kills the processes if they use too much memory, where the kernel doesn't limit it.
+    pub(super) fn watch_memory(&self) -> io::Result<()> {
+        if !self.trees().iter().any(needs_memory_watch) {
+            return Ok(());
+        }
+        let (trees, supervisor) = (Arc::downgrade(&self.trees), self.supervisor);
+        let watch = move || {
+            while let Some(trees) = trees.upgrade() {
+                let control = Self { trees, supervisor };
+                let exceeds = {
+                    let trees = control.trees();
+                    if trees.is_empty() {
+                        return;
+                    }
+                    exceeds_memory(&trees.iter().collect::<Vec<_>>(), MAX_MEMORY)
+                };
+                if exceeds {
+                    control.kill_all();
+                }
+                drop(control);
+                std::thread::sleep(MEMORY_INTERVAL);
+            }
+        };
+        std::thread::Builder::new().name("mcp-memory".to_owned()).spawn(watch).map(drop)
+    }
+
     fn trees(&self) -> MutexGuard<'_, Vec<ProcessTree>> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,6 +128,16 @@ fn spawn_failure(error: &SpawnError) -> McpFailure {
         }
         _ => McpFailure::Other(why),
     }
+}
+
+/// Returns access to the folder in which the server may keep files, and creates the folder.
+fn state_access(context: McpStartContext<'_>) -> Result<ToolchainAccess, McpFailure> {
+    let folder = context.home.mcp_state(context.server);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|error| {
+        McpFailure::Other(format!("could not create the folder {}: {error}", folder.display()))
+    })?;
+    let environment = STATE_VARIABLES.map(|name| (name.to_owned(), folder.clone().into())).to_vec();
+    Ok(ToolchainAccess { write: vec![folder], environment, ..ToolchainAccess::default() })
 }
 
 pub(super) fn start_server(
@@ -111,10 +158,10 @@ pub(super) fn start_server(
     let workspace: WorkspaceAccess = workspace.limited_by(context.policy.autonomy).into();
     let access = SandboxAccess {
         workspace,
-        network: if *network { SandboxNetwork::On } else { SandboxNetwork::Off },
+        network: if *network { SandboxNetwork::On } else { SandboxNetwork::Loopback },
         own_program: None,
         programs: programs.clone(),
-        toolchain: ToolchainAccess::default(),
+        toolchain: state_access(context)?,
         timeout: EXPECTED_LIFETIME,
     };
     let sandbox = ToolSandbox::new(&access, context.policy)?;

@@ -95,6 +95,7 @@ impl McpSession {
             stderr,
             sandbox,
         };
+        session.processes.watch_memory().map_err(no_thread)?;
         let (at_stop, at_end) = (session.processes.clone(), session.processes.clone());
         let ends_with_estop = session.stop.on_cancel(move || at_stop.kill_all());
         let reader = AdapterLineReader::new(session.socket.try_clone().map_err(no_descriptor)?);

@@ -276,7 +276,8 @@ impl McpServerHandle {
     }
 
     fn start_session(&self, policy: &GatePolicy) -> Result<PooledSession, McpCallError> {
-        let context = McpStartContext { policy, home: &self.home, variables: &self.variables };
+        let context =
+            McpStartContext { server: &self.name, policy, home: &self.home, variables: &self.variables };
         let session = McpSession::open(&self.approved.settings, context).map_err(McpCallError::Failed)?;
         Ok(PooledSession { session, approved: self.approved.clone(), policy: policy.clone() })
     }

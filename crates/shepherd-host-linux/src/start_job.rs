@@ -253,6 +253,7 @@ fn tree_limits(limits: ResourceLimits) -> TreeLimits {
     TreeLimits {
         processes: limits.processes.map(u64::from),
         memory: limits.memory,
+        watched_memory: None,
         processor_percent: limits.cpu_percent,
         processor_seconds: None,
         file_size: limits.file_size,
@@ -277,7 +278,7 @@ fn unenforced_limits(identity: Option<&UserIdentity>, reports: &[LimitReport]) -
                 "Its limit on `memory` applies to each process's address space, not to all processes together."
                     .to_owned(),
             ),
-            LimitEnforcement::ByResourceLimit | LimitEnforcement::ByCgroup => {}
+            LimitEnforcement::ByResourceLimit | LimitEnforcement::ByWatching | LimitEnforcement::ByCgroup => {}
         }
     }
     sentences

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
-use ward_process::sandbox::Sandbox;
+use ward_process::sandbox::{FileReplacement, MemoryFiles, Sandbox, SandboxNetwork};
 use ward_process::{Containment, ProcessSpec, Supervisor, probe};
 
 const ROUNDS: usize = 300;
@@ -49,8 +49,15 @@ fn bare_true() -> ProcessSpec {
     ProcessSpec::new("/bin/true")
 }
 
+/// Returns `true` in a sandbox with every part that the commands of an agent have.
 fn sandboxed_true() -> ProcessSpec {
-    bare_true().sandbox(Sandbox::system_read_only())
+    let replacement = |path: &str| FileReplacement { path: path.into(), content: b"replaced\n".to_vec() };
+    let replacements = ["/etc/passwd", "/etc/group", "/etc/hosts"].map(replacement).to_vec();
+    bare_true().sandbox(Sandbox {
+        network: SandboxNetwork::Loopback,
+        memory_files: Some(MemoryFiles { max_bytes: 256 << 20, replacements }),
+        ..Sandbox::system_read_only()
+    })
 }
 
 /// Measures the time from the spawn to the end of the tree, including the removal of its temporary folder.

@@ -56,4 +56,4 @@ pub use process_spec::{
 pub use record::{InvalidTreeId, MARKER, ProcessIdentity, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
-pub use tree::{MemberSnapshot, ProcessTree, SignalDelivery, TreeMembership};
+pub use tree::{MemberSnapshot, MemoryMeasure, ProcessTree, SignalDelivery, TreeMembership};

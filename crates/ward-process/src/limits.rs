@@ -11,6 +11,10 @@ pub struct TreeLimits {
     pub processes: Option<u64>,
     /// Bytes of memory: of the whole tree in a cgroup, otherwise of address space for each process.
     pub memory: Option<u64>,
+    /// Bytes of memory of the whole tree. A cgroup enforces it; otherwise the owner of the tree has to compare
+    /// it with [`ProcessTree::resident_memory`](crate::ProcessTree::resident_memory) now and then. Unlike
+    /// `memory`, it lets programs reserve any amount of address space, which many language runtimes do.
+    pub watched_memory: Option<u64>,
     /// Share of one processor in per cent, for the whole tree.
     pub processor_percent: Option<u32>,
     /// Seconds of processor time for each process.
@@ -29,6 +33,8 @@ pub enum LimitEnforcement {
     ByCgroup,
     /// A resource limit (`setrlimit(2)`) limits each process.
     ByResourceLimit,
+    /// The owner of the tree compares the tree's memory with the limit now and then.
+    ByWatching,
     /// The limit is not enforced on this host.
     Not {
         /// Reason why not, and what would help.
@@ -83,7 +89,7 @@ impl TreeLimits {
     pub(crate) fn find_zero_limit(&self) -> Option<&'static str> {
         let limits = [
             ("processes", self.processes),
-            ("memory", self.memory),
+            ("memory", self.memory.or(self.watched_memory)),
             ("processor_percent", self.processor_percent.map(u64::from)),
         ];
         limits.into_iter().find(|(_, limit)| *limit == Some(0)).map(|(name, _)| name)
@@ -106,6 +112,13 @@ impl TreeLimits {
                 plan.add_cgroup_limit("memory", "memory.max", bytes.to_string());
             } else {
                 plan.add_resource_limit("memory", Resource::As, bytes);
+            }
+        }
+        if let Some(bytes) = self.watched_memory {
+            if support.memory {
+                plan.add_cgroup_limit("memory", "memory.max", bytes.to_string());
+            } else {
+                plan.report.push(LimitReport { limit: "memory", kept: LimitEnforcement::ByWatching });
             }
         }
         if let Some(percent) = self.processor_percent {
@@ -202,6 +215,16 @@ mod tests {
                 ("cpu.max", "20000 100000".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn watched_memory_never_limits_the_address_space() {
+        let limits = TreeLimits { watched_memory: Some(1 << 30), ..TreeLimits::default() };
+        let watched = limits.plan(NOTHING);
+        assert!(watched.resources.iter().all(|(resource, _)| *resource != Resource::As), "{watched:?}");
+        assert_eq!(watched.report, [LimitReport { limit: "memory", kept: LimitEnforcement::ByWatching }]);
+        let by_cgroup = limits.plan(LimitSupport { memory: true, ..NOTHING });
+        assert_eq!(by_cgroup.cgroup, [("memory.max", (1_u64 << 30).to_string())]);
     }
 
     #[test]

@@ -16,6 +16,7 @@
 mod denied_syscalls;
 mod error;
 mod landlock_rules;
+mod memory_files;
 mod prepared;
 mod probe;
 mod report;
@@ -27,6 +28,7 @@ mod trees;
 use std::path::PathBuf;
 
 pub use error::SandboxError;
+pub use memory_files::{FileReplacement, MemoryFiles};
 pub(crate) use prepared::PreparedSandbox;
 pub use probe::probe;
 pub use report::{SandboxPartStatus, SandboxReport};
@@ -59,6 +61,8 @@ pub struct Sandbox {
     pub network: SandboxNetwork,
     /// Place for temporary files.
     pub temporary: TemporaryFiles,
+    /// Files in memory; `None` leaves `/dev/shm` closed.
+    pub memory_files: Option<MemoryFiles>,
     /// Parts of the sandbox that must be enforced before a program is started.
     pub strictness: SandboxStrictness,
 }
@@ -69,6 +73,16 @@ pub enum SandboxNetwork {
     /// No socket of any kind can be made.
     #[default]
     Off,
+    /// A loopback interface of the sandbox's own, so that its programs can talk to each other over TCP and
+    /// UDP, and nothing else. Where the kernel permits no network namespace, the same as `Off`.
+    Loopback,
+    /// A loopback interface as above, with a socket that the supervisor serves on this port of 127.0.0.1; see
+    /// [`ProcessTree::take_loopback_listener`](crate::ProcessTree::take_loopback_listener). Nothing is started
+    /// where the kernel permits no network namespace.
+    LoopbackWithListener {
+        /// TCP port of the socket.
+        port: u16,
+    },
     /// Internet protocols to every host that this machine reaches, including the machine itself. Local
     /// services behind Unix socket files stay closed.
     On,
@@ -107,8 +121,8 @@ impl Sandbox {
     /// Allows the programs, libraries and harmless settings of the system, `/dev/null` and similar devices,
     /// and private temporary files, without network. Homes, secrets in `/etc` and other processes are closed.
     ///
-    /// Tools notice that `/tmp` and `/dev/shm` are closed (they should use `TMPDIR`; named POSIX semaphores
-    /// don't work) and that `/proc/self` can't be read. A caller that needs one of these adds it to the
+    /// Tools notice that `/tmp` is closed (they should use `TMPDIR`), that `/dev/shm` is closed unless
+    /// [`memory_files`](Self::memory_files) are requested (named POSIX semaphores don't work), and that `/proc/self` can't be read. A caller that needs one of these adds it to the
     /// trees. The program can't set the set-user-ID or set-group-ID bit of any file (`chmod +s`).
     #[must_use]
     pub fn system_read_only() -> Self {

@@ -174,6 +174,11 @@ impl Supervisor {
         let LaunchedTree { root, keeper, liveness_pipe, readiness, recorders, stdout, stderr, limits } =
             launched;
         let watched = root.pidfd().map_or(Ok(()), |pidfd| readiness.watch_root(pidfd));
+        let listener = sandbox.as_ref().map_or(Ok(None), PreparedSandbox::receive_listener);
+        let (loopback_listener, received) = match listener {
+            Ok(listener) => (listener, Ok(())),
+            Err(errno) => (None, Err(errno)),
+        };
         let parts = TreeParts {
             id,
             containment: self.containment,
@@ -188,12 +193,13 @@ impl Supervisor {
             stdout,
             stderr,
             sandbox: sandbox.as_ref().map(|sandbox| sandbox.report().clone()),
+            loopback_listener,
             folder: sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox))),
             cgroup_limits: limits.recorded_cgroup_limits(),
             limits: limits.report,
         };
         let tree = ProcessTree::new(parts, control, Arc::clone(&self.proc));
-        match watched {
+        match watched.and(received) {
             Ok(()) => Ok(tree),
             Err(error) => {
                 kill_unwatched_tree(tree);

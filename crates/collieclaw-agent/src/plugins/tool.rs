@@ -15,6 +15,7 @@ use super::{PluginRegistry, output};
 use crate::config::PluginSettings;
 use crate::runtime::CallGrant;
 use crate::security::SystemFacts;
+use crate::tools::memory_watch::describe_exceeded_memory;
 use crate::tools::shell::{ExecutionOutput, LineEnd, PlanExecutor, exit_code};
 use crate::tools::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 use crate::tools::{
@@ -83,7 +84,9 @@ impl PreparedCall for PreparedPluginCall {
             writes: bound.tool.workspace.writes(),
             network: match bound.network {
                 SandboxNetwork::On => NetworkReach::Full,
-                SandboxNetwork::Off => NetworkReach::None,
+                SandboxNetwork::Off
+                | SandboxNetwork::Loopback
+                | SandboxNetwork::LoopbackWithListener { .. } => NetworkReach::None,
             },
         })
     }
@@ -156,6 +159,7 @@ fn format_result(executed: ExecutionOutput, max_bytes: usize) -> ToolResult {
         Ok(LineEnd::TooManyProcesses(limit)) => {
             failed(format!("the plugin had more than {limit} processes at once and was killed"))
         }
+        Ok(LineEnd::TooMuchMemory(limit)) => failed(describe_exceeded_memory("the plugin", limit)),
         Ok(LineEnd::Exited(ProcessExit::Signal(signal))) => {
             failed(format!("the plugin was killed by signal {signal}"))
         }

@@ -52,6 +52,8 @@ pub struct CallEnding {
     pub reason: Option<ReceiptReason>,
     /// The parts of the sandbox that were in force, if there was a sandbox.
     pub sandbox: Option<String>,
+    /// The connections of commands through the proxy, if there was a proxy.
+    pub network: Option<Value>,
 }
 
 /// The final status of a call.
@@ -133,7 +135,7 @@ impl CallEnding {
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
-        Self { status, result_hash, output_hash: None, reason: None, sandbox: None }
+        Self { status, result_hash, output_hash: None, reason: None, sandbox: None, network: None }
     }
 
     /// Replaces the attempt's reason.
@@ -178,5 +180,6 @@ pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<
     ];
     let others =
         others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
-    members.into_iter().chain(others).collect()
+    let network = ending.network.iter().map(|network| ("network".to_owned(), network.clone()));
+    members.into_iter().chain(others).chain(network).collect()
 }

@@ -137,6 +137,7 @@ impl CallOutcome {
             reason: self.receipt_reason(),
             output_hash: step_output.map(hash_text),
             sandbox: self.tool_run().and_then(|run| run.sandbox.clone()),
+            network: self.tool_run().and_then(|run| run.metadata.get("network").cloned()),
             ..CallEnding::new(self.receipt_status(), text)
         }
     }

@@ -125,9 +125,11 @@ impl PdfExtractCall {
                 let cut = output.stdout.total > context.bounds.max_response_bytes as u64;
                 ToolResult::done(text).with_metadata("pages", pages).with_metadata("truncated", cut)
             }
-            Ok(LineEnd::Exited(ProcessExit::Signal(_)) | LineEnd::TooManyProcesses(_)) => {
-                ToolResult::failed(format!("`{}` is not a readable PDF: the reader crashed", self.path))
-            }
+            Ok(
+                LineEnd::Exited(ProcessExit::Signal(_))
+                | LineEnd::TooManyProcesses(_)
+                | LineEnd::TooMuchMemory(_),
+            ) => ToolResult::failed(format!("`{}` is not a readable PDF: the reader crashed", self.path)),
             Ok(LineEnd::Exited(exit)) if exit_code(exit) == NO_SUCH_PAGE => {
                 ToolResult::failed(self.missing_page_error(&message))
             }

@@ -11,13 +11,13 @@ mod report;
 mod streams;
 mod vcs_guard;
 
-use collieclaw_gate::{AutonomyLevel, GateRequest, RiskLevel};
+use collieclaw_gate::{AutonomyLevel, CommandNetwork, GateRequest, RiskLevel};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use ward_process::sandbox::SandboxNetwork;
 
-use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+use super::tool_sandbox::{PROXY_PORT, SandboxAccess, ToolSandbox, WorkspaceAccess};
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
 pub use executor::next_tree_id;
@@ -73,7 +73,8 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
     result
 }
 
-/// Returns access to the workspace as far as the autonomy level allows, and no network.
+/// Returns access to the workspace as far as the autonomy level allows, and to the network as far as the policy
+/// allows. Without a network, the programs of a command can still talk to each other.
 fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
     let workspace = match context.policy.autonomy {
         AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
@@ -82,9 +83,13 @@ fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
         AutonomyLevel::Full => WorkspaceAccess::Execute,
     };
     let time = context.bounds.shell_timeout;
+    let network = match context.policy.command_network {
+        CommandNetwork::None => SandboxNetwork::Loopback,
+        CommandNetwork::Listed => SandboxNetwork::LoopbackWithListener { port: PROXY_PORT },
+    };
     SandboxAccess {
         workspace,
-        network: SandboxNetwork::Off,
+        network,
         own_program: None,
         programs: Vec::new(),
         toolchain: context.toolchain.clone(),

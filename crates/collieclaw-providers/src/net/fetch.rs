@@ -219,12 +219,12 @@ fn fetch_error(error: ExchangeError, url: &RequestUrl) -> FetchError {
     }
 }
 
-fn first_reason(verdict: &GateVerdict) -> String {
+pub(super) fn first_reason(verdict: &GateVerdict) -> String {
     verdict.reasons.first().map(collieclaw_gate::GateReason::detail).unwrap_or_default()
 }
 
 /// Machine facts without files: the gate needs none to judge a URL.
-struct NoFiles;
+pub(super) struct NoFiles;
 
 impl MachineFacts for NoFiles {
     fn inspect_path(&self, _: &Path) -> PathStatus {
@@ -259,6 +259,7 @@ mod tests {
             forbidden_commands: std::collections::BTreeSet::new(),
             allowed_commands: std::collections::BTreeSet::new(),
             allowed_domains: vec!["a.example".to_owned()],
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };

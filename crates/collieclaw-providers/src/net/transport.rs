@@ -68,7 +68,7 @@ impl Connector for DeadlineConnector {
     }
 }
 
-fn connect_within(
+pub(super) fn connect_within(
     address: SocketAddr,
     deadline: &CancellableDeadline,
     waiting: u32,

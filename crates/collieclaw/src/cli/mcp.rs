@@ -218,7 +218,7 @@ fn fetch_tools(
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));
     let variables = &environment.config_context.variables;
-    let context = McpStartContext { policy: &policy, home: &environment.home, variables };
+    let context = McpStartContext { server, policy: &policy, home: &environment.home, variables };
     let session = McpSession::open(settings, context).map_err(failed)?;
     session.list_tools(&cancel, LIST_TIMEOUT).map_err(|trouble| match trouble {
         McpCallError::Cancelled => failed("it was cancelled".to_owned().into()),

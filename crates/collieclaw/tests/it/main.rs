@@ -9,6 +9,8 @@ mod ask_user;
 #[cfg(test)]
 mod command_feedback;
 #[cfg(test)]
+mod command_network;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod crash_recovery;
@@ -86,6 +88,8 @@ mod system_facts;
 mod test_workspace;
 #[cfg(test)]
 mod tool_timeouts;
+#[cfg(test)]
+mod toolchains;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]

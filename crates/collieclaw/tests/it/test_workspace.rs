@@ -31,6 +31,7 @@ pub(crate) struct TestWorkspace {
     pub(crate) path: PathBuf,
     pub(crate) workspace: WorkspaceHandle,
     pub(crate) policy: GatePolicy,
+    pub(crate) toolchain: ToolchainAccess,
 }
 
 pub(crate) const SECRET: &str = "the secret outside";
@@ -65,10 +66,11 @@ impl TestWorkspace {
             forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),
             allowed_commands: names(DEFAULT_ALLOWED_COMMANDS),
             allowed_domains: Vec::new(),
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };
-        Self { _folder: folder, home, path, workspace, policy }
+        Self { _folder: folder, home, path, workspace, policy, toolchain: ToolchainAccess::default() }
     }
 
     pub(crate) fn access(&self) -> FileAccess<'_> {
@@ -158,7 +160,7 @@ impl TestWorkspace {
             memory: ConversationMemory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
             search: None,
             bounds,
-            toolchain: ToolchainAccess::default(),
+            toolchain: self.toolchain.clone(),
             home: AgentHome::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -17,15 +17,22 @@ pub(super) struct KernelSupport {
     pub(super) landlock: Result<i64, Errno>,
     pub(super) seccomp: Result<(), Errno>,
     pub(super) network_namespace: Result<(), Errno>,
+    /// True if a child can also bring up the loopback interface of its network namespace.
+    pub(super) loopback: Result<(), Errno>,
     pub(super) read_only_mounts: Result<(), Errno>,
 }
 
 pub(super) fn kernel_support() -> &'static KernelSupport {
-    static HOST: LazyLock<KernelSupport> = LazyLock::new(|| KernelSupport {
-        landlock: confinement::landlock_abi(),
-        seccomp: confinement::seccomp_available(),
-        network_namespace: confinement::try_namespaces(libc::CLONE_NEWNET | user_namespace_flag()),
-        read_only_mounts: confinement::try_read_only_mounts(libc::CLONE_NEWNS | user_namespace_flag()),
+    static HOST: LazyLock<KernelSupport> = LazyLock::new(|| {
+        let network = libc::CLONE_NEWNET | user_namespace_flag();
+        let loopback = confinement::try_loopback(network);
+        KernelSupport {
+            landlock: confinement::landlock_abi(),
+            seccomp: confinement::seccomp_available(),
+            network_namespace: loopback.or_else(|_| confinement::try_namespaces(network)),
+            loopback,
+            read_only_mounts: confinement::try_read_only_mounts(libc::CLONE_NEWNS | user_namespace_flag()),
+        }
     });
     &HOST
 }
@@ -52,6 +59,18 @@ impl KernelSupport {
                 }
                 TemporaryFiles::None => SandboxPartStatus::NotAsked,
             },
+        }
+    }
+
+    /// Returns the requested network, or `Off` instead of a loopback interface that this host can't provide.
+    pub(super) fn available_network(&self, requested: SandboxNetwork) -> SandboxNetwork {
+        match requested {
+            SandboxNetwork::Loopback | SandboxNetwork::LoopbackWithListener { .. }
+                if self.loopback.is_err() =>
+            {
+                SandboxNetwork::Off
+            }
+            available => available,
         }
     }
 
@@ -94,8 +113,18 @@ impl KernelSupport {
     }
 
     fn network(&self, network: SandboxNetwork) -> SandboxPartStatus {
-        if network == SandboxNetwork::On {
-            return SandboxPartStatus::NotAsked;
+        match (network, self.loopback) {
+            (SandboxNetwork::On, _) => return SandboxPartStatus::NotAsked,
+            (SandboxNetwork::LoopbackWithListener { .. }, Err(errno)) => {
+                return SandboxPartStatus::Missing {
+                    why: format!("no network namespace for a network that is limited ({errno})"),
+                    cure: PERMIT_NAMESPACES.into(),
+                };
+            }
+            (SandboxNetwork::Loopback | SandboxNetwork::LoopbackWithListener { .. }, Ok(())) => {
+                return self.loopback_only();
+            }
+            (SandboxNetwork::Off, _) | (SandboxNetwork::Loopback, Err(_)) => {}
         }
         let mechanisms = [
             self.network_namespace.is_ok().then(|| "network namespace".to_owned()),
@@ -119,6 +148,21 @@ impl KernelSupport {
             (Err(namespace), Err(seccomp)) => SandboxPartStatus::Missing {
                 why: format!("no network namespace ({namespace}), no seccomp ({seccomp})"),
                 cure: "needs a kernel with seccomp filters, or permitted user namespaces".into(),
+            },
+        }
+    }
+
+    /// Reports how a network that consists of a loopback interface is enforced.
+    fn loopback_only(&self) -> SandboxPartStatus {
+        let by = "network namespace with a loopback interface only".to_owned();
+        match self.seccomp {
+            Ok(()) => {
+                SandboxPartStatus::InForce { by: format!("{by}, seccomp refuses other kinds of sockets") }
+            }
+            Err(_) => SandboxPartStatus::Partial {
+                by,
+                gap: "services of this machine can be reached through Unix socket files".into(),
+                cure: "needs a kernel with seccomp filters".into(),
             },
         }
     }
@@ -167,6 +211,7 @@ mod tests {
         landlock: Ok(7),
         seccomp: Ok(()),
         network_namespace: Ok(()),
+        loopback: Ok(()),
         read_only_mounts: Ok(()),
     };
 
@@ -260,6 +305,7 @@ mod tests {
             landlock: Err(Errno::NOSYS),
             seccomp: Err(Errno::INVAL),
             network_namespace: Err(Errno::PERM),
+            loopback: Err(Errno::PERM),
             read_only_mounts: Err(Errno::PERM),
         };
         let report = host.report(&everything());

@@ -33,9 +33,12 @@ const ARCHITECTURE_OF_CALL: u32 = 4;
 /// Returns the filter for this machine, compiled on first use.
 pub(super) fn compiled(network: SandboxNetwork) -> Result<&'static [sock_filter], &'static BackendError> {
     static OFF: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(SandboxNetwork::Off));
+    static LOOPBACK: LazyLock<Result<BpfProgram, BackendError>> =
+        LazyLock::new(|| compile(SandboxNetwork::Loopback));
     static ON: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(SandboxNetwork::On));
     let program = match network {
         SandboxNetwork::Off => &OFF,
+        SandboxNetwork::Loopback | SandboxNetwork::LoopbackWithListener { .. } => &LOOPBACK,
         SandboxNetwork::On => &ON,
     };
     program.as_ref().map(Vec::as_slice)
@@ -136,24 +139,48 @@ fn privileged_mode_rules() -> Result<SyscallRules, BackendError> {
 fn socket_rules(network: SandboxNetwork) -> Result<SyscallRules, BackendError> {
     let rules = match network {
         SandboxNetwork::Off => Vec::new(),
-        SandboxNetwork::On => {
-            let [ipv4, ipv6, netlink] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
-                .map(|family| u64::from(family.cast_unsigned()));
-            let other_family = vec![
-                compare_argument(0, SeccompCmpOp::Ne, ipv4)?,
-                compare_argument(0, SeccompCmpOp::Ne, ipv6)?,
-                compare_argument(0, SeccompCmpOp::Ne, netlink)?,
-            ];
-            // Name resolution asks NETLINK_ROUTE (0) for the local addresses, so only that protocol is
-            // allowed.
-            let other_netlink = vec![
-                compare_argument(0, SeccompCmpOp::Eq, netlink)?,
-                compare_argument(2, SeccompCmpOp::Ne, 0)?,
-            ];
-            vec![SeccompRule::new(other_family)?, SeccompRule::new(other_netlink)?]
+        SandboxNetwork::Loopback | SandboxNetwork::LoopbackWithListener { .. } => {
+            let mut rules = other_family_rules()?;
+            rules.append(&mut unusual_socket_rules()?);
+            rules
         }
+        SandboxNetwork::On => other_family_rules()?,
     };
     Ok(SyscallRules::from([(libc::SYS_socket, rules), (libc::SYS_socketpair, unsafe_socketpair_rules()?)]))
+}
+
+/// Returns rules that refuse sockets of other families than the internet protocols and `NETLINK_ROUTE`.
+fn other_family_rules() -> Result<Vec<SeccompRule>, BackendError> {
+    let [ipv4, ipv6, netlink] =
+        [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(|family| u64::from(family.cast_unsigned()));
+    let other_family = vec![
+        compare_argument(0, SeccompCmpOp::Ne, ipv4)?,
+        compare_argument(0, SeccompCmpOp::Ne, ipv6)?,
+        compare_argument(0, SeccompCmpOp::Ne, netlink)?,
+    ];
+    // Name resolution asks NETLINK_ROUTE (0) for the local addresses, so only that protocol is allowed.
+    let other_netlink =
+        vec![compare_argument(0, SeccompCmpOp::Eq, netlink)?, compare_argument(2, SeccompCmpOp::Ne, 0)?];
+    Ok(vec![SeccompRule::new(other_family)?, SeccompRule::new(other_netlink)?])
+}
+
+/// Returns rules that refuse every internet socket except TCP and UDP. Rarely used protocols such as SCTP and
+/// DCCP are a part of the kernel with many known bugs. Netlink sockets are raw (3) or datagram sockets.
+fn unusual_socket_rules() -> Result<Vec<SeccompRule>, BackendError> {
+    let mut rules = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let of_family = || compare_argument(0, SeccompCmpOp::Eq, u64::from(family.cast_unsigned()));
+        // Types 1 (stream) and 2 (datagram) have neither bit 4 nor bit 8, and not both lower bits.
+        for unusual_type in [bit_is_set(1, 4)?, bit_is_set(1, 8)?, bit_is_set(1, 3)?] {
+            rules.push(SeccompRule::new(vec![of_family()?, unusual_type])?);
+        }
+        let mut other_protocol = vec![of_family()?];
+        for protocol in [libc::IPPROTO_IP, libc::IPPROTO_TCP, libc::IPPROTO_UDP] {
+            other_protocol.push(compare_argument(2, SeccompCmpOp::Ne, u64::from(protocol.cast_unsigned()))?);
+        }
+        rules.push(SeccompRule::new(other_protocol)?);
+    }
+    Ok(rules)
 }
 
 /// Returns rules that refuse every `socketpair` except Unix stream (1) and seqpacket (5) sockets. Only these

@@ -49,3 +49,32 @@ fn the_temporary_folder_stays_until_clean_up() {
     remove_private_folder(&kept);
     assert!(!kept.exists());
 }
+
+/// A machine that permits no network namespace.
+const WITHOUT_NETWORK_NAMESPACE: probe::KernelSupport = probe::KernelSupport {
+    landlock: Ok(7),
+    seccomp: Ok(()),
+    network_namespace: Err(rustix::io::Errno::PERM),
+    loopback: Err(rustix::io::Errno::PERM),
+    read_only_mounts: Ok(()),
+};
+
+#[test]
+fn without_a_network_namespace_a_loopback_interface_becomes_no_network() {
+    let host = WITHOUT_NETWORK_NAMESPACE;
+    assert_eq!(host.available_network(SandboxNetwork::Loopback), SandboxNetwork::Off);
+    assert_eq!(host.available_network(SandboxNetwork::On), SandboxNetwork::On);
+    let report = host.report(&Sandbox { network: SandboxNetwork::Loopback, ..Sandbox::default() });
+    assert!(report.network.to_string().contains("seccomp refuses sockets"), "{report}");
+}
+
+#[test]
+fn without_a_network_namespace_a_listener_is_refused() {
+    let network = SandboxNetwork::LoopbackWithListener { port: 3128 };
+    let sandbox = Sandbox { network, ..Sandbox::default() };
+    let host = WITHOUT_NETWORK_NAMESPACE;
+    let error = sandbox.check_report(host.report(&sandbox)).unwrap_err();
+    assert!(error.to_string().ends_with(": network"), "{error}");
+    // A sandbox that accepts gaps gets no network at all, rather than the whole one.
+    assert_eq!(host.available_network(network), SandboxNetwork::Off);
+}

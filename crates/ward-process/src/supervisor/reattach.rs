@@ -104,6 +104,7 @@ impl Supervisor {
             stderr: None,
             folder: record.private_folder.clone().map(SandboxFolder::KnownPath),
             sandbox: None,
+            loopback_listener: None,
             limits: Vec::new(),
             cgroup_limits: record.cgroup_limits.clone(),
         };

@@ -169,6 +169,7 @@ fn try_execute(
     rustix::process::umask(program.umask);
     if let Some(confinement) = confinement {
         confinement.enter_mounts().map_err(|e| (StartStep::Mounts, e))?;
+        confinement.enter_network().map_err(|e| (StartStep::Network, e))?;
     }
     if let Some(identity) = &program.identity {
         set_identity(identity).map_err(|e| (StartStep::Identity, e))?;

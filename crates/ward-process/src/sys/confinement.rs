@@ -4,6 +4,9 @@
 //! The parent prepares the restrictions. Once the child has applied them, neither it nor its descendants can
 //! lift them.
 
+mod late_rules;
+mod loopback;
+mod memory_mounts;
 mod mounts;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,12 +19,19 @@ use super::child::{self, StartFailure, StartStep};
 use super::fork::ForkedChild;
 use super::last_error;
 use crate::containment::identity_maps;
+pub(crate) use late_rules::LateRules;
+pub(crate) use loopback::LoopbackSetup;
+pub(crate) use memory_mounts::{MemoryMounts, MemoryRights};
 pub(crate) use mounts::ReadOnlyMounts;
 
-/// Mounts, a Landlock rule set and a seccomp program that a child can apply without allocating.
+/// Mounts, a loopback interface, a Landlock rule set and a seccomp program that a child can apply without
+/// allocating.
 #[derive(Debug)]
 pub(crate) struct Confinement {
     mounts: Option<ReadOnlyMounts>,
+    memory: Option<MemoryMounts>,
+    loopback: Option<LoopbackSetup>,
+    late_rules: LateRules,
     ruleset: Option<OwnedFd>,
     filter: &'static [sock_filter],
     filter_length: u16,
@@ -36,7 +46,30 @@ impl Confinement {
         filter: &'static [sock_filter],
     ) -> Result<Self, Errno> {
         let filter_length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
-        Ok(Self { mounts, ruleset, filter, filter_length })
+        Ok(Self {
+            mounts,
+            memory: None,
+            loopback: None,
+            late_rules: LateRules::default(),
+            ruleset,
+            filter,
+            filter_length,
+        })
+    }
+
+    /// Adds files in memory. They need the mounts.
+    pub(crate) fn with_memory(self, memory: Option<MemoryMounts>) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Adds rules for files that exist only in the child's own mounts.
+    pub(crate) fn with_late_rules(self, late_rules: LateRules) -> Self {
+        Self { late_rules, ..self }
+    }
+
+    /// Adds a loopback interface. The child must be created in a network namespace of its own.
+    pub(crate) fn with_loopback(self, loopback: Option<LoopbackSetup>) -> Self {
+        Self { loopback, ..self }
     }
 
     /// Returns true if the child must be created in a mount namespace of its own.
@@ -44,11 +77,28 @@ impl Confinement {
         self.mounts.is_some()
     }
 
-    /// Applies the mounts. To be called before the child gives up its privileges and before it changes to its
+    /// Applies the mounts and adds the rules for them. To be called before the child gives up its privileges and before it changes to its
     /// working directory, which would otherwise stay on a mount that is covered afterwards. Async-signal-safe
     /// like [`enter`](Self::enter).
     pub(crate) fn enter_mounts(&self) -> Result<(), Errno> {
-        self.mounts.as_ref().map_or(Ok(()), ReadOnlyMounts::enter)
+        let ruleset = self.ruleset.as_ref().map(AsFd::as_fd);
+        if let Some(ruleset) = ruleset {
+            self.late_rules.enter(ruleset)?;
+        }
+        let Some(mounts) = &self.mounts else { return Ok(()) };
+        mounts.enter()?;
+        self.memory.as_ref().map_or(Ok(()), |memory| memory.enter(ruleset))
+    }
+
+    /// Brings up the loopback interface. To be called before the child gives up its privileges.
+    /// Async-signal-safe like [`enter`](Self::enter).
+    pub(crate) fn enter_network(&self) -> Result<(), Errno> {
+        self.loopback.as_ref().map_or(Ok(()), LoopbackSetup::enter)
+    }
+
+    /// Returns the listening socket that the child has made, once the program has been executed.
+    pub(crate) fn receive_listener(&self) -> Result<Option<OwnedFd>, Errno> {
+        self.loopback.as_ref().map_or(Ok(None), LoopbackSetup::receive_listener)
     }
 
     /// Drops all capabilities and applies the Landlock rules and the seccomp filter to the calling thread and
@@ -134,6 +184,11 @@ pub(crate) fn try_namespaces(flags: libc::c_int) -> Result<(), Errno> {
 pub(crate) fn try_read_only_mounts(flags: libc::c_int) -> Result<(), Errno> {
     let mounts = ReadOnlyMounts::all_but(Vec::new())?;
     try_in_namespaces(flags, || mounts.enter())
+}
+
+/// Checks that a child in a network namespace of its own may bring up the loopback interface.
+pub(crate) fn try_loopback(flags: libc::c_int) -> Result<(), Errno> {
+    try_in_namespaces(flags, loopback::bring_up_loopback)
 }
 
 fn try_in_namespaces(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {

@@ -13,6 +13,7 @@ pub(crate) enum StartStep {
     Stdio,
     Limits,
     Mounts,
+    Network,
     Identity,
     Directory,
     NoNewPrivileges,
@@ -24,12 +25,13 @@ pub(crate) enum StartStep {
 }
 
 impl StartStep {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::UserNamespace,
         Self::Grouping,
         Self::Stdio,
         Self::Limits,
         Self::Mounts,
+        Self::Network,
         Self::Identity,
         Self::Directory,
         Self::NoNewPrivileges,
@@ -52,6 +54,7 @@ impl StartStep {
             Self::Stdio => "connect standard input and output",
             Self::Limits => "set the resource limits",
             Self::Mounts => "make the file system read-only",
+            Self::Network => "set up the loopback interface",
             Self::Identity => "switch to the requested user",
             Self::Directory => "enter the working directory",
             Self::NoNewPrivileges => "give up new privileges",

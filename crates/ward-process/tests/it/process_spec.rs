@@ -152,6 +152,7 @@ fn limits_are_enforced_or_reported_as_unenforced() {
         open_files: Some(32),
         file_size: Some(1024),
         memory: Some(256 << 20),
+        watched_memory: None,
         processes: Some(20),
         processor_percent: Some(50),
         processor_seconds: Some(60),

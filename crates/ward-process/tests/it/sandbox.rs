@@ -4,6 +4,8 @@ mod attacks;
 mod closed_paths;
 mod everyday;
 mod links;
+mod loopback;
+mod memory_files;
 mod setup;
 mod temporary_folder;
 

@@ -1,5 +1,6 @@
 //! Reads the sections `[plugins]` and `[mcp]`: permissions of external tools.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -104,10 +105,16 @@ impl ConfigReader<'_> {
                 text => Ok(text.to_owned()),
             })
         });
+        // A server may be told the workspace, but an interpreter runs its first argument that is no option.
+        let names_program = Cell::new(!command.as_deref().is_some_and(is_interpreter));
         let argument = |value: TomlValue<'_>| {
             value.parse(|text| {
                 let text = self.context.expand(text)?;
-                outside_workspace(Path::new("/").join(&text)).map(|_| text)
+                let path = Path::new("/").join(&text);
+                let is_workspace = resolve_real_path(&path) == resolve_real_path(&workspace.value);
+                let is_told = is_workspace && names_program.get();
+                names_program.set(names_program.get() || !text.starts_with('-'));
+                if is_told { Ok(text) } else { outside_workspace(path).map(|_| text) }
             })
         };
         let args = table.optional_with("args", |value| read_all(value, argument)).unwrap_or_default();
@@ -139,6 +146,17 @@ fn read_risks(table: &mut TomlTable<'_>) -> BTreeMap<String, RiskLevel> {
     let risks = named.entries().into_iter().filter_map(read).collect();
     named.finish();
     risks
+}
+
+/// Returns true for programs that run the file or the folder which their first argument names.
+fn is_interpreter(command: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "bash", "bun", "dash", "deno", "env", "java", "ksh", "lua", "node", "npx", "perl", "php", "pypy",
+        "python", "ruby", "sh", "tsx", "uvx", "zsh",
+    ];
+    let name = command.rsplit('/').next().unwrap_or_default();
+    let without_version = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    NAMES.contains(&without_version)
 }
 
 fn is_server_name(name: &str) -> bool {

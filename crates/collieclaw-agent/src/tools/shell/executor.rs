@@ -16,7 +16,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
 use ward_process::{ProcessExit, ProcessTree, SpawnError, StopLadder, TreeId};
 
-use super::super::tool_sandbox::{MAX_PROCESSES, ToolSandbox};
+use super::super::line_proxy::LineProxy;
+use super::super::memory_watch::{exceeds_memory, needs_memory_watch};
+use super::super::tool_sandbox::{MAX_MEMORY, MAX_PROCESSES, ToolSandbox};
 use super::super::{ToolContext, ToolResult};
 use super::output_capture::{CapturedStream, ReadProgress};
 use super::report::{LineEnd, exit_code, format_result, is_unenforced, sandbox_level};
@@ -32,7 +34,7 @@ const EXIT_REDIRECTION_FAILED: ProcessExit = ProcessExit::Code(1);
 /// The time that a tree may take to end after its program has ended. Most trees end at once.
 const EXIT_GRACE: Duration = Duration::from_millis(20);
 
-/// The interval at which processes are counted if the kernel doesn't limit them.
+/// The interval at which processes are counted and their memory is measured if the kernel doesn't limit them.
 const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The reason why a line ends early.
@@ -79,8 +81,9 @@ pub(crate) struct PlanExecutor<'a> {
     /// Trees whose program has ended. Remaining processes are killed at the end of the line.
     leftover_trees: Vec<ProcessTree>,
     sandbox: Option<String>,
-    /// The time of the next count; `None` if the kernel limits the number of processes.
+    /// The time of the next count; `None` if the kernel limits the number of processes and their memory.
     next_count: Option<Instant>,
+    proxy: LineProxy,
     /// The risk of the whole line, if the gate has judged its commands.
     line_risk: Option<RiskLevel>,
 }
@@ -96,9 +99,11 @@ impl<'a> PlanExecutor<'a> {
             CapturedStream::new(max_bytes)
                 .map_err(|errno| format!("could not create a pipe for the output: {errno}"))
         };
+        let proxy = LineProxy::start(context, &tool_sandbox, time)?;
         Ok(Self {
             context,
             tool_sandbox,
+            proxy,
             timeout: time,
             deadline: Instant::now() + time,
             stdout: collected()?,
@@ -266,14 +271,14 @@ impl<'a> PlanExecutor<'a> {
         spec: ward_process::ProcessSpec,
     ) -> Result<PipelineMember, LineStop> {
         match self.tool_sandbox.supervisor().spawn(next_tree_id().map_err(LineStop::Refused)?, spec) {
-            Ok(tree) => {
+            Ok(mut tree) => {
                 self.sandbox.get_or_insert_with(|| sandbox_level(&tree));
-                if tree
-                    .limit_reports()
-                    .iter()
-                    .any(|report| report.limit == "processes" && is_unenforced(report))
-                {
-                    self.next_count.get_or_insert_with(Instant::now);
+                self.proxy.serve(&mut tree)?;
+                let reports = tree.limit_reports().iter();
+                let counts =
+                    reports.clone().any(|report| report.limit == "processes" && is_unenforced(report));
+                if counts || needs_memory_watch(&tree) {
+                    self.next_count.get_or_insert_with(|| Instant::now() + PROCESS_COUNT_INTERVAL);
                 }
                 Ok(PipelineMember { tree: Some(tree), exit: None })
             }
@@ -304,7 +309,7 @@ impl<'a> PlanExecutor<'a> {
                 }
             }
             let mut time = self.time_left()?;
-            self.enforce_process_limit(members)?;
+            self.enforce_watched_limits(members)?;
             if let Some(next) = self.next_count {
                 time = time.min(next.saturating_duration_since(Instant::now()));
             }
@@ -315,16 +320,24 @@ impl<'a> PlanExecutor<'a> {
         }
     }
 
-    fn enforce_process_limit(&mut self, members: &[PipelineMember]) -> Result<(), LineStop> {
+    /// Ends a line with too many processes or too much memory, at an interval.
+    fn enforce_watched_limits(&mut self, members: &[PipelineMember]) -> Result<(), LineStop> {
         let now = Instant::now();
         match &mut self.next_count {
             Some(next) if *next <= now => *next = now + PROCESS_COUNT_INTERVAL,
             _ => return Ok(()),
         }
-        let trees = members.iter().filter_map(|member| member.tree.as_ref()).chain(&self.leftover_trees);
-        let count: usize = trees.map(|tree| tree.processes().len()).sum();
-        let max_bytes = usize::try_from(MAX_PROCESSES).unwrap_or(usize::MAX);
-        if count > max_bytes { Err(LineStop::End(LineEnd::TooManyProcesses(max_bytes))) } else { Ok(()) }
+        let trees: Vec<&ProcessTree> =
+            members.iter().filter_map(|member| member.tree.as_ref()).chain(&self.leftover_trees).collect();
+        let count: usize = trees.iter().map(|tree| tree.processes().len()).sum();
+        let max_processes = usize::try_from(MAX_PROCESSES).unwrap_or(usize::MAX);
+        if count > max_processes {
+            return Err(LineStop::End(LineEnd::TooManyProcesses(max_processes)));
+        }
+        if exceeds_memory(&trees, MAX_MEMORY) {
+            return Err(LineStop::End(LineEnd::TooMuchMemory(MAX_MEMORY)));
+        }
+        Ok(())
     }
 
     fn poll_events(&self, members: &[PipelineMember], time: Duration) -> Result<WakeSource, LineStop> {
@@ -359,7 +372,8 @@ impl<'a> PlanExecutor<'a> {
             Err(LineStop::End(end)) => Ok(end),
             Err(LineStop::Refused(why)) => Err(format!("could not run the command: {why}")),
         };
-        ExecutionOutput { end, stdout: self.stdout, stderr: self.stderr, sandbox: self.sandbox }
+        let network = self.proxy.finish();
+        ExecutionOutput { end, stdout: self.stdout, stderr: self.stderr, sandbox: self.sandbox, network }
     }
 }
 
@@ -371,6 +385,8 @@ pub(crate) struct ExecutionOutput {
     pub(crate) stderr: CapturedStream,
     /// The level of the sandbox.
     pub(crate) sandbox: Option<String>,
+    /// The connections through the proxy.
+    pub(crate) network: Option<serde_json::Value>,
 }
 
 impl ExecutionOutput {
@@ -378,6 +394,10 @@ impl ExecutionOutput {
         let result = match self.end {
             Ok(end) => format_result(end, &self.stdout, &self.stderr, max_bytes),
             Err(why) => ToolResult::failed(why),
+        };
+        let result = match self.network {
+            Some(network) => result.with_metadata("network", network),
+            None => result,
         };
         ToolResult { sandbox: self.sandbox, ..result }
     }

@@ -33,7 +33,7 @@ impl SandboxProbe {
     pub fn run(policy: &GatePolicy) -> Result<Self, String> {
         let access = SandboxAccess {
             workspace: WorkspaceAccess::Closed,
-            network: SandboxNetwork::Off,
+            network: SandboxNetwork::Loopback,
             own_program: None,
             programs: Vec::new(),
             toolchain: ToolchainAccess::default(),
@@ -64,7 +64,9 @@ impl SandboxProbe {
     pub fn unenforced_limits(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.limits.iter().filter_map(|report| match &report.kept {
             LimitEnforcement::Not { reason } => Some((report.limit, reason.as_str())),
-            LimitEnforcement::ByCgroup | LimitEnforcement::ByResourceLimit => None,
+            LimitEnforcement::ByCgroup | LimitEnforcement::ByResourceLimit | LimitEnforcement::ByWatching => {
+                None
+            }
         })
     }
 }

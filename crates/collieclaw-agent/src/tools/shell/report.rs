@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ward_process::{LimitEnforcement, LimitReport, ProcessExit, ProcessTree};
 
+use super::super::memory_watch::describe_exceeded_memory;
 use super::super::{ToolEnd, ToolResult};
 use super::output_capture::CapturedStream;
 
@@ -23,6 +24,8 @@ pub(crate) enum LineEnd {
     Cancelled,
     /// The line had more than this many processes.
     TooManyProcesses(usize),
+    /// The processes of the line used more than this many bytes of memory together.
+    TooMuchMemory(u64),
 }
 
 /// Returns the exit code as a shell reports it.
@@ -57,6 +60,9 @@ pub(super) fn format_result(
             result.end = ToolEnd::Failed(format!(
                 "the command had more than {limit} processes at once and was killed"
             ));
+        }
+        LineEnd::TooMuchMemory(limit) => {
+            result.end = ToolEnd::Failed(describe_exceeded_memory("the command", limit));
         }
     }
     result

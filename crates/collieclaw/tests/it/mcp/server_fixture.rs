@@ -57,6 +57,8 @@ pub(crate) fn installed_peers() -> PathBuf {
     let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
     let needed = [
         "node_modules/.bin/mcp-server-everything",
+        "node_modules/.bin/mcp-server-filesystem",
+        "node_modules/.bin/mcp-server-memory",
         "node_modules/.bin/conformance",
         "python/bin/mcp-server-time",
     ];

@@ -78,8 +78,9 @@ fn interpret_counting_steps(program: &[sock_filter], call: SimulatedCall) -> (Fi
 }
 
 fn check(call: SimulatedCall, expected: &FilterVerdict) {
-    static PROGRAMS: LazyLock<[(SandboxNetwork, BpfProgram); 2]> = LazyLock::new(|| {
-        [SandboxNetwork::Off, SandboxNetwork::On].map(|network| (network, compile(network).unwrap()))
+    static PROGRAMS: LazyLock<[(SandboxNetwork, BpfProgram); 3]> = LazyLock::new(|| {
+        [SandboxNetwork::Off, SandboxNetwork::Loopback, SandboxNetwork::On]
+            .map(|network| (network, compile(network).unwrap()))
     });
     for (network, program) in &*PROGRAMS {
         assert_eq!(interpret(program, call), *expected, "{} {:?} {network:?}", call.number, call.arguments);

@@ -91,12 +91,12 @@ impl ReadOnlyMounts {
         )?;
         if !self.writable.iter().any(|tree| tree.path.as_c_str() == root) {
             self.writable.iter().try_for_each(MountTree::clone_mount)?;
-            set_attributes(root, &MountAttributes { set: MOUNT_ATTR_RDONLY, ..MountAttributes::default() })?;
+            set_attributes(root, &MountAttributes::read_only())?;
             self.writable.iter().try_for_each(MountTree::mount_clone)?;
         }
         // A folder that is mounted over itself is a mount point, which can't be renamed or removed (`EBUSY`).
         self.fixed.iter().try_for_each(|tree| tree.bind_over_itself(&MountAttributes::default()))?;
-        let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY, ..MountAttributes::default() };
+        let read_only = MountAttributes::read_only();
         self.read_only.iter().try_for_each(|tree| tree.bind_over_itself(&read_only))?;
         self.closed.iter().try_for_each(MountTree::mount_empty_over)
     }
@@ -180,7 +180,7 @@ fn outermost_trees(trees: Vec<OwnedFd>) -> Result<Vec<MountTree>, Errno> {
     found.into_iter().map(|(path, status, handle)| MountTree::new(&path, status, handle)).collect()
 }
 
-fn move_mount_over(mount: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
+pub(super) fn move_mount_over(mount: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     rustix::mount::move_mount(mount, c"", target, c"", flags)
 }
@@ -226,18 +226,24 @@ const MOUNT_ATTR_RDONLY: u64 = 1;
 /// The kernel's `struct mount_attr`.
 #[repr(C)]
 #[derive(Default)]
-struct MountAttributes {
+pub(super) struct MountAttributes {
     set: u64,
     clear: u64,
     propagation: u64,
     user_namespace: u64,
 }
 
+impl MountAttributes {
+    pub(super) fn read_only() -> Self {
+        Self { set: MOUNT_ATTR_RDONLY, ..Self::default() }
+    }
+}
+
 fn set_attributes(path: &CStr, attributes: &MountAttributes) -> Result<(), Errno> {
     set_attributes_at(libc::AT_FDCWD, path, 0, attributes)
 }
 
-fn set_attributes_at(
+pub(super) fn set_attributes_at(
     from: RawFd,
     path: &CStr,
     flags: libc::c_int,

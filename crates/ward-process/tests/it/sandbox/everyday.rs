@@ -41,6 +41,20 @@ fn devices_that_store_nothing_are_available() {
 }
 
 #[test]
+fn facts_about_the_machine_can_be_read_in_every_containment() {
+    let fixture = SandboxFixture::new();
+    let script = "head -c 1 /proc/cpuinfo /proc/meminfo /proc/stat /proc/sys/kernel/random/uuid | wc -c";
+    for containment in probe().available() {
+        let outcome = wait_for_output(spawn(containment, fixture.shell(script)));
+        assert_eq!(outcome.stderr, "", "{containment}");
+        // The processes of the sandbox itself stay hidden from each other.
+        let outcome =
+            wait_for_output(spawn(containment, fixture.shell("cat /proc/1/cmdline /proc/self/environ")));
+        assert_eq!((outcome.exit, outcome.stdout.as_str()), (ProcessExit::Code(1), ""), "{containment}");
+    }
+}
+
+#[test]
 fn temporary_files_go_to_the_private_folder() {
     let fixture = SandboxFixture::new();
     let script = "file=$(mktemp) && echo kept > $file && cat $file && test $HOME = $TMPDIR && pwd -P";
