@@ -59,5 +59,5 @@ pub use policy::{
     DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
 };
 pub use reason::GateReason;
-pub use recheck::{absolute_tool_path, judge_opened_path, judge_write_target};
+pub use recheck::{absolute_tool_path, judge_moved_entry, judge_opened_path, judge_write_target};
 pub use verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
