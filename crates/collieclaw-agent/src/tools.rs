@@ -2,12 +2,19 @@
 //! with a [`CallGrant`] of the gateway.
 
 mod ask_user;
+mod file_delete;
+mod file_edit;
+mod file_glob;
 mod file_list;
+mod file_move;
 mod file_read;
+mod file_search;
 mod file_write;
 mod foreign;
 mod http;
 mod memory_search;
+mod output_limit;
+mod page_text;
 mod pdf_extract;
 pub(crate) mod schema;
 pub(crate) mod shell;
@@ -18,6 +25,7 @@ mod toolchain_access;
 mod web_search;
 
 pub use foreign::ForeignTool;
+pub(crate) use output_limit::limit_output;
 pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
 pub use tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 pub use toolchain_access::ToolchainAccess;
@@ -56,8 +64,23 @@ pub trait Tool {
 pub trait PreparedCall {
     /// Returns the request that the gate judges and takes the risk from.
     fn call(&self) -> GateRequest<'_>;
+    /// Returns the effect of the call for the operator to see before an approval, such as a diff. It changes nothing.
+    fn preview(&self, context: &ToolContext<'_>) -> CallPreview {
+        let _ = context;
+        CallPreview::None
+    }
     /// Runs the call.
     fn invoke(self: Box<Self>, granted: CallGrant, context: &ToolContext<'_>) -> ToolResult;
+}
+
+/// The effect of a call before it has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallPreview {
+    /// The arguments say everything.
+    None,
+    Shown(String),
+    /// The call can't do its work, for this reason.
+    WouldFail(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,8 +122,10 @@ pub struct ToolBounds {
     pub tool_timeout: Duration,
     pub shell_timeout: Duration,
     pub http_timeout: Duration,
-    /// The maximum size of a tool's output.
+    /// The maximum size of data that a tool reads or receives.
     pub max_response_bytes: usize,
+    /// The maximum size of a result that the model gets. The model can ask for the rest.
+    pub max_output_bytes: usize,
 }
 
 /// The report of a tool about its own run. The gateway makes a [`CallOutcome`](crate::runtime::CallOutcome) of it.
@@ -227,6 +252,11 @@ pub fn built_in_tools() -> Vec<Box<dyn Tool>> {
         boxed_tool::<file_list::FileListCall>(),
         boxed_tool::<file_read::FileReadCall>(),
         boxed_tool::<file_write::FileWriteCall>(),
+        boxed_tool::<file_edit::FileEditCall>(),
+        boxed_tool::<file_search::FileSearchCall>(),
+        boxed_tool::<file_glob::FileGlobCall>(),
+        boxed_tool::<file_move::FileMoveCall>(),
+        boxed_tool::<file_delete::FileDeleteCall>(),
         boxed_tool::<shell::ShellCall>(),
         boxed_tool::<http::HttpCall>(),
         boxed_tool::<memory_search::MemorySearchCall>(),
