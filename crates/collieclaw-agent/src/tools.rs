@@ -170,6 +170,15 @@ impl ToolResult {
         Self { end: ToolEnd::Cancelled, ..Self::done("") }
     }
 
+    /// Adds a warning for the model if the run was abandoned: the thread that was left behind may still finish its work.
+    #[must_use]
+    fn warn_if_left_behind(self, warning: &str) -> Self {
+        match self.end == ToolEnd::Cancelled || self.metadata.contains_key("timed_out") {
+            true => Self { output: warning.to_owned(), ..self },
+            false => self,
+        }
+    }
+
     /// Adds a fact about the run.
     #[must_use]
     pub fn with_metadata(mut self, fact: &str, value: impl Into<Value>) -> Self {

@@ -118,6 +118,10 @@ pub(crate) fn judge_entry(
         return;
     }
     let whole = from.join(text);
+    let written = normalize_path(&whole);
+    if !check_allowed(text, &written, policy, findings) {
+        return;
+    }
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
         let what = "has no name of its own; name a file or folder in the workspace";
         findings.add(GateReason::WrongKind { path: path(), what });
@@ -127,8 +131,8 @@ pub(crate) fn judge_entry(
         // A folder on the way is missing or closed. The ordinary rules say what is wrong with it.
         return judge(text, from, access, (policy, facts), findings);
     };
-    let (written, place) = (normalize_path(&whole), leads_to.join(name));
-    if !check_allowed(text, &written, policy, findings) || !check_allowed(text, &place, policy, findings) {
+    let place = leads_to.join(name);
+    if !check_allowed(text, &place, policy, findings) {
         return;
     }
     if [&written, &place].into_iter().any(|place| policy.workspace.starts_with(place)) {

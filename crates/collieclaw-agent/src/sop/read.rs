@@ -128,6 +128,9 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
     let tool = table.required_with("tool", read_text);
     let args = table.optional_with("args", read_arguments);
     let content_from = table.optional_with(CONTENT_FROM, read_text);
+    if let Some(from) = &content_from {
+        check_reference(from, known, faults);
+    }
     let tool = tool?;
     let Some(found) = tools.iter().find(|found| found.name() == tool.value) else {
         faults.push(unknown_name_fault("tool", &tool, tools.iter().map(|tool| tool.name())));
@@ -144,11 +147,12 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
             faults.push(ConfigFault::new(code::INVALID, inside.span, fault).help("keep only one of them"));
             return None;
         }
-        inside => inside.or(content_from),
+        Some(inside) => {
+            check_reference(&inside, known, faults);
+            Some(inside)
+        }
+        None => content_from,
     };
-    if let Some(from) = &content_from {
-        check_reference(from, known, faults);
-    }
     check_arguments(&**found, &args, content_from.as_ref(), faults);
     let content_from = content_from.map(|from| from.value);
     Some(StepAction::Tool { tool: tool.value, args: args.value, content_from })

@@ -33,7 +33,7 @@ impl PreparedCall for FileDeleteCall {
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let trash = TrashStore::new(&AgentHome::new(&context.policy.own_home));
         let (path, workspace) = (self.path.clone(), context.workspace.path().to_owned());
-        run_with_files(context, &path, move |access| {
+        let result = run_with_files(context, &path, move |access| {
             let target = access.absolute_path(&self.path)?;
             match trash.put(access, &workspace, &target) {
                 Ok((item, kind)) => {
@@ -50,6 +50,7 @@ impl PreparedCall for FileDeleteCall {
                 Err(TrashError::Entry { source, .. }) => Err(source),
                 Err(error) => Ok(ToolResult::failed(ward_diag::ErrorChain(&error).to_string())),
             }
-        })
+        });
+        result.warn_if_left_behind("the file may have been deleted or not: look before you delete it again")
     }
 }

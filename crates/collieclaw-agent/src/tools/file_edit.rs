@@ -45,6 +45,7 @@ pub(super) struct FileEditCall {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub(super) struct TextEdit {
     /// The text to replace, exactly as it is in the file. It must occur only once, so include the lines around it.
     old_text: String,
@@ -116,12 +117,7 @@ impl PreparedCall for FileEditCall {
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let path = self.path.clone();
         let result = run_with_files(context, &path, move |access| self.edit(access));
-        if result.end == ToolEnd::Cancelled || result.metadata.contains_key("timed_out") {
-            // The thread that was left behind may still replace the file.
-            let output = "the file may have been edited or not: read it before you edit it again".to_owned();
-            return ToolResult { output, ..result };
-        }
-        result
+        result.warn_if_left_behind("the file may have been edited or not: read it before you edit it again")
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) struct FileGlobCall {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 enum GlobOrder {
     #[default]
     Name,

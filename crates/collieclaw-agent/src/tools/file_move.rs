@@ -34,7 +34,8 @@ impl PreparedCall for FileMoveCall {
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let path = self.from.clone();
-        run_with_files(context, &path, move |access| self.move_entry(access))
+        let result = run_with_files(context, &path, move |access| self.move_entry(access));
+        result.warn_if_left_behind("the file may have been moved or not: look before you move it again")
     }
 }
 

@@ -110,8 +110,8 @@ fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
 fn what_fails_after_the_old_configuration_was_moved_puts_it_back() {
     let test_agent = TestAgent::new();
     let before = fs::read_to_string(test_agent.home().join("config.toml")).unwrap();
-    fs::remove_file(test_agent.home().join("memory.db")).unwrap();
-    fs::create_dir(test_agent.home().join("memory.db")).unwrap();
+    fs::remove_file(test_agent.home().join("memory.sqlite")).unwrap();
+    fs::create_dir(test_agent.home().join("memory.sqlite")).unwrap();
     let refused = test_agent.run(&["onboard", "--replace", "--autonomy", "full"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(fs::read_to_string(test_agent.home().join("config.toml")).unwrap(), before);

@@ -11,6 +11,9 @@ const MAX_LINES_NAMED: usize = 10;
 /// The maximum number of lines that are compared with a text that isn't found.
 const MAX_LINES_COMPARED: usize = 20_000;
 
+/// The maximum number of lines whose distance to the missing text is measured.
+const MAX_CANDIDATES: usize = 2_000;
+
 /// The maximum length of a line that is compared or quoted.
 const MAX_LINE_CHARS: usize = 160;
 
@@ -95,7 +98,9 @@ fn explain_missing(text: &str, old: &str) -> String {
             number + 1
         );
     }
-    let candidates = lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty() && short(line));
+    let is_alike = |line: &&str| line.len() <= 2 * wanted.len() && wanted.len() <= 2 * line.len();
+    let candidates =
+        lines().map(|(_, line)| line.trim()).filter(is_alike).filter(|line| short(line)).take(MAX_CANDIDATES);
     let nearest = if short(wanted) { ward_diag::closest(wanted, candidates) } else { None };
     let place = nearest.and_then(|near| lines().find(|(_, line)| line.trim() == near));
     match place {
