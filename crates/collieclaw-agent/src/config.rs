@@ -26,7 +26,7 @@ pub use external_tools::{
     McpConnection, McpServerSettings, McpSettings, PluginSettings, TOOL_SEPARATOR, WorkspaceUse,
 };
 pub use gateway::GatewaySettings;
-pub use providers::{ModelServerSettings, ProviderSettings, ProviderTable, RoutingRule};
+pub use providers::{ModelServerSettings, ModelTemperature, ProviderSettings, ProviderTable, RoutingRule};
 pub use read::{PathChecks, check, read};
 pub use template::{SetupChoices, config_template};
 
@@ -46,6 +46,9 @@ pub struct Config {
     pub default_provider: String,
     /// The model that the default provider is asked for.
     pub default_model: String,
+    /// Instructions of the operator for the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
     pub security: SecuritySettings,
     pub providers: ProviderTable,
     /// The web search service, if one is configured.
@@ -91,6 +94,8 @@ pub struct CliSettings {
     pub enabled: bool,
     /// The tools that are offered to the model.
     pub tools_allow: Vec<String>,
+    /// The tools that are offered as well in a project folder that the operator trusts.
+    pub project_tools: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -130,8 +135,10 @@ impl ReceiptSettings {
 pub struct RuntimeLimits {
     /// The number of times that the model may call tools before it has to answer.
     pub max_tool_rounds: u32,
-    /// The maximum size of one model answer, and of one tool result.
+    /// The maximum size of one model answer, and of the data that one tool reads or receives.
     pub max_response_bytes: u32,
+    /// The maximum size of one tool result for the model.
+    pub max_tool_output_bytes: u32,
     #[serde(serialize_with = "serialize_duration")]
     pub tool_timeout: Duration,
     #[serde(serialize_with = "serialize_duration")]
@@ -182,6 +189,7 @@ impl Config {
             shell_timeout: limits.shell_timeout.min(limits.tool_timeout),
             http_timeout: limits.http_timeout.min(limits.tool_timeout),
             max_response_bytes: limits.max_response_bytes as usize,
+            max_output_bytes: limits.max_tool_output_bytes.min(limits.max_response_bytes) as usize,
         }
     }
 }

@@ -56,6 +56,12 @@ impl AgentHome {
         self.folder.join("approvals")
     }
 
+    /// Returns the folder with the files that the tool `file_delete` took away.
+    #[must_use]
+    pub fn trash(&self) -> PathBuf {
+        self.folder.join("trash")
+    }
+
     /// Returns the folder that holds one subfolder for each procedure.
     #[must_use]
     pub fn sops(&self) -> PathBuf {

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod receipts;
 pub mod security;
 pub mod tools;
+pub mod trash;
 pub mod usage;
 
 pub mod plugins;

@@ -13,6 +13,7 @@ pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
 pub use ownership::is_securely_owned;
 pub use workspace::{
-    FileAccess, FileError, FolderListing, ListingDepth, ListingEntry, ListingKind, OutputMode,
-    WorkspaceHandle, WriteOutcome,
+    EntryKind, ExistingTarget, FileAccess, FileError, FolderListing, ListingDepth, ListingEntry, ListingKind,
+    MAX_WALKED_ENTRIES, OutputMode, WalkExtent, WalkFilter, WalkStep, WalkedFile, WorkspaceHandle,
+    WriteOutcome,
 };

@@ -84,6 +84,9 @@ pub enum OnFailure {
 /// The name of the argument that `content_from` fills.
 pub const CONTENT: &str = "content";
 
+/// The key that names the step whose output becomes the content. It stands in `args`, or beside it.
+pub(crate) const CONTENT_FROM: &str = "content_from";
+
 impl SopStep {
     /// Returns the tool and the arguments of the step's call, with the content of another step; `None` if the step calls no
     /// tool.

@@ -2,14 +2,21 @@
 //! with a [`CallGrant`] of the gateway.
 
 mod ask_user;
+mod file_delete;
+mod file_edit;
+mod file_glob;
 mod file_list;
+mod file_move;
 mod file_read;
+mod file_search;
 mod file_write;
 mod foreign;
 mod http;
 mod line_proxy;
 mod memory_search;
 pub(crate) mod memory_watch;
+mod output_limit;
+mod page_text;
 mod pdf_extract;
 pub(crate) mod schema;
 pub(crate) mod shell;
@@ -21,6 +28,7 @@ mod web_search;
 
 pub use foreign::ForeignTool;
 pub use memory_watch::{describe_exceeded_memory, exceeds_memory, needs_memory_watch};
+pub(crate) use output_limit::limit_output;
 pub use shell::{SandboxProbe, next_tree_id, sandbox_level};
 pub use tool_sandbox::{MAX_MEMORY, SandboxAccess, ToolSandbox, WorkspaceAccess};
 pub use toolchain_access::ToolchainAccess;
@@ -59,8 +67,23 @@ pub trait Tool {
 pub trait PreparedCall {
     /// Returns the request that the gate judges and takes the risk from.
     fn call(&self) -> GateRequest<'_>;
+    /// Returns the effect of the call for the operator to see before an approval, such as a diff. It changes nothing.
+    fn preview(&self, context: &ToolContext<'_>) -> CallPreview {
+        let _ = context;
+        CallPreview::None
+    }
     /// Runs the call.
     fn invoke(self: Box<Self>, granted: CallGrant, context: &ToolContext<'_>) -> ToolResult;
+}
+
+/// The effect of a call before it has run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallPreview {
+    /// The arguments say everything.
+    None,
+    Shown(String),
+    /// The call can't do its work, for this reason.
+    WouldFail(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,8 +125,10 @@ pub struct ToolBounds {
     pub tool_timeout: Duration,
     pub shell_timeout: Duration,
     pub http_timeout: Duration,
-    /// The maximum size of a tool's output.
+    /// The maximum size of data that a tool reads or receives.
     pub max_response_bytes: usize,
+    /// The maximum size of a result that the model gets. The model can ask for the rest.
+    pub max_output_bytes: usize,
 }
 
 /// The report of a tool about its own run. The gateway makes a [`CallOutcome`](crate::runtime::CallOutcome) of it.
@@ -146,6 +171,15 @@ impl ToolResult {
     #[must_use]
     pub fn cancelled() -> Self {
         Self { end: ToolEnd::Cancelled, ..Self::done("") }
+    }
+
+    /// Adds a warning for the model if the run was abandoned: the thread that was left behind may still finish its work.
+    #[must_use]
+    fn warn_if_left_behind(self, warning: &str) -> Self {
+        match self.end == ToolEnd::Cancelled || self.metadata.contains_key("timed_out") {
+            true => Self { output: warning.to_owned(), ..self },
+            false => self,
+        }
     }
 
     /// Adds a fact about the run.
@@ -230,6 +264,11 @@ pub fn built_in_tools() -> Vec<Box<dyn Tool>> {
         boxed_tool::<file_list::FileListCall>(),
         boxed_tool::<file_read::FileReadCall>(),
         boxed_tool::<file_write::FileWriteCall>(),
+        boxed_tool::<file_edit::FileEditCall>(),
+        boxed_tool::<file_search::FileSearchCall>(),
+        boxed_tool::<file_glob::FileGlobCall>(),
+        boxed_tool::<file_move::FileMoveCall>(),
+        boxed_tool::<file_delete::FileDeleteCall>(),
         boxed_tool::<shell::ShellCall>(),
         boxed_tool::<http::HttpCall>(),
         boxed_tool::<memory_search::MemorySearchCall>(),

@@ -24,6 +24,13 @@ pub enum GateRequest<'a> {
     FileRead(&'a str),
     /// Creates or replaces a file.
     FileWrite(&'a str),
+    /// Gives a file, a folder or a symlink another path.
+    FileMove {
+        from: &'a str,
+        to: &'a str,
+    },
+    /// Moves a file, a folder or a symlink into the trash.
+    FileDelete(&'a str),
     /// Runs a shell line in the workspace.
     Shell(&'a str),
     Http(HttpMethod, &'a str),
@@ -171,10 +178,20 @@ pub fn judge_unlisted(
 
 fn collect_findings(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFacts) -> GateFindings {
     let mut findings = GateFindings::default();
-    let mut path = |text: &str, access| judge_tool_path(text, access, policy, facts, &mut findings);
+    let mut path =
+        |text: &str, access| judge_tool_path(text, access, path::judge, (policy, facts), &mut findings);
     match call {
         GateRequest::FileList(text) | GateRequest::FileRead(text) => path(text, PathAccess::Read),
         GateRequest::FileWrite(text) => path(text, PathAccess::Write),
+        GateRequest::FileMove { from, to } => {
+            let judge = path::judge_entry;
+            judge_tool_path(from, PathAccess::Move, judge, (policy, facts), &mut findings);
+            judge_tool_path(to, PathAccess::Write, path::judge, (policy, facts), &mut findings);
+        }
+        GateRequest::FileDelete(text) => {
+            let judge = path::judge_entry;
+            judge_tool_path(text, PathAccess::Remove, judge, (policy, facts), &mut findings);
+        }
         GateRequest::ReadOnly => findings.add(GateReason::LooksOnly),
         GateRequest::Http(method, text) => address::judge(text, method, policy, &mut findings),
         GateRequest::WebSearch => findings.add(GateReason::ConfiguredService),
@@ -186,22 +203,21 @@ fn collect_findings(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn Mach
     findings
 }
 
-/// Judges the path argument of a tool. A leading `~` is expanded, because people write it even without a
-/// shell.
+/// Judges the path argument of a tool with [`path::judge`] or [`path::judge_entry`]. A leading `~` is expanded,
+/// because people write it even without a shell.
 fn judge_tool_path(
     text: &str,
     access: PathAccess,
-    policy: &GatePolicy,
-    facts: &dyn MachineFacts,
+    judge_path: path::PathJudge,
+    rules: (&GatePolicy, &dyn MachineFacts),
     findings: &mut GateFindings,
 ) {
+    let (policy, _) = rules;
     match absolute_tool_path(text, policy) {
-        Ok(_) if !text.starts_with('~') => {
-            path::judge(text, &policy.workspace, access, (policy, facts), findings);
-        }
+        Ok(_) if !text.starts_with('~') => judge_path(text, &policy.workspace, access, rules, findings),
         Ok(expanded) => {
             let expanded = expanded.to_str().unwrap_or(text);
-            path::judge(expanded, &policy.workspace, access, (policy, facts), findings);
+            judge_path(expanded, &policy.workspace, access, rules, findings);
         }
         Err(reason) => findings.add(reason),
     }

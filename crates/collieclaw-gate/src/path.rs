@@ -23,6 +23,24 @@ pub enum PathAccess {
     Write,
     /// Moves or removes a file, or a folder with its contents.
     Move,
+    /// Takes away one name of a file, a folder or a symlink. Other hard links of a file are not affected.
+    Remove,
+}
+
+/// A function that judges one path: [`judge`] or [`judge_entry`].
+pub(crate) type PathJudge = fn(&str, &Path, PathAccess, (&GatePolicy, &dyn MachineFacts), &mut GateFindings);
+
+/// Returns true if a text can be a path; otherwise adds the objection to the findings.
+fn check_text(text: &str, findings: &mut GateFindings) -> bool {
+    let what = if text.is_empty() || text.contains('\0') {
+        INVALID_PATH
+    } else if text.len() > LONGEST_PATH {
+        "is longer than 4096 bytes, the limit for a path"
+    } else {
+        return true;
+    };
+    findings.add(GateReason::NotAPath { path: text.to_owned(), what });
+    false
 }
 
 /// The temporary folder of the system. The sandbox has one of its own under this name.
@@ -63,15 +81,7 @@ pub(crate) fn judge(
     findings: &mut GateFindings,
 ) {
     let path = || text.to_owned();
-    if text.is_empty() || text.contains('\0') {
-        findings.add(GateReason::NotAPath { path: path(), what: INVALID_PATH });
-        return;
-    }
-    if text.len() > LONGEST_PATH {
-        findings.add(GateReason::NotAPath {
-            path: path(),
-            what: "is longer than 4096 bytes, the limit for a path",
-        });
+    if !check_text(text, findings) {
         return;
     }
     let written = normalize_path(&from.join(text));
@@ -96,7 +106,7 @@ pub(crate) fn judge(
         return;
     }
     let changes = access != PathAccess::Read;
-    if access == PathAccess::Move
+    if matches!(access, PathAccess::Move | PathAccess::Remove)
         && let Some(reason) =
             [&written, leads_to].into_iter().find_map(|place| find_rule_inside(text, place, policy))
     {
@@ -112,16 +122,78 @@ pub(crate) fn judge(
     }
     let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
     findings.add(match (access, inside) {
-        (PathAccess::Write | PathAccess::Move, true) => GateReason::WritesInside { path: path() },
-        (PathAccess::Write | PathAccess::Move, false) => GateReason::WritesOutside { path: path() },
+        (PathAccess::Write | PathAccess::Move | PathAccess::Remove, true) => {
+            GateReason::WritesInside { path: path() }
+        }
+        (PathAccess::Write | PathAccess::Move | PathAccess::Remove, false) => {
+            GateReason::WritesOutside { path: path() }
+        }
         (PathAccess::Read, true) => GateReason::ReadsInside { path: path() },
         (PathAccess::Read, false) => GateReason::ReadsOutside { path: path() },
     });
 }
 
+/// Judges a path whose last name is taken itself, whatever it is: a symlink is moved or removed, and its target is
+/// not touched.
+pub(crate) fn judge_entry(
+    text: &str,
+    from: &Path,
+    access: PathAccess,
+    (policy, facts): (&GatePolicy, &dyn MachineFacts),
+    findings: &mut GateFindings,
+) {
+    let path = || text.to_owned();
+    if !check_text(text, findings) {
+        return;
+    }
+    let whole = from.join(text);
+    let written = normalize_path(&whole);
+    if !check_allowed(text, &written, policy, findings) {
+        return;
+    }
+    let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+        let what = "has no name of its own; name a file or folder in the workspace";
+        findings.add(GateReason::WrongKind { path: path(), what });
+        return;
+    };
+    let PathStatus::Folder { leads_to } = facts.inspect_path(parent) else {
+        // A folder on the way is missing or closed. The ordinary rules say what is wrong with it.
+        return judge(text, from, access, (policy, facts), findings);
+    };
+    let place = leads_to.join(name);
+    if !check_allowed(text, &place, policy, findings) {
+        return;
+    }
+    if [&written, &place].into_iter().any(|place| policy.workspace.starts_with(place)) {
+        let what = "is the workspace itself, or contains it";
+        findings.add(GateReason::WrongKind { path: path(), what });
+        return;
+    }
+    if let Some(reason) =
+        [&written, &place].into_iter().find_map(|place| find_rule_inside(text, place, policy))
+    {
+        findings.add(reason);
+        return;
+    }
+    // A path that leads to another place is a symlink, and the links of its target don't matter.
+    let is_linked = |status| matches!(status, PathStatus::File { leads_to, link_count } if link_count > 1 && leads_to == place);
+    if access != PathAccess::Remove && is_linked(facts.inspect_path(&whole)) {
+        findings.add(GateReason::HardLink { path: path() });
+        return;
+    }
+    if [&written, &place].into_iter().any(|place| steers_programs(place)) {
+        findings.add(GateReason::SteersPrograms { path: path() });
+    }
+    let inside = place.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
+    findings.add(match inside {
+        true => GateReason::WritesInside { path: path() },
+        false => GateReason::WritesOutside { path: path() },
+    });
+}
+
 /// Returns the objection to moving a folder that contains a protected path: after the move, the protected
 /// file would have a path that no rule names.
-fn find_rule_inside(text: &str, place: &Path, policy: &GatePolicy) -> Option<GateReason> {
+pub(crate) fn find_rule_inside(text: &str, place: &Path, policy: &GatePolicy) -> Option<GateReason> {
     let rule = policy.protected_paths().find(|rule| rule.starts_with(place))?;
     let inside = Path::new(text).join(rule.strip_prefix(place).ok()?);
     find_objection(&inside.display().to_string(), rule, policy)

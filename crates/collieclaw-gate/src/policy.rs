@@ -61,7 +61,7 @@ fn belongs_to(place: &Path, file: &Path) -> bool {
     matches!(suffix, Some([] | [b'.' | b'-', ..]))
 }
 
-/// The network that commands of the shell tool reach (C19.1).
+/// The network that commands of the shell tool reach (C19.4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CommandNetwork {
     /// Only the loopback interface of the command's own sandbox.

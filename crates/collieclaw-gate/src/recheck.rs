@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::path::{INVALID_PATH, find_objection, steers_programs};
+use crate::path::{INVALID_PATH, find_objection, find_rule_inside, steers_programs};
 use crate::policy::GatePolicy;
 use crate::reason::GateReason;
 
@@ -51,4 +51,19 @@ pub fn judge_write_target(asked: &Path, place: &Path) -> Result<(), GateReason> 
         return Err(GateReason::SteersPrograms { path: asked.display().to_string() });
     }
     Ok(())
+}
+
+/// Judges an entry of a folder that is about to be moved or removed, by the requested path and by its real path.
+///
+/// # Errors
+/// Fails like [`judge_opened_path`] and [`judge_write_target`], and if the entry contains the workspace or a path
+/// that no tool may touch.
+pub fn judge_moved_entry(asked: &Path, place: &Path, policy: &GatePolicy) -> Result<(), GateReason> {
+    judge_opened_path(place, policy)?;
+    judge_write_target(asked, place)?;
+    let path = asked.display().to_string();
+    if policy.workspace.starts_with(place) {
+        return Err(GateReason::WrongKind { path, what: "is the workspace itself, or contains it" });
+    }
+    find_rule_inside(&path, place, policy).map_or(Ok(()), Err)
 }

@@ -43,6 +43,9 @@ pub(super) enum ApprovalPayload {
         arguments: Value,
         /// The hash that an approval has to repeat; the receipt of the call contains the same hash.
         args_hash: String,
+        /// The effect of the call, such as a diff, if the tool can tell it beforehand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        preview: Option<String>,
         risk: RiskLevel,
         reasons: Vec<ApprovalReason>,
         /// True if the call can be approved permanently.
@@ -113,6 +116,7 @@ impl ApprovalQueue {
                 tool: asked.tool.to_owned(),
                 arguments: asked.arguments.clone(),
                 args_hash: hash_json(asked.arguments).ok()?,
+                preview: asked.preview.map(str::to_owned),
                 risk: asked.verdict.risk,
                 reasons: asked.verdict.reasons.iter().map(reason).collect(),
                 lasting: asked.always_option == AlwaysOption::Offered,

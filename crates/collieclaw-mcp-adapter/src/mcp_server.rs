@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::{Future, pending, ready};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ServerHandler, serve_server};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::http_server;
 use crate::parent_line::{ParentLineReader, ParentLineSender};
@@ -28,8 +28,12 @@ use crate::parent_line::{ParentLineReader, ParentLineSender};
 /// The longest message of a client.
 pub(crate) const LONGEST_MESSAGE: usize = 4 << 20;
 
-/// The most unanswered calls of all clients. `collieclaw` queues fewer, and rejects the rest with a message.
+/// The most unanswered calls of all clients that `collieclaw` has got. It queues fewer, and rejects the rest with a
+/// receipt. Further calls wait here until an earlier one is answered.
 const MOST_WAITING: usize = 256;
+
+/// The most calls that wait here. Calls beyond it are not taken in at all.
+const MOST_HELD_BACK: usize = 4096;
 
 /// Time for clients to receive answers that were sent just before `collieclaw` closed the connection.
 const FINAL_ANSWERS_TIMEOUT: Duration = Duration::from_millis(200);
@@ -117,15 +121,41 @@ struct UnansweredCalls {
     sender: ParentLineSender,
     next: AtomicU64,
     waiting: Mutex<ReplySenders>,
+    /// The places for calls that `collieclaw` has got.
+    places: Semaphore,
+    /// The number of calls that wait for a place.
+    held_back: AtomicUsize,
 }
 
 impl UnansweredCalls {
     fn new(sender: ParentLineSender) -> Self {
-        Self { sender, next: AtomicU64::new(0), waiting: Mutex::default() }
+        Self {
+            sender,
+            next: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            places: Semaphore::new(MOST_WAITING),
+            held_back: AtomicUsize::new(0),
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, ReplySenders> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits for a place.
+struct HeldBack<'h>(&'h AtomicUsize);
+
+impl<'h> HeldBack<'h> {
+    fn new(count: &'h AtomicUsize) -> Option<Self> {
+        let free = |held| (held < MOST_HELD_BACK).then_some(held + 1);
+        count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free).ok().map(|_| Self(count))
+    }
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -173,9 +203,14 @@ impl ServerHandler for ToolServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let broken = |what: String| ErrorData::internal_error(what, None);
         let calls = &*self.calls;
-        if calls.waiting().len() >= MOST_WAITING {
-            return Err(broken("too many calls are waiting".to_owned()));
-        }
+        let held_back = HeldBack::new(&calls.held_back)
+            .ok_or_else(|| broken("the server takes no more calls at the moment".to_owned()))?;
+        let place = tokio::select! {
+            place = calls.places.acquire() => place.map_err(|error| broken(error.to_string()))?,
+            () = wait_for_cancel(&context) => return Err(broken("cancelled".to_owned())),
+        };
+        drop(held_back);
+        let _place = place;
         let pending_call = CallGuard { calls, number: calls.next.fetch_add(1, Ordering::Relaxed) };
         let (reply, mut answered) = oneshot::channel();
         calls.waiting().insert(pending_call.number, reply);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,8 +29,11 @@ use super::adapter::{ADAPTER_ENDED, ADAPTER_FAILED, McpAdapter};
 use super::failure::McpFailure;
 use super::server_process::McpProcessControl;
 
-/// The most calls that wait for an earlier call.
+/// The most calls that wait for an earlier call. Further calls are rejected.
 const MAX_QUEUED_CALLS: usize = 16;
+
+/// The most rejected calls that wait for their receipts. A client that sends even more has to wait as well.
+const MAX_REJECTED_CALLS: usize = 240;
 
 /// The time for the adapter to read an answer; it has nothing else to do.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -125,6 +129,15 @@ struct QueuedCall {
     tool: String,
     arguments: String,
     cancel: CancelFlag,
+    admission: CallAdmission,
+}
+
+/// The decision about a call at its arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallAdmission {
+    Admitted,
+    /// Too many calls were waiting. The call only gets its receipt.
+    Rejected,
 }
 
 /// Runs calls on this thread while another thread reads new calls and cancels.
@@ -134,11 +147,12 @@ fn relay_calls(
     socket: UnixStream,
     processes: &McpProcessControl,
 ) -> Result<(), ServeError> {
-    let (sender, queue) = sync_channel(MAX_QUEUED_CALLS);
+    let (sender, queue) = sync_channel(MAX_QUEUED_CALLS + MAX_REJECTED_CALLS);
     let reader = AdapterLineReader::new(socket.try_clone().map_err(ServeError::io("duplicate the socket"))?);
     let calls = ServedCalls {
         socket: Arc::new(Mutex::new(socket)),
         in_progress: Arc::default(),
+        admitted: Arc::default(),
         processes: processes.clone(),
     };
     let reading = calls.clone();
@@ -167,14 +181,19 @@ fn run_calls(
     calls: &ServedCalls,
 ) -> Result<(), ReceiptError> {
     let conversation_id = ids::random_id("mcp");
-    for QueuedCall { number, tool, arguments, cancel } in queue {
+    for QueuedCall { number, tool, arguments, cancel, admission } in queue {
         // `null` matches no tool's schema, so invalid JSON is rejected there.
         let arguments = serde_json::from_str(&arguments).unwrap_or(Value::Null);
         let offer = if listed.contains(&tool) { ToolOffer::Listed } else { ToolOffer::Unlisted };
         let request =
             ToolRequest { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
-        let finished =
-            gateway.call(request, &mut TurnControl { operator: &mut AbsentOperator, cancel: &cancel });
+        let finished = match admission {
+            CallAdmission::Rejected => gateway.reject(request),
+            CallAdmission::Admitted => {
+                calls.admitted.fetch_sub(1, Ordering::SeqCst);
+                gateway.call(request, &mut TurnControl { operator: &mut AbsentOperator, cancel: &cancel })
+            }
+        };
         calls.answer(
             number,
             match &finished {
@@ -196,6 +215,8 @@ fn run_calls(
 struct ServedCalls {
     socket: Arc<Mutex<UnixStream>>,
     in_progress: Arc<Mutex<BTreeMap<u64, CancelFlag>>>,
+    /// The number of calls that wait to be run.
+    admitted: Arc<AtomicUsize>,
     /// Kills an adapter that no longer reads.
     processes: McpProcessControl,
 }
@@ -245,9 +266,14 @@ impl ServedCalls {
             return self.answer(number, Err("out of file descriptors".to_owned()));
         };
         self.in_progress().insert(number, cancel.clone());
-        let call = QueuedCall { number, tool, arguments, cancel };
-        if to.try_send(call).is_err() {
-            self.answer(number, Err("too many calls are waiting".to_owned()));
+        let free = |waiting| (waiting < MAX_QUEUED_CALLS).then_some(waiting + 1);
+        let admission = match self.admitted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free) {
+            Ok(_) => CallAdmission::Admitted,
+            Err(_) => CallAdmission::Rejected,
+        };
+        let call = QueuedCall { number, tool, arguments, cancel, admission };
+        if to.send(call).is_err() {
+            self.answer(number, Err("no further call is run".to_owned()));
         }
     }
 

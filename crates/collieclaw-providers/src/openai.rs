@@ -57,6 +57,8 @@ pub struct OpenAiSettings {
 #[derive(Debug)]
 pub struct OpenAiProvider {
     settings: OpenAiSettings,
+    /// The temperature of requests that set none.
+    temperature: Option<f64>,
     /// Set after the server has refused to stream.
     streaming_unsupported: AtomicBool,
 }
@@ -72,7 +74,13 @@ impl OpenAiProvider {
     /// Creates a provider without sending anything.
     #[must_use]
     pub fn new(settings: OpenAiSettings) -> Self {
-        Self { settings, streaming_unsupported: AtomicBool::new(false) }
+        Self { settings, temperature: None, streaming_unsupported: AtomicBool::new(false) }
+    }
+
+    /// Sets the temperature of requests that set none.
+    #[must_use]
+    pub fn with_temperature(self, temperature: Option<f64>) -> Self {
+        Self { temperature, ..self }
     }
 
     fn errors(&self) -> ProviderErrorBuilder<'_> {
@@ -87,7 +95,11 @@ impl OpenAiProvider {
         listener: &mut dyn FnMut(DraftEvent<'_>),
         deadline: &CancellableDeadline,
     ) -> Result<Value, ProviderError> {
-        let mut ask = |mode| self.send_with_retry(&request::request_body(request, mode), listener, deadline);
+        let temperature = request.temperature.or(self.temperature);
+        let mut ask = |mode| {
+            let body = request::request_body(request, temperature, mode);
+            self.send_with_retry(&body, listener, deadline)
+        };
         if !self.settings.stream || self.streaming_unsupported.load(Ordering::SeqCst) {
             return ask(ResponseMode::Whole);
         }

@@ -116,6 +116,7 @@ fn open_tool_gateway(
             shell_timeout: time,
             http_timeout: time,
             max_response_bytes: 1 << 20,
+            max_output_bytes: 32 << 10,
         },
         toolchain: ToolchainAccess::default(),
         home: AgentHome::new(home),

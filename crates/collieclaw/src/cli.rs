@@ -26,6 +26,7 @@ mod receipt;
 mod service;
 mod sop;
 mod tool;
+mod trash;
 mod usage;
 
 use std::io::{self, Write};
@@ -112,6 +113,7 @@ fn run(command: CollieclawCommand, screen: &OutputPrinter) -> Result<(), Command
         CollieclawCommand::Usage(counted) => usage::run(&counted, &environment()?, screen),
         CollieclawCommand::Mcp(mcp) => mcp::run(&mcp, &environment()?, screen),
         CollieclawCommand::Plugin(plugin) => plugin::run(&plugin, &environment()?, screen),
+        CollieclawCommand::Trash(trash) => trash::run(&trash, &environment()?, screen),
         CollieclawCommand::Doctor => doctor::run(&environment()?, screen),
         CollieclawCommand::Completions(completions) => generate::completions(&completions, screen),
         CollieclawCommand::Man(man) => generate::man(&man, screen),

@@ -287,7 +287,7 @@ impl FaultCollector {
 }
 
 /// The number of names that a message lists before it cuts the list short.
-const MAX_LISTED: usize = 12;
+const MAX_LISTED: usize = 16;
 
 /// Joins names as in "`a`, `b` or `c`", where `last` is the conjunction.
 pub(crate) fn join_names(names: &[&str], last: &str) -> String {

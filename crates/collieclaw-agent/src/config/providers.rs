@@ -68,6 +68,9 @@ pub struct ModelServerSettings {
     pub api_key_env: String,
     /// True if answers are streamed.
     pub stream: bool,
+    /// The randomness of answers; the server's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<ModelTemperature>,
     /// The maximum time for one answer; `limits.provider_timeout` if absent.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_duration")]
     pub timeout: Option<Duration>,
@@ -76,6 +79,36 @@ pub struct ModelServerSettings {
     pub stall_timeout: Option<Duration>,
     #[serde(flatten)]
     pub price: TokenPrice,
+}
+
+/// The randomness of a model's answers, from 0 to 2, in thousandths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelTemperature {
+    thousandths: u16,
+}
+
+impl ModelTemperature {
+    /// The highest value that servers accept.
+    pub const MAX: f64 = 2.0;
+
+    /// Creates a temperature. Values outside of the range become the nearest bound.
+    #[must_use]
+    pub fn new(value: f64) -> Self {
+        let scaled = (value.clamp(0.0, Self::MAX) * 1000.0).round();
+        // The range is 0 to 2000, so a number that equals the scaled one exists.
+        Self { thousandths: (0..=2000).find(|step| f64::from(*step) >= scaled).unwrap_or_default() }
+    }
+
+    #[must_use]
+    pub fn value(self) -> f64 {
+        f64::from(self.thousandths) / 1000.0
+    }
+}
+
+impl Serialize for ModelTemperature {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.value())
+    }
 }
 
 impl ProviderSettings {

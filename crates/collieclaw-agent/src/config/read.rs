@@ -12,7 +12,9 @@ mod web_search;
 
 use std::path::{Path, PathBuf};
 
-use ward_diag::{ConfigFault, FaultCollector, FaultReport, SourceText, Spanned, TomlTable, code};
+use ward_diag::{
+    ConfigFault, FaultCollector, FaultReport, InvalidValue, SourceText, Spanned, TomlTable, code,
+};
 
 use super::Config;
 use super::expand::ConfigContext;
@@ -20,7 +22,7 @@ use super::real_path::resolve_real_path;
 use limits::limits;
 use values::{nonempty_text, unknown_name};
 
-pub(super) use channels::DEFAULT_TOOLS;
+pub(super) use channels::{DEFAULT_PROJECT_TOOLS, DEFAULT_TOOLS};
 pub(super) use providers::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL};
 
 /// Keys whose values may be secrets. Diagnostics never show them.
@@ -66,6 +68,19 @@ struct ConfigReader<'r> {
     path_checks: Option<&'r PathChecks<'r>>,
 }
 
+/// The maximum length of the operator's instructions, which every request to the model contains.
+const MAX_SYSTEM_PROMPT_BYTES: usize = 32 * 1024;
+
+fn parse_system_prompt(text: &str) -> Result<String, InvalidValue> {
+    if text.len() > MAX_SYSTEM_PROMPT_BYTES {
+        let fault = format!("the text is longer than {MAX_SYSTEM_PROMPT_BYTES} bytes");
+        return Err(
+            InvalidValue::new(fault).help("shorten it, or put details into AGENTS.md in the workspace")
+        );
+    }
+    Ok(text.trim().to_owned())
+}
+
 fn report_path_faults(
     path: &Spanned<PathBuf>,
     check: &dyn Fn(&Path) -> Vec<String>,
@@ -90,6 +105,7 @@ impl ConfigReader<'_> {
             .optional_with("default_provider", nonempty_text)
             .unwrap_or_else(|| Spanned::without_span("local".to_owned()));
         let default_model = root.optional_with("default_model", nonempty_text).map(|model| model.value);
+        let system_prompt = root.optional_with("system_prompt", |value| value.parse(parse_system_prompt));
         let web_search = self.web_search(root.table("web_search"));
         let channels = self.channels(root.table("channels"));
         let memory = self.memory(root.table("memory"), &workspace_dir);
@@ -119,6 +135,7 @@ impl ConfigReader<'_> {
             workspace_dir: workspace_dir.value,
             default_provider: default_provider.value,
             default_model: default_model.unwrap_or_default(),
+            system_prompt: system_prompt.filter(|text| !text.is_empty()),
             security,
             providers,
             web_search,

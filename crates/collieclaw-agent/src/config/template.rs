@@ -6,7 +6,9 @@ use collieclaw_gate::{
     AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
 };
 
-use super::read::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL, DEFAULT_TOOLS};
+use super::read::{
+    DEFAULT_KEY_VARIABLE, DEFAULT_PROJECT_TOOLS, DEFAULT_SERVER, DEFAULT_SERVER_MODEL, DEFAULT_TOOLS,
+};
 
 /// The settings that `onboard` asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub fn config_template(choices: &SetupChoices) -> String {
 workspace_dir = {workspace_dir}
 default_provider = {provider}
 default_model = {default_model}
+# Your instructions for the model. They are added to CollieClaw's own and can't change a rule.
+system_prompt = ""
 
 [security]
 # readonly: the agent may only read. supervised: it asks before it changes anything. full: it may do anything
@@ -81,8 +85,11 @@ stream = true
 
 [channels.cli]
 enabled = true
-# Tools that the model may call. Others are file_write, http, ask_user, web_search and pdf_extract.
+# Tools that the model may call. Others are file_write, file_edit, file_search, file_glob, file_move, file_delete,
+# http, ask_user, web_search and pdf_extract.
 tools_allow = [{tools}]
+# Tools that it may call as well in a project folder that you trust. Those that change files ask you first.
+project_tools = [{project_tools}]
 
 [channels.gateway]
 # `collieclaw gateway`: an HTTP server and a web page, on this machine only.
@@ -97,7 +104,7 @@ chats_per_minute = 60
 
 [memory]
 backend = "sqlite"
-path = "memory.db"
+path = "memory.sqlite"
 recent_turns = 40
 
 [receipts]
@@ -109,6 +116,8 @@ signed = true
 [limits]
 max_tool_rounds = 5
 max_response_bytes = 1048576
+# The size of one tool result that the model gets. It can ask for the rest.
+max_tool_output_bytes = 32768
 tool_timeout = "30s"
 shell_timeout = "15s"
 http_timeout = "20s"
@@ -119,6 +128,7 @@ stall_timeout = "60s"
         forbidden_commands = quote_list(DEFAULT_FORBIDDEN_COMMANDS),
         allowed_commands = quote_rows(DEFAULT_ALLOWED_COMMANDS),
         tools = quote_list(&choices.tools),
+        project_tools = quote_list(DEFAULT_PROJECT_TOOLS),
         workspace_dir = quote_toml(&choices.workspace_dir),
         provider = quote_toml(&choices.provider),
         default_model = quote_toml(default_model),

@@ -41,8 +41,18 @@ pub struct InstalledPlugin {
 pub struct PluginRegistry {
     /// Sorted by name.
     pub installed: Vec<Rc<InstalledPlugin>>,
+    /// Plugins that someone put into the folder, and that the operator has not approved. They never run.
+    pub waiting: Vec<WaitingPlugin>,
     /// Messages about folders that can't be used.
     pub problems: Vec<String>,
+}
+
+/// A plugin that waits for the operator's approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingPlugin {
+    /// The manifest as it stands in the folder now. The approval shows it again, with the files it covers.
+    pub manifest: PluginManifest,
+    pub folder: PathBuf,
 }
 
 /// An error during installation or removal.
@@ -103,7 +113,18 @@ impl PluginRegistry {
             if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            match read_installed(&folder.join(&name)) {
+            let place = folder.join(&name);
+            if place.join(RECORD_FILE).symlink_metadata().is_err() {
+                match read_waiting(&place) {
+                    Ok(plugin) if *plugin.manifest.name == *name => plugins.waiting.push(plugin),
+                    Ok(_) => plugins.problems.push(format!("the plugin in {name:?} has a different name")),
+                    Err(fault) => {
+                        plugins.problems.push(format!("the folder {name:?} is not a plugin: {fault}"));
+                    }
+                }
+                continue;
+            }
+            match read_installed(&place) {
                 Ok(installed) if *installed.manifest.name == *name => plugins.installed.push(Rc::new(installed)),
                 Ok(_) => plugins.problems.push(format!("the plugin in {name:?} has a different name")),
                 Err(error) => plugins.problems.push(format!(
@@ -113,6 +134,15 @@ impl PluginRegistry {
         }
         plugins
     }
+}
+
+/// Reads a plugin without a record of its installation. Nothing of it is run.
+fn read_waiting(folder: &Path) -> Result<WaitingPlugin, String> {
+    let contents = PluginFiles::read(folder).map_err(|error| error.to_string())?;
+    let manifest = PluginManifest::read(&contents, folder, &[]).map_err(|report| {
+        report.lines().into_iter().next().unwrap_or_else(|| "its manifest is invalid".to_owned())
+    })?;
+    Ok(WaitingPlugin { manifest, folder: folder.to_owned() })
 }
 
 fn read_installed(folder: &Path) -> io::Result<InstalledPlugin> {

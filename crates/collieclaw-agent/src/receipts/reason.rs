@@ -31,6 +31,8 @@ pub enum ReceiptReason {
     NoIntent,
     /// The machine had no descriptor or thread left for the call.
     NoMeans,
+    /// The call was rejected because too many others waited.
+    TooManyCalls,
     /// The process died before it could write the receipt.
     Interrupted,
     /// The intent of an interrupted call could not be read.
@@ -66,6 +68,7 @@ impl ReceiptReason {
             Self::ToolFailed => "tool-failed",
             Self::NoIntent => "no-intent",
             Self::NoMeans => "no-means",
+            Self::TooManyCalls => "too-many-calls",
             Self::Interrupted => "interrupted",
             Self::Unknown => "unknown",
             Self::Answered => "answered",
@@ -107,7 +110,8 @@ mod tests {
     use super::*;
 
     /// The codes as they stand in the logs of people. Never change one.
-    const CODES: [(ReceiptReason, &str); 17] = [
+    const CODES: [(ReceiptReason, &str); 18] = [
+        (ReceiptReason::TooManyCalls, "too-many-calls"),
         (ReceiptReason::NotJudged, "not-judged"),
         (ReceiptReason::BadArguments, "bad-arguments"),
         (ReceiptReason::OperatorRefused, "operator-refused"),

@@ -69,6 +69,11 @@ pub enum CallFault {
     NoMeans(String),
     #[error("could not write the call intent")]
     NoIntent,
+    /// The call can't do its work, so the operator was not asked.
+    #[error("{0}")]
+    WouldFail(String),
+    #[error("too many calls are waiting; call again later")]
+    TooManyCalls,
 }
 
 impl CallFault {
@@ -77,6 +82,8 @@ impl CallFault {
             Self::BadArguments(_) | Self::NoSuchTool => ReceiptReason::BadArguments,
             Self::NoMeans(_) => ReceiptReason::NoMeans,
             Self::NoIntent => ReceiptReason::NoIntent,
+            Self::WouldFail(_) => ReceiptReason::ToolFailed,
+            Self::TooManyCalls => ReceiptReason::TooManyCalls,
         }
     }
 }
@@ -195,6 +202,14 @@ mod tests {
                 false,
             ),
             (CallOutcome::NotRun(CallFault::NoIntent), "failed", "failed", Some("no-intent"), false),
+            (
+                CallOutcome::NotRun(CallFault::WouldFail(String::new())),
+                "failed",
+                "failed",
+                Some("tool-failed"),
+                false,
+            ),
+            (CallOutcome::NotRun(CallFault::TooManyCalls), "failed", "failed", Some("too-many-calls"), false),
             (denied(DecidedBy::Rules), "denied", "denied", None, false),
             (denied(DecidedBy::Operator), "denied", "denied", Some("operator-refused"), false),
             (CallOutcome::NobodyToAsk, "nobody-to-ask", "denied", Some("nobody-to-ask"), false),

@@ -40,6 +40,8 @@ pub struct ApprovalPrompt<'a> {
     pub tool: &'a str,
     /// All arguments of the call.
     pub arguments: &'a Value,
+    /// The effect of the call, such as a diff, if the tool can tell it beforehand.
+    pub preview: Option<&'a str>,
     pub verdict: &'a GateVerdict,
     pub always_option: AlwaysOption,
 }
@@ -124,6 +126,15 @@ impl<'o> QuestionOnlyOperator<'o> {
 impl QuestionChannel for QuestionOnlyOperator<'_> {
     fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply {
         self.operator.borrow_mut().ask_question(question)
+    }
+}
+
+/// The channel of a tool that only shows what a call would do.
+pub(super) struct NoQuestions;
+
+impl QuestionChannel for NoQuestions {
+    fn ask(&self, _: &OperatorQuestion<'_>) -> OperatorReply {
+        OperatorReply::Unavailable
     }
 }
 

@@ -21,7 +21,7 @@ use collieclaw_providers::net::SearchService;
 use serde_json::Value;
 
 use super::call_outcome::{CallFault, FinishedCall};
-use super::operator::{ProgressNotice, QuestionOnlyOperator, TurnControl};
+use super::operator::{ProgressNotice, QuestionChannel, QuestionOnlyOperator, TurnControl};
 use super::rules::CallRules;
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
@@ -149,10 +149,7 @@ impl ToolGateway {
         request: ToolRequest<'_>,
         control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
-        let name = attempt::receipt_name(request.tool);
-        let attempt =
-            self.new_attempt(request.conversation_id, &name, request.arguments, request.offer.step())?;
-        let call = CallInProgress { request, attempt, intent: CallIntent::default() };
+        let call = self.begin_call(request)?;
         let prepared = match self.rules.prepare(request) {
             Ok(prepared) => prepared,
             Err(bad) => return self.fail_before_run(call, bad.into()),
@@ -168,24 +165,46 @@ impl ToolGateway {
             GateOutcome::NeedsApproval(_) if control.cancel.reason().is_some() => {
                 return self.stop(call, CancelReason::Operator);
             }
-            GateOutcome::NeedsApproval(question) => match self.obtain_permit(question, &mut call, control) {
-                Ok(permit) => permit,
-                Err(NotApproved::Unrecorded(error)) => return self.fail_unrecorded(call, error),
-                Err(_) if control.cancel.reason().is_some() => {
-                    return self.stop(call, CancelReason::Operator);
+            GateOutcome::NeedsApproval(question) => {
+                match self.obtain_permit(question, prepared.as_deref(), &mut call, control) {
+                    Ok(permit) => permit,
+                    Err(NotApproved::WouldFail(error)) => {
+                        return self.fail_before_run(call, CallFault::WouldFail(error));
+                    }
+                    Err(NotApproved::Unrecorded(error)) => return self.fail_unrecorded(call, error),
+                    Err(_) if control.cancel.reason().is_some() => {
+                        return self.stop(call, CancelReason::Operator);
+                    }
+                    Err(_) if estop::is_set(&self.home) => return self.stop(call, CancelReason::Estop),
+                    Err(NotApproved::Refused(verdict)) => return self.refuse(call, &verdict),
+                    Err(NotApproved::NobodyToAsk(verdict)) => {
+                        return self.deny_without_operator(call, &verdict);
+                    }
                 }
-                Err(_) if estop::is_set(&self.home) => return self.stop(call, CancelReason::Estop),
-                Err(NotApproved::Refused(verdict)) => return self.refuse(call, &verdict),
-                Err(NotApproved::NobodyToAsk(verdict)) => {
-                    return self.deny_without_operator(call, &verdict);
-                }
-            },
+            }
         };
         approval::approver_name(permit.approved_by()).clone_into(&mut call.attempt.approver);
         match prepared {
             Some(prepared) => self.run_call(call, prepared, permit, control),
             // The gate denies calls of tools that don't exist, so this is only a second line of defence.
             None => self.fail_before_run(call, CallFault::NoSuchTool),
+        }
+    }
+
+    fn begin_call<'p>(&self, request: ToolRequest<'p>) -> Result<CallInProgress<'p>, ReceiptError> {
+        let name = attempt::receipt_name(request.tool);
+        let attempt =
+            self.new_attempt(request.conversation_id, &name, request.arguments, request.offer.step())?;
+        Ok(CallInProgress { request, attempt, intent: CallIntent::default() })
+    }
+
+    /// Returns the limits of a call. The output of a procedure's step goes to later steps, which need all of it.
+    fn call_bounds(&self, request: ToolRequest<'_>) -> ToolBounds {
+        match request.offer {
+            ToolOffer::Step(_) => {
+                ToolBounds { max_output_bytes: self.bounds.max_response_bytes, ..self.bounds }
+            }
+            ToolOffer::Listed | ToolOffer::Unlisted => self.bounds,
         }
     }
 
@@ -217,22 +236,32 @@ impl ToolGateway {
         control.operator.notify(ProgressNotice::CallStarted { tool, arguments });
         let started = Instant::now();
         let questioner = QuestionOnlyOperator::new(&mut *control.operator);
-        let context = ToolContext {
-            policy: &self.rules.policy,
-            workspace: &self.workspace,
-            memory: &self.memory,
-            search: self.search.as_ref(),
-            cancel: &cancel,
-            questioner: &questioner,
-            bounds: self.bounds,
-            toolchain: &self.toolchain,
-        };
+        let bounds = self.call_bounds(call.request);
+        let context = self.tool_context(&cancel, &questioner, bounds);
         let result = prepared.invoke(CallGrant { permit }, &context);
         let elapsed = started.elapsed();
         drop(watch);
         // An MCP server watches the emergency stop itself and may have ended the tool before our watch noticed.
         let stopped_by = cancel.reason().or_else(|| estop::is_set(&self.home).then_some(CancelReason::Estop));
         self.finish_run(call, result, elapsed, stopped_by)
+    }
+
+    fn tool_context<'c>(
+        &'c self,
+        cancel: &'c CancelFlag,
+        questioner: &'c dyn QuestionChannel,
+        bounds: ToolBounds,
+    ) -> ToolContext<'c> {
+        ToolContext {
+            policy: &self.rules.policy,
+            workspace: &self.workspace,
+            memory: &self.memory,
+            search: self.search.as_ref(),
+            cancel,
+            questioner,
+            bounds,
+            toolchain: &self.toolchain,
+        }
     }
 
     fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use super::call_outcome::{CallOutcome, FinishedCall};
 use super::operator::{ProgressNotice, TurnControl};
-use super::prompt::{ToolAvailability, system_prompt};
+use super::prompt::{AddedInstructions, ToolAvailability, read_project_instructions, system_prompt};
 use super::tool_gateway::{ToolGateway, ToolOffer, ToolRequest};
 use crate::config::Config;
 use crate::estop;
@@ -43,6 +43,14 @@ pub struct AgentRuntime {
     pub max_tool_rounds: u32,
     /// The number of earlier messages that the model sees.
     pub recent_turns: u32,
+    /// The operator's instructions for the model.
+    pub operator_instructions: Option<String>,
+}
+
+/// The parts of a request to the model that stay the same in all rounds of a turn.
+struct TurnRequest<'t> {
+    metadata: &'t Map<String, Value>,
+    project_instructions: Option<&'t str>,
 }
 
 /// The result of a turn. The parts don't exclude each other: a call that was denied stays denied if the provider fails
@@ -91,7 +99,13 @@ impl AgentRuntime {
             offered_tools: config.channels.cli.tools_allow.iter().cloned().collect(),
             max_tool_rounds: config.limits.max_tool_rounds,
             recent_turns: config.memory.recent_turns,
+            operator_instructions: config.system_prompt.clone(),
         }
+    }
+
+    /// Offers the tools for work on a project as well. The workspace must be a folder that the operator trusts.
+    pub fn offer_project_tools(&mut self, config: &Config) {
+        self.offered_tools.extend(config.channels.cli.project_tools.iter().cloned());
     }
 
     /// Runs one turn of a conversation. The memory keeps the turn even if it ends in an error. A router chooses the
@@ -120,7 +134,10 @@ impl AgentRuntime {
         record.add_user_message(message);
         let mut metadata = metadata.clone();
         metadata.insert(CONVERSATION_KEY.to_owned(), Value::from(conversation));
-        let answer = self.run_rounds(messages, &metadata, &mut record, control);
+        let project =
+            read_project_instructions(&self.tool_gateway.workspace, &self.tool_gateway.rules.policy);
+        let turn = TurnRequest { metadata: &metadata, project_instructions: project.as_deref() };
+        let answer = self.run_rounds(messages, &turn, &mut record, control);
         match &answer {
             Ok(text) => record.add_answer(text),
             Err(error) => record.add_turn_error(error),
@@ -138,14 +155,14 @@ impl AgentRuntime {
     fn run_rounds(
         &self,
         mut messages: Vec<ChatMessage>,
-        metadata: &Map<String, Value>,
+        turn: &TurnRequest<'_>,
         record: &mut TurnRecorder<'_>,
         control: &mut TurnControl<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
             let mode =
                 if round == self.max_tool_rounds { RoundMode::AnswerOnly } else { RoundMode::ToolsAllowed };
-            let mut response = self.ask_model(&messages, metadata, mode, control)?;
+            let mut response = self.ask_model(&messages, turn, mode, control)?;
             record.set_answered_by(response.answered_by.take());
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
@@ -154,6 +171,7 @@ impl AgentRuntime {
                 break;
             }
             if response.tool_calls.len() > MOST_CALLS {
+                self.reject_calls(record.conversation(), &response.tool_calls)?;
                 return Err(TurnError::TooManyCalls);
             }
             if !response.final_text.is_empty() {
@@ -176,22 +194,34 @@ impl AgentRuntime {
         Err(TurnError::TooManyRounds { rounds: self.max_tool_rounds })
     }
 
+    /// Writes the receipts of calls that are rejected because there are too many at once. The number of receipts is
+    /// limited as well: no provider passes on many more calls than the limit.
+    fn reject_calls(&self, conversation_id: &str, calls: &[ToolCall]) -> Result<(), ReceiptError> {
+        for call in calls.iter().take(MOST_CALLS + 1) {
+            self.tool_gateway.reject(self.tool_request(conversation_id, call))?;
+        }
+        Ok(())
+    }
+
     fn call_tool(
         &self,
         conversation_id: &str,
         call: &ToolCall,
         control: &mut TurnControl<'_>,
     ) -> Result<FinishedCall, ReceiptError> {
+        self.tool_gateway.call(self.tool_request(conversation_id, call), control)
+    }
+
+    fn tool_request<'c>(&self, conversation_id: &'c str, call: &'c ToolCall) -> ToolRequest<'c> {
         let offer =
             if self.offered_tools.contains(&call.name) { ToolOffer::Listed } else { ToolOffer::Unlisted };
-        let request = ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
-        self.tool_gateway.call(request, control)
+        ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer }
     }
 
     fn ask_model(
         &self,
         messages: &[ChatMessage],
-        metadata: &Map<String, Value>,
+        turn: &TurnRequest<'_>,
         mode: RoundMode,
         control: &mut TurnControl<'_>,
     ) -> Result<ChatResponse, TurnError> {
@@ -199,13 +229,22 @@ impl AgentRuntime {
         let tools =
             if stopped || mode == RoundMode::AnswerOnly { Vec::new() } else { self.offered_schemas() };
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let available = if stopped { ToolAvailability::Stopped } else { ToolAvailability::Offered(&names) };
+        let available = match mode {
+            _ if stopped => ToolAvailability::Stopped,
+            // With `max_tool_rounds = 0` the model never had a tool.
+            RoundMode::AnswerOnly if self.max_tool_rounds > 0 => ToolAvailability::UsedUp,
+            RoundMode::AnswerOnly | RoundMode::ToolsAllowed => ToolAvailability::Offered(&names),
+        };
+        let added = AddedInstructions {
+            operator: self.operator_instructions.as_deref(),
+            project: turn.project_instructions,
+        };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.tool_gateway.rules.policy, available),
+            system_prompt: system_prompt(&self.tool_gateway.rules.policy, available, added),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,
-            metadata: metadata.clone(),
+            metadata: turn.metadata.clone(),
             tools,
         };
         control.operator.notify(ProgressNotice::Thinking);

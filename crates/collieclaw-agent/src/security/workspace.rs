@@ -5,10 +5,13 @@
 //! gate's rules. Then the same file is opened for use, so there is no moment at which a path could be
 //! redirected.
 
+mod entries;
 mod error;
 mod list;
 mod pseudo_filesystem;
 mod replace;
+mod transfer;
+mod walk;
 
 use std::ffi::OsString;
 use std::io;
@@ -23,10 +26,12 @@ use collieclaw_providers::net::CancellableDeadline;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
 
+pub use entries::{EntryKind, ExistingTarget};
 pub use error::FileError;
 pub(crate) use list::read_folder_names;
 pub use list::{FolderListing, ListingDepth, ListingEntry, ListingKind};
 pub use replace::WriteOutcome;
+pub use walk::{MAX_WALKED_ENTRIES, WalkExtent, WalkFilter, WalkStep, WalkedFile};
 
 /// The number of retries if another process changes a path while it is resolved.
 const MAX_ATTEMPTS: usize = 64;
@@ -114,6 +119,13 @@ impl<'a> FileAccess<'a> {
     }
 
     /// Fails if the deadline has passed or the call was cancelled.
+    ///
+    /// # Errors
+    /// Fails with [`FileError::Stopped`].
+    pub fn check_deadline(&self) -> Result<(), FileError> {
+        self.check_time()
+    }
+
     fn check_time(&self) -> Result<(), FileError> {
         self.deadline.map_or(Ok(()), |deadline| deadline.remaining().map(drop).map_err(FileError::Stopped))
     }
@@ -125,6 +137,20 @@ impl<'a> FileAccess<'a> {
     pub fn open_for_reading(&self, path: &Path) -> Result<OwnedFd, FileError> {
         let handle = self.open_handle(path)?;
         require_regular_file(&handle)?;
+        reopen(&handle, OFlags::RDONLY)
+    }
+
+    /// Opens a regular file of the workspace for reading, if no part of its path is a symlink.
+    ///
+    /// # Errors
+    /// Fails if the file doesn't exist, isn't a regular file, is behind a symlink, or is not allowed.
+    pub fn open_without_links(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        let handle = self.workspace.open_beneath(path, ResolveFlags::NO_SYMLINKS)?;
+        self.check_place(&real_path(handle.as_fd())?)?;
+        require_regular_file(&handle)?;
+        if pseudo_filesystem::is_on_pseudo_filesystem(&handle)? {
+            return Err(FileError::PseudoFile);
+        }
         reopen(&handle, OFlags::RDONLY)
     }
 

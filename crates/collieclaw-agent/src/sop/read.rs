@@ -8,7 +8,7 @@ use ward_diag::{
     closest, code,
 };
 
-use super::{CONTENT, OnFailure, Sop, SopStep, StepAction};
+use super::{CONTENT, CONTENT_FROM, OnFailure, Sop, SopStep, StepAction};
 use crate::tools::Tool;
 
 /// The limit for the number of steps: a longer procedure is a program.
@@ -127,7 +127,7 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
     let faults = table.faults();
     let tool = table.required_with("tool", read_text);
     let args = table.optional_with("args", read_arguments);
-    let content_from = table.optional_with("content_from", read_text);
+    let content_from = table.optional_with(CONTENT_FROM, read_text);
     if let Some(from) = &content_from {
         check_reference(from, known, faults);
     }
@@ -137,9 +137,21 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
         return None;
     };
     // Without the key `args`, a fault of the arguments is shown at the name of the tool.
-    let args = match args {
+    let mut args = match args {
         Some(args) => args?,
         None => Spanned::new(Map::new(), tool.span),
+    };
+    let content_from = match take_reference(&**found, &mut args) {
+        Some(inside) if content_from.is_some() => {
+            let fault = format!("`{CONTENT_FROM}` is set twice: in `args` and beside it");
+            faults.push(ConfigFault::new(code::INVALID, inside.span, fault).help("keep only one of them"));
+            return None;
+        }
+        Some(inside) => {
+            check_reference(&inside, known, faults);
+            Some(inside)
+        }
+        None => content_from,
     };
     check_arguments(&**found, &args, content_from.as_ref(), faults);
     let content_from = content_from.map(|from| from.value);
@@ -150,6 +162,17 @@ fn read_call(table: &mut TomlTable<'_>, tools: &[Box<dyn Tool>], known: &KnownSt
 fn read_arguments(value: TomlValue<'_>) -> Option<Option<Spanned<Map<String, Json>>>> {
     let span = value.span();
     Some(value.deserialize::<Map<String, Json>>().map(|args| Spanned::new(args, span)))
+}
+
+/// Takes the key `content_from` out of the arguments, unless the tool has an argument of that name.
+fn take_reference(tool: &dyn Tool, args: &mut Spanned<Map<String, Json>>) -> Option<Spanned<String>> {
+    if tool.parameters_schema().pointer(&format!("/properties/{CONTENT_FROM}")).is_some() {
+        return None;
+    }
+    // A value of another type stays, and is reported as an unknown argument.
+    let from = args.value.get(CONTENT_FROM)?.as_str()?.to_owned();
+    args.value.remove(CONTENT_FROM);
+    Some(Spanned::new(from, args.span))
 }
 
 /// Checks that a reference names an earlier step that has an output.

@@ -41,7 +41,7 @@ impl PreparedCall for FileListCall {
     }
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
-        let (path, max_bytes) = (self.path.clone(), context.bounds.max_response_bytes);
+        let (path, max_bytes) = (self.path.clone(), context.bounds.max_output_bytes);
         run_with_files(context, &path, move |access| self.list(access, max_bytes))
     }
 }
@@ -60,7 +60,10 @@ impl FileListCall {
             shown += 1;
         }
         let left_out = listing.truncated || shown < listing.entries.len();
-        Ok(ToolResult::done(output).with_metadata("entries", shown).with_metadata("truncated", left_out))
+        let result =
+            ToolResult::done(output).with_metadata("entries", shown).with_metadata("truncated", left_out);
+        let rest = "for the rest, list a subfolder, or find files with `file_glob`";
+        Ok(if left_out { result.with_metadata("rest", rest) } else { result })
     }
 }
 
@@ -77,7 +80,7 @@ fn format_entry(entry: &ListingEntry) -> String {
     line
 }
 
-fn escape_path(path: &std::path::Path) -> String {
+pub(super) fn escape_path(path: &std::path::Path) -> String {
     let mut shown = String::new();
     for letter in path.to_string_lossy().chars() {
         if letter.is_control() {

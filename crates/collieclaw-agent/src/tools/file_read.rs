@@ -48,7 +48,7 @@ impl PreparedCall for FileReadCall {
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let path = self.path.clone();
-        let bound = context.bounds.max_response_bytes;
+        let bound = context.bounds.max_output_bytes;
         run_with_files(context, &path, move |access| self.read(access, bound))
     }
 }
@@ -61,10 +61,24 @@ impl FileReadCall {
         let excerpt = read_excerpt(&file, self.offset, max_bytes);
         let size = file.metadata().map(|status| status.len());
         Ok(match (excerpt, size) {
-            (Ok(Ok(excerpt)), Ok(size)) => format_excerpt(excerpt, size),
+            (Ok(Ok(excerpt)), Ok(size)) => format_excerpt(self.cut_excerpt(excerpt, size), size),
             (Ok(Err(byte)), _) => failed(format_args!("is not UTF-8 text (byte {byte})")),
             (Err(error), _) | (_, Err(error)) => failed(format_args!("can't be read: {error}")),
         })
+    }
+}
+
+impl FileReadCall {
+    /// Cuts a part at a line, unless the call has set the limit or the part reaches to the end.
+    fn cut_excerpt(&self, excerpt: FileExcerpt, size: u64) -> FileExcerpt {
+        let is_last = excerpt.offset + excerpt.text.len() as u64 >= size;
+        match excerpt.text.rfind('\n') {
+            Some(at) if self.limit.is_none() && !is_last && at >= excerpt.text.len() / 2 => {
+                let text = excerpt.text.get(..=at).unwrap_or_default().to_owned();
+                FileExcerpt { text, ..excerpt }
+            }
+            _ => excerpt,
+        }
     }
 }
 
@@ -75,7 +89,11 @@ fn format_excerpt(excerpt: FileExcerpt, size: u64) -> ToolResult {
         .with_metadata("offset", excerpt.offset)
         .with_metadata("truncated", end < size);
     if end < size {
-        result.with_metadata("next_offset", end).with_metadata("bytes_left", size - end)
+        let rest = format!("for the rest, call again with `offset` set to {end}");
+        result
+            .with_metadata("next_offset", end)
+            .with_metadata("bytes_left", size - end)
+            .with_metadata("rest", rest)
     } else {
         result
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::timeout::run_with_files;
-use super::{BuiltInTool, PreparedCall, ToolContext, ToolEnd, ToolResult};
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
 use crate::security::{FileAccess, FileError, WriteOutcome};
 
@@ -31,13 +31,8 @@ impl PreparedCall for FileWriteCall {
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let path = self.path.clone();
         let result = run_with_files(context, &path, move |access| self.write(access));
-        if result.end == ToolEnd::Cancelled || result.metadata.contains_key("timed_out") {
-            // The thread that was left behind may still replace the file.
-            let output =
-                "the file may have been replaced or not: read it before you write it again".to_owned();
-            return ToolResult { output, ..result };
-        }
         result
+            .warn_if_left_behind("the file may have been replaced or not: read it before you write it again")
     }
 }
 

@@ -7,6 +7,8 @@ use collieclaw_providers::net::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::output_limit::cut_at_line;
+use super::page_text::{is_page, page_text};
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
 
@@ -27,6 +29,12 @@ pub(super) struct HttpCall {
     /// The type of the body, such as `application/json`.
     #[serde(default)]
     content_type: Option<String>,
+    /// If true, a web page is returned as HTML instead of readable text.
+    #[serde(default)]
+    raw: bool,
+    /// The byte of the text to start at. To read on, use the `next_offset` of the previous result.
+    #[serde(default)]
+    offset: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -40,8 +48,7 @@ enum HttpToolMethod {
 
 impl BuiltInTool for HttpCall {
     const NAME: &'static str = "http";
-    const DESCRIPTION: &'static str =
-        "Fetches a web page or document as text, or sends text to a URL with POST.";
+    const DESCRIPTION: &'static str = "Fetches a web page as readable text, or another document as it is, or sends text to a URL with POST.";
 
     fn validate(&self) -> Result<(), String> {
         if self.method == HttpToolMethod::Get && (self.body.is_some() || self.content_type.is_some()) {
@@ -74,7 +81,7 @@ impl PreparedCall for HttpCall {
             HttpToolMethod::Post => Some((self.body.as_deref().unwrap_or_default(), content_type)),
         };
         match fetch.run(&FetchRequest { method: self.method(), url: &self.url, body }) {
-            Ok(fetched) => format_response(fetched),
+            Ok(fetched) => self.format_response(fetched, context.bounds.max_output_bytes),
             Err(FetchError::Stopped(WaitError::Cancelled)) => ToolResult::cancelled(),
             Err(FetchError::Stopped(WaitError::TimedOut)) => {
                 let seconds = fetch.timeout.as_secs_f64();
@@ -92,26 +99,38 @@ impl HttpCall {
             HttpToolMethod::Post => HttpMethod::Post,
         }
     }
-}
 
-fn format_response(fetched: FetchResponse) -> ToolResult {
-    let FetchResponse { url, status, content_type, body } = fetched;
-    let kind = content_type.as_deref().unwrap_or("unknown type");
-    let (output, extent) = match body {
-        FetchedBody::Whole(text) => (text, "whole"),
-        FetchedBody::Truncated(text) => (text, "cut"),
-        FetchedBody::NotText { length } => {
-            let length =
-                length.map_or_else(|| "unknown length".to_owned(), |length| format!("{length} bytes"));
-            (format!("[not text: {kind}, {length}]"), "not text")
+    fn format_response(&self, fetched: FetchResponse, max_bytes: usize) -> ToolResult {
+        let FetchResponse { url, status, content_type, body } = fetched;
+        let kind = content_type.as_deref().unwrap_or("unknown type");
+        let (text, extent) = match body {
+            FetchedBody::Whole(text) => (text, "whole"),
+            FetchedBody::Truncated(text) => (text, "cut"),
+            FetchedBody::NotText { length } => {
+                let length =
+                    length.map_or_else(|| "unknown length".to_owned(), |length| format!("{length} bytes"));
+                (format!("[not text: {kind}, {length}]"), "not text")
+            }
+        };
+        let converts = is_page(content_type.as_deref()) && !self.raw && extent != "not text";
+        let text = if converts { page_text(&text) } else { text };
+        let start = text.ceil_char_boundary(self.offset.min(text.len()));
+        let shown = cut_at_line(text.get(start..).unwrap_or_default(), max_bytes);
+        let end = start + shown.len();
+        let mut result = ToolResult::done(shown)
+            .with_metadata("status", status)
+            .with_metadata("url", url)
+            .with_metadata("body", extent);
+        if let Some(content_type) = content_type {
+            result = result.with_metadata("content_type", content_type);
         }
-    };
-    let result = ToolResult::done(output)
-        .with_metadata("status", status)
-        .with_metadata("url", url)
-        .with_metadata("body", extent);
-    match content_type {
-        Some(content_type) => result.with_metadata("content_type", content_type),
-        None => result,
+        if end < text.len() {
+            let rest = format!("for the rest, call again with `offset` set to {end}");
+            result = result
+                .with_metadata("next_offset", end)
+                .with_metadata("bytes_left", text.len() - end)
+                .with_metadata("rest", rest);
+        }
+        result
     }
 }

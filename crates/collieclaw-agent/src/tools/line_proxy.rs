@@ -1,4 +1,4 @@
-//! The network of a shell line: a proxy to the listed domains, if the policy allows one (C19.1).
+//! The network of a shell line: a proxy to the listed domains, if the policy allows one (C19.4).
 
 use std::sync::Arc;
 use std::time::Duration;

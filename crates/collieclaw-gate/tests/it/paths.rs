@@ -171,3 +171,45 @@ fn moving_a_folder_with_a_forbidden_path_names_that_path() {
     let sentence = outcome.verdict().reasons.first().unwrap().detail();
     assert_eq!(sentence, "`kept/secret` is under the forbidden path `/w/kept/secret`");
 }
+
+/// C19.1: an entry that is moved or deleted is judged by its own place, and both ends of a move are judged.
+#[test]
+fn moving_and_deleting_are_judged_like_writes_of_the_entry_itself() {
+    let policy = policy("");
+    let check = |call: GateRequest<'_>, expected: &str| {
+        let decision = if expected == "writes-inside" { GateDecision::Ask } else { GateDecision::Deny };
+        assert_eq!(judge_request(call, &policy), (decision, expected.to_owned()), "{call:?}");
+    };
+    for (path, deleted, moved) in [
+        ("README.md", "writes-inside", "writes-inside"),
+        ("src", "writes-inside", "writes-inside"),
+        // Symlinks that lead out of the workspace.
+        ("passwd", "writes-inside", "writes-inside"),
+        ("out", "writes-inside", "writes-inside"),
+        ("out/passwd", "forbidden-path", "forbidden-path"),
+        // Taking away one of several names changes nothing elsewhere.
+        ("shared.txt", "writes-inside", "hard-link"),
+        (".git", "steers-programs", "steers-programs"),
+        ("inner/../.git/config", "steers-programs", "steers-programs"),
+        ("kept", "forbidden-path", "forbidden-path"),
+        ("kept/secret", "forbidden-path", "forbidden-path"),
+        (".", "wrong-kind", "wrong-kind"),
+        ("src/..", "wrong-kind", "wrong-kind"),
+        ("..", "outside-workspace", "outside-workspace"),
+        ("/", "outside-workspace", "outside-workspace"),
+        ("~/.collieclaw", "own-home", "own-home"),
+        ("", "not-a-path", "not-a-path"),
+    ] {
+        check(GateRequest::FileDelete(path), deleted);
+        check(GateRequest::FileMove { from: path, to: "new/name" }, moved);
+    }
+    for (to, expected) in [
+        ("new", "writes-inside"),
+        (".git/hooks/pre-commit", "steers-programs"),
+        ("passwd", "forbidden-path"),
+        ("../x", "outside-workspace"),
+        ("shared.txt", "hard-link"),
+    ] {
+        check(GateRequest::FileMove { from: "README.md", to }, expected);
+    }
+}

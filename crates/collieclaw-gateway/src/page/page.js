@@ -199,6 +199,7 @@ function fillApproval(shown, part) {
     const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
     part("arguments").append(made("dt", "", name), made("dd", "", text));
   }
+  if (shown.preview) part("arguments").append(made("dt", "", "effect"), made("dd", "", shown.preview));
   const yes = { approve: true, args_hash: shown.args_hash };
   part("yes").addEventListener("click", () => decide(shown, yes));
   part("always").hidden = !shown.lasting;

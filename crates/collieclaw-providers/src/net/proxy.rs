@@ -1,4 +1,4 @@
-//! The proxy that sandboxed commands reach the network through (C19.1).
+//! The proxy that sandboxed commands reach the network through (C19.4).
 //!
 //! A command's sandbox has no route to any network. It only has a socket on its own loopback interface, which
 //! this proxy serves from outside. The proxy accepts `CONNECT` and plain HTTP requests, judges each target as

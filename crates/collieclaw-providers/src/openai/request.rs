@@ -11,11 +11,11 @@ pub(super) enum ResponseMode {
 }
 
 /// Returns the body of a request. Texts are never `null`, because some servers reject `null`.
-pub(super) fn request_body(request: &ChatRequest, mode: ResponseMode) -> Value {
+pub(super) fn request_body(request: &ChatRequest, temperature: Option<f64>, mode: ResponseMode) -> Value {
     let system = (!request.system_prompt.is_empty())
         .then(|| json!({ "role": "system", "content": request.system_prompt }));
     let messages: Vec<Value> = system.into_iter().chain(request.messages.iter().map(message)).collect();
-    let temperature = request.temperature.map(|temperature| ("temperature", json!(temperature)));
+    let temperature = temperature.map(|temperature| ("temperature", json!(temperature)));
     let tools =
         (!request.tools.is_empty()).then(|| ("tools", request.tools.iter().map(tool).collect::<Value>()));
     let streamed = mode == ResponseMode::Streamed;

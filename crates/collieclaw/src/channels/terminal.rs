@@ -75,6 +75,10 @@ impl TerminalOperator {
             }
             other => text.push_str(&format!("  {}\n", escape_line(&other.to_string()))),
         }
+        if let Some(preview) = asked.preview {
+            text.push_str("Effect:\n");
+            text.extend(preview.lines().map(preview_line));
+        }
         let risk = paint(TextTone::Strong, &asked.verdict.risk.to_string());
         text.push_str(&format!("Risk: {risk}, tool: {tool}\n"));
         for reason in &asked.verdict.reasons {
@@ -131,6 +135,17 @@ impl TerminalOperator {
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         None
     }
+}
+
+/// Formats a line of a diff. Every line starts with spaces, so that a file can't imitate our own prompts.
+fn preview_line(line: &str) -> String {
+    let shown = escape_line(line);
+    let shown = match line.bytes().next() {
+        Some(b'+') => paint(TextTone::Good, &shown).to_string(),
+        Some(b'-') => paint(TextTone::Bad, &shown).to_string(),
+        _ => shown,
+    };
+    format!("  {shown}\n")
 }
 
 impl Operator for TerminalOperator {

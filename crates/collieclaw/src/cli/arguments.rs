@@ -5,7 +5,7 @@ use ward_cli::OutputArgs;
 
 use super::{
     agent, approval, config, estop, gateway, generate, mcp, memory, onboard, plugin, policy, provider,
-    receipt, service, sop, tool, usage,
+    receipt, service, sop, tool, trash, usage,
 };
 
 /// The examples in the help text. A test parses each of them.
@@ -99,6 +99,9 @@ pub(crate) enum CollieclawCommand {
     /// Install, list and remove plugins.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    /// List, restore or remove files that the agent has deleted.
+    #[command(subcommand)]
+    Trash(trash::TrashCommand),
     /// Check which parts of the sandbox work on this machine, and how to get the others.
     #[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
     Doctor,

@@ -8,8 +8,9 @@ use collieclaw_agent::memory::MemoryError;
 use collieclaw_agent::plugins::{PluginFolderError, PluginInstallError};
 use collieclaw_agent::receipts::ReceiptError;
 use collieclaw_agent::runtime::{CallOutcome, TurnError};
-use collieclaw_agent::security::ApprovalError;
+use collieclaw_agent::security::{ApprovalError, FileError};
 use collieclaw_agent::sop::{JournalError, SopError};
+use collieclaw_agent::trash::TrashError;
 use collieclaw_agent::usage::UsageError;
 use collieclaw_gateway::GatewayError;
 use collieclaw_listen::TokenError;
@@ -103,6 +104,8 @@ pub(crate) enum CommandFailure {
     Manifest { report: Box<ward_diag::FaultReport> },
     #[error(transparent)]
     Plugin(#[from] PluginInstallError),
+    #[error(transparent)]
+    Trash(#[from] TrashError),
     #[error("the MCP server `{server}` can't be used: {why}")]
     Mcp { server: String, why: McpFailure },
     #[error(transparent)]
@@ -127,6 +130,7 @@ impl CommandFailure {
         match self {
             Self::Approval(ApprovalError::Unknown { .. })
             | Self::Plugin(PluginInstallError::NotInstalled(_))
+            | Self::Trash(TrashError::Unknown(_))
             | Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
             | Self::InvalidInput { .. } => 2,
             Self::Memory(_)
@@ -152,6 +156,7 @@ impl CommandFailure {
             | Self::Repl(ReplError::Terminal(_) | ReplError::Setup(_))
             | Self::Plugin(_)
             | Self::PluginFolder(_)
+            | Self::Trash(_)
             | Self::Mcp { .. }
             | Self::Pin(_)
             | Self::Serve(ServeError::Io { .. } | ServeError::Adapter(_) | ServeError::Protocol(_))
@@ -238,6 +243,10 @@ impl CommandFailure {
             Self::NoOperatorToConfirm => Some("run the command at a terminal, or pass `--yes`"),
             Self::Plugin(PluginInstallError::NotInstalled(_)) => {
                 Some("run `collieclaw plugin list` to see the installed plugins")
+            }
+            Self::Trash(TrashError::Unknown(_)) => Some("run `collieclaw trash list` to see the ids"),
+            Self::Trash(TrashError::Entry { source: FileError::Exists, .. }) => {
+                Some("move the existing file away first")
             }
             Self::CallDenied => Some("run `collieclaw policy explain` to see why"),
             Self::CallStopped => Some("`collieclaw estop --clear` lets tools run again"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use collieclaw_agent::config::{PluginSettings, WorkspaceUse, format_duration};
 use collieclaw_agent::plugins::{
-    InstalledPlugin, PluginFiles, PluginManifest, PluginRegistry, PluginTool, install, remove,
+    InstalledPlugin, PluginFiles, PluginManifest, PluginRegistry, PluginTool, WaitingPlugin, install, remove,
 };
 use collieclaw_agent::tools;
 use collieclaw_gate::RiskLevel;
@@ -20,12 +20,12 @@ use super::wiring;
 
 #[derive(Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Install a plugin into the home, after showing what it will be able to do.
+    /// Install a plugin into the home, or approve a waiting one, after showing what it will be able to do.
     #[command(
-        after_help = "Examples:\n  collieclaw plugin install ./words\n  collieclaw plugin install ./words --yes"
+        after_help = "Examples:\n  collieclaw plugin install ./words\n  collieclaw plugin install ./words --yes\n  collieclaw plugin install words"
     )]
     Install {
-        /// Folder of the plugin, with its manifest.toml
+        /// Folder of the plugin, with its manifest.toml, or the name of a waiting plugin
         path: PathBuf,
         /// Install without asking
         #[arg(long)]
@@ -67,8 +67,10 @@ fn install_plugin(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let contents = PluginFiles::read(path)?;
     let before = PluginRegistry::load(&environment.home);
+    let named = before.waiting.iter().find(|plugin| Path::new(&plugin.manifest.name) == path);
+    let path = named.filter(|_| !path.exists()).map_or(path, |plugin| &plugin.folder);
+    let contents = PluginFiles::read(path)?;
     let own = tools::built_in_tools();
     let mut taken: Vec<(Option<&str>, &str)> = own.iter().map(|tool| (None, tool.name())).collect();
     for plugin in &before.installed {
@@ -173,12 +175,32 @@ fn list(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), Comm
                 .map_or_else(|| "as installed".to_owned(), |changed| escape_line(&changed)),
         })
         .collect();
-    let value: Vec<Value> = shown.iter().map(PluginListing::to_json).collect();
-    screen.print_answer(&value, || match shown.as_slice() {
-        [] => "no plugins: install one with `collieclaw plugin install FOLDER`".to_owned(),
-        shown => shown.iter().map(PluginListing::to_text).collect(),
+    let mut value: Vec<Value> = shown.iter().map(PluginListing::to_json).collect();
+    value.extend(plugins.waiting.iter().map(waiting_json));
+    screen.print_answer(&value, || {
+        let mut text: String = shown.iter().map(PluginListing::to_text).collect();
+        text.extend(plugins.waiting.iter().map(waiting_text));
+        if text.is_empty() {
+            text.push_str("no plugins: install one with `collieclaw plugin install FOLDER`");
+        }
+        text
     });
     Ok(())
+}
+
+fn waiting_json(plugin: &WaitingPlugin) -> Value {
+    let WaitingPlugin { manifest, folder } = plugin;
+    let tools: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
+    json!({ "name": manifest.name, "version": manifest.version, "state": "waiting", "folder": folder,
+        "tools": tools })
+}
+
+fn waiting_text(plugin: &WaitingPlugin) -> String {
+    let PluginManifest { name, version, .. } = &plugin.manifest;
+    format!(
+        "{name} {}, waits for your approval; to see what it may do, run `collieclaw plugin install {name}`\n",
+        escape_line(version)
+    )
 }
 
 /// A plugin as `plugin list` shows it.

@@ -11,7 +11,7 @@ fn c15_1_init_makes_config_memory_and_workspace() {
     let init = test_agent.run(&["init"]);
     assert_eq!(init.code, 0, "{init:?}");
     assert!(test_agent.home().join("config.toml").is_file());
-    assert!(test_agent.home().join("memory.db").is_file());
+    assert!(test_agent.home().join("memory.sqlite").is_file());
     assert!(test_agent.workspace().is_dir());
 
     let config = fs::read_to_string(test_agent.home().join("config.toml")).unwrap();

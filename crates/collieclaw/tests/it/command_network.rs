@@ -1,4 +1,4 @@
-//! C19.1: commands reach listed domains through the proxy, and nothing else.
+//! C19.4: commands reach listed domains through the proxy, and nothing else.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

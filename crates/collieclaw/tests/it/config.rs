@@ -271,3 +271,26 @@ fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
     fs::create_dir(test_agent.path().join("nowhere")).unwrap();
     assert_eq!(test_agent.run(&["config", "validate"]).code, 0);
 }
+
+/// C3.1: the memory is `memory.sqlite`; the file of an earlier version goes on working without a question.
+#[test]
+fn a_memory_with_the_old_name_goes_on_working() {
+    let path = |test_agent: &TestAgent| {
+        test_agent.run(&["config", "show", "--output", "json"]).json()["memory"]["path"].clone()
+    };
+    let test_agent = TestAgent::new().with_config_change("path = \"memory.sqlite\"\n", "");
+    let [new, old] = ["memory.sqlite", "memory.db"].map(|name| test_agent.home().join(name));
+    assert_eq!(path(&test_agent), new.to_str().unwrap());
+    assert_eq!(test_agent.run(&["agent", "-m", "the aardvark adapter"]).code, 0);
+    for name in ["memory.sqlite", "memory.sqlite-wal", "memory.sqlite-shm"] {
+        let place = test_agent.home().join(name);
+        if place.exists() {
+            fs::rename(&place, test_agent.home().join(name.replace("sqlite", "db"))).unwrap();
+        }
+    }
+    assert_eq!(path(&test_agent), old.to_str().unwrap());
+    assert!(test_agent.run(&["memory", "search", "aardvark"]).out.contains("aardvark"));
+    assert!(!new.exists());
+    fs::write(&new, "").unwrap();
+    assert_eq!(path(&test_agent), new.to_str().unwrap(), "the new name wins");
+}

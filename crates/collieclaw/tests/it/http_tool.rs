@@ -27,6 +27,32 @@ fn a_listed_page_is_fetched_and_has_a_receipt() {
     assert_eq!(test_agent.receipt_summaries(), [["http", "allowed", "allowed-domain"]]);
 }
 
+/// C19.2: a page is returned as text for readers, unless the call asks for the HTML.
+#[test]
+fn a_web_page_is_returned_as_readable_text() {
+    let html = "<html><head><title>Sheep</title><script>evil()</script></head><body><h1>Wool</h1><p>A &amp; B \
+                <a href='/more'>more</a></p></body></html>";
+    let reply = || ServerAction::Send(http_reply("200 OK", "text/html; charset=utf-8", html));
+    let json = ServerAction::Send(http_reply("200 OK", "application/json", "{\"a\": \"<b>\"}"));
+    let long = format!("<p>{}</p>", "words and more words<br>".repeat(4000));
+    let long = || ServerAction::Send(http_reply("200 OK", "text/html", &long));
+    let server = TestServer::start(vec![reply(), reply(), json, long(), long()]);
+    let test_agent = test_agent(&server);
+    let get = |more: Value| {
+        let mut arguments = json!({ "url": format!("http://127.0.0.1:{}/page", server.port()) });
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        test_agent.call_output("http", &arguments.to_string())
+    };
+    assert!(get(json!({})).starts_with("Sheep\n\n# Wool\n\nA & B more (/more)\n["));
+    assert!(get(json!({ "raw": true })).starts_with("<html><head><title>Sheep</title><script>"));
+    assert!(get(json!({})).starts_with("{\"a\": \"<b>\"}"));
+    let first = get(json!({}));
+    let next =
+        first.split("next_offset: ").nth(1).unwrap().split(',').next().unwrap().parse::<u64>().unwrap();
+    assert!(first.len() < 34_000 && next > 20_000, "{}", first.len());
+    assert!(get(json!({ "offset": next })).starts_with("words and more words\n"));
+}
+
 #[test]
 fn an_unlisted_domain_is_refused_before_anything_is_sent() {
     let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "text/plain", "secret"))]);
@@ -116,7 +142,7 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
     assert_eq!(last["role"], "tool");
     assert!(last["content"].as_str().unwrap().contains("notes.txt"), "{last}");
     assert_eq!(received[1].header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
-    for file in ["memory.db", "memory.db-wal", "tool_receipts.log", "audit.log"] {
+    for file in ["memory.sqlite", "memory.sqlite-wal", "tool_receipts.log", "audit.log"] {
         let bytes = std::fs::read(test_agent.home().join(file)).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "{file}");
     }

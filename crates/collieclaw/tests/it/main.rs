@@ -21,6 +21,8 @@ mod documented;
 #[cfg(test)]
 mod estop;
 #[cfg(test)]
+mod file_tools;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod gateway;
@@ -54,6 +56,8 @@ mod pdf_extract;
 mod plugins;
 #[cfg(test)]
 mod process_escape;
+#[cfg(test)]
+mod project_instructions;
 #[cfg(test)]
 mod prompt;
 #[cfg(test)]

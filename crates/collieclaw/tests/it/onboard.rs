@@ -110,8 +110,8 @@ fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
 fn a_failure_after_moving_the_old_configuration_restores_it() {
     let test_agent = TestAgent::new();
     let before = fs::read_to_string(test_agent.home().join("config.toml")).unwrap();
-    fs::remove_file(test_agent.home().join("memory.db")).unwrap();
-    fs::create_dir(test_agent.home().join("memory.db")).unwrap();
+    fs::remove_file(test_agent.home().join("memory.sqlite")).unwrap();
+    fs::create_dir(test_agent.home().join("memory.sqlite")).unwrap();
     let refused = test_agent.run(&["onboard", "--replace", "--autonomy", "full"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(fs::read_to_string(test_agent.home().join("config.toml")).unwrap(), before);

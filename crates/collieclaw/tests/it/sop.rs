@@ -6,6 +6,7 @@ mod interrupted_runs;
 mod journal_receipts;
 mod repeated_kills;
 mod run_ownership;
+mod specification_example;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

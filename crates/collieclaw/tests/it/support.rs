@@ -203,6 +203,16 @@ impl TestAgent {
         }
     }
 
+    /// Returns the reason codes in the whole log; `receipt list` shows only the newest receipts.
+    pub(crate) fn all_receipt_reasons(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.home().join("tool_receipts.log")).unwrap();
+        let reason = |line: &str| {
+            let receipt: Value = serde_json::from_str(line).unwrap();
+            receipt["reason_code"].as_str().unwrap().to_owned()
+        };
+        log.lines().map(reason).collect()
+    }
+
     /// Returns tool, status and reason of every receipt.
     pub(crate) fn receipt_summaries(&self) -> Vec<[String; 3]> {
         let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap().to_owned();

@@ -142,6 +142,7 @@ impl TestWorkspace {
             shell_timeout,
             http_timeout: long,
             max_response_bytes,
+            max_output_bytes: max_response_bytes,
         })
     }
 

@@ -50,8 +50,13 @@ fn assert_still_blocked(path: &Path) {
 
 fn gateway_with_timeout(test_workspace: &TestWorkspace, tool_timeout: Duration) -> TestToolGateway {
     let long = Duration::from_secs(60);
-    let bounds =
-        ToolBounds { tool_timeout, shell_timeout: long, http_timeout: long, max_response_bytes: 1 << 20 };
+    let bounds = ToolBounds {
+        tool_timeout,
+        shell_timeout: long,
+        http_timeout: long,
+        max_response_bytes: 1 << 20,
+        max_output_bytes: 32 << 10,
+    };
     test_workspace.gateway_with_bounds(bounds)
 }
 

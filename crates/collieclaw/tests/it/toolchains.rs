@@ -1,4 +1,4 @@
-//! C19.2: real toolchains work in the sandbox of a command. They run at the level `full`, from scripts, so that the
+//! C19.5: real toolchains work in the sandbox of a command. They run at the level `full`, from scripts, so that the
 //! sandbox alone limits them.
 
 use std::path::{Path, PathBuf};

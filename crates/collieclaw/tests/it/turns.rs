@@ -34,11 +34,26 @@ fn endless_tool_calls_of_a_model_end_at_the_limit() {
 }
 
 #[test]
+fn at_the_limit_the_model_is_asked_once_more_for_an_answer_without_tools() {
+    let last = "[[round]]\nexpect = { system_prompt_contains = \"Answer now with what you know\" }\ntext = \"It is noon.\"\n";
+    let fixture = format!("{}{last}", call("time", "").repeat(5));
+    let test_agent = TestAgent::new().with_mock_fixture(&fixture);
+    let agent = test_agent.run(&["agent", "-m", "go"]);
+    assert_eq!((agent.code, agent.out.as_str()), (0, "It is noon.\n"), "{agent:?}");
+    assert_eq!(test_agent.receipts().len(), 5);
+}
+
+#[test]
 fn an_answer_with_very_many_calls_runs_none_of_them() {
     let many = "[[round.call]]\ntool = \"time\"\n".repeat(65);
     let test_agent = TestAgent::new().with_mock_fixture(&format!("[[round]]\n{many}"));
     assert_eq!(test_agent.run(&["agent", "-m", "go"]).code, 7);
-    assert_eq!(test_agent.receipts().len(), 0);
+    let rejected = |test_agent: &TestAgent| {
+        let reasons = test_agent.all_receipt_reasons();
+        assert_eq!(reasons.len(), 65);
+        assert!(reasons.iter().all(|reason| reason == "too-many-calls"), "{reasons:?}");
+    };
+    rejected(&test_agent);
     // From a server as well, with all calls at once or one after the other.
     let call =
         |index: u32| json!({ "index": index, "id": format!("c{index}"), "function": { "name": "time" } });
@@ -57,7 +72,7 @@ fn an_answer_with_very_many_calls_runs_none_of_them() {
         let actual = test_agent.run(&["agent", "--provider", "openai_compatible", "-m", "go"]);
         assert_eq!(actual.code, 7, "{actual:?}");
         assert!(actual.err.contains("more than 64 tools at once"), "{actual:?}");
-        assert_eq!(test_agent.receipts().len(), 0);
+        rejected(&test_agent);
     }
 }
 
@@ -332,7 +347,7 @@ fn a_memory_that_others_hold_keeps_no_history() {
     let test_agent = TestAgent::new();
     test_agent.run(&["agent", "-m", "hello"]);
     fs::write(test_agent.home().join("history"), "#V2\nhello\n").unwrap();
-    let reader = rusqlite::Connection::open(test_agent.home().join("memory.db")).unwrap();
+    let reader = rusqlite::Connection::open(test_agent.home().join("memory.sqlite")).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM turn;").unwrap();
     let clear = test_agent.run(&["memory", "clear", "--yes"]);
     assert!(clear.code == 1 && !clear.err.is_empty(), "{clear:?}");

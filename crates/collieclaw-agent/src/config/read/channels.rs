@@ -13,19 +13,26 @@ use crate::config::{ChannelSettings, CliSettings, GatewaySettings, TOOL_SEPARATO
 pub(in crate::config) const DEFAULT_TOOLS: &[&str] =
     &["file_read", "file_list", "time", "memory_search", "shell"];
 
+/// The tools that are offered as well in a trusted project folder: those that a developer's work needs. Calls that
+/// change files still ask at the level `supervised`.
+pub(in crate::config) const DEFAULT_PROJECT_TOOLS: &[&str] =
+    &["file_search", "file_glob", "file_edit", "file_write", "file_move", "file_delete"];
+
 impl ConfigReader<'_> {
     pub(super) fn channels(&self, table: Option<TomlTable<'_>>) -> ChannelSettings {
         let mut read = ChannelSettings {
             cli: CliSettings {
                 enabled: true,
                 tools_allow: DEFAULT_TOOLS.iter().map(|&tool| tool.to_owned()).collect(),
+                project_tools: DEFAULT_PROJECT_TOOLS.iter().map(|&tool| tool.to_owned()).collect(),
             },
             gateway: GatewaySettings::default(),
         };
         let Some(mut channels) = table else { return read };
         if let Some(mut table) = channels.table("cli") {
             set_if_some(&mut read.cli.enabled, table.optional("enabled"));
-            set_if_some(&mut read.cli.tools_allow, self.tools_allow(&mut table));
+            set_if_some(&mut read.cli.tools_allow, self.tool_list(&mut table, "tools_allow"));
+            set_if_some(&mut read.cli.project_tools, self.tool_list(&mut table, "project_tools"));
             table.finish();
         }
         if let Some(table) = channels.table("gateway") {
@@ -43,7 +50,7 @@ impl ConfigReader<'_> {
         );
         let port = |value: TomlValue<'_>| value.integer_in(1..=65_535).and_then(|port| port.try_into().ok());
         set_if_some(&mut gateway.port, table.optional_with("port", port));
-        set_if_some(&mut gateway.tools_allow, self.tools_allow(&mut table));
+        set_if_some(&mut gateway.tools_allow, self.tool_list(&mut table, "tools_allow"));
         set_if_some(&mut gateway.approval_timeout, table.optional_parsed("approval_timeout", parse_duration));
         let up_to = |most: i128| {
             move |value: TomlValue<'_>| value.integer_in(1..=most).and_then(|count| count.try_into().ok())
@@ -53,8 +60,8 @@ impl ConfigReader<'_> {
         table.finish();
     }
 
-    fn tools_allow(&self, table: &mut TomlTable<'_>) -> Option<Vec<String>> {
-        let listed: Option<Vec<Spanned<String>>> = table.optional("tools_allow");
+    fn tool_list(&self, table: &mut TomlTable<'_>, key: &str) -> Option<Vec<String>> {
+        let listed: Option<Vec<Spanned<String>>> = table.optional(key);
         for tool in listed.iter().flatten() {
             // Tools of MCP servers are known only after an approval, which needs a configuration. Tools of a
             // removed plugin must not stop everything else; `doctor` reports them. So only likely typing

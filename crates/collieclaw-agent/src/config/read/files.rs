@@ -1,6 +1,6 @@
 //! Reads the sections `[memory]` and `[receipts]`: files that tools must not be able to change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ward_diag::{ConfigFault, FaultCollector, Spanned, TomlTable, TomlValue, code};
 
@@ -8,6 +8,17 @@ use super::ConfigReader;
 use super::values::set_if_some;
 use crate::config::real_path::resolve_real_path;
 use crate::config::{MemoryBackendKind, MemorySettings, ReceiptSettings};
+
+/// The name of the database, and the name that earlier versions gave it.
+const MEMORY_NAME: &str = "memory.sqlite";
+const OLD_MEMORY_NAME: &str = "memory.db";
+
+/// Returns the path of the database. A database of an earlier version is used as long as there is no other.
+fn default_memory_path(home: &Path) -> PathBuf {
+    let exists = |name: &str| home.join(name).symlink_metadata().is_ok();
+    let is_old = exists(OLD_MEMORY_NAME) && !exists(MEMORY_NAME);
+    home.join(if is_old { OLD_MEMORY_NAME } else { MEMORY_NAME })
+}
 
 impl ConfigReader<'_> {
     pub(super) fn memory(
@@ -18,7 +29,7 @@ impl ConfigReader<'_> {
         let home = &self.context.home;
         let mut memory = MemorySettings {
             backend: MemoryBackendKind::Sqlite,
-            path: home.join("memory.db"),
+            path: default_memory_path(home),
             recent_turns: 40,
         };
         let Some(mut table) = table else { return memory };

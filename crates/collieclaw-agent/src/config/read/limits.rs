@@ -16,6 +16,7 @@ pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
     let mut limits = RuntimeLimits {
         max_tool_rounds: 5,
         max_response_bytes: 1 << 20,
+        max_tool_output_bytes: 32 << 10,
         tool_timeout: Duration::from_secs(30),
         shell_timeout: Duration::from_secs(15),
         http_timeout: Duration::from_secs(20),
@@ -29,6 +30,7 @@ pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
     let bytes =
         |value: TomlValue<'_>| value.integer_in(1_024..=1 << 26).and_then(|bytes| bytes.try_into().ok());
     set_if_some(&mut limits.max_response_bytes, table.optional_with("max_response_bytes", bytes));
+    set_if_some(&mut limits.max_tool_output_bytes, table.optional_with("max_tool_output_bytes", bytes));
     for (key, limit) in [
         ("tool_timeout", &mut limits.tool_timeout),
         ("shell_timeout", &mut limits.shell_timeout),

@@ -6,8 +6,9 @@ use serde_json::json;
 use super::{CallInProgress, ToolGateway, ToolOffer, ToolRequest};
 use crate::events::AgentEvent;
 use crate::receipts::{IntentStage, ReceiptError, hash_json};
-use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, TurnControl};
+use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, NoQuestions, TurnControl};
 use crate::security::{ApprovalCall, ApprovalStore, ApprovalSubject};
+use crate::tools::{CallPreview, PreparedCall};
 
 /// The reason why a call that needs an approval got no permit.
 pub(super) enum NotApproved {
@@ -16,6 +17,8 @@ pub(super) enum NotApproved {
     NobodyToAsk(GateVerdict),
     /// The operator was not asked, because the intent could not be written.
     Unrecorded(ReceiptError),
+    /// The operator was not asked, because the call can't do its work.
+    WouldFail(String),
 }
 
 impl ToolGateway {
@@ -23,6 +26,7 @@ impl ToolGateway {
     pub(super) fn obtain_permit(
         &self,
         question: ApprovalQuestion,
+        prepared: Option<&dyn PreparedCall>,
         call: &mut CallInProgress<'_>,
         control: &mut TurnControl<'_>,
     ) -> Result<Permit, NotApproved> {
@@ -40,11 +44,22 @@ impl ToolGateway {
         if !control.operator.is_available() {
             return Err(NotApproved::NobodyToAsk(question.refuse()));
         }
+        let context = self.tool_context(control.cancel, &NoQuestions, self.bounds);
+        let preview = match prepared.map_or(CallPreview::None, |prepared| prepared.preview(&context)) {
+            CallPreview::None => None,
+            CallPreview::Shown(preview) => Some(preview),
+            // The error may quote the file, so a call of a tool that isn't offered is asked about first.
+            CallPreview::WouldFail(error) if request.offer == ToolOffer::Unlisted => {
+                Some(format!("this call would fail: {error}"))
+            }
+            CallPreview::WouldFail(error) => return Err(NotApproved::WouldFail(error)),
+        };
         self.write_intent(call, IntentStage::AwaitingApproval).map_err(NotApproved::Unrecorded)?;
         let always_option = if subject.is_some() { AlwaysOption::Offered } else { AlwaysOption::NotOffered };
         let prompt = ApprovalPrompt {
             tool: request.tool,
             arguments: request.arguments,
+            preview: preview.as_deref(),
             verdict: question.verdict(),
             always_option,
         };

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use collieclaw_gate::GateVerdict;
 
-use super::{CallInProgress, DecidedBy, ToolGateway, model_text};
+use super::{CallInProgress, DecidedBy, MAX_NAME_BYTES, ToolGateway, ToolRequest, model_text};
 use crate::events::AgentEvent;
 use crate::receipts::{CallEnding, ReceiptError, ReceiptReason};
 use crate::runtime::call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
-use crate::tools::{ToolEnd, ToolResult};
+use crate::tools::{ToolEnd, ToolResult, truncate_text};
 use collieclaw_providers::cancel::CancelReason;
 
 impl ToolGateway {
@@ -20,7 +20,7 @@ impl ToolGateway {
         elapsed: Duration,
         stopped_by: Option<CancelReason>,
     ) -> Result<FinishedCall, ReceiptError> {
-        let text = model_text::result_text(&result, self.bounds.max_response_bytes);
+        let text = model_text::result_text(&result, self.call_bounds(call.request).max_output_bytes);
         let ToolResult { end, output, metadata, sandbox } = result;
         let keeps_output =
             call.request.offer.step().is_some() && output.len() <= self.bounds.max_response_bytes;
@@ -29,6 +29,17 @@ impl ToolGateway {
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
         self.emit_run_end(call.request.tool, &end, &outcome);
         Ok(self.deliver_result(call, outcome, text, &ending))
+    }
+
+    /// Finishes a call that is rejected because too many others wait. The gate has not judged it.
+    ///
+    /// # Errors
+    /// Only if the receipt can't be written.
+    pub fn reject(&self, request: ToolRequest<'_>) -> Result<FinishedCall, ReceiptError> {
+        let name = truncate_text(request.tool, MAX_NAME_BYTES);
+        let request = ToolRequest { tool: &name, ..request };
+        let call = self.begin_call(request)?;
+        self.fail_before_run(call, CallFault::TooManyCalls)
     }
 
     fn emit_run_end(&self, tool: &str, end: &ToolEnd, outcome: &CallOutcome) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use collieclaw_gate::{GateReason, GateVerdict, RiskLevel};
 
-use crate::tools::{ToolEnd, ToolResult};
+use crate::tools::{ToolEnd, ToolResult, limit_output};
 
 pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
     let mut text = match &result.end {
@@ -13,9 +13,8 @@ pub(super) fn result_text(result: &ToolResult, most: usize) -> String {
         ToolEnd::Cancelled => "error: the tool was stopped before it finished\n".to_owned(),
     };
     text.push_str(&result.output);
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        let _ = write!(text, "\n[truncated after {most} bytes]");
+    if let Some(limited) = limit_output(&text, most) {
+        text = limited;
     }
     if !result.metadata.is_empty() {
         let facts: Vec<String> =

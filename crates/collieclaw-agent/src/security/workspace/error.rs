@@ -32,6 +32,15 @@ pub enum FileError {
     /// Other processes changed the path in every attempt.
     #[error("is being changed by another process; try again")]
     ChangedMeanwhile,
+    /// The new path of an entry is taken.
+    #[error("exists already")]
+    Exists,
+    /// A folder can't be moved into one of its own folders.
+    #[error("can't be moved into itself")]
+    IntoItself,
+    /// The entry would have to be copied to another file system.
+    #[error("is too large to be copied to another file system")]
+    TooLarge,
     /// A rule forbids the real path.
     #[error("may not be used: {}", .0.detail())]
     Refused(GateReason),

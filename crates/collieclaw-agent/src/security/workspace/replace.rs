@@ -90,7 +90,7 @@ impl FileAccess<'_> {
     }
 
     /// Opens a folder, or creates it together with its missing parents.
-    fn create_folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
+    pub(super) fn create_folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
         match self.open_folder(path) {
             Err(FileError::Missing) => {}
             found => return found,
@@ -150,7 +150,7 @@ fn rename_into_place(target: &ReplaceTarget, temporary: &OsStr) -> Result<(), Fi
 }
 
 /// Syncs the names in a folder to disk.
-fn sync_folder(folder: &OwnedFd) -> Result<(), FileError> {
+pub(super) fn sync_folder(folder: &OwnedFd) -> Result<(), FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::fsync(openat(folder, c".", flags, Mode::empty())?)?)
 }

@@ -1,4 +1,4 @@
-//! C19.1: the proxy with real sockets: a server on this machine that is listed with its port, and hostile clients.
+//! C19.4: the proxy with real sockets: a server on this machine that is listed with its port, and hostile clients.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw_agent::config::{Config, ModelServerSettings, ProviderSettings, RoutingRule};
+use collieclaw_agent::config::{
+    Config, ModelServerSettings, ModelTemperature, ProviderSettings, RoutingRule,
+};
 use collieclaw_agent::events::{AgentEvent, EventSink};
 use collieclaw_agent::usage::{MeteredProvider, TokenPrice, UsageError};
 use collieclaw_providers::secret::Secret;
@@ -72,7 +74,9 @@ impl ProviderBuilder<'_> {
             }
             ProviderSettings::OpenAiCompatible(server) => {
                 let settings = self.server_settings(name, server);
-                Ok(self.metered(Box::new(OpenAiProvider::new(settings)), server.price))
+                let temperature = server.temperature.map(ModelTemperature::value);
+                let provider = OpenAiProvider::new(settings).with_temperature(temperature);
+                Ok(self.metered(Box::new(provider), server.price))
             }
             ProviderSettings::Reliable { providers, failures, cool_down } => {
                 let members =

@@ -69,7 +69,11 @@ impl ForeignToolSources {
         }
         let plugins = &self.plugins;
         let settings = |name: &str| config.plugins.get(name).cloned().unwrap_or_default();
-        let troubles = plugins.problems.iter().cloned().chain(servers.problems()).collect();
+        let waiting = plugins.waiting.iter().map(|plugin| {
+            let name = &plugin.manifest.name;
+            format!("the plugin `{name}` waits for your approval: run `collieclaw plugin install {name}`")
+        });
+        let troubles = plugins.problems.iter().cloned().chain(waiting).chain(servers.problems()).collect();
         let marks = plugins
             .installed
             .iter()

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 /// The prefixes of generated names.
-const KINDS: [&str; 4] = ["approval-", "conversation-", "receipt-", "run-"];
+const KINDS: [&str; 5] = ["approval-", "conversation-", "receipt-", "run-", "trash-"];
 
 /// The generated names of a page, mapped to the real names.
 #[derive(Debug, Default)]

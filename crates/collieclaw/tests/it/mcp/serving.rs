@@ -153,6 +153,36 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     assert_eq!((reasons[0].as_str(), reasons[2].as_str()), ("cancelled", "cancelled"), "{reasons:?}");
 }
 
+/// C8.1: a call that is rejected because too many others wait has a receipt, too.
+#[test]
+fn calls_that_are_rejected_because_too_many_wait_have_receipts() {
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let mut client = StdioMcpClient::new(&test_agent);
+    let long = unique_sleep_seconds();
+    let sleep = json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } });
+    let first = client.send_request("tools/call", &sleep);
+    wait_for_sleep(&long);
+    let others = 300;
+    for _ in 0..others {
+        client.send_request("tools/call", &json!({ "name": "time", "arguments": {} }));
+    }
+    client.send_message(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": first } }),
+    );
+    let mut rejected = 0;
+    for _ in 0..others {
+        let answer = client.receive();
+        let (failed, text) = result_text(&answer["result"]);
+        assert!(!failed || text.contains("too many calls are waiting"), "{answer}");
+        rejected += usize::from(failed);
+    }
+    assert_eq!(client.close(), 0);
+    let reasons = test_agent.all_receipt_reasons();
+    assert_eq!(reasons.len(), others + 1);
+    assert_eq!(reasons.iter().filter(|reason| *reason == "too-many-calls").count(), rejected);
+    assert_eq!(test_agent.run(&["receipt", "verify"]).code, 0);
+}
+
 #[test]
 fn invalid_protocol_messages_cause_an_error_and_no_panic() {
     let test_agent = TestAgent::new();

@@ -97,7 +97,7 @@ print(json.dumps({"output": reached}))
     let paths = [
         test_agent.path().join("diary"),
         test_agent.home().join("config.toml"),
-        test_agent.home().join("memory.db"),
+        test_agent.home().join("memory.sqlite"),
         test_agent.home().join("tool_receipts.log"),
         "/etc/passwd".into(),
         "/proc/1/environ".into(),

@@ -168,14 +168,44 @@ fn no_plugin_takes_a_name_of_another_one() {
 }
 
 #[test]
+fn a_plugin_that_was_put_into_its_place_waits_for_an_approval() {
+    let test_agent = TestAgent::new().with_full_autonomy();
+    let folder = test_agent.write_plugin_folder(
+        "dropped",
+        &[("manifest.toml", &manifest("dropped", PLAIN)), ("run", "#!/bin/sh\ntouch /tmp/never\n")],
+    );
+    let plugins = test_agent.home().join("plugins");
+    std::fs::create_dir_all(&plugins).unwrap();
+    std::fs::rename(folder, plugins.join("dropped")).unwrap();
+    let listed = test_agent.run(&["plugin", "list"]);
+    let waits = "dropped 1.0.0, waits for your approval; to see what it may do, run `collieclaw plugin install dropped`";
+    assert!(listed.out.contains(waits), "{listed:?}");
+    let listed = test_agent.run(&["plugin", "list", "--output", "json"]).json();
+    assert_eq!((&listed[0]["name"], &listed[0]["state"]), (&"dropped".into(), &"waiting".into()));
+    // Until then it is no tool, and everybody who starts the agent is told.
+    assert_eq!(test_agent.call_tool("dropped_now", "{}").code, 4);
+    let agent = test_agent.run(&["agent", "-m", "hello"]);
+    assert!(agent.err.contains("the plugin `dropped` waits for your approval"), "{agent:?}");
+    assert_eq!(test_agent.run(&["plugin", "install", "dropped"]).code, 5, "nobody can be asked");
+    std::fs::write(plugins.join("dropped/run"), RUN).unwrap();
+    let yes = test_agent.at_terminal(&["plugin", "install", "dropped"], &[("Install it? [y/N]", "y\n")]);
+    assert_eq!(yes.code, 0, "{yes:?}");
+    assert!(test_agent.run(&["plugin", "list"]).out.contains("dropped 1.0.0, as installed"));
+    assert_eq!(test_agent.call_output("dropped_now", "{}"), "sunny");
+}
+
+#[test]
 fn a_folder_that_was_not_installed_or_that_others_can_change_is_not_used() {
     let test_agent = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
     let plugins = test_agent.home().join("plugins");
     std::fs::create_dir(plugins.join("dropped")).unwrap();
     std::fs::write(plugins.join("dropped/manifest.toml"), manifest("dropped", PLAIN)).unwrap();
     let listed = test_agent.run(&["plugin", "list"]);
-    assert!(listed.err.contains("the plugin in \"dropped\" was not loaded"), "{listed:?}");
-    assert!(listed.out.contains("weather") && !listed.out.contains("dropped_now"), "{listed:?}");
+    assert!(listed.out.contains("weather 1.0.0, as installed"), "{listed:?}");
+    assert!(
+        listed.err.contains("the folder \"dropped\" is not a plugin"),
+        "its program is missing: {listed:?}"
+    );
 
     let open = |mode| {
         std::fs::set_permissions(plugins.join("weather"), std::fs::Permissions::from_mode(mode)).unwrap();

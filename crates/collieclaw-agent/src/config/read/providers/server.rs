@@ -6,7 +6,7 @@ use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind};
 use super::{ConfigReader, read_price};
 use crate::config::expand::parse_duration;
 use crate::config::read::values::{nonempty_text, text_or};
-use crate::config::{ModelServerSettings, ProviderSettings};
+use crate::config::{ModelServerSettings, ModelTemperature, ProviderSettings};
 use crate::usage::TokenPrice;
 
 pub(in crate::config) const DEFAULT_SERVER: &str = "http://localhost:1234/v1";
@@ -19,6 +19,7 @@ pub(super) fn default_server() -> ProviderSettings {
         model: DEFAULT_SERVER_MODEL.to_owned(),
         api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
         stream: true,
+        temperature: None,
         timeout: None,
         stall_timeout: None,
         price: TokenPrice::default(),
@@ -47,6 +48,9 @@ impl ConfigReader<'_> {
         let default = if name == "openai_compatible" { DEFAULT_KEY_VARIABLE } else { "" };
         let api_key_env = table.optional_with("api_key_env", variable).unwrap_or_else(|| default.to_owned());
         let stream = table.optional("stream").unwrap_or(true);
+        let temperature =
+            |value: TomlValue<'_>| value.number_in(0.0..=ModelTemperature::MAX).map(ModelTemperature::new);
+        let temperature = table.optional_with("temperature", temperature);
         let timeout = table.optional_parsed("timeout", parse_duration);
         let stall_timeout = table.optional_parsed("stall_timeout", parse_duration);
         let price = read_price(table);
@@ -55,6 +59,7 @@ impl ConfigReader<'_> {
             model: model?,
             api_key_env,
             stream,
+            temperature,
             timeout,
             stall_timeout,
             price,
