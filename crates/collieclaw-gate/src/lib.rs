@@ -41,6 +41,7 @@ mod facts;
 mod foreign;
 mod path;
 mod policy;
+mod presets;
 mod programs;
 mod reason;
 mod recheck;
@@ -58,6 +59,7 @@ pub use path::{PathAccess, normalize_path};
 pub use policy::{
     DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
 };
+pub use presets::{WORKSPACE_PRESETS, WorkspacePreset};
 pub use reason::GateReason;
 pub use recheck::{absolute_tool_path, judge_opened_path, judge_write_target};
 pub use verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
