@@ -22,6 +22,7 @@ pub mod receipts;
 pub mod security;
 pub mod tools;
 pub mod usage;
+pub mod workspaces;
 
 pub mod plugins;
 

@@ -267,6 +267,19 @@ impl ShellEvaluation<'_> {
         self.add_listing(name, ProgramEffect::Other);
     }
 
+    /// Judges a script of the workspace that the operator has accepted. Its arguments may be paths.
+    pub(super) fn judge_script_arguments(
+        &mut self,
+        name: &str,
+        arguments: &[CommandArgument],
+        cwd: &CommandFolder,
+    ) {
+        for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
+            self.judge_possible_path(text, cwd);
+        }
+        self.findings.add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
+    }
+
     fn judge_possible_path(&mut self, text: &str, cwd: &CommandFolder) {
         let value = text.split_once('=').map_or(text, |(_, value)| value);
         for path in [text, value] {
