@@ -50,9 +50,11 @@ CREATE VIRTUAL TABLE turn_words USING fts5 (
 CREATE VIRTUAL TABLE turn_grams USING fts5 (
     folded, content = '', detail = none, columnsize = 0, tokenize = 'trigram case_sensitive 1'
 );
+", "
+ALTER TABLE conversation ADD COLUMN workspace TEXT NOT NULL DEFAULT '';
 "];
 
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// The length of the log, in pages of 4 KiB, at which a writer empties it. Every start reads the whole log,
 /// so a longer log makes starts slower; with a shorter one, more turns wait for the disk twice.

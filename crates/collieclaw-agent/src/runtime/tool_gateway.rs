@@ -8,6 +8,7 @@ mod approval;
 mod attempt;
 mod finish;
 mod model_text;
+mod offer;
 mod step;
 
 use std::cell::RefCell;
@@ -15,13 +16,14 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use collieclaw_gate::plan::ShellPlan;
-use collieclaw_gate::{GateOutcome, GateVerdict, Permit, RiskLevel};
+use collieclaw_gate::{GateOutcome, GatePolicy, GateVerdict, Permit, RiskLevel};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::net::SearchService;
 use serde_json::Value;
 
 use super::call_outcome::{CallFault, FinishedCall};
 use super::operator::{ProgressNotice, QuestionOnlyOperator, TurnControl};
+use super::program_offer::AmendableRules;
 use super::rules::CallRules;
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
@@ -74,6 +76,8 @@ pub struct ToolGateway {
     pub home: AgentHome,
     pub receipts: RefCell<ReceiptLog>,
     pub events: Rc<EventSink>,
+    /// Changes of the rules since the gateway was created.
+    pub amendments: AmendableRules,
 }
 
 /// A request to run a tool, before the gate has seen it.
@@ -157,7 +161,9 @@ impl ToolGateway {
             Ok(prepared) => prepared,
             Err(bad) => return self.fail_before_run(call, bad.into()),
         };
-        let outcome = self.rules.evaluate_prepared(prepared.as_deref(), request);
+        let outcome = self.evaluate(prepared.as_deref(), request);
+        let mut call = call.with_verdict(outcome.verdict());
+        let outcome = self.offer_programs(outcome, prepared.as_deref(), &mut call, control);
         let mut call = call.with_verdict(outcome.verdict());
         let permit = match outcome {
             GateOutcome::Denied(verdict) => return self.deny(call, &verdict),
@@ -217,15 +223,20 @@ impl ToolGateway {
         control.operator.notify(ProgressNotice::CallStarted { tool, arguments });
         let started = Instant::now();
         let questioner = QuestionOnlyOperator::new(&mut *control.operator);
+        let amended = self.amendments.current();
+        let (policy, toolchain) = match &amended {
+            Some(amended) => (&amended.policy, &amended.toolchain),
+            None => (&self.rules.policy, &self.toolchain),
+        };
         let context = ToolContext {
-            policy: &self.rules.policy,
+            policy,
             workspace: &self.workspace,
             memory: &self.memory,
             search: self.search.as_ref(),
             cancel: &cancel,
             questioner: &questioner,
             bounds: self.bounds,
-            toolchain: &self.toolchain,
+            toolchain,
         };
         let result = prepared.invoke(CallGrant { permit }, &context);
         let elapsed = started.elapsed();
@@ -233,6 +244,24 @@ impl ToolGateway {
         // An MCP server watches the emergency stop itself and may have ended the tool before our watch noticed.
         let stopped_by = cancel.reason().or_else(|| estop::is_set(&self.home).then_some(CancelReason::Estop));
         self.finish_run(call, result, elapsed, stopped_by)
+    }
+
+    /// Judges a request by the rules in force.
+    fn evaluate(&self, prepared: Option<&dyn PreparedCall>, request: ToolRequest<'_>) -> GateOutcome {
+        self.with_policy(|policy| self.rules.evaluate_by(policy, prepared, request))
+    }
+
+    /// Calls a function with the policy in force.
+    pub(super) fn with_policy<T>(&self, read: impl FnOnce(&GatePolicy) -> T) -> T {
+        match self.amendments.current() {
+            Some(amended) => read(&amended.policy),
+            None => read(&self.rules.policy),
+        }
+    }
+
+    /// Returns the hash of the policy in force.
+    fn policy_hash(&self) -> String {
+        self.amendments.current().map_or_else(|| self.rules.policy_hash.clone(), |amended| amended.policy_hash.clone())
     }
 
     fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {

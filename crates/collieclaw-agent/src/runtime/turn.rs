@@ -201,7 +201,7 @@ impl AgentRuntime {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let available = if stopped { ToolAvailability::Stopped } else { ToolAvailability::Offered(&names) };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.tool_gateway.rules.policy, available),
+            system_prompt: self.tool_gateway.with_policy(|policy| system_prompt(policy, available)),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,

@@ -1,5 +1,7 @@
 //! `agent`: the interactive prompt, or a single turn.
 
+use std::cell::Cell;
+
 use clap::Args;
 use collieclaw::channels::Repl;
 use collieclaw_agent::channel::Channel;
@@ -7,6 +9,7 @@ use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
 use collieclaw_agent::runtime::{AgentRuntime, TurnControl};
 use collieclaw_agent::sop::is_run_name;
+use collieclaw_gateway::ConfigFileStamp;
 use collieclaw_providers::cancel::CancelFlag;
 use collieclaw_providers::hint_metadata;
 use serde_json::{Map, Value, json};
@@ -14,14 +17,15 @@ use ward_diag::ErrorChain;
 
 use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, check_call_outcomes};
+use super::gateway::describe_failure;
 use super::interrupt::InterruptHandler;
 use super::output::OutputPrinter;
 use super::tool;
-use super::wiring::{self, LoadedSetup};
+use super::wiring::{self, LoadedSetup, TrustMode, WorkspaceAllower, WorkspaceArgs, WorkspaceChoice};
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw agent\n  collieclaw agent -m \"what is in this folder?\"\n  collieclaw agent -c -m \"and in the folder above?\""
+    after_help = "Examples:\n  collieclaw agent\n  collieclaw agent -m \"what is in this folder?\"\n  collieclaw agent -c -m \"and in the folder above?\"\n  collieclaw agent -w ~/project"
 )]
 pub(crate) struct AgentArgs {
     /// Send one message; only the answer goes to standard output
@@ -42,6 +46,8 @@ pub(crate) struct AgentArgs {
     /// Use this model instead of the provider's default
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
 }
 
 /// The maximum length of a conversation name.
@@ -58,10 +64,13 @@ pub(crate) fn run(
             cure: "pass a message with `-m`, or use `collieclaw gateway`",
         });
     }
-    let setup = wiring::load_setup(environment)?;
+    let choice = wiring::choose_workspace(&agent.workspace, TrustMode::Ask, environment, screen)?;
+    let stamp = ConfigFileStamp::read(&environment.home);
+    let setup = wiring::load_setup_in(&choice, environment)?;
     if !setup.config.channels.cli.enabled {
         return Err(CommandFailure::CliChannelDisabled);
     }
+    wiring::emit_startup_events(&setup.config, environment)?;
     let runtime = open_agent_runtime(agent, &setup, environment)?;
     let conversation = choose_conversation(agent, &runtime)?;
     runtime.tool_gateway.events.emit(AgentEvent::ConversationStarted { conversation: &conversation });
@@ -72,7 +81,10 @@ pub(crate) fn run(
             runtime.tool_gateway.events.emit(AgentEvent::ChannelStarted { channel: "cli", drafts: false });
             run_single_turn(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
-        None => run_prompt(conversation, metadata, runtime, environment, &interrupt),
+        None => {
+            let reload = RuntimeReload { agent, choice: &choice, environment, stamp: Cell::new(stamp) };
+            run_prompt(conversation, metadata, runtime, &reload, &interrupt)
+        }
     }
 }
 
@@ -82,14 +94,38 @@ fn open_agent_runtime(
     environment: &CliEnvironment,
 ) -> Result<AgentRuntime, CommandFailure> {
     let config = &setup.config;
-    wiring::emit_startup_events(config, environment)?;
-    let tool_gateway = wiring::open_tool_gateway(setup, environment)?;
+    let mut tool_gateway = wiring::open_tool_gateway(setup, environment)?;
+    let workspace = tool_gateway.workspace.path().to_owned();
+    tool_gateway.amendments = WorkspaceAllower::amendable(setup, workspace, environment);
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
     let provider = wiring::build_provider(name, config, environment, &tool_gateway.events)?;
     let usual = wiring::model_for(name, config);
     let model = agent.model.as_deref().unwrap_or(usual).to_owned();
     tool_gateway.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
     Ok(AgentRuntime::new(tool_gateway, provider, model, config))
+}
+
+/// Opens the agent again when the configuration or the rules of the workspace have changed.
+struct RuntimeReload<'r> {
+    agent: &'r AgentArgs,
+    choice: &'r WorkspaceChoice,
+    environment: &'r CliEnvironment,
+    /// The state of the files that are in force.
+    stamp: Cell<Option<ConfigFileStamp>>,
+}
+
+impl RuntimeReload<'_> {
+    /// Returns a new agent if a file has changed. A file that can't be used changes nothing until it is corrected.
+    fn reload(&self) -> Option<Result<AgentRuntime, String>> {
+        let now = ConfigFileStamp::read(&self.environment.home);
+        if now == self.stamp.get() {
+            return None;
+        }
+        self.stamp.set(now);
+        let opened = wiring::load_setup_in(self.choice, self.environment)
+            .and_then(|setup| open_agent_runtime(self.agent, &setup, self.environment));
+        Some(opened.map_err(|failure| describe_failure(&failure)))
+    }
 }
 
 fn choose_conversation(agent: &AgentArgs, runtime: &AgentRuntime) -> Result<String, CommandFailure> {
@@ -143,13 +179,14 @@ fn run_prompt(
     conversation: String,
     metadata: Map<String, Value>,
     runtime: AgentRuntime,
-    environment: &CliEnvironment,
+    reload: &RuntimeReload<'_>,
     interrupt: &InterruptHandler,
 ) -> Result<(), CommandFailure> {
     let mut repl = Repl {
         conversation,
         metadata,
-        history_file: environment.home.history(),
+        history_file: reload.environment.home.history(),
+        reload: &|| reload.reload(),
         on_turn: &|turn| interrupt.set_turn(turn),
         out: Box::new(anstream::stdout()),
         err: wiring::stderr,

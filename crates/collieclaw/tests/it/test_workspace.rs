@@ -159,6 +159,7 @@ impl TestWorkspace {
             search: None,
             bounds,
             toolchain: ToolchainAccess::default(),
+            amendments: Default::default(),
             home: AgentHome::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),
