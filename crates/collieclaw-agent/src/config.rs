@@ -172,6 +172,7 @@ impl Config {
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),
+            command_network: self.workspace.network.into(),
             pinned_programs: self
                 .workspace
                 .programs

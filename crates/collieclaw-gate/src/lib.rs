@@ -57,7 +57,8 @@ pub use facts::{MachineFacts, PathStatus};
 pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};
 pub use path::{PathAccess, normalize_path};
 pub use policy::{
-    DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
+    CommandNetwork, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+    GatePolicy, PathBounds,
 };
 pub use presets::{WORKSPACE_PRESETS, WorkspacePreset};
 pub use reason::GateReason;

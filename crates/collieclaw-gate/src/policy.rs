@@ -27,6 +27,8 @@ pub struct GatePolicy {
     pub allowed_commands: BTreeSet<String>,
     /// `example.org`, `*.example.org`, or `host:port`.
     pub allowed_domains: Vec<String>,
+    /// The network of the commands that the shell tool runs.
+    pub command_network: CommandNetwork,
     /// Programs outside of the system's folders, such as those of a toolchain in the user's home: the name of
     /// each command and the real path that the operator has accepted for it (C16).
     pub pinned_programs: BTreeMap<String, PathBuf>,
@@ -57,6 +59,16 @@ fn belongs_to(place: &Path, file: &Path) -> bool {
     let Some(Component::Normal(found)) = below.components().next() else { return false };
     let suffix = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
     matches!(suffix, Some([] | [b'.' | b'-', ..]))
+}
+
+/// The network that commands of the shell tool reach (C19).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CommandNetwork {
+    /// Only the loopback interface of the command's own sandbox.
+    #[default]
+    None,
+    /// The allowed domains, through a proxy that judges every connection.
+    Listed,
 }
 
 /// The bounds on the agent's paths.

@@ -44,13 +44,16 @@ pub struct LoadedConfig {
     pub policy_hash: String,
 }
 
-/// The file metadata by which any change is noticed, even if someone tries to hide it.
+/// The metadata by which any change of the configuration and of the rules of workspaces is noticed, even if someone
+/// tries to hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigFileStamp {
     file: (u64, u64),
     length: u64,
     modified: SystemTime,
     changed: (i64, i64),
+    /// The last change of the folder of workspaces, through which all their rules are written.
+    rules_changed: Option<(i64, i64)>,
 }
 
 /// The old and the new configuration, when a new one comes into force.
@@ -110,6 +113,7 @@ impl ConfigFileStamp {
             length: known.len(),
             modified: known.modified().ok()?,
             changed: (known.ctime(), known.ctime_nsec()),
+            rules_changed: home.workspaces().metadata().ok().map(|rules| (rules.ctime(), rules.ctime_nsec())),
         })
     }
 

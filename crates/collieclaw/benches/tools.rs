@@ -96,6 +96,7 @@ fn open_tool_gateway(
         forbidden_commands: ["rm".to_owned()].into(),
         allowed_commands: DEFAULT_ALLOWED_COMMANDS.iter().map(|name| (*name).to_owned()).collect(),
         allowed_domains: Vec::new(),
+        command_network: Default::default(),
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
     };

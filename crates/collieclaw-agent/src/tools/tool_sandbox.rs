@@ -316,6 +316,7 @@ mod tests {
             forbidden_commands: Default::default(),
             allowed_commands: Default::default(),
             allowed_domains: Vec::new(),
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use collieclaw_gate::CommandNetwork;
 use serde::{Deserialize, Serialize};
 
 use super::trust::FolderIdentity;
@@ -65,6 +66,15 @@ impl fmt::Display for WorkspaceNetwork {
             Self::None => "none",
             Self::Listed => "listed",
         })
+    }
+}
+
+impl From<WorkspaceNetwork> for CommandNetwork {
+    fn from(network: WorkspaceNetwork) -> Self {
+        match network {
+            WorkspaceNetwork::None => Self::None,
+            WorkspaceNetwork::Listed => Self::Listed,
+        }
     }
 }
 

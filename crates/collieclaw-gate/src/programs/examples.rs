@@ -48,6 +48,7 @@ fn policy() -> GatePolicy {
             .flat_map(|program| program.names.split(' ').map(str::to_owned))
             .collect(),
         allowed_domains: Vec::new(),
+        command_network: Default::default(),
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
     }

@@ -51,6 +51,7 @@ fn policy() -> GatePolicy {
         forbidden_commands: BTreeSet::new(),
         allowed_commands: ["args".to_owned()].into(),
         allowed_domains: Vec::new(),
+        command_network: Default::default(),
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
     }

@@ -166,6 +166,7 @@ pub(crate) fn policy(extra_allowed: &str) -> GatePolicy {
         forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),
         allowed_commands: names(&listed),
         allowed_domains: ["example.org", "*.docs.example", "127.0.0.1:8080"].map(str::to_owned).to_vec(),
+        command_network: Default::default(),
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
     }

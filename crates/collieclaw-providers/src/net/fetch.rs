@@ -259,6 +259,7 @@ mod tests {
             forbidden_commands: std::collections::BTreeSet::new(),
             allowed_commands: std::collections::BTreeSet::new(),
             allowed_domains: vec!["a.example".to_owned()],
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };

@@ -65,6 +65,7 @@ impl TestWorkspace {
             forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),
             allowed_commands: names(DEFAULT_ALLOWED_COMMANDS),
             allowed_domains: Vec::new(),
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };

@@ -200,6 +200,7 @@ mod tests {
             forbidden_commands: [].into(),
             allowed_commands: [].into(),
             allowed_domains: Vec::new(),
+            command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::PathBounds;
+use collieclaw_gate::{CommandNetwork, PathBounds};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -107,7 +107,10 @@ fn format_policy(runtime: &AgentRuntime) -> String {
         policy.autonomy,
         policy.workspace.display(),
         format_paths(&policy.forbidden_paths),
-        runtime.tool_gateway.network,
+        match policy.command_network {
+            CommandNetwork::None => "none",
+            CommandNetwork::Listed => "only the allowed domains",
+        },
     );
     if !policy.pinned_programs.is_empty() {
         let pinned = policy.pinned_programs.iter();
