@@ -118,24 +118,20 @@ impl ConfigFileStamp {
     }
 
     fn is_settled(&self, clock: SystemTime) -> bool {
-        clock.duration_since(self.modified).map_or(true, |age| age >= SETTLE_TIME)
+        self.time_to_settle(clock).is_zero()
+    }
+
+    /// Returns the time after which the configuration file counts as completely written.
+    #[must_use]
+    pub fn time_to_settle(&self, clock: SystemTime) -> Duration {
+        clock.duration_since(self.modified).map_or(Duration::ZERO, |age| SETTLE_TIME.saturating_sub(age))
     }
 }
 
 impl CachedConfig {
     /// Rejects a file that is a truncated version of the old one: the missing part often contains the rules.
     fn reject_truncated(&self, found: LoadedConfig) -> Result<LoadedConfig, String> {
-        let (before, now) = (self.text.trim_ascii_end(), found.text.trim_ascii_end());
-        if before == now || !before.starts_with(now) {
-            return Ok(found);
-        }
-        Err(if now.is_empty() {
-            "config.toml is empty\nhelp: restore the file; a single comment line means all defaults"
-        } else {
-            "config.toml ends in the middle of its earlier text\nhelp: restore the rest; if you removed it on purpose, \
-             add a comment as the last line"
-        }
-        .to_owned())
+        check_not_truncated(&self.text, &found.text).map(|()| found)
     }
 
     /// Keeps the settings that need a restart: the address and limits of the channel, and the receipt log that
@@ -157,6 +153,25 @@ impl CachedConfig {
         let now = (Arc::clone(&self.snapshot.config), self.policy_hash.clone());
         Some(ConfigTransition { before: (config_before, hash_before), now })
     }
+}
+
+/// Rejects the text of a configuration that is a truncated version of the old one: the missing part often contains the
+/// rules.
+///
+/// # Errors
+/// Fails with the reason and the cure.
+pub fn check_not_truncated(before: &[u8], now: &[u8]) -> Result<(), String> {
+    let (before, now) = (before.trim_ascii_end(), now.trim_ascii_end());
+    if before == now || !before.starts_with(now) {
+        return Ok(());
+    }
+    Err(if now.is_empty() {
+        "config.toml is empty\nhelp: restore the file; a single comment line means all defaults"
+    } else {
+        "config.toml ends in the middle of its earlier text\nhelp: restore the rest; if you removed it on purpose, \
+         add a comment as the last line"
+    }
+    .to_owned())
 }
 
 impl ConfigTransition {

@@ -52,7 +52,10 @@ pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) ->
     if rules.allowed_commands.contains("go") {
         read.insert(places.go_downloads());
     }
-    let read: Vec<PathBuf> = read.into_iter().filter_map(|folder| places.readable_folder(&folder)).collect();
+    let mut read: Vec<PathBuf> =
+        read.into_iter().filter_map(|folder| places.readable_folder(&folder)).collect();
+    // A script of the workspace may be executed, although the workspace as a whole may not.
+    read.extend(rules.scripts.keys().filter(|script| script.is_file()).cloned());
     let mut program_folders: Vec<PathBuf> = Vec::new();
     for folder in rules.programs.values().filter_map(|pinned| pinned.found.parent()) {
         if !program_folders.iter().any(|known| known == folder) {

@@ -1,6 +1,7 @@
 //! `agent`: the interactive prompt, or a single turn.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::time::SystemTime;
 
 use clap::Args;
 use collieclaw::channels::Repl;
@@ -9,7 +10,7 @@ use collieclaw_agent::events::AgentEvent;
 use collieclaw_agent::ids;
 use collieclaw_agent::runtime::{AgentRuntime, TurnControl};
 use collieclaw_agent::sop::is_run_name;
-use collieclaw_gateway::ConfigFileStamp;
+use collieclaw_gateway::{ConfigFileStamp, check_not_truncated};
 use collieclaw_providers::cancel::CancelFlag;
 use collieclaw_providers::hint_metadata;
 use serde_json::{Map, Value, json};
@@ -82,7 +83,9 @@ pub(crate) fn run(
             run_single_turn(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
         None => {
-            let reload = RuntimeReload { agent, choice: &choice, environment, stamp: Cell::new(stamp) };
+            let text = wiring::read_trusted_file(environment.home.folder(), &environment.home.config())?;
+            let (stamp, text) = (Cell::new(stamp), RefCell::new(text));
+            let reload = RuntimeReload { agent, choice: &choice, environment, stamp, text };
             run_prompt(conversation, metadata, runtime, &reload, &interrupt)
         }
     }
@@ -112,19 +115,33 @@ struct RuntimeReload<'r> {
     environment: &'r CliEnvironment,
     /// The state of the files that are in force.
     stamp: Cell<Option<ConfigFileStamp>>,
+    /// The text of the configuration in force.
+    text: RefCell<Vec<u8>>,
 }
 
 impl RuntimeReload<'_> {
     /// Returns a new agent if a file has changed. A file that can't be used changes nothing until it is corrected.
     fn reload(&self) -> Option<Result<AgentRuntime, String>> {
-        let now = ConfigFileStamp::read(&self.environment.home);
+        let home = &self.environment.home;
+        let mut now = ConfigFileStamp::read(home);
         if now == self.stamp.get() {
             return None;
         }
+        // Half of a file may allow more than the whole, so the editor gets the time to write all of it.
+        if let Some(rest) = now.map(|stamp| stamp.time_to_settle(SystemTime::now())).filter(|rest| !rest.is_zero()) {
+            std::thread::sleep(rest);
+            now = ConfigFileStamp::read(home);
+        }
         self.stamp.set(now);
-        let opened = wiring::load_setup_in(self.choice, self.environment)
-            .and_then(|setup| open_agent_runtime(self.agent, &setup, self.environment));
-        Some(opened.map_err(|failure| describe_failure(&failure)))
+        let failed = |failure: CommandFailure| describe_failure(&failure);
+        let opened = wiring::read_trusted_file(home.folder(), &home.config()).map_err(failed).and_then(|text| {
+            check_not_truncated(&self.text.borrow(), &text)?;
+            let setup = wiring::load_setup_in(self.choice, self.environment).map_err(failed)?;
+            let runtime = open_agent_runtime(self.agent, &setup, self.environment).map_err(failed)?;
+            *self.text.borrow_mut() = text;
+            Ok(runtime)
+        });
+        Some(opened)
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) use allower::{RuleChangeError, WorkspaceAllower, program_search};
 pub(crate) use provider::{build_provider, model_for};
 pub(crate) use tool_catalog::{ForeignToolSources, ToolCatalog};
 pub(crate) use workspace::{
-    CheckedFolder, TrustMode, WorkspaceArgs, WorkspaceChoice, check_folder, choose_workspace, describe_folder,
+    TrustMode, WorkspaceArgs, WorkspaceChoice, check_folder, choose_workspace, describe_folder,
     refused_folder, remember_trust, toolchain_places,
 };
 
