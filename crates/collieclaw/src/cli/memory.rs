@@ -84,13 +84,18 @@ pub(crate) fn run(
             let conversations = open_scoped(scope, environment, screen)?.conversations(*limit)?;
             screen.print_answer(&conversations, || {
                 let row = |summary: &collieclaw_agent::memory::ConversationSummary| {
-                    vec![
+                    let mut columns = vec![
                         escape_line(&summary.conversation_id),
                         format_timestamp(summary.last),
                         format_count(summary.turns, "turn", "turns"),
                         escape_line(&summary.first_words),
-                        escape_line(&summary.workspace),
-                    ]
+                    ];
+                    if scope.all && !summary.workspace.is_empty() {
+                        columns.insert(1, escape_line(&summary.workspace));
+                    } else if scope.all {
+                        columns.insert(1, "-".to_owned());
+                    }
+                    columns
                 };
                 if conversations.is_empty() {
                     return "no conversations yet: start one with `collieclaw agent`".to_owned();
