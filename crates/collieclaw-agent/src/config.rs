@@ -197,7 +197,8 @@ impl Config {
     /// Returns the scope of conversations: those of the workspace.
     #[must_use]
     pub fn memory_scope(&self) -> MemoryScope {
-        let other = self.workspace.trusted.as_ref().map(|_| self.workspace.path.to_string_lossy().into_owned());
+        let other =
+            self.workspace.trusted.as_ref().map(|_| self.workspace.path.to_string_lossy().into_owned());
         MemoryScope::Workspace(other.unwrap_or_default())
     }
 

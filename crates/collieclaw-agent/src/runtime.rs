@@ -10,8 +10,8 @@ mod turn;
 
 pub use call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
 pub use operator::{
-    AbsentOperator, AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply,
-    ProgressNotice, QuestionChannel, TurnControl,
+    AbsentOperator, AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator,
+    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel, TurnControl,
 };
 pub use program_offer::{AmendableRules, OfferedProgram, ProgramAllower, RuleAmendment};
 pub use rules::CallRules;

@@ -17,5 +17,5 @@ pub use path_search::{ProgramSearch, SkippedFolder};
 pub use rules::{PinnedProgram, WorkspaceNetwork, WorkspaceRules};
 pub use script::{MAX_SCRIPT_BYTES, hash_file};
 pub use store::{WorkspaceError, WorkspaceStore};
-pub use toolchains::{ToolchainPlaces, toolchain_access};
+pub use toolchains::{ToolchainPlaces, plan_toolchain_access, toolchain_access};
 pub use trust::{FolderIdentity, FolderRefusal, TrustBounds};

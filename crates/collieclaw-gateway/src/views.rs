@@ -109,7 +109,8 @@ pub(super) async fn search(
         .read_pool
         .read(move || {
             let config = reading.current_config().config;
-            ConversationMemory::open_scoped(&config.memory.path, config.memory_scope())?.search(&search.q, limit)
+            ConversationMemory::open_scoped(&config.memory.path, config.memory_scope())?
+                .search(&search.q, limit)
         })
         .await?;
     found.map(|found| json_response(&found)).map_err(|error| internal_error("memory", &error))

@@ -115,7 +115,7 @@ fn open_tool_gateway(
             max_response_bytes: 1 << 20,
         },
         toolchain: ToolchainAccess::default(),
-            amendments: Default::default(),
+        amendments: Default::default(),
         home: AgentHome::new(home),
         receipts: RefCell::new(ReceiptLog::disabled()),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -83,8 +83,7 @@ fn search_all_terms(
     candidates: usize,
 ) -> Result<Vec<TurnHit>, MemoryFault> {
     let max_hits = candidates.max(limit);
-    let mut search =
-        TurnSearch { place, query, limit, max_hits, seen: HashSet::new(), hits: Vec::new() };
+    let mut search = TurnSearch { place, query, limit, max_hits, seen: HashSet::new(), hits: Vec::new() };
     search.run()?;
     Ok(search.hits)
 }
@@ -92,14 +91,12 @@ fn search_all_terms(
 /// Returns turns that contain some of the terms. Each term is searched on its own; otherwise the newest turns
 /// with a common term would hide the few turns with a rare one. Common terms are used only if there are no
 /// others.
-fn search_single_terms(
-    place: &SearchPlace<'_>,
-    query: &MemoryQuery,
-) -> Result<Vec<TurnHit>, MemoryFault> {
+fn search_single_terms(place: &SearchPlace<'_>, query: &MemoryQuery) -> Result<Vec<TurnHit>, MemoryFault> {
     let mut merged: HashMap<i64, TurnHit> = HashMap::new();
     let (mut selective, mut common) = (Vec::new(), Vec::new());
     for term in query.single_terms() {
-        let group = if index_query::is_common(&place.sample, &term.words())? { &mut common } else { &mut selective };
+        let group =
+            if index_query::is_common(&place.sample, &term.words())? { &mut common } else { &mut selective };
         group.push(term);
     }
     for term in if selective.is_empty() { common } else { selective } {

@@ -260,8 +260,11 @@ impl ToolGateway {
     }
 
     /// Returns the hash of the policy in force.
-    fn policy_hash(&self) -> String {
-        self.amendments.current().map_or_else(|| self.rules.policy_hash.clone(), |amended| amended.policy_hash.clone())
+    #[must_use]
+    pub fn policy_hash(&self) -> String {
+        self.amendments
+            .current()
+            .map_or_else(|| self.rules.policy_hash.clone(), |amended| amended.policy_hash.clone())
     }
 
     fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {

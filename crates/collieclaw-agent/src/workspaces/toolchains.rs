@@ -32,15 +32,24 @@ pub struct ToolchainPlaces<'p> {
 /// # Errors
 /// Fails if the cache folders can't be created.
 pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) -> io::Result<ToolchainAccess> {
+    if rules.needs_cache() {
+        let cache = places.cache_folder(&rules.path);
+        for folder in CACHE_FOLDERS {
+            DirBuilder::new().recursive(true).mode(0o700).create(cache.join(folder))?;
+        }
+        seed_cargo_home(&places.folder_of("CARGO_HOME", ".cargo"), &cache.join("cargo"));
+    }
+    Ok(plan_toolchain_access(rules, places))
+}
+
+/// Returns the toolchains of a workspace without creating anything.
+#[must_use]
+pub fn plan_toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) -> ToolchainAccess {
     if !rules.needs_cache() {
-        return Ok(ToolchainAccess::default());
+        return ToolchainAccess::default();
     }
     let cache = places.cache_folder(&rules.path);
-    for folder in CACHE_FOLDERS {
-        DirBuilder::new().recursive(true).mode(0o700).create(cache.join(folder))?;
-    }
     let cargo = places.folder_of("CARGO_HOME", ".cargo");
-    seed_cargo_home(&cargo, &cache.join("cargo"));
     let mut read: BTreeSet<PathBuf> = rules.toolchain_folders.clone();
     for pinned in rules.programs.values() {
         read.extend(places.folders_of_program(pinned));
@@ -62,13 +71,13 @@ pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) ->
             program_folders.push(folder.to_owned());
         }
     }
-    Ok(ToolchainAccess {
+    ToolchainAccess {
         closed: places.secrets(&read),
         write: vec![cache.clone()],
         program_folders,
         environment: places.environment(rules, &cache),
         read,
-    })
+    }
 }
 
 /// The folders in the cache of a workspace.
@@ -99,11 +108,17 @@ impl ToolchainPlaces<'_> {
     /// Returns the cache folder of a workspace. Two homes of CollieClaw don't share it.
     #[must_use]
     pub fn cache_folder(&self, workspace: &Path) -> PathBuf {
+        let id = WorkspaceStore::id(&self.own_home.join(workspace.strip_prefix("/").unwrap_or(workspace)));
+        self.all_caches().join(id)
+    }
+
+    /// Returns the folder with the caches of all workspaces.
+    #[must_use]
+    pub fn all_caches(&self) -> PathBuf {
         let variable = self.variables.get("XDG_CACHE_HOME").map(PathBuf::from);
         let caches =
             variable.filter(|folder| folder.is_absolute()).unwrap_or_else(|| self.user_home.join(".cache"));
-        let id = WorkspaceStore::id(&self.own_home.join(workspace.strip_prefix("/").unwrap_or(workspace)));
-        caches.join("collieclaw").join(id)
+        caches.join("collieclaw")
     }
 
     fn folder_of(&self, variable: &str, usual: &str) -> PathBuf {

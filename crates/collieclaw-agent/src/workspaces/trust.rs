@@ -26,7 +26,7 @@ pub struct TrustBounds<'b> {
     pub user_home: &'b Path,
     /// CollieClaw's own home, with symlinks resolved.
     pub own_home: &'b Path,
-    /// CollieClaw's own files, which may be elsewhere.
+    /// CollieClaw's own files and caches, which are elsewhere.
     pub own_files: &'b [PathBuf],
     /// Paths that no tool may touch.
     pub forbidden_paths: &'b [PathBuf],
@@ -43,6 +43,8 @@ pub enum FolderRefusal {
     NotUtf8,
     #[error("it is the whole file system")]
     Root,
+    #[error("it belongs to the system")]
+    System,
     #[error("it is your home folder, with everything you have")]
     UserHome,
     #[error("it contains your home folder")]
@@ -91,6 +93,10 @@ impl TrustBounds<'_> {
         if real.parent().is_none() {
             return Err(FolderRefusal::Root);
         }
+        let is_under = |places: &[&str]| places.iter().any(|place| real.starts_with(place));
+        if is_under(SYSTEM_FOLDERS) && !is_under(LOCAL_FOLDERS) {
+            return Err(FolderRefusal::System);
+        }
         if real == self.user_home {
             return Err(FolderRefusal::UserHome);
         }
@@ -103,7 +109,7 @@ impl TrustBounds<'_> {
         if self.user_home.starts_with(real) {
             return Err(FolderRefusal::ContainsUserHome);
         }
-        if let Some(own) = self.own_files.iter().find(|file| file.starts_with(real)) {
+        if let Some(own) = self.own_files.iter().find(|own| own.starts_with(real) || real.starts_with(own)) {
             return Err(FolderRefusal::ContainsOwnFiles(own.clone()));
         }
         if let Some(rule) = self.forbidden_paths.iter().find(|rule| real.starts_with(rule)) {
@@ -120,6 +126,13 @@ impl FolderIdentity {
         self.inode == now.inode && self.owner == now.owner
     }
 }
+
+/// Folders whose files belong to the system, whoever owns them.
+const SYSTEM_FOLDERS: &[&str] =
+    &["/bin", "/boot", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr"];
+
+/// Folders in them where people keep sources of their own.
+const LOCAL_FOLDERS: &[&str] = &["/usr/local", "/usr/src"];
 
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;

@@ -1,6 +1,6 @@
 //! Judges a single command: its name, its variables, and the programs that it runs in turn.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, destructive, variable};
 use crate::facts::PathStatus;
@@ -262,16 +262,21 @@ impl ShellEvaluation<'_> {
             return Some(script);
         }
         let program = match self.policy.pinned_programs.get(base) {
-            Some(pinned) => self.facts.is_trusted_program(pinned).then(|| pinned.clone()),
+            Some(pinned) => self.is_still_trusted(pinned).then(|| pinned.clone()),
             None => self.facts.find_program(base),
         };
         program.filter(|_| self.is_known_program(name, base, cwd))
     }
 
+    /// Returns true if an accepted program is still there, and neither other users nor tools can change it.
+    fn is_still_trusted(&self, pinned: &Path) -> bool {
+        !pinned.starts_with(&self.policy.workspace) && self.facts.is_trusted_program(pinned)
+    }
+
     /// Adds a reason if the program that the operator has accepted for a name is no longer there.
     fn check_pinned_program(&mut self, name: &str) {
         if let Some(pinned) = self.policy.pinned_programs.get(name)
-            && !self.facts.is_trusted_program(pinned)
+            && !self.is_still_trusted(pinned)
         {
             let path = pinned.display().to_string();
             self.findings.add(GateReason::ChangedProgram { name: name.to_owned(), path });

@@ -101,8 +101,7 @@ impl Repl<'_> {
         match (self.reload)() {
             None => {}
             Some(Ok(reloaded)) => {
-                let changed =
-                    reloaded.tool_gateway.rules.policy_hash != runtime.tool_gateway.rules.policy_hash;
+                let changed = reloaded.tool_gateway.policy_hash() != runtime.tool_gateway.policy_hash();
                 *runtime = reloaded;
                 if changed {
                     self.print_remark(runtime, "(the rules have changed; /policy shows them)");

@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use collieclaw_agent::runtime::{
-    AllowAnswer, AllowPrompt, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
+    AllowAnswer, AllowPrompt, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply,
+    ProgressNotice,
 };
 use ward_terminal::{TextTone, escape_lines, paint};
 

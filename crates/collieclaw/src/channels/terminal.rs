@@ -12,8 +12,8 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
 use collieclaw_agent::runtime::{
-    AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply,
-    ProgressNotice,
+    AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator,
+    OperatorQuestion, OperatorReply, ProgressNotice,
 };
 use collieclaw_agent::tools::truncate_text;
 use spinner::Spinner;

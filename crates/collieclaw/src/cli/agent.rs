@@ -23,6 +23,7 @@ use super::interrupt::InterruptHandler;
 use super::output::OutputPrinter;
 use super::tool;
 use super::wiring::{self, LoadedSetup, TrustMode, WorkspaceAllower, WorkspaceArgs, WorkspaceChoice};
+use super::workspace::escape_path;
 
 #[derive(Args)]
 #[command(
@@ -83,6 +84,9 @@ pub(crate) fn run(
             run_single_turn(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
         None => {
+            if let WorkspaceChoice::Trusted(path) = &choice {
+                screen.print_remark(&format!("Working in {}.", escape_path(path)));
+            }
             let text = wiring::read_trusted_file(environment.home.folder(), &environment.home.config())?;
             let (stamp, text) = (Cell::new(stamp), RefCell::new(text));
             let reload = RuntimeReload { agent, choice: &choice, environment, stamp, text };
@@ -128,19 +132,22 @@ impl RuntimeReload<'_> {
             return None;
         }
         // Half of a file may allow more than the whole, so the editor gets the time to write all of it.
-        if let Some(rest) = now.map(|stamp| stamp.time_to_settle(SystemTime::now())).filter(|rest| !rest.is_zero()) {
+        if let Some(rest) =
+            now.map(|stamp| stamp.time_to_settle(SystemTime::now())).filter(|rest| !rest.is_zero())
+        {
             std::thread::sleep(rest);
             now = ConfigFileStamp::read(home);
         }
         self.stamp.set(now);
         let failed = |failure: CommandFailure| describe_failure(&failure);
-        let opened = wiring::read_trusted_file(home.folder(), &home.config()).map_err(failed).and_then(|text| {
-            check_not_truncated(&self.text.borrow(), &text)?;
-            let setup = wiring::load_setup_in(self.choice, self.environment).map_err(failed)?;
-            let runtime = open_agent_runtime(self.agent, &setup, self.environment).map_err(failed)?;
-            *self.text.borrow_mut() = text;
-            Ok(runtime)
-        });
+        let opened =
+            wiring::read_trusted_file(home.folder(), &home.config()).map_err(failed).and_then(|text| {
+                check_not_truncated(&self.text.borrow(), &text)?;
+                let setup = wiring::load_setup_in(self.choice, self.environment).map_err(failed)?;
+                let runtime = open_agent_runtime(self.agent, &setup, self.environment).map_err(failed)?;
+                *self.text.borrow_mut() = text;
+                Ok(runtime)
+            });
         Some(opened)
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn change_rules(
         return Ok(report);
     }
     let context = &environment.config_context;
-    let search = wiring::program_search(&path, context);
+    let search = wiring::program_search(&setup.base, &environment.home, context);
     let editor = RuleEditor {
         search: &search,
         forbidden_commands: &setup.base.security.forbidden_commands,
@@ -128,7 +128,8 @@ pub(crate) fn disallow(
         screen.print_remark(&format!("`{}` was not allowed by this workspace", escape_line(name)));
     }
     // The list of the configuration is for all workspaces.
-    for name in arguments.programs.iter().filter(|name| setup.base.security.allowed_commands.contains(*name)) {
+    for name in arguments.programs.iter().filter(|name| setup.base.security.allowed_commands.contains(*name))
+    {
         screen.print_remark(&format!(
             "`{}` stays allowed: `security.allowed_commands` in the configuration lists it for all workspaces",
             escape_line(name)

@@ -64,8 +64,7 @@ fn list(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let choice =
-        wiring::choose_workspace(&WorkspaceArgs::default(), TrustMode::Never, environment, screen)?;
+    let choice = wiring::choose_workspace(&WorkspaceArgs::default(), TrustMode::Never, environment, screen)?;
     let setup = wiring::load_setup_in(&choice, environment)?;
     let workspace = wiring::open_workspace(&setup.config)?;
     let rules = wiring::build_rules(&setup, &workspace, environment)?;

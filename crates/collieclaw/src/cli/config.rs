@@ -64,8 +64,13 @@ pub(crate) fn run(
             screen.print_answer(&value, || {
                 // Comments, so that the text can be read back as a configuration.
                 let details = format_details(rules).into_iter();
-                let details: Vec<String> = details.map(|(name, value)| format!("# {name:<12} {value}")).collect();
-                format!("{text}\n# Rules of the workspace {}\n{}", escape_path(&rules.path), details.join("\n"))
+                let details: Vec<String> =
+                    details.map(|(name, value)| format!("# {name:<12} {value}")).collect();
+                format!(
+                    "{text}\n# Rules of the workspace {}\n{}",
+                    escape_path(&rules.path),
+                    details.join("\n")
+                )
             });
         }
     }

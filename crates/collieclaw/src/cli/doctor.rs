@@ -7,7 +7,7 @@ use collieclaw_agent::config::Config;
 use collieclaw_agent::estop;
 use collieclaw_agent::security::SystemFacts;
 use collieclaw_agent::tools::SandboxProbe;
-use collieclaw_agent::workspaces::toolchain_access;
+use collieclaw_agent::workspaces::plan_toolchain_access;
 use collieclaw_gate::MachineFacts;
 use collieclaw_mcp::McpFailure;
 use serde::Serialize;
@@ -128,7 +128,12 @@ fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFindin
 /// Checks the programs and scripts of the workspace, and shows its toolchains and network.
 fn check_workspace(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFinding> {
     let rules = &config.workspace;
-    let finding = |what: String, ok: bool, detail: String, cure: Option<String>| DoctorFinding { what, ok, detail, cure };
+    let finding = |what: String, ok: bool, detail: String, cure: Option<String>| DoctorFinding {
+        what,
+        ok,
+        detail,
+        cure,
+    };
     let mut findings = vec![finding("network of commands".to_owned(), true, rules.network.to_string(), None)];
     for (name, pinned) in &rules.programs {
         let name = escape_line(name);
@@ -149,18 +154,10 @@ fn check_workspace(config: &Config, environment: &CliEnvironment) -> Vec<DoctorF
         let cure = (!is_same).then(|| format!("collieclaw allow ./{name}"));
         findings.push(finding(format!("script {name}"), is_same, detail.to_owned(), cure));
     }
-    match toolchain_access(rules, &wiring::toolchain_places(environment)) {
-        Ok(access) if access.read.is_empty() => {}
-        Ok(access) => {
-            let folders: Vec<String> = access.read.iter().map(|folder| escape_path(folder)).collect();
-            findings.push(finding("toolchain folders".to_owned(), true, folders.join(", "), None));
-        }
-        Err(error) => findings.push(finding(
-            "toolchain folders".to_owned(),
-            false,
-            format!("could not create the cache of the workspace: {error}"),
-            Some("make sure that you can write to ~/.cache".to_owned()),
-        )),
+    let readable = plan_toolchain_access(rules, &wiring::toolchain_places(environment)).read;
+    if !readable.is_empty() {
+        let folders: Vec<String> = readable.iter().map(|folder| escape_path(folder)).collect();
+        findings.push(finding("toolchain folders".to_owned(), true, folders.join(", "), None));
     }
     findings
 }

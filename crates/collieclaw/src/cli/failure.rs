@@ -141,7 +141,9 @@ impl CommandFailure {
             Self::Approval(ApprovalError::Unknown { .. })
             | Self::Plugin(PluginInstallError::NotInstalled(_))
             | Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
-            | Self::Allow(AllowError::Forbidden(_) | AllowError::NotAName(_) | AllowError::ScriptOutside { .. })
+            | Self::Allow(
+                AllowError::Forbidden(_) | AllowError::NotAName(_) | AllowError::ScriptOutside { .. },
+            )
             | Self::InvalidInput { .. } => 2,
             Self::Memory(_)
             | Self::Approval(_)
@@ -237,7 +239,9 @@ impl CommandFailure {
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
-            Self::FolderRefused { .. } => Some("choose a folder that holds one project, and that only you can change"),
+            Self::FolderRefused { .. } => {
+                Some("choose a folder that holds one project, and that only you can change")
+            }
             Self::FolderNotTrusted { .. } => {
                 Some("if you know what is in it, run `collieclaw workspace trust PATH`")
             }
@@ -253,9 +257,9 @@ impl CommandFailure {
             Self::Allow(AllowError::Forbidden(_)) => {
                 Some("`security.forbidden_commands` in the configuration has the list")
             }
-            Self::Allow(AllowError::NotAName(_)) => {
-                Some("write the name alone, like `cargo`, or the path of a script of the workspace, like `./run.sh`")
-            }
+            Self::Allow(AllowError::NotAName(_)) => Some(
+                "write the name alone, like `cargo`, or the path of a script of the workspace, like `./run.sh`",
+            ),
             Self::Allow(AllowError::ScriptOutside { .. }) => {
                 Some("allow an installed program by its name, without a path")
             }

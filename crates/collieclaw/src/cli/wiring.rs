@@ -229,11 +229,7 @@ fn build_rules_from(
 }
 
 /// Returns the hash of everything that a verdict depends on, for receipts and approvals.
-fn hash_policy(
-    config: &Config,
-    policy: &GatePolicy,
-    fingerprints: &[Value],
-) -> Result<String, ReceiptError> {
+fn hash_policy(config: &Config, policy: &GatePolicy, fingerprints: &[Value]) -> Result<String, ReceiptError> {
     let rules = &config.workspace;
     hash_json(&json!({
         "security": config.security,

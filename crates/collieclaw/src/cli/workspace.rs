@@ -18,7 +18,9 @@ use super::wiring::{self, TrustMode, WorkspaceArgs, WorkspaceChoice};
 #[derive(Subcommand)]
 pub(crate) enum WorkspaceCommand {
     /// List the folders that the agent may work in.
-    #[command(after_help = "Examples:\n  collieclaw workspace list\n  collieclaw workspace list --output json")]
+    #[command(
+        after_help = "Examples:\n  collieclaw workspace list\n  collieclaw workspace list --output json"
+    )]
     List,
     /// Show the rules of a workspace: programs, scripts, domains, toolchains and network.
     #[command(after_help = "Examples:\n  collieclaw workspace show\n  collieclaw workspace show ~/project")]
@@ -91,7 +93,8 @@ pub(crate) fn run(
 fn list(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
     let config = wiring::load_config(environment)?;
     let configured = config.workspace.path.clone();
-    let mut values = vec![json!({ "path": configured, "state": "configured", "network": config.workspace.network })];
+    let mut values =
+        vec![json!({ "path": configured, "state": "configured", "network": config.workspace.network })];
     for listed in WorkspaceStore::new(&environment.home).list()? {
         values.push(match listed {
             Ok(rules) if rules.path == configured => continue,
@@ -119,7 +122,9 @@ fn state_of(
 ) -> &'static str {
     match (wiring::check_folder(&rules.path, config, environment), &rules.trusted) {
         (_, None) => "not trusted",
-        (Ok(now), Some(trusted)) if now.path == rules.path && trusted.is_same_folder(&now.identity) => "trusted",
+        (Ok(now), Some(trusted)) if now.path == rules.path && trusted.is_same_folder(&now.identity) => {
+            "trusted"
+        }
         (Ok(_), Some(_)) => "replaced: trust it again",
         (Err(collieclaw_agent::workspaces::FolderRefusal::Missing(_)), _) => "missing",
         (Err(_), _) => "can't be used",
@@ -249,7 +254,8 @@ pub(crate) fn format_details(rules: &WorkspaceRules) -> Vec<(&'static str, Strin
             lines.push((name, values.join(", ")));
         }
     };
-    let texts = |values: &std::collections::BTreeSet<String>| values.iter().map(|value| escape_line(value)).collect();
+    let texts =
+        |values: &std::collections::BTreeSet<String>| values.iter().map(|value| escape_line(value)).collect();
     add("presets:", texts(&rules.presets));
     add("commands:", texts(&rules.allowed_commands));
     add("domains:", texts(&rules.allowed_domains));

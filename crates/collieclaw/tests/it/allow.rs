@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::prompt::start_prompt;
 use crate::support::TestAgent;
-use crate::workspaces::{at_terminal_in, project, run_in, trust};
+use crate::workspaces::{project, run_in, trust};
 
 fn explain(test_agent: &TestAgent, folder: &Path, line: &str) -> Value {
     let call = json!({ "command": line }).to_string();
@@ -81,11 +81,18 @@ fn a_preset_allows_what_one_kind_of_work_needs() {
     let allowed = test_agent.run(&["allow", "--preset", "rust", "--output", "json"]);
     assert_eq!(allowed.code, 0, "{allowed:?}");
     let allowed = allowed.json();
-    let names: Vec<&str> =
-        allowed["programs"].as_array().unwrap().iter().filter_map(|program| program["name"].as_str()).collect();
+    let names: Vec<&str> = allowed["programs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|program| program["name"].as_str())
+        .collect();
     assert!(names.contains(&"cargo") && names.contains(&"git") && !names.contains(&"rm"), "{names:?}");
     assert!(allowed["domains"].as_array().unwrap().contains(&json!("crates.io")), "{allowed}");
-    assert_eq!(allowed["toolchain_folders"], json!([test_agent.path().canonicalize().unwrap().join(".cargo/bin")]));
+    assert_eq!(
+        allowed["toolchain_folders"],
+        json!([test_agent.path().canonicalize().unwrap().join(".cargo/bin")])
+    );
     let unknown = test_agent.run(&["allow", "--preset", "sheep"]);
     assert!(unknown.code == 2 && unknown.err.contains("developer"), "{unknown:?}");
     let shown = test_agent.run(&["config", "show"]);
@@ -178,8 +185,7 @@ fn the_prompt_takes_changed_rules_at_once() {
     dialog.type_and_wait("/policy", "network:   none");
     dialog.terminal.wait_for("collieclaw> ");
     let workspace = test_agent.workspace();
-    let changed =
-        test_agent.run(&["workspace", "trust", workspace.to_str().unwrap(), "--network", "listed"]);
+    let changed = test_agent.run(&["workspace", "trust", workspace.to_str().unwrap(), "--network", "listed"]);
     assert_eq!(changed.code, 0, "{changed:?}");
     dialog.type_and_wait("/policy", "network:   only the allowed domains");
     dialog.terminal.wait_for("collieclaw> ");
@@ -209,7 +215,11 @@ fn a_script_is_allowed_with_its_content() {
     assert!(allowed.code == 0 && allowed.out.contains("with its current content"), "{allowed:?}");
     for line in ["bin/count", "./bin/count", "bin/../bin/count one", "cd bin && ./count"] {
         let verdict = explain(&test_agent, &workspace, line);
-        assert_eq!((&verdict["decision"], &verdict["risk"]), (&json!("ask"), &json!("medium")), "{line}: {verdict}");
+        assert_eq!(
+            (&verdict["decision"], &verdict["risk"]),
+            (&json!("ask"), &json!("medium")),
+            "{line}: {verdict}"
+        );
     }
     let outside = explain(&test_agent, &workspace, "bin/count /etc/passwd");
     assert_eq!(outside["decision"], "deny", "{outside}");

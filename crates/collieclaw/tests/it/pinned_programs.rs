@@ -47,13 +47,22 @@ fn a_program_in_the_home_is_pinned_by_its_real_path() {
     let (test_agent, bin) = with_toolchain();
     assert_eq!(explain(&test_agent, "cargo build")["decision"], "deny");
     let allowed = run_with_path(&test_agent, bin.to_str().unwrap(), &["allow", "cargo"]);
-    assert!(allowed.code == 0 && allowed.out.contains("cargo: ") && allowed.out.contains(", pinned"), "{allowed:?}");
-    assert_eq!(pinned(&test_agent), json!({ "cargo": { "found": bin.join("cargo"), "real": bin.join("rustup") } }));
+    assert!(
+        allowed.code == 0 && allowed.out.contains("cargo: ") && allowed.out.contains(", pinned"),
+        "{allowed:?}"
+    );
+    assert_eq!(
+        pinned(&test_agent),
+        json!({ "cargo": { "found": bin.join("cargo"), "real": bin.join("rustup") } })
+    );
     // Later calls don't depend on `PATH`.
     let verdict = explain(&test_agent, "cargo build");
     assert_eq!((&verdict["decision"], &verdict["risk"]), (&json!("ask"), &json!("medium")), "{verdict}");
     let doctor = test_agent.run(&["doctor"]).out;
-    assert!(doctor.contains(&format!("✓ program cargo: pinned to {}", bin.join("rustup").display())), "{doctor}");
+    assert!(
+        doctor.contains(&format!("✓ program cargo: pinned to {}", bin.join("rustup").display())),
+        "{doctor}"
+    );
     let shown = test_agent.run(&["config", "show"]).out;
     assert!(shown.contains(&format!("# pinned:      cargo = {}", bin.join("rustup").display())), "{shown}");
 }
@@ -82,7 +91,10 @@ fn a_pinned_program_that_changed_its_place_is_refused() {
         assert!(detail.contains("is no longer the program"), "{detail}");
         assert!(detail.contains("`collieclaw allow cargo`"), "{detail}");
         let doctor = test_agent.run(&["doctor"]).out;
-        assert!(doctor.contains("✗ program cargo: ") && doctor.contains("collieclaw allow cargo"), "{doctor}");
+        assert!(
+            doctor.contains("✗ program cargo: ") && doctor.contains("collieclaw allow cargo"),
+            "{doctor}"
+        );
     }
     // The cure works.
     fs::rename(bin.join("moved"), bin.join("rustup")).unwrap();
@@ -157,9 +169,19 @@ fn toolchains_are_readable_and_their_secrets_closed() {
     let (user_home, own_home, variables) = (home.clone(), at(".collieclaw"), BTreeMap::new());
     let places = ToolchainPlaces { user_home: &user_home, own_home: &own_home, variables: &variables };
     let mut rules = WorkspaceRules::new(&at("project"), None);
-    assert_eq!(toolchain_access(&rules, &places).unwrap(), Default::default(), "nothing is allowed, nothing is open");
+    assert_eq!(
+        toolchain_access(&rules, &places).unwrap(),
+        Default::default(),
+        "nothing is allowed, nothing is open"
+    );
     rules.allowed_commands.insert("cargo".to_owned());
-    rules.toolchain_folders.extend([at(".cargo"), at(".nvm"), home.clone(), at(".collieclaw"), at("missing")]);
+    rules.toolchain_folders.extend([
+        at(".cargo"),
+        at(".nvm"),
+        home.clone(),
+        at(".collieclaw"),
+        at("missing"),
+    ]);
     let access = toolchain_access(&rules, &places).unwrap();
     assert!(access.read.contains(&at(".cargo")) && access.read.contains(&at(".rustup")), "{access:?}");
     assert!(!access.read.contains(&home) && !access.read.contains(&at(".collieclaw")), "{access:?}");
@@ -167,7 +189,8 @@ fn toolchains_are_readable_and_their_secrets_closed() {
     let cache = places.cache_folder(&rules.path);
     assert!(cache.starts_with(at(".cache/collieclaw")), "{cache:?}");
     assert_eq!(access.write, [cache.clone()]);
-    let variable = |name: &str| access.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    let variable =
+        |name: &str| access.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     for (name, value) in [
         ("CARGO_HOME", cache.join("cargo")),
         ("HOME", cache.join("home")),

@@ -58,7 +58,10 @@ fn a_folder_that_is_not_trusted_stays_closed() {
     assert!(refused.code == 0 && !refused.out.contains("of-meadow.txt"), "{refused:?}");
     let headless = run_in(&test_agent, &folder, &LIST_FILES);
     assert!(headless.code == 0 && !headless.out.contains("of-meadow.txt"), "{headless:?}");
-    assert!(headless.err.contains("is not a trusted workspace (`collieclaw workspace trust`)"), "{headless:?}");
+    assert!(
+        headless.err.contains("is not a trusted workspace (`collieclaw workspace trust`)"),
+        "{headless:?}"
+    );
     let named = test_agent.run(&["agent", "-w", folder.to_str().unwrap(), "-m", "hi"]);
     assert_eq!(named.code, 5, "{named:?}");
     assert!(named.err.contains("collieclaw workspace trust PATH"), "{named:?}");
@@ -122,12 +125,13 @@ fn folders_that_hold_too_much_or_belong_to_others_are_refused() {
         (home.join(".collieclaw/config.toml"), "it is not a folder"),
         (open, "every user of this machine can write to"),
         (inside_open, "every user of this machine can write to"),
-        (PathBuf::from("/proc/1"), ""),
+        (PathBuf::from("/proc/self"), "it belongs to the system"),
+        (PathBuf::from("/usr/bin"), "it belongs to the system"),
     ] {
         let path = folder.to_str().unwrap();
         for arguments in [&["workspace", "trust", path, "--yes"][..], &["agent", "-w", path, "-m", "hi"]] {
             let refused = test_agent.run(arguments);
-            assert!(refused.code == 3 || reason.is_empty(), "{path}: {refused:?}");
+            assert!(refused.code == 3, "{path}: {refused:?}");
             assert!(refused.err.contains(reason), "{path}: {refused:?}");
         }
     }
@@ -173,7 +177,10 @@ fn another_folder_in_the_place_of_a_trusted_one_is_not_trusted() {
     for arguments in [&LIST_FILES[..], &["agent", "-m", "hi"]] {
         let refused = run_in(&test_agent, &folder, arguments);
         assert_eq!(refused.code, 3, "{refused:?}");
-        assert!(refused.err.contains("another folder is in the place of the trusted workspace"), "{refused:?}");
+        assert!(
+            refused.err.contains("another folder is in the place of the trusted workspace"),
+            "{refused:?}"
+        );
     }
     assert!(test_agent.run(&["workspace", "list"]).out.contains("replaced: trust it again"));
     trust(&test_agent, &folder);
@@ -197,7 +204,10 @@ fn files_of_the_workspace_are_no_rules() {
     let call = ["policy", "explain", "shell", "--json", r#"{"command":"uname"}"#, "--output", "json"];
     let verdict = run_in(&test_agent, &folder, &call).json();
     assert_eq!(verdict["decision"], "deny", "{verdict}");
-    assert_eq!(run_in(&test_agent, &folder, &["workspace", "show", "--output", "json"]).json()["network"], "none");
+    assert_eq!(
+        run_in(&test_agent, &folder, &["workspace", "show", "--output", "json"]).json()["network"],
+        "none"
+    );
 }
 
 #[test]
@@ -244,7 +254,9 @@ fn conversations_belong_to_their_workspace() {
     trust(&test_agent, &folder);
     let said = ["agent", "--conversation", "field", "-m", "the Aardvark adapter is green"];
     assert_eq!(run_in(&test_agent, &folder, &said).code, 0);
-    for (arguments, shown) in [(&["memory", "list"][..], "field"), (&["memory", "search", "aardvark"], "Aardvark")] {
+    for (arguments, shown) in
+        [(&["memory", "list"][..], "field"), (&["memory", "search", "aardvark"], "Aardvark")]
+    {
         assert!(run_in(&test_agent, &folder, arguments).out.contains(shown));
         assert!(!test_agent.run(arguments).out.contains(shown), "{arguments:?}");
         assert!(test_agent.run(&[arguments, &["--all"]].concat()).out.contains(shown), "{arguments:?}");

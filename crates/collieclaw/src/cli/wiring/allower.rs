@@ -15,18 +15,19 @@ use thiserror::Error;
 use super::super::environment::CliEnvironment;
 use super::{LoadedSetup, hash_policy};
 
-/// Returns the search for programs in the user's `PATH`. Folders that tools can change don't count.
-pub(crate) fn program_search(
-    workspace: &std::path::Path,
-    context: &ConfigContext,
-) -> ProgramSearch {
+/// Returns the search for programs in the user's `PATH`. Folders that tools can change don't count: all workspaces,
+/// their caches, and CollieClaw's own home.
+pub(crate) fn program_search(config: &Config, home: &AgentHome, context: &ConfigContext) -> ProgramSearch {
     let places = ToolchainPlaces {
         user_home: &context.user_home,
         own_home: &context.home,
         variables: &context.variables,
     };
     let path = context.variables.get("PATH").map(String::as_str).unwrap_or_default();
-    let writable = vec![workspace.to_owned(), places.cache_folder(workspace), context.home.clone()];
+    let mut writable = vec![context.home.clone(), places.all_caches()];
+    writable.extend(config.workspace_dir.canonicalize());
+    let known = WorkspaceStore::new(home).list().unwrap_or_default();
+    writable.extend(known.into_iter().flatten().map(|rules| rules.path));
     ProgramSearch::new(path, writable)
 }
 
@@ -86,7 +87,7 @@ impl WorkspaceAllower {
 
 impl ProgramAllower for WorkspaceAllower {
     fn find_programs(&self, names: &[String]) -> Option<Vec<OfferedProgram>> {
-        let search = program_search(&self.workspace, &self.context);
+        let search = program_search(&self.base, &self.home, &self.context);
         let offer = |name: &String| match search.find(name) {
             ProgramOrigin::System(path) => Some(OfferedProgram { name: name.clone(), path }),
             ProgramOrigin::Pinned(pinned) => Some(OfferedProgram { name: name.clone(), path: pinned.found }),
@@ -96,7 +97,7 @@ impl ProgramAllower for WorkspaceAllower {
     }
 
     fn allow(&self, names: &[String]) -> Result<RuleAmendment, String> {
-        let search = program_search(&self.workspace, &self.context);
+        let search = program_search(&self.base, &self.home, &self.context);
         let editor = RuleEditor {
             search: &search,
             forbidden_commands: &self.base.security.forbidden_commands,

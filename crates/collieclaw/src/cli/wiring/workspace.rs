@@ -70,10 +70,11 @@ pub(crate) fn check_folder(
     environment: &CliEnvironment,
 ) -> Result<CheckedFolder, FolderRefusal> {
     let context = &environment.config_context;
+    let own_files = [config.own_files(), vec![toolchain_places(environment).all_caches()]].concat();
     let bounds = TrustBounds {
         user_home: &context.user_home,
         own_home: &context.home,
-        own_files: &config.own_files(),
+        own_files: &own_files,
         forbidden_paths: &config.real_forbidden_paths(),
     };
     let (path, identity) = bounds.inspect(folder)?;
@@ -118,9 +119,7 @@ fn check_identity(
     match &rules.trusted {
         None => Err(not_trusted(&rules.path)),
         Some(trusted) if now.path == rules.path && trusted.is_same_folder(&now.identity) => Ok(()),
-        Some(_) => {
-            Err(CommandFailure::FolderReplaced { path: escape_line(&rules.path.to_string_lossy()) })
-        }
+        Some(_) => Err(CommandFailure::FolderReplaced { path: escape_line(&rules.path.to_string_lossy()) }),
     }
 }
 
@@ -131,11 +130,7 @@ fn not_trusted(path: &Path) -> CommandFailure {
 /// Returns the places of toolchains in the user's home.
 pub(crate) fn toolchain_places(environment: &CliEnvironment) -> ToolchainPlaces<'_> {
     let context = &environment.config_context;
-    ToolchainPlaces {
-        user_home: &context.user_home,
-        own_home: &context.home,
-        variables: &context.variables,
-    }
+    ToolchainPlaces { user_home: &context.user_home, own_home: &context.home, variables: &context.variables }
 }
 
 struct WorkspaceChooser<'c> {
@@ -150,7 +145,8 @@ impl WorkspaceChooser<'_> {
         if self.is_configured(path) {
             return Ok(WorkspaceChoice::Configured);
         }
-        let folder = check_folder(path, self.config, self.environment).map_err(|why| refused_folder(path, why))?;
+        let folder =
+            check_folder(path, self.config, self.environment).map_err(|why| refused_folder(path, why))?;
         let rules = WorkspaceStore::new(&self.environment.home).find(&folder.path)?;
         match rules.and_then(|rules| rules.trusted) {
             Some(trusted) if trusted.is_same_folder(&folder.identity) => {
@@ -174,17 +170,24 @@ impl WorkspaceChooser<'_> {
         let configured = self.config.workspace_dir.canonicalize().ok();
         let in_configured = configured.as_ref().filter(|configured| current.starts_with(configured));
         let enclosing = WorkspaceStore::new(&self.environment.home).find_enclosing(&current)?;
-        let trusted = enclosing.filter(|rules| rules.trusted.is_some() && Some(&rules.path) != configured.as_ref());
+        let trusted =
+            enclosing.filter(|rules| rules.trusted.is_some() && Some(&rules.path) != configured.as_ref());
         match (trusted, in_configured) {
             // The inner of two folders decides.
-            (Some(rules), Some(configured)) if configured.starts_with(&rules.path) => Ok(WorkspaceChoice::Configured),
+            (Some(rules), Some(configured)) if configured.starts_with(&rules.path) => {
+                Ok(WorkspaceChoice::Configured)
+            }
             (Some(rules), _) => self.use_trusted(&rules, mode),
             (None, Some(_)) => Ok(WorkspaceChoice::Configured),
             (None, None) => self.choose_untrusted(&current, mode),
         }
     }
 
-    fn use_trusted(&self, rules: &WorkspaceRules, mode: TrustMode) -> Result<WorkspaceChoice, CommandFailure> {
+    fn use_trusted(
+        &self,
+        rules: &WorkspaceRules,
+        mode: TrustMode,
+    ) -> Result<WorkspaceChoice, CommandFailure> {
         match check_identity(rules, self.config, self.environment) {
             Err(CommandFailure::FolderReplaced { .. }) if mode != TrustMode::Never && is_at_terminal() => {
                 let folder = check_folder(&rules.path, self.config, self.environment)
