@@ -140,6 +140,7 @@ impl TestAgent {
         let inner = self.command(arguments);
         let mut command = Command::new(other);
         command.args(others).arg(inner.get_program()).args(inner.get_args()).env_clear();
+        command.current_dir(self.path());
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
