@@ -161,17 +161,17 @@ impl ToolchainPlaces<'_> {
         (!is_too_much && !real.starts_with(self.own_home)).then_some(real)
     }
 
-    /// Returns the files with passwords and tokens that exist in the readable folders.
+    /// Returns the files with passwords and tokens in the readable folders, also those of usual names that don't exist
+    /// yet.
     fn secrets(&self, read: &[PathBuf]) -> Vec<PathBuf> {
         let patterns: BTreeSet<&str> =
             WORKSPACE_PRESETS.iter().flat_map(|preset| preset.secret_patterns).copied().collect();
-        let mut found: BTreeSet<PathBuf> =
+        let mut secrets: BTreeSet<PathBuf> =
             patterns.into_iter().flat_map(|pattern| expand_pattern(pattern, self.user_home)).collect();
-        for folder in read {
-            found.extend(SECRET_NAMES.iter().map(|name| folder.join(name)));
-        }
-        let is_shown = |path: &PathBuf| path.exists() && read.iter().any(|folder| path.starts_with(folder));
-        found.into_iter().filter(is_shown).collect()
+        let other_names = read.iter().flat_map(|folder| SECRET_NAMES.iter().map(|name| folder.join(name)));
+        secrets.extend(other_names.filter(|path| path.exists()));
+        let is_shown = |path: &PathBuf| read.iter().any(|folder| path.starts_with(folder));
+        secrets.into_iter().filter(is_shown).collect()
     }
 
     fn environment(&self, rules: &WorkspaceRules, cache: &Path) -> Vec<(String, OsString)> {
@@ -197,17 +197,20 @@ impl ToolchainPlaces<'_> {
     }
 }
 
-/// Returns the existing files that match a pattern. Only its last part may have a `*`.
+/// Returns the files that a pattern means: the file itself, or the existing files that match a `*` in its last part, and
+/// the file that the pattern without the `*` names.
 fn expand_pattern(pattern: &str, user_home: &Path) -> Vec<PathBuf> {
     let path =
         pattern.strip_prefix("~/").map_or_else(|| PathBuf::from(pattern), |below| user_home.join(below));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((start, end)) = name.split_once('*') else { return vec![path] };
+    let mut files = vec![path.with_file_name(format!("{start}{end}"))];
     let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let matches = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
     };
-    entries.filter(matches).map(|entry| entry.path()).collect()
+    files.extend(entries.filter(matches).map(|entry| entry.path()));
+    files
 }

@@ -60,7 +60,9 @@ pub(crate) fn run(
             let text = toml::to_string_pretty(&config).map_err(|error| failed(&error))?;
             let mut value = serde_json::to_value(&config).map_err(|error| failed(&error))?;
             let rules = &config.workspace;
-            value["workspace"] = rules_to_json(rules, &choice);
+            if let Some(keys) = value.as_object_mut() {
+                keys.insert("workspace".to_owned(), rules_to_json(rules, &choice));
+            }
             screen.print_answer(&value, || {
                 // Comments, so that the text can be read back as a configuration.
                 let details = format_details(rules).into_iter();

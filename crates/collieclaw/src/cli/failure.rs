@@ -231,7 +231,7 @@ impl CommandFailure {
             Self::NotSetUp { .. } => {
                 Some("run `collieclaw init`, or `collieclaw onboard` for a guided set-up")
             }
-            Self::Untrusted { .. } => {
+            Self::Untrusted { .. } | Self::Workspaces(WorkspaceError::Untrusted { .. }) => {
                 Some("remove write permission for others: `chmod go-w` the file and its folder")
             }
             Self::Unreadable { .. } => Some("check the permissions of the file and its folders"),
@@ -247,9 +247,6 @@ impl CommandFailure {
             }
             Self::FolderReplaced { .. } => {
                 Some("if you know why, run `collieclaw workspace trust PATH` to trust the new folder")
-            }
-            Self::Workspaces(WorkspaceError::Untrusted { .. }) => {
-                Some("remove write permission for others: `chmod go-w` the file and its folder")
             }
             Self::Workspaces(WorkspaceError::Invalid { .. }) => {
                 Some("correct the file, or remove it and trust the folder again")

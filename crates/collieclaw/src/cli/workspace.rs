@@ -237,12 +237,13 @@ pub(crate) fn rules_to_json(rules: &WorkspaceRules, choice: &WorkspaceChoice) ->
 
 fn format_rules(rules: &WorkspaceRules, choice: &WorkspaceChoice) -> String {
     let trust = match (&rules.trusted, choice) {
-        (Some(trusted), _) => format!("trusted since {}", format_timestamp(trusted.since)),
-        (None, WorkspaceChoice::Configured) => "the workspace of the configuration".to_owned(),
-        (None, WorkspaceChoice::Trusted(_)) => "not trusted".to_owned(),
+        (Some(trusted), _) => format_timestamp(trusted.since),
+        (None, WorkspaceChoice::Configured) => "always (the workspace of the configuration)".to_owned(),
+        (None, WorkspaceChoice::Trusted(_)) => "no".to_owned(),
     };
-    let mut lines = vec![format!("{} ({trust})", escape_path(&rules.path))];
-    lines.extend(format_details(rules).into_iter().map(|(name, value)| format!("{name:<12} {value}")));
+    let mut lines = vec![escape_path(&rules.path)];
+    let details = [("trusted:", trust)].into_iter().chain(format_details(rules));
+    lines.extend(details.map(|(name, value)| format!("{name:<12} {value}")));
     lines.join("\n")
 }
 

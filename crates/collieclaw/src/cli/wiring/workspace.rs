@@ -200,10 +200,9 @@ impl WorkspaceChooser<'_> {
     }
 
     fn choose_untrusted(&self, current: &Path, mode: TrustMode) -> Result<WorkspaceChoice, CommandFailure> {
-        let folder = match check_folder(current, self.config, self.environment) {
-            Ok(folder) => folder,
-            // Nobody starts a project in a folder such as the home, so nobody is asked.
-            Err(_) => return Ok(WorkspaceChoice::Configured),
+        // Nobody starts a project in a folder such as the home, so nobody is asked.
+        let Ok(folder) = check_folder(current, self.config, self.environment) else {
+            return Ok(WorkspaceChoice::Configured);
         };
         match mode {
             TrustMode::Never => Ok(WorkspaceChoice::Configured),
