@@ -27,15 +27,17 @@ pub use external_tools::{
 };
 pub use gateway::GatewaySettings;
 pub use providers::{ModelServerSettings, ModelTemperature, ProviderSettings, ProviderTable, RoutingRule};
-pub use read::{PathChecks, check, read};
+pub use read::{PathChecks, check, read, read_for_workspace};
 pub use template::{SetupChoices, config_template};
 
 pub use collieclaw_providers::net::WebSearchSettings;
 
 use crate::home::AgentHome;
+use crate::memory::MemoryScope;
 use crate::receipts::ReceiptSigning;
 use crate::tools::ToolBounds;
 use crate::usage::UsageBudget;
+use crate::workspaces::WorkspaceRules;
 
 /// A valid configuration. All paths in it are expanded and absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,6 +63,9 @@ pub struct Config {
     /// Permissions of plugins, by plugin name.
     pub plugins: BTreeMap<String, PluginSettings>,
     pub mcp: McpSettings,
+    /// The rules of the workspace in addition to those of the file (C16). They have files of their own.
+    #[serde(skip)]
+    pub workspace: WorkspaceRules,
 }
 
 /// The rules for what the agent may do (C7).
@@ -174,10 +179,46 @@ impl Config {
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),
-            command_network: CommandNetwork::None,
-            pinned_programs: BTreeMap::new(),
-            allowed_scripts: BTreeMap::new(),
+            command_network: self.workspace.network.into(),
+            pinned_programs: self
+                .workspace
+                .programs
+                .iter()
+                .map(|(name, pinned)| (name.clone(), pinned.real.clone()))
+                .collect(),
+            allowed_scripts: self.workspace.scripts.clone(),
         }
+    }
+
+    /// Adds the rules of the workspace. Commands that the configuration forbids stay forbidden.
+    pub fn apply_workspace_rules(&mut self, rules: WorkspaceRules) {
+        self.security.allowed_commands.extend(rules.allowed_commands.iter().cloned());
+        for domain in &rules.allowed_domains {
+            if !self.security.allowed_domains.contains(domain) {
+                self.security.allowed_domains.push(domain.clone());
+            }
+        }
+        self.workspace = rules;
+    }
+
+    /// Returns the scope of conversations: those of the workspace.
+    #[must_use]
+    pub fn memory_scope(&self) -> MemoryScope {
+        let other =
+            self.workspace.trusted.as_ref().map(|_| self.workspace.path.to_string_lossy().into_owned());
+        MemoryScope::Workspace(other.unwrap_or_default())
+    }
+
+    /// Returns CollieClaw's own files, which no workspace may contain, with all symlinks resolved.
+    #[must_use]
+    pub fn own_files(&self) -> Vec<PathBuf> {
+        real_path::with_real_paths(&[self.receipts.path.clone(), self.memory.path.clone()])
+    }
+
+    /// Returns the forbidden paths as written and with all symlinks resolved.
+    #[must_use]
+    pub fn real_forbidden_paths(&self) -> Vec<PathBuf> {
+        real_path::with_real_paths(&self.security.forbidden_paths)
     }
 
     /// Returns the limits in the form that tools use.

@@ -62,6 +62,12 @@ impl AgentHome {
         self.folder.join("trash")
     }
 
+    /// Returns the folder that holds one subfolder for each trusted workspace, with its rules.
+    #[must_use]
+    pub fn workspaces(&self) -> PathBuf {
+        self.folder.join("workspaces")
+    }
+
     /// Returns the folder that holds one subfolder for each procedure.
     #[must_use]
     pub fn sops(&self) -> PathBuf {

@@ -23,6 +23,7 @@ pub mod security;
 pub mod tools;
 pub mod trash;
 pub mod usage;
+pub mod workspaces;
 
 pub mod plugins;
 

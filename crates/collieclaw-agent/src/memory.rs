@@ -34,6 +34,24 @@ use error::MemoryFault;
 pub struct ConversationMemory {
     connection: Connection,
     path: PathBuf,
+    scope: MemoryScope,
+}
+
+/// The conversations that are seen: those of one workspace, or all (C16).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryScope {
+    /// Only conversations of this workspace; an empty text means the workspace of the configuration.
+    Workspace(String),
+    All,
+}
+
+impl MemoryScope {
+    fn workspace(&self) -> Option<&str> {
+        match self {
+            Self::Workspace(workspace) => Some(workspace),
+            Self::All => None,
+        }
+    }
 }
 
 impl ConversationMemory {
@@ -43,8 +61,22 @@ impl ConversationMemory {
     /// Fails if the file can't be used: it is a symlink, belongs to another program, has a later version, is
     /// damaged, or can't be written to.
     pub fn open(path: &Path) -> Result<Self, MemoryError> {
+        Self::open_scoped(path, MemoryScope::All)
+    }
+
+    /// Opens the memory like [`Self::open`], with only a part of its conversations. New conversations belong to the
+    /// workspace of the scope.
+    ///
+    /// # Errors
+    /// Fails like [`Self::open`].
+    pub fn open_scoped(path: &Path, scope: MemoryScope) -> Result<Self, MemoryError> {
         let connection = schema::open(path)?;
-        Ok(Self { connection, path: path.to_owned() })
+        Ok(Self { connection, path: path.to_owned(), scope })
+    }
+
+    #[must_use]
+    pub fn scope(&self) -> &MemoryScope {
+        &self.scope
     }
 
     #[must_use]
@@ -61,7 +93,10 @@ impl ConversationMemory {
         self.with_connection("write to", |connection| {
             let transaction =
                 rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            rows::insert_exchange(&transaction, exchange)?;
+            if let Some(first) = exchange.turns.first() {
+                self.check_scope(&transaction, &first.conversation_id)?;
+            }
+            rows::insert_exchange(&transaction, exchange, self.scope.workspace().unwrap_or_default())?;
             transaction.commit()?;
             Ok(())
         })
@@ -73,9 +108,12 @@ impl ConversationMemory {
     /// tool results are truncated with a note. A limit of 0 returns no turns.
     ///
     /// # Errors
-    /// Fails if the turns can't be read.
+    /// Fails if the turns can't be read, or if the conversation belongs to another workspace.
     pub fn recent(&self, conversation_id: &str, limit: usize) -> Result<Vec<ConversationTurn>, MemoryError> {
-        self.with_connection("read", |connection| recent::recent_turns(connection, conversation_id, limit))
+        self.with_connection("read", |connection| {
+            self.check_scope(connection, conversation_id)?;
+            recent::recent_turns(connection, conversation_id, limit)
+        })
     }
 
     /// Returns all turns of a conversation, oldest first. The list is empty if the conversation doesn't
@@ -92,7 +130,9 @@ impl ConversationMemory {
     /// # Errors
     /// Fails if they can't be read.
     pub fn conversations(&self, limit: usize) -> Result<Vec<ConversationSummary>, MemoryError> {
-        self.with_connection("read", |connection| rows::list_conversations(connection, limit))
+        self.with_connection("read", |connection| {
+            rows::list_conversations(connection, self.scope.workspace(), limit)
+        })
     }
 
     /// Returns the id of the conversation that was used last.
@@ -100,7 +140,9 @@ impl ConversationMemory {
     /// # Errors
     /// Fails if the database can't be read.
     pub fn latest_conversation(&self) -> Result<Option<String>, MemoryError> {
-        self.with_connection("read", rows::latest_conversation)
+        self.with_connection("read", |connection| {
+            rows::latest_conversation(connection, self.scope.workspace())
+        })
     }
 
     /// Returns the number of turns in all conversations.
@@ -120,7 +162,9 @@ impl ConversationMemory {
     /// # Errors
     /// Fails if the database can't be read.
     pub fn search(&self, query: &str, limit: usize) -> Result<Vec<FoundTurn>, MemoryError> {
-        self.with_connection("search", |connection| search::search(connection, query, limit))
+        self.with_connection("search", |connection| {
+            search::search(connection, self.scope.workspace(), query, limit)
+        })
     }
 
     /// Deletes all turns, and overwrites their remains in the file.
@@ -130,6 +174,15 @@ impl ConversationMemory {
     /// traces remain.
     pub fn clear(&self) -> Result<ClearedCounts, MemoryError> {
         self.with_connection("clear", clear::clear)
+    }
+
+    /// Rejects a conversation of another workspace.
+    fn check_scope(&self, connection: &Connection, conversation_id: &str) -> Result<(), MemoryFault> {
+        let Some(own) = self.scope.workspace() else { return Ok(()) };
+        match rows::workspace_of(connection, conversation_id)? {
+            Some(workspace) if workspace != own => Err(MemoryFault::OtherWorkspace(workspace)),
+            _ => Ok(()),
+        }
     }
 
     fn with_connection<T>(

@@ -2,6 +2,7 @@
 
 mod call_outcome;
 mod operator;
+mod program_offer;
 mod prompt;
 mod rules;
 mod tool_gateway;
@@ -9,9 +10,10 @@ mod turn;
 
 pub use call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
 pub use operator::{
-    AbsentOperator, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply,
-    ProgressNotice, QuestionChannel, TurnControl,
+    AbsentOperator, AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator,
+    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel, TurnControl,
 };
+pub use program_offer::{AmendableRules, OfferedProgram, ProgramAllower, RuleAmendment};
 pub use rules::CallRules;
 pub use tool_gateway::{
     ActionInProgress, CallGrant, DecidedBy, SopRunAction, StepRef, ToolGateway, ToolOffer, ToolRequest,

@@ -11,6 +11,18 @@ pub trait MachineFacts {
     fn names_in(&self, folder: &Path) -> Option<Vec<String>>;
     /// Returns the file of a command, searching only the folders of the system.
     fn find_program(&self, name: &str) -> Option<PathBuf>;
+
+    /// Returns whether a real path still is an executable program that no other user can replace.
+    fn is_trusted_program(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// Returns the SHA-256 of a regular file in hexadecimal digits; `None` if it can't be read.
+    fn hash_file(&self, path: &Path) -> Option<String> {
+        let _ = path;
+        None
+    }
 }
 
 /// The kind of file at a path. `leads_to` is the real path, with all links resolved.

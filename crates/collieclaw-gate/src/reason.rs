@@ -63,6 +63,16 @@ pub enum GateReason {
     UnlistedProgram { name: String },
     /// The program is named by a path, so it is not necessarily the listed program of that name.
     ProgramByPath { path: String },
+    /// No program of the system has this name, and no other program was accepted for it.
+    NotInstalled { name: String },
+    /// The program that was accepted for this name is gone, or others can change it now.
+    ChangedProgram {
+        name: String,
+        /// The accepted path.
+        path: String,
+    },
+    /// The script was allowed, and has other content now.
+    ChangedScript { path: String },
     /// A part of the line is known only when it runs.
     Unknowable {
         what: &'static str,
@@ -150,6 +160,9 @@ impl GateReason {
             Self::WritesOutside { .. }
             | Self::UnlistedProgram { .. }
             | Self::ProgramByPath { .. }
+            | Self::NotInstalled { .. }
+            | Self::ChangedProgram { .. }
+            | Self::ChangedScript { .. }
             | Self::Unknowable { .. }
             | Self::Argument { .. }
             | Self::Variable { .. }
@@ -206,6 +219,9 @@ impl GateReason {
             Self::SteersPrograms { .. } => "steers-programs",
             Self::UnlistedProgram { .. } => "unlisted-program",
             Self::ProgramByPath { .. } => "program-by-path",
+            Self::NotInstalled { .. } => "not-installed",
+            Self::ChangedProgram { .. } => "changed-program",
+            Self::ChangedScript { .. } => "changed-script",
             Self::Unknowable { .. } => "unknowable",
             Self::Argument { .. } => "argument",
             Self::Variable { .. } => "variable",
@@ -257,14 +273,24 @@ impl GateReason {
                 "{} can make `git` or `hg` run commands outside of the sandbox; change it by hand",
                 quoted(path)
             ),
-            Self::UnlistedProgram { name } => format!(
-                "{} is not on the list of allowed commands; to allow it, add it to `allowed_commands`",
-                quoted(name)
-            ),
+            Self::UnlistedProgram { name } => {
+                format!("{} isn't on the list of allowed commands{}", quoted(name), allow_cure(name))
+            }
             Self::ProgramByPath { path } => format!(
-                "{} is a path, and commands are allowed by name only; use the name of an allowed command",
+                "{} is a path, and commands are allowed by name only; use the name of an allowed command, or \
+                 allow a script of the workspace with `collieclaw allow`",
                 quoted(path)
             ),
+            Self::NotInstalled { name } => format!("no installed program is called {}", quoted(name)),
+            Self::ChangedProgram { name, path } => format!(
+                "{} is no longer the program {} that was allowed{}",
+                quoted(name),
+                quoted(path),
+                allow_cure(name)
+            ),
+            Self::ChangedScript { path } => {
+                format!("the script {} has changed since it was allowed{}", quoted(path), allow_cure(path))
+            }
             Self::Argument { program, argument, effect: Some(effect) } => {
                 format!("{} makes {} {effect}", quoted(argument), quoted(program))
             }
@@ -326,6 +352,16 @@ fn quoted(text: &str) -> String {
         Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
         None => format!("`{text}`"),
     }
+}
+
+/// Returns the sentence that names the command which allows a program. Left out for names that a shell would read as
+/// something else.
+fn allow_cure(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._+-/".contains(letter);
+    if name.is_empty() || name.starts_with('-') || name.len() > 64 || !name.chars().all(is_plain) {
+        return String::new();
+    }
+    format!(". To allow it in this workspace: `collieclaw allow {name}`")
 }
 
 impl Serialize for GateReason {

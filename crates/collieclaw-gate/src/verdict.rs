@@ -50,6 +50,29 @@ pub struct GateVerdict {
     pub reasons: Vec<GateReason>,
 }
 
+impl GateVerdict {
+    /// Returns the programs without which the call was refused, if nothing else speaks against it: each is not on the
+    /// list of allowed commands, or no program of the system has its name.
+    #[must_use]
+    pub fn missing_programs(&self) -> Option<Vec<String>> {
+        let mut names: Vec<String> = Vec::new();
+        let heavy = self.reasons.iter().filter(|reason| reason.weight() >= ReasonWeight::High);
+        for (count, reason) in (1..).zip(heavy) {
+            match reason {
+                // A full list may have dropped another reason.
+                _ if count >= MAX_REASONS_PER_WEIGHT => return None,
+                GateReason::UnlistedProgram { name } | GateReason::NotInstalled { name } => {
+                    if !names.contains(name) {
+                        names.push(name.clone());
+                    }
+                }
+                _ => return None,
+            }
+        }
+        (self.decision == GateDecision::Deny && !names.is_empty()).then_some(names)
+    }
+}
+
 /// The number of reasons kept per weight. People don't read longer lists.
 const MAX_REASONS_PER_WEIGHT: usize = 32;
 

@@ -37,7 +37,7 @@ use collieclaw_agent::runtime::AgentRuntime;
 use collieclaw_listen::AccessToken;
 use thiserror::Error;
 
-pub use live_config::{ConfigFileStamp, LoadedConfig};
+pub use live_config::{ConfigFileStamp, LoadedConfig, check_not_truncated};
 use remote_operator::ChatOutcome;
 use turns::TurnRegistry;
 

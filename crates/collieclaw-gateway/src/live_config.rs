@@ -44,13 +44,16 @@ pub struct LoadedConfig {
     pub policy_hash: String,
 }
 
-/// The file metadata by which any change is noticed, even if someone tries to hide it.
+/// The metadata by which any change of the configuration and of the rules of workspaces is noticed, even if someone
+/// tries to hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigFileStamp {
     file: (u64, u64),
     length: u64,
     modified: SystemTime,
     changed: (i64, i64),
+    /// The last change of the folder of workspaces, through which all their rules are written.
+    rules_changed: Option<(i64, i64)>,
 }
 
 /// The old and the new configuration, when a new one comes into force.
@@ -110,28 +113,25 @@ impl ConfigFileStamp {
             length: known.len(),
             modified: known.modified().ok()?,
             changed: (known.ctime(), known.ctime_nsec()),
+            rules_changed: home.workspaces().metadata().ok().map(|rules| (rules.ctime(), rules.ctime_nsec())),
         })
     }
 
     fn is_settled(&self, clock: SystemTime) -> bool {
-        clock.duration_since(self.modified).map_or(true, |age| age >= SETTLE_TIME)
+        self.time_to_settle(clock).is_zero()
+    }
+
+    /// Returns the time after which the configuration file counts as completely written.
+    #[must_use]
+    pub fn time_to_settle(&self, clock: SystemTime) -> Duration {
+        clock.duration_since(self.modified).map_or(Duration::ZERO, |age| SETTLE_TIME.saturating_sub(age))
     }
 }
 
 impl CachedConfig {
     /// Rejects a file that is a truncated version of the old one: the missing part often contains the rules.
     fn reject_truncated(&self, found: LoadedConfig) -> Result<LoadedConfig, String> {
-        let (before, now) = (self.text.trim_ascii_end(), found.text.trim_ascii_end());
-        if before == now || !before.starts_with(now) {
-            return Ok(found);
-        }
-        Err(if now.is_empty() {
-            "config.toml is empty\nhelp: restore the file; a single comment line means all defaults"
-        } else {
-            "config.toml ends in the middle of its earlier text\nhelp: restore the rest; if you removed it on purpose, \
-             add a comment as the last line"
-        }
-        .to_owned())
+        check_not_truncated(&self.text, &found.text).map(|()| found)
     }
 
     /// Keeps the settings that need a restart: the address and limits of the channel, and the receipt log that
@@ -153,6 +153,25 @@ impl CachedConfig {
         let now = (Arc::clone(&self.snapshot.config), self.policy_hash.clone());
         Some(ConfigTransition { before: (config_before, hash_before), now })
     }
+}
+
+/// Rejects the text of a configuration that is a truncated version of the old one: the missing part often contains the
+/// rules.
+///
+/// # Errors
+/// Fails with the reason and the cure.
+pub fn check_not_truncated(before: &[u8], now: &[u8]) -> Result<(), String> {
+    let (before, now) = (before.trim_ascii_end(), now.trim_ascii_end());
+    if before == now || !before.starts_with(now) {
+        return Ok(());
+    }
+    Err(if now.is_empty() {
+        "config.toml is empty\nhelp: restore the file; a single comment line means all defaults"
+    } else {
+        "config.toml ends in the middle of its earlier text\nhelp: restore the rest; if you removed it on purpose, \
+         add a comment as the last line"
+    }
+    .to_owned())
 }
 
 impl ConfigTransition {

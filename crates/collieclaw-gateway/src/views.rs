@@ -108,7 +108,9 @@ pub(super) async fn search(
     let found = gateway
         .read_pool
         .read(move || {
-            ConversationMemory::open(&reading.current_config().config.memory.path)?.search(&search.q, limit)
+            let config = reading.current_config().config;
+            ConversationMemory::open_scoped(&config.memory.path, config.memory_scope())?
+                .search(&search.q, limit)
         })
         .await?;
     found.map(|found| json_response(&found)).map_err(|error| internal_error("memory", &error))

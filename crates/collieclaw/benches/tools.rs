@@ -119,6 +119,7 @@ fn open_tool_gateway(
             max_output_bytes: 32 << 10,
         },
         toolchain: ToolchainAccess::default(),
+        amendments: Default::default(),
         home: AgentHome::new(home),
         receipts: RefCell::new(ReceiptLog::disabled()),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -9,6 +9,7 @@ mod output;
 mod wiring;
 
 mod agent;
+mod allow;
 mod approval;
 mod config;
 mod doctor;
@@ -28,6 +29,7 @@ mod sop;
 mod tool;
 mod trash;
 mod usage;
+mod workspace;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -109,12 +111,15 @@ fn run(command: CollieclawCommand, screen: &OutputPrinter) -> Result<(), Command
         CollieclawCommand::Service(service) => service::run(&service, &environment()?, screen),
         CollieclawCommand::Estop(estop) => estop::run(&estop, &environment()?, screen),
         CollieclawCommand::Sop(sop) => sop::run(&sop, &environment()?, screen),
+        CollieclawCommand::Workspace(workspace) => workspace::run(&workspace, &environment()?, screen),
+        CollieclawCommand::Allow(arguments) => allow::allow(&arguments, &environment()?, screen),
+        CollieclawCommand::Disallow(arguments) => allow::disallow(&arguments, &environment()?, screen),
         CollieclawCommand::Policy(policy) => policy::run(&policy, &environment()?, screen),
         CollieclawCommand::Usage(counted) => usage::run(&counted, &environment()?, screen),
         CollieclawCommand::Mcp(mcp) => mcp::run(&mcp, &environment()?, screen),
         CollieclawCommand::Plugin(plugin) => plugin::run(&plugin, &environment()?, screen),
         CollieclawCommand::Trash(trash) => trash::run(&trash, &environment()?, screen),
-        CollieclawCommand::Doctor => doctor::run(&environment()?, screen),
+        CollieclawCommand::Doctor(doctor) => doctor::run(&doctor, &environment()?, screen),
         CollieclawCommand::Completions(completions) => generate::completions(&completions, screen),
         CollieclawCommand::Man(man) => generate::man(&man, screen),
     }

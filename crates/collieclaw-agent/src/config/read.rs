@@ -19,6 +19,7 @@ use ward_diag::{
 use super::Config;
 use super::expand::ConfigContext;
 use super::real_path::resolve_real_path;
+use crate::workspaces::WorkspaceRules;
 use limits::limits;
 use values::{nonempty_text, unknown_name};
 
@@ -34,7 +35,21 @@ const SECRET_KEYS: &[&str] =
 /// # Errors
 /// Returns all faults, each with its position and a hint how to fix it.
 pub fn read(source: SourceText, context: &ConfigContext, tools: &[&str]) -> Result<Config, FaultReport> {
-    read_with(source, &ConfigReader { context, tools, path_checks: None })
+    read_with(source, &ConfigReader { context, tools, path_checks: None, workspace: None })
+}
+
+/// Reads a configuration like [`read`], for another workspace than the one in the file. All checks of the workspace
+/// are made for the other one.
+///
+/// # Errors
+/// Returns all faults, each with its position and a hint how to fix it.
+pub fn read_for_workspace(
+    source: SourceText,
+    context: &ConfigContext,
+    tools: &[&str],
+    workspace: &Path,
+) -> Result<Config, FaultReport> {
+    read_with(source, &ConfigReader { context, tools, path_checks: None, workspace: Some(workspace) })
 }
 
 /// Reads a configuration like [`read`], and also reports configured paths that can't be used.
@@ -47,7 +62,7 @@ pub fn check(
     tools: &[&str],
     path_checks: &PathChecks<'_>,
 ) -> Result<Config, FaultReport> {
-    read_with(source, &ConfigReader { context, tools, path_checks: Some(path_checks) })
+    read_with(source, &ConfigReader { context, tools, path_checks: Some(path_checks), workspace: None })
 }
 
 /// Checks of configured paths. Each check returns one message for each fault.
@@ -66,6 +81,8 @@ struct ConfigReader<'r> {
     context: &'r ConfigContext,
     tools: &'r [&'r str],
     path_checks: Option<&'r PathChecks<'r>>,
+    /// The workspace to use instead of the one in the file.
+    workspace: Option<&'r Path>,
 }
 
 /// The maximum length of the operator's instructions, which every request to the model contains.
@@ -99,6 +116,10 @@ impl ConfigReader<'_> {
         let is_path_valid = workspace_dir.is_some() || root.key_span("workspace_dir").is_none();
         let workspace_dir =
             workspace_dir.unwrap_or_else(|| Spanned::without_span(user_home.join("collieclaw-workspace")));
+        let workspace_dir = match self.workspace {
+            Some(other) => Spanned::without_span(other.to_owned()),
+            None => workspace_dir,
+        };
         let security = self.security(root.table("security"));
         let providers = self.providers(root.table("providers"));
         let default_provider = root
@@ -145,6 +166,7 @@ impl ConfigReader<'_> {
             limits,
             plugins,
             mcp,
+            workspace: WorkspaceRules::default(),
         })
     }
 

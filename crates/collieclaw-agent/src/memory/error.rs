@@ -61,6 +61,9 @@ pub enum MemoryError {
     /// The exchange is empty or inconsistent.
     #[error("could not store the exchange: {fault}")]
     InvalidExchange { fault: &'static str },
+    /// The conversation was started in another workspace.
+    #[error("this conversation belongs to {}; go there to continue it, or start another one", workspace_name(.workspace))]
+    OtherWorkspace { workspace: String },
     /// Any other SQLite error.
     #[error("could not {step} {}", .path.display())]
     Database {
@@ -80,6 +83,16 @@ pub(super) enum MemoryFault {
     TracesRemain,
     Foreign,
     Newer(i32),
+    /// A conversation belongs to this workspace.
+    OtherWorkspace(String),
+}
+
+/// Returns the name of a workspace for people.
+fn workspace_name(workspace: &str) -> String {
+    match workspace {
+        "" => "the workspace of the configuration".to_owned(),
+        path => format!("the workspace {}", ward_terminal::escape_line(path)),
+    }
 }
 
 impl From<Error> for MemoryFault {
@@ -103,6 +116,7 @@ impl MemoryFault {
             Self::InvalidExchange(fault) => MemoryError::InvalidExchange { fault },
             Self::TracesRemain => MemoryError::TracesRemain { path },
             Self::Foreign => MemoryError::Foreign { path },
+            Self::OtherWorkspace(workspace) => MemoryError::OtherWorkspace { workspace },
             Self::Newer(found) => MemoryError::Newer { path, found, known: super::schema::VERSION },
             Self::Sql(error) => match SqliteErrorKind::of(&error) {
                 SqliteErrorKind::Damaged | SqliteErrorKind::NotADatabase => {

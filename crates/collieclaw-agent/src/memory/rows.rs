@@ -26,6 +26,9 @@ pub struct ConversationSummary {
     pub turns: u64,
     /// The start of the first turn, on one line.
     pub first_words: String,
+    /// The workspace in which the conversation was started; empty for the workspace of the configuration.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub workspace: String,
 }
 
 pub(super) const TURN: &str = "
@@ -39,6 +42,7 @@ WHERE conversation.name = ?1
 pub(super) fn insert_exchange(
     transaction: &Transaction<'_>,
     exchange: &ConversationExchange,
+    workspace: &str,
 ) -> Result<(), MemoryFault> {
     check_exchange(exchange)?;
     let Some(first) = exchange.turns.first() else { return Ok(()) };
@@ -48,11 +52,11 @@ pub(super) fn insert_exchange(
     let new_last = last_id + i64::try_from(exchange.turns.len()).unwrap_or(i64::MAX);
     let conversation: i64 = transaction
         .prepare_cached(
-            "INSERT INTO conversation (name, first_turn, last_turn, turns) VALUES (?1, ?2, ?3, ?4)
+            "INSERT INTO conversation (name, first_turn, last_turn, turns, workspace) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (name) DO UPDATE SET last_turn = excluded.last_turn, turns = turns + excluded.turns
              RETURNING id",
         )?
-        .query_row(params![first.conversation_id, first_id, new_last, new_last - last_id], |row| {
+        .query_row(params![first.conversation_id, first_id, new_last, new_last - last_id, workspace], |row| {
             row.get(0)
         })?;
     for (id, turn) in (first_id..).zip(&exchange.turns) {
@@ -140,16 +144,18 @@ pub(super) fn read_conversation(
 
 pub(super) fn list_conversations(
     connection: &Connection,
+    workspace: Option<&str>,
     limit: usize,
 ) -> Result<Vec<ConversationSummary>, MemoryFault> {
     let mut statement = connection.prepare_cached(
-        "SELECT name, first.timestamp, last.timestamp, turns, first.content
+        "SELECT name, first.timestamp, last.timestamp, turns, first.content, workspace
          FROM conversation
          JOIN turn AS first ON first.id = first_turn
          JOIN turn AS last ON last.id = last_turn
+         WHERE ?2 IS NULL OR workspace = ?2
          ORDER BY last_turn DESC LIMIT ?1",
     )?;
-    let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut rows = statement.query(params![i64::try_from(limit).unwrap_or(i64::MAX), workspace])?;
     let mut summaries = Vec::new();
     while let Some(row) = rows.next()? {
         summaries.push(ConversationSummary {
@@ -158,14 +164,28 @@ pub(super) fn list_conversations(
             last: column_timestamp(row.get_ref(2)?)?,
             turns: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
             first_words: first_words(column_text(row.get_ref(4)?)?),
+            workspace: row.get(5)?,
         });
     }
     Ok(summaries)
 }
 
-pub(super) fn latest_conversation(connection: &Connection) -> Result<Option<String>, MemoryFault> {
-    let sql = "SELECT name FROM conversation WHERE name NOT GLOB 'run-*' ORDER BY last_turn DESC LIMIT 1";
-    Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
+pub(super) fn latest_conversation(
+    connection: &Connection,
+    workspace: Option<&str>,
+) -> Result<Option<String>, MemoryFault> {
+    let sql = "SELECT name FROM conversation WHERE name NOT GLOB 'run-*' AND (?1 IS NULL OR workspace = ?1)
+               ORDER BY last_turn DESC LIMIT 1";
+    Ok(connection.query_row(sql, [workspace], |row| row.get(0)).optional()?)
+}
+
+/// Returns the workspace of a conversation, or `None` if the conversation doesn't exist.
+pub(super) fn workspace_of(
+    connection: &Connection,
+    conversation_id: &str,
+) -> Result<Option<String>, MemoryFault> {
+    let sql = "SELECT workspace FROM conversation WHERE name = ?1";
+    Ok(connection.query_row(sql, [conversation_id], |row| row.get(0)).optional()?)
 }
 
 pub(super) fn turn_count(connection: &Connection) -> Result<u64, MemoryFault> {

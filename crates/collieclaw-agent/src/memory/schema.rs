@@ -20,7 +20,8 @@ const HEADER: DatabaseHeader = DatabaseHeader { application_id: 0x436f_6c6c, ver
 /// themselves. The indexed text is prepared by [`fold`](super::fold) and [`words`](super::words), and the
 /// tokenizers don't change it: `ascii` splits at spaces, and `trigram` takes letters as they are. So a query
 /// and a turn are always folded in the same way.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE conversation (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -50,9 +51,13 @@ CREATE VIRTUAL TABLE turn_words USING fts5 (
 CREATE VIRTUAL TABLE turn_grams USING fts5 (
     folded, content = '', detail = none, columnsize = 0, tokenize = 'trigram case_sensitive 1'
 );
-"];
+",
+    "
+ALTER TABLE conversation ADD COLUMN workspace TEXT NOT NULL DEFAULT '';
+",
+];
 
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// The length of the log, in pages of 4 KiB, at which a writer empties it. Every start reads the whole log,
 /// so a longer log makes starts slower; with a shorter one, more turns wait for the disk twice.

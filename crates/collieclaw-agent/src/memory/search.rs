@@ -43,6 +43,7 @@ const MAX_SCANNED: usize = 2_000;
 
 pub(super) fn search(
     connection: &Connection,
+    workspace: Option<&str>,
     query: &str,
     limit: usize,
 ) -> Result<Vec<FoundTurn>, MemoryFault> {
@@ -52,12 +53,20 @@ pub(super) fn search(
     }
     // One transaction, so that every step sees the same turns.
     let transaction = connection.unchecked_transaction()?;
-    let sample = TurnSample::new(&transaction);
-    let mut hits = search_all_terms(&transaction, &sample, &query, limit, MAX_CANDIDATES)?;
+    let place = SearchPlace { sample: TurnSample::new(&transaction), connection: &transaction, workspace };
+    let mut hits = search_all_terms(&place, &query, limit, MAX_CANDIDATES)?;
     if hits.is_empty() && query.terms.len() > 1 {
-        hits = search_single_terms(&transaction, &sample, &query)?;
+        hits = search_single_terms(&place, &query)?;
     }
     rank_hits(hits, limit).iter().map(|hit| load_found_turn(&transaction, &query, hit)).collect()
+}
+
+/// The turns that a search looks at.
+struct SearchPlace<'search> {
+    connection: &'search Connection,
+    sample: TurnSample<'search>,
+    /// `None` for the turns of all workspaces.
+    workspace: Option<&'search str>,
 }
 
 struct TurnHit {
@@ -68,15 +77,13 @@ struct TurnHit {
 
 /// Returns turns that contain all terms.
 fn search_all_terms(
-    connection: &Connection,
-    sample: &TurnSample<'_>,
+    place: &SearchPlace<'_>,
     query: &MemoryQuery,
     limit: usize,
     candidates: usize,
 ) -> Result<Vec<TurnHit>, MemoryFault> {
     let max_hits = candidates.max(limit);
-    let mut search =
-        TurnSearch { connection, sample, query, limit, max_hits, seen: HashSet::new(), hits: Vec::new() };
+    let mut search = TurnSearch { place, query, limit, max_hits, seen: HashSet::new(), hits: Vec::new() };
     search.run()?;
     Ok(search.hits)
 }
@@ -84,20 +91,17 @@ fn search_all_terms(
 /// Returns turns that contain some of the terms. Each term is searched on its own; otherwise the newest turns
 /// with a common term would hide the few turns with a rare one. Common terms are used only if there are no
 /// others.
-fn search_single_terms(
-    connection: &Connection,
-    sample: &TurnSample<'_>,
-    query: &MemoryQuery,
-) -> Result<Vec<TurnHit>, MemoryFault> {
+fn search_single_terms(place: &SearchPlace<'_>, query: &MemoryQuery) -> Result<Vec<TurnHit>, MemoryFault> {
     let mut merged: HashMap<i64, TurnHit> = HashMap::new();
     let (mut selective, mut common) = (Vec::new(), Vec::new());
     for term in query.single_terms() {
-        let group = if index_query::is_common(sample, &term.words())? { &mut common } else { &mut selective };
+        let group =
+            if index_query::is_common(&place.sample, &term.words())? { &mut common } else { &mut selective };
         group.push(term);
     }
     for term in if selective.is_empty() { common } else { selective } {
         // A limit of 1: if one whole word matches, parts of words are not searched.
-        let hits = search_all_terms(connection, sample, &term, 1, MAX_CANDIDATES / query.terms.len())?;
+        let hits = search_all_terms(place, &term, 1, MAX_CANDIDATES / query.terms.len())?;
         let rarity = rarity(hits.len());
         for hit in hits {
             let relevance = hit.relevance * rarity;
@@ -148,8 +152,7 @@ fn load_found_turn(
 }
 
 struct TurnSearch<'search> {
-    connection: &'search Connection,
-    sample: &'search TurnSample<'search>,
+    place: &'search SearchPlace<'search>,
     query: &'search MemoryQuery,
     limit: usize,
     max_hits: usize,
@@ -188,7 +191,7 @@ impl TurnSearch<'_> {
             IndexKind::Words | IndexKind::Prefixes => SELECT_BY_WORDS,
             IndexKind::Trigrams => SELECT_BY_TRIGRAMS,
         };
-        match index_query::match_expression(self.sample, kind, entries)? {
+        match index_query::match_expression(&self.place.sample, kind, entries)? {
             Some(expression) => self.collect_matches(sql, &expression, max_misses),
             None => Ok(()),
         }
@@ -200,8 +203,8 @@ impl TurnSearch<'_> {
 
     /// Reads the turns that a statement returns and collects the matches.
     fn collect_matches(&mut self, sql: &str, parameter: &str, max_misses: usize) -> Result<(), MemoryFault> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([parameter])?;
+        let mut statement = self.place.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(rusqlite::params![parameter, self.place.workspace])?;
         let (mut read, mut misses) = (0, 0);
         while let Some(row) = rows.next()? {
             let id: i64 = row.get(0)?;
@@ -230,12 +233,18 @@ impl TurnSearch<'_> {
 const SELECT_BY_WORDS: &str = "
 SELECT turn.id, timestamp, role, content, tool_calls
 FROM turn_words CROSS JOIN turn ON turn.id = turn_words.rowid
-WHERE turn_words MATCH ?1 ORDER BY turn_words.rowid DESC";
+WHERE turn_words MATCH ?1
+  AND (?2 IS NULL OR turn.conversation IN (SELECT id FROM conversation WHERE workspace = ?2))
+ORDER BY turn_words.rowid DESC";
 
 const SELECT_BY_TRIGRAMS: &str = "
 SELECT turn.id, timestamp, role, content, tool_calls
 FROM turn_grams CROSS JOIN turn ON turn.id = turn_grams.rowid
-WHERE turn_grams MATCH ?1 ORDER BY turn_grams.rowid DESC";
+WHERE turn_grams MATCH ?1
+  AND (?2 IS NULL OR turn.conversation IN (SELECT id FROM conversation WHERE workspace = ?2))
+ORDER BY turn_grams.rowid DESC";
 
 const SELECT_NEWEST: &str = "
-SELECT id, timestamp, role, content, tool_calls FROM turn ORDER BY id DESC LIMIT CAST(?1 AS INTEGER)";
+SELECT id, timestamp, role, content, tool_calls FROM turn
+WHERE (?2 IS NULL OR turn.conversation IN (SELECT id FROM conversation WHERE workspace = ?2))
+ORDER BY id DESC LIMIT CAST(?1 AS INTEGER)";

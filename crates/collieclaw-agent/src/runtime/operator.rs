@@ -7,6 +7,7 @@ use collieclaw_providers::cancel::CancelFlag;
 use serde_json::Value;
 
 use super::call_outcome::FinishedCall;
+use super::program_offer::OfferedProgram;
 
 /// The person in front of the agent. An operator that wraps another one passes on both kinds of questions.
 pub trait Operator {
@@ -17,6 +18,12 @@ pub trait Operator {
 
     /// Asks whether exactly this call may run (C7.7).
     fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
+
+    /// Asks whether programs may be allowed in this workspace, from now on. Only an operator at a terminal is asked.
+    fn ask_allow(&mut self, asked: &AllowPrompt<'_>) -> AllowAnswer {
+        let _ = asked;
+        AllowAnswer::No
+    }
 
     /// Asks a question of a tool. The reply approves nothing.
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply;
@@ -44,6 +51,22 @@ pub struct ApprovalPrompt<'a> {
     pub preview: Option<&'a str>,
     pub verdict: &'a GateVerdict,
     pub always_option: AlwaysOption,
+}
+
+/// Programs that a refused call needs.
+#[derive(Debug, Clone, Copy)]
+pub struct AllowPrompt<'a> {
+    pub tool: &'a str,
+    /// All arguments of the call.
+    pub arguments: &'a Value,
+    pub programs: &'a [OfferedProgram],
+}
+
+/// The operator's answer to an [`AllowPrompt`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllowAnswer {
+    Yes,
+    No,
 }
 
 /// The permission to answer [`ApprovalAnswer::Always`].

@@ -21,7 +21,7 @@ impl CallRules {
     /// Fails if the arguments don't fit the tool.
     pub fn evaluate(&self, request: ToolRequest<'_>) -> Result<GateOutcome, BadArguments> {
         let prepared = self.prepare(request)?;
-        Ok(self.evaluate_prepared(prepared.as_deref(), request))
+        Ok(self.evaluate_by(&self.policy, prepared.as_deref(), request))
     }
 
     /// Returns the tool with this name.
@@ -38,18 +38,20 @@ impl CallRules {
         self.find_tool(request.tool).map(|tool| tool.prepare(request.arguments)).transpose()
     }
 
-    pub(super) fn evaluate_prepared(
+    /// Judges a prepared request by a policy, which may be newer than that of these rules.
+    pub(super) fn evaluate_by(
         &self,
+        policy: &GatePolicy,
         prepared: Option<&dyn PreparedCall>,
         request: ToolRequest<'_>,
     ) -> GateOutcome {
         match (prepared, request.offer) {
-            (None, _) => judge(GateRequest::NotOffered(request.tool), &self.policy, &*self.facts),
+            (None, _) => judge(GateRequest::NotOffered(request.tool), policy, &*self.facts),
             (Some(prepared), ToolOffer::Listed | ToolOffer::Step(_)) => {
-                judge(prepared.call(), &self.policy, &*self.facts)
+                judge(prepared.call(), policy, &*self.facts)
             }
             (Some(prepared), ToolOffer::Unlisted) => {
-                judge_unlisted(request.tool, prepared.call(), &self.policy, &*self.facts)
+                judge_unlisted(request.tool, prepared.call(), policy, &*self.facts)
             }
         }
     }

@@ -8,6 +8,7 @@ mod approval;
 mod attempt;
 mod finish;
 mod model_text;
+mod offer;
 mod step;
 
 use std::cell::RefCell;
@@ -15,13 +16,14 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use collieclaw_gate::plan::ShellPlan;
-use collieclaw_gate::{GateOutcome, GateVerdict, Permit, RiskLevel};
+use collieclaw_gate::{GateOutcome, GatePolicy, GateVerdict, Permit, RiskLevel};
 use collieclaw_providers::cancel::{CancelFlag, CancelReason};
 use collieclaw_providers::net::SearchService;
 use serde_json::Value;
 
 use super::call_outcome::{CallFault, FinishedCall};
 use super::operator::{ProgressNotice, QuestionChannel, QuestionOnlyOperator, TurnControl};
+use super::program_offer::AmendableRules;
 use super::rules::CallRules;
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
@@ -74,6 +76,8 @@ pub struct ToolGateway {
     pub home: AgentHome,
     pub receipts: RefCell<ReceiptLog>,
     pub events: Rc<EventSink>,
+    /// Changes of the rules since the gateway was created.
+    pub amendments: AmendableRules,
 }
 
 /// A request to run a tool, before the gate has seen it.
@@ -154,7 +158,9 @@ impl ToolGateway {
             Ok(prepared) => prepared,
             Err(bad) => return self.fail_before_run(call, bad.into()),
         };
-        let outcome = self.rules.evaluate_prepared(prepared.as_deref(), request);
+        let outcome = self.evaluate(prepared.as_deref(), request);
+        let mut call = call.with_verdict(outcome.verdict());
+        let outcome = self.offer_programs(outcome, prepared.as_deref(), &mut call, control);
         let mut call = call.with_verdict(outcome.verdict());
         let permit = match outcome {
             GateOutcome::Denied(verdict) => return self.deny(call, &verdict),
@@ -237,7 +243,12 @@ impl ToolGateway {
         let started = Instant::now();
         let questioner = QuestionOnlyOperator::new(&mut *control.operator);
         let bounds = self.call_bounds(call.request);
-        let context = self.tool_context(&cancel, &questioner, bounds);
+        let amended = self.amendments.current();
+        let (policy, toolchain) = match &amended {
+            Some(amended) => (&amended.policy, &amended.toolchain),
+            None => (&self.rules.policy, &self.toolchain),
+        };
+        let context = ToolContext { policy, toolchain, ..self.tool_context(&cancel, &questioner, bounds) };
         let result = prepared.invoke(CallGrant { permit }, &context);
         let elapsed = started.elapsed();
         drop(watch);
@@ -262,6 +273,27 @@ impl ToolGateway {
             bounds,
             toolchain: &self.toolchain,
         }
+    }
+
+    /// Judges a request by the rules in force.
+    fn evaluate(&self, prepared: Option<&dyn PreparedCall>, request: ToolRequest<'_>) -> GateOutcome {
+        self.with_policy(|policy| self.rules.evaluate_by(policy, prepared, request))
+    }
+
+    /// Calls a function with the policy in force.
+    pub(super) fn with_policy<T>(&self, read: impl FnOnce(&GatePolicy) -> T) -> T {
+        match self.amendments.current() {
+            Some(amended) => read(&amended.policy),
+            None => read(&self.rules.policy),
+        }
+    }
+
+    /// Returns the hash of the policy in force.
+    #[must_use]
+    pub fn policy_hash(&self) -> String {
+        self.amendments
+            .current()
+            .map_or_else(|| self.rules.policy_hash.clone(), |amended| amended.policy_hash.clone())
     }
 
     fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {

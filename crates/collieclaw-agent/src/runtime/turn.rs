@@ -240,7 +240,7 @@ impl AgentRuntime {
             project: turn.project_instructions,
         };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.tool_gateway.rules.policy, available, added),
+            system_prompt: self.tool_gateway.with_policy(|policy| system_prompt(policy, available, added)),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,

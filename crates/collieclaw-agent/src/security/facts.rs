@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
+use crate::workspaces::hash_file;
 
 /// The folders that are searched for programs, in this order. Folders with locally installed programs come last, so that
 /// the name of an allowed program finds the system's program.
@@ -52,6 +54,18 @@ impl MachineFacts for SystemFacts {
         }
         PROGRAM_FOLDERS.iter().find_map(|folder| trusted_program_at(&Path::new(folder).join(name)))
     }
+
+    fn is_trusted_program(&self, path: &Path) -> bool {
+        let path = path.to_owned();
+        let real = path.clone();
+        let found = LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || trusted_home_program(&path)).flatten();
+        found.is_some_and(|found| found == real)
+    }
+
+    fn hash_file(&self, path: &Path) -> Option<String> {
+        let path = path.to_owned();
+        LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || hash_file(&path).ok())?
+    }
 }
 
 fn inspect_path(path: &Path) -> PathStatus {
@@ -81,6 +95,24 @@ fn trusted_program_at(path: &Path) -> Option<PathBuf> {
     let others_write = mode(&file) & 0o002 != 0 || mode(&folder) & 0o002 != 0;
     let runs = file.is_file() && rustix::fs::access(&real, rustix::fs::Access::EXEC_OK).is_ok();
     (runs && !others_write).then_some(real)
+}
+
+/// Returns the real path of a program outside of the system's folders, unless another user can replace it: the program
+/// and its folders belong to this user or to root, and no folder on the way is open to everybody.
+pub(crate) fn trusted_home_program(path: &Path) -> Option<PathBuf> {
+    let real = trusted_program_at(path)?;
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    let is_ours = |place: &Path| std::fs::metadata(place).is_ok_and(|known| owners.contains(&known.uid()));
+    let is_open = |place: &Path| {
+        // Everybody may write to a sticky folder such as `/tmp`, but not replace what belongs to others.
+        std::fs::metadata(place).is_ok_and(|known| known.mode() & 0o1002 == 0o002)
+    };
+    let folders = [real.parent()?, path.parent()?];
+    let others_can_replace = folders.iter().any(|folder| {
+        folder.ancestors().any(is_open)
+            || std::fs::metadata(folder).is_ok_and(|known| known.mode() & 0o002 != 0)
+    });
+    (is_ours(&real) && folders.iter().all(|folder| is_ours(folder)) && !others_can_replace).then_some(real)
 }
 
 fn inspect_handle(handle: &OwnedFd) -> Option<PathStatus> {

@@ -40,10 +40,11 @@ impl PreparedCall for MemorySearchCall {
 
     fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         // A new connection, because the thread may be left behind and the gateway's connection can't be.
-        let file = context.memory.path().to_owned();
+        let (file, scope) = (context.memory.path().to_owned(), context.memory.scope().clone());
         run_with_timeout(context, move |_| {
             let limit = self.limit.min(MAX_RESULTS).into();
-            let found = ConversationMemory::open(&file).and_then(|memory| memory.search(&self.query, limit));
+            let found = ConversationMemory::open_scoped(&file, scope)
+                .and_then(|memory| memory.search(&self.query, limit));
             Ok(found.map_or_else(|error| ToolResult::failed(error.to_string()), |found| format_turns(&found)))
         })
     }

@@ -1,6 +1,9 @@
 //! Judges a single command: its name, its variables, and the programs that it runs in turn.
 
+use std::path::{Path, PathBuf};
+
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, destructive, variable};
+use crate::facts::PathStatus;
 use crate::path::PathAccess;
 use crate::plan::PlannedAction;
 use crate::programs::{CommandArgument, ProgramSpec};
@@ -80,10 +83,8 @@ impl ShellEvaluation<'_> {
             (name, _) if is_shell_builtin(name) => None,
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
-                let Some(program) =
-                    self.facts.find_program(base).filter(|_| self.is_system_program(name, base, cwd))
-                else {
-                    self.add_unknowable("no installed program has this name", at);
+                let Some(program) = self.locate_program(name, base, cwd) else {
+                    self.findings.add(GateReason::NotInstalled { name: name.to_owned() });
                     return None;
                 };
                 Some(PlannedAction::Run { program, words, variables })
@@ -131,8 +132,17 @@ impl ShellEvaluation<'_> {
         {
             self.findings.add(GateReason::Destructive { what });
         }
-        if !self.is_system_program(name, base, cwd) && phase == JudgingPhase::Words {
-            self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
+        if phase == JudgingPhase::Words {
+            match self.inspect_script(name, cwd) {
+                ScriptStatus::Accepted(_) => return self.judge_script_arguments(name, arguments, cwd),
+                ScriptStatus::Changed => {
+                    self.findings.add(GateReason::ChangedScript { path: name.to_owned() });
+                }
+                ScriptStatus::NotAllowed if !self.is_known_program(name, base, cwd) => {
+                    self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
+                }
+                ScriptStatus::NotAllowed => self.check_pinned_program(base),
+            }
         }
         if phase == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, cwd) {
             return;
@@ -254,17 +264,78 @@ impl ShellEvaluation<'_> {
         self.policy.forbidden_commands.iter().find(forbids).map(|_| name.to_owned())
     }
 
-    /// Returns true if a name runs the system's program: it has no slash, or the path leads to that same
-    /// program.
-    fn is_system_program(&self, name: &str, base: &str, cwd: &CommandFolder) -> bool {
-        use crate::facts::PathStatus;
+    /// Returns the file that a command runs: an accepted script of the workspace, the program that the operator has
+    /// accepted for the name, or the program of the system.
+    fn locate_program(&self, name: &str, base: &str, cwd: &CommandFolder) -> Option<PathBuf> {
+        if let ScriptStatus::Accepted(script) = self.inspect_script(name, cwd) {
+            return Some(script);
+        }
+        let program = match self.policy.pinned_programs.get(base) {
+            Some(pinned) => self.is_still_trusted(pinned).then(|| pinned.clone()),
+            None => self.facts.find_program(base),
+        };
+        program.filter(|_| self.is_known_program(name, base, cwd))
+    }
+
+    /// Returns true if an accepted program is still there, and neither other users nor tools can change it.
+    fn is_still_trusted(&self, pinned: &Path) -> bool {
+        !pinned.starts_with(&self.policy.workspace) && self.facts.is_trusted_program(pinned)
+    }
+
+    /// Adds a reason if the program that the operator has accepted for a name is no longer there.
+    fn check_pinned_program(&mut self, name: &str) {
+        if let Some(pinned) = self.policy.pinned_programs.get(name)
+            && !self.is_still_trusted(pinned)
+        {
+            let path = pinned.display().to_string();
+            self.findings.add(GateReason::ChangedProgram { name: name.to_owned(), path });
+        }
+    }
+
+    /// Returns true if a name runs the program of the system or the accepted one: it has no slash, or the path leads
+    /// to that same program.
+    fn is_known_program(&self, name: &str, base: &str, cwd: &CommandFolder) -> bool {
         if !name.contains('/') {
             return true;
         }
-        let Some(folder) = &cwd.folder else { return false };
-        let seen = self.facts.inspect_path(&folder.join(name));
-        matches!(seen, PathStatus::File { leads_to, .. } if self.facts.find_program(base).is_some_and(|program| program == leads_to))
+        let Some(leads_to) = self.regular_file(name, cwd) else { return false };
+        match self.policy.pinned_programs.get(base) {
+            Some(pinned) => *pinned == leads_to,
+            None => self.facts.find_program(base).is_some_and(|program| program == leads_to),
+        }
     }
+
+    /// Returns whether a name with a slash is a script that the operator has accepted with its current content.
+    fn inspect_script(&self, name: &str, cwd: &CommandFolder) -> ScriptStatus {
+        if !name.contains('/') || self.policy.allowed_scripts.is_empty() {
+            return ScriptStatus::NotAllowed;
+        }
+        let Some(script) = self.regular_file(name, cwd) else { return ScriptStatus::NotAllowed };
+        match self.policy.allowed_scripts.get(&script) {
+            None => ScriptStatus::NotAllowed,
+            Some(accepted) if self.facts.hash_file(&script).as_ref() == Some(accepted) => {
+                ScriptStatus::Accepted(script)
+            }
+            Some(_) => ScriptStatus::Changed,
+        }
+    }
+
+    /// Returns the real path of a regular file.
+    fn regular_file(&self, name: &str, cwd: &CommandFolder) -> Option<PathBuf> {
+        match self.facts.inspect_path(&cwd.folder.as_ref()?.join(name)) {
+            PathStatus::File { leads_to, .. } => Some(leads_to),
+            _ => None,
+        }
+    }
+}
+
+/// The relation of a command to the scripts that the operator has accepted.
+enum ScriptStatus {
+    NotAllowed,
+    /// The script has the accepted content. This is its real path.
+    Accepted(PathBuf),
+    /// The script has other content now.
+    Changed,
 }
 
 /// The phase of judging a command: first its name and words as written, then its words after expansion.

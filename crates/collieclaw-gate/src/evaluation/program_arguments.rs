@@ -274,6 +274,19 @@ impl ShellEvaluation<'_> {
         self.add_listing(name, ProgramEffect::Other);
     }
 
+    /// Judges a script of the workspace that the operator has accepted. Its arguments may be paths.
+    pub(super) fn judge_script_arguments(
+        &mut self,
+        name: &str,
+        arguments: &[CommandArgument],
+        cwd: &CommandFolder,
+    ) {
+        for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
+            self.judge_possible_path(text, cwd);
+        }
+        self.findings.add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
+    }
+
     fn add_listing(&mut self, name: &str, effect: ProgramEffect) {
         let name = name.to_owned();
         self.findings.add(if self.policy.allowed_commands.contains(&name) {

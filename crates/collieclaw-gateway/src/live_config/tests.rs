@@ -10,7 +10,7 @@ const START: SystemTime = SystemTime::UNIX_EPOCH;
 /// Returns the metadata of a file written `seconds` after the start.
 fn stamp_at(seconds: u64) -> Option<ConfigFileStamp> {
     let modified = START + Duration::from_secs(seconds);
-    Some(ConfigFileStamp { file: (1, 1), length: 1, modified, changed: (0, 0) })
+    Some(ConfigFileStamp { file: (1, 1), length: 1, modified, changed: (0, 0), rules_changed: None })
 }
 
 fn load(text: &str) -> LoadedConfig {

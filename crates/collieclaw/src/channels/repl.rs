@@ -31,6 +31,9 @@ pub struct Repl<'r> {
     /// Hints for a provider of kind `router`.
     pub metadata: Map<String, Value>,
     pub history_file: PathBuf,
+    /// Returns a new agent if the configuration or the rules of the workspace have changed, or the reason why the
+    /// changed ones can't be used.
+    pub reload: &'r dyn Fn() -> Option<Result<AgentRuntime, String>>,
     /// Publishes the cancel flag of the current turn to the signal handler.
     pub on_turn: &'r dyn Fn(Option<CancelFlag>),
     /// The output for answers.
@@ -58,7 +61,7 @@ type LineEditor = Editor<CommandCompleter, FileHistory>;
 const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
-    fn serve(&mut self, runtime: &AgentRuntime) -> Result<(), ReplError> {
+    fn serve(&mut self, runtime: AgentRuntime) -> Result<(), ReplError> {
         // If answers go to a file, the prompt goes to standard error, where the user sees it.
         let elsewhere = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
         let behavior = if elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
@@ -71,7 +74,7 @@ impl Repl<'_> {
 
     fn read_loop(
         &mut self,
-        runtime: &AgentRuntime,
+        mut runtime: AgentRuntime,
         editor: &mut LineEditor,
         typed: &mut HistoryFile,
     ) -> Result<(), ReplError> {
@@ -79,15 +82,38 @@ impl Repl<'_> {
             match editor.readline("collieclaw> ") {
                 Ok(line) => {
                     typed.append(&line, editor);
-                    if self.handle_line(runtime, line.trim())? == ReplControl::Exit {
+                    self.take_changed_rules(&mut runtime);
+                    if self.handle_line(&runtime, line.trim())? == ReplControl::Exit {
                         return Ok(());
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    self.print_remark(runtime, "(Ctrl-C cancels a turn; /exit or Ctrl-D quits)");
+                    self.print_remark(&runtime, "(Ctrl-C cancels a turn; /exit or Ctrl-D quits)");
                 }
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes a changed configuration before the next line is handled. One that can't be used changes nothing.
+    fn take_changed_rules(&self, runtime: &mut AgentRuntime) {
+        match (self.reload)() {
+            None => {}
+            Some(Ok(reloaded)) => {
+                let changed = reloaded.tool_gateway.policy_hash() != runtime.tool_gateway.policy_hash();
+                *runtime = reloaded;
+                if changed {
+                    self.print_remark(runtime, "(the rules have changed; /policy shows them)");
+                }
+            }
+            Some(Err(why)) => {
+                let what = format!(
+                    "{}: the changed rules can't be used, so the old ones stay in force: {}",
+                    paint(TextTone::Bad, "error"),
+                    escape_lines(&why)
+                );
+                self.print_remark(runtime, &what);
             }
         }
     }
@@ -171,7 +197,7 @@ impl Channel for Repl<'_> {
                 "All tools are stopped; `collieclaw estop --clear` lets them run again.",
             );
         }
-        self.serve(&runtime)
+        self.serve(runtime)
     }
 
     fn send(&mut self, _: &str, message: &str) {

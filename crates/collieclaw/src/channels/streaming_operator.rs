@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use collieclaw_agent::runtime::{
-    ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply, ProgressNotice,
+    AllowAnswer, AllowPrompt, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion, OperatorReply,
+    ProgressNotice,
 };
 use ward_terminal::{TextTone, escape_lines, paint};
 
@@ -55,6 +56,10 @@ impl Operator for StreamingOperator<'_> {
 
     fn ask_approval(&mut self, prompt: &ApprovalPrompt<'_>) -> ApprovalAnswer {
         self.inner.ask_approval(prompt)
+    }
+
+    fn ask_allow(&mut self, asked: &AllowPrompt<'_>) -> AllowAnswer {
+        self.inner.ask_allow(asked)
     }
 
     fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {

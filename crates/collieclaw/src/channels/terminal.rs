@@ -12,8 +12,8 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
 use collieclaw_agent::runtime::{
-    AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion, OperatorReply,
-    ProgressNotice,
+    AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator,
+    OperatorQuestion, OperatorReply, ProgressNotice,
 };
 use collieclaw_agent::tools::truncate_text;
 use spinner::Spinner;
@@ -62,19 +62,31 @@ impl TerminalOperator {
         let _ = writeln!(self.out, "{text}");
     }
 
+    /// Shows programs that a refused call needs, and asks about them.
+    fn show_allow_question(&mut self, asked: &AllowPrompt<'_>) -> std::io::Result<()> {
+        let tool = escape_line(asked.tool);
+        let mut text = format!("\n{} wants to run:\n", paint(TextTone::Strong, &tool));
+        text.push_str(&format_arguments(asked.arguments));
+        for program in asked.programs {
+            text.push_str(&format!(
+                "`{}` isn't on the list of allowed commands ({}).\n",
+                escape_line(&program.name),
+                escape_line(&program.path.to_string_lossy())
+            ));
+        }
+        self.out.write_all(text.as_bytes())?;
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        let names: Vec<String> =
+            asked.programs.iter().map(|program| format!("`{}`", escape_line(&program.name))).collect();
+        write!(self.out, "allow {} in this workspace? [y/N] ", names.join(", "))?;
+        self.out.flush()
+    }
+
     /// Shows the complete call that needs an approval. If writing fails, the question counts as not asked.
     fn show_approval(&mut self, asked: &ApprovalPrompt<'_>) -> std::io::Result<()> {
         let tool = escape_line(asked.tool);
         let mut text = format!("\n{} wants to run:\n", paint(TextTone::Strong, &tool));
-        match asked.arguments {
-            Value::Object(arguments) => {
-                for (name, value) in arguments {
-                    let value = value.as_str().map_or_else(|| escape_line(&value.to_string()), escape_lines);
-                    text.push_str(&format!("  {}: {}\n", escape_line(name), value.replace('\n', "\n    ")));
-                }
-            }
-            other => text.push_str(&format!("  {}\n", escape_line(&other.to_string()))),
-        }
+        text.push_str(&format_arguments(asked.arguments));
         if let Some(preview) = asked.preview {
             text.push_str("Effect:\n");
             text.extend(preview.lines().map(preview_line));
@@ -148,6 +160,18 @@ fn preview_line(line: &str) -> String {
     format!("  {shown}\n")
 }
 
+/// Returns all arguments of a call, one per line.
+fn format_arguments(arguments: &Value) -> String {
+    let Value::Object(arguments) = arguments else {
+        return format!("  {}\n", escape_line(&arguments.to_string()));
+    };
+    let line = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or_else(|| escape_line(&value.to_string()), escape_lines);
+        format!("  {}: {}\n", escape_line(name), value.replace('\n', "\n    "))
+    };
+    arguments.iter().map(line).collect()
+}
+
 impl Operator for TerminalOperator {
     fn is_available(&self) -> bool {
         std::io::stdin().is_terminal()
@@ -166,6 +190,21 @@ impl Operator for TerminalOperator {
             "y" | "yes" => ApprovalAnswer::Yes,
             "a" | "always" if asked.always_option == AlwaysOption::Offered => ApprovalAnswer::Always,
             _ => ApprovalAnswer::No,
+        }
+    }
+
+    fn ask_allow(&mut self, asked: &AllowPrompt<'_>) -> AllowAnswer {
+        self.spinner = None;
+        if !self.is_available() || self.show_allow_question(asked).is_err() {
+            return AllowAnswer::No;
+        }
+        let Some(answer) = self.read_line(&self.cancel, MAX_ANSWER_BYTES) else {
+            self.print_line("");
+            return AllowAnswer::No;
+        };
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => AllowAnswer::Yes,
+            _ => AllowAnswer::No,
         }
     }
 

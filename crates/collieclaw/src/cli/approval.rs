@@ -8,7 +8,7 @@ use ward_terminal::{align_columns, escape_line, format_count};
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::output::{OutputPrinter, format_timestamp};
-use super::wiring;
+use super::wiring::{self, TrustMode, WorkspaceArgs};
 
 #[derive(Subcommand)]
 pub(crate) enum ApprovalCommand {
@@ -64,7 +64,8 @@ fn list(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let setup = wiring::load_setup(environment)?;
+    let choice = wiring::choose_workspace(&WorkspaceArgs::default(), TrustMode::Never, environment, screen)?;
+    let setup = wiring::load_setup_in(&choice, environment)?;
     let workspace = wiring::open_workspace(&setup.config)?;
     let rules = wiring::build_rules(&setup, &workspace, environment)?;
     let state = |listed: &ListedApproval| match &listed.approval {

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 use ward_cli::OutputArgs;
 
 use super::{
-    agent, approval, config, estop, gateway, generate, mcp, memory, onboard, plugin, policy, provider,
-    receipt, service, sop, tool, trash, usage,
+    agent, allow, approval, config, doctor, estop, gateway, generate, mcp, memory, onboard, plugin, policy,
+    provider, receipt, service, sop, tool, trash, usage, workspace,
 };
 
 /// The examples in the help text. A test parses each of them.
@@ -14,6 +14,8 @@ Examples:
   collieclaw init                                  create the home, workspace and configuration
   collieclaw agent                                 talk to the agent
   collieclaw agent -m \"list files\"                 send one message and print the answer
+  collieclaw workspace trust ~/project             let the agent work in a folder of yours
+  collieclaw allow cargo                           allow a program in the workspace
   collieclaw policy explain shell --json '{\"command\":\"rm -rf /\"}'
   collieclaw tool run file_list --json '{\"path\":\".\"}'
   collieclaw receipt verify                        check that the log was not tampered with
@@ -88,6 +90,13 @@ pub(crate) enum CollieclawCommand {
     /// Run written procedures step by step; every step passes the gate, and runs can be resumed.
     #[command(subcommand)]
     Sop(sop::SopCommand),
+    /// List, show, trust and forget the folders that the agent may work in.
+    #[command(subcommand)]
+    Workspace(workspace::WorkspaceCommand),
+    /// Allow programs or scripts in a workspace.
+    Allow(allow::AllowArgs),
+    /// Take back the permission of programs or scripts in a workspace.
+    Disallow(allow::DisallowArgs),
     /// Show why a call is allowed or denied. Nothing runs.
     #[command(subcommand)]
     Policy(policy::GatePolicyCommand),
@@ -103,8 +112,7 @@ pub(crate) enum CollieclawCommand {
     #[command(subcommand)]
     Trash(trash::TrashCommand),
     /// Check which parts of the sandbox work on this machine, and how to get the others.
-    #[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
-    Doctor,
+    Doctor(doctor::DoctorArgs),
     /// Print completions for a shell.
     Completions(generate::CompletionsArgs),
     /// Print or write manual pages.

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::output::OutputPrinter;
-use super::wiring;
+use super::wiring::{self, TrustMode, WorkspaceArgs};
+use super::workspace::{escape_path, format_details, rules_to_json};
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -22,7 +23,10 @@ pub(crate) enum ConfigCommand {
     },
     /// Show the settings in force, defaults included. Secrets are not shown, only the variables that hold them.
     #[command(after_help = "Examples:\n  collieclaw config show\n  collieclaw config show --output json")]
-    Show,
+    Show {
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
+    },
 }
 
 pub(crate) fn run(
@@ -46,13 +50,30 @@ pub(crate) fn run(
                 format!("{} is valid", path.display())
             });
         }
-        ConfigCommand::Show => {
-            let config = wiring::load_config(environment)?;
-            let text = toml::to_string_pretty(&config).map_err(|error| CommandFailure::InvalidInput {
+        ConfigCommand::Show { workspace } => {
+            let choice = wiring::choose_workspace(workspace, TrustMode::Never, environment, screen)?;
+            let config = wiring::load_setup_in(&choice, environment)?.config;
+            let failed = |error: &dyn std::fmt::Display| CommandFailure::InvalidInput {
                 what: format!("could not show the configuration: {error}"),
                 cure: "use `--output json`",
-            })?;
-            screen.print_answer(&config, || text);
+            };
+            let text = toml::to_string_pretty(&config).map_err(|error| failed(&error))?;
+            let mut value = serde_json::to_value(&config).map_err(|error| failed(&error))?;
+            let rules = &config.workspace;
+            if let Some(keys) = value.as_object_mut() {
+                keys.insert("workspace".to_owned(), rules_to_json(rules, &choice));
+            }
+            screen.print_answer(&value, || {
+                // Comments, so that the text can be read back as a configuration.
+                let details = format_details(rules).into_iter();
+                let details: Vec<String> =
+                    details.map(|(name, value)| format!("# {name:<12} {value}")).collect();
+                format!(
+                    "{text}\n# Rules of the workspace {}\n{}",
+                    escape_path(&rules.path),
+                    details.join("\n")
+                )
+            });
         }
     }
     Ok(())

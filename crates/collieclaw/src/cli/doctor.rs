@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use clap::Args;
 use collieclaw_agent::config::Config;
 use collieclaw_agent::estop;
+use collieclaw_agent::security::SystemFacts;
 use collieclaw_agent::tools::SandboxProbe;
+use collieclaw_agent::workspaces::plan_toolchain_access;
+use collieclaw_gate::MachineFacts;
 use collieclaw_mcp::McpFailure;
 use serde::Serialize;
 use ward_diag::ErrorChain;
@@ -13,7 +17,15 @@ use ward_terminal::{TextTone, escape_line, paint};
 use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, mcp_help};
 use super::output::OutputPrinter;
-use super::wiring;
+use super::wiring::{self, TrustMode, WorkspaceArgs};
+use super::workspace::escape_path;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
+}
 
 #[derive(Serialize)]
 struct DoctorFinding {
@@ -24,12 +36,20 @@ struct DoctorFinding {
     cure: Option<String>,
 }
 
-pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
-    let setup = wiring::load_setup(environment)
+pub(crate) fn run(
+    arguments: &DoctorArgs,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let setup = wiring::choose_workspace(&arguments.workspace, TrustMode::Never, environment, screen)
+        .and_then(|choice| wiring::load_setup_in(&choice, environment))
         .and_then(|setup| wiring::open_workspace(&setup.config).map(|_| setup));
     let mut findings = vec![check_setup(setup.as_ref().map(|setup| &setup.config), environment)];
     findings.extend(setup.as_ref().map(|setup| check_receipts(&setup.config, environment)));
     findings.extend(setup.as_ref().map(|setup| check_listed_tools(setup, environment)));
+    if let Ok(setup) = &setup {
+        findings.extend(check_workspace(&setup.config, environment));
+    }
     findings.push(check_mcp_adapter());
     findings.extend(check_sandbox());
     if let Ok(setup) = &setup {
@@ -103,6 +123,43 @@ fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFindin
         }
     };
     DoctorFinding { what, ok, detail, cure }
+}
+
+/// Checks the programs and scripts of the workspace, and shows its toolchains and network.
+fn check_workspace(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFinding> {
+    let rules = &config.workspace;
+    let finding = |what: String, ok: bool, detail: String, cure: Option<String>| DoctorFinding {
+        what,
+        ok,
+        detail,
+        cure,
+    };
+    let mut findings = vec![finding("network of commands".to_owned(), true, rules.network.to_string(), None)];
+    for (name, pinned) in &rules.programs {
+        let name = escape_line(name);
+        let is_there = SystemFacts.is_trusted_program(&pinned.real);
+        let cure = (!is_there).then(|| format!("collieclaw allow {name}"));
+        let state = if is_there { "" } else { " is gone, or others can change it" };
+        findings.push(finding(
+            format!("program {name}"),
+            is_there,
+            format!("pinned to {}{state}", escape_path(&pinned.real)),
+            cure,
+        ));
+    }
+    for (script, hash) in &rules.scripts {
+        let is_same = SystemFacts.hash_file(script).as_ref() == Some(hash);
+        let name = escape_path(script.strip_prefix(&rules.path).unwrap_or(script));
+        let detail = if is_same { "allowed with its content" } else { "changed since it was allowed" };
+        let cure = (!is_same).then(|| format!("collieclaw allow ./{name}"));
+        findings.push(finding(format!("script {name}"), is_same, detail.to_owned(), cure));
+    }
+    let readable = plan_toolchain_access(rules, &wiring::toolchain_places(environment)).read;
+    if !readable.is_empty() {
+        let folders: Vec<String> = readable.iter().map(|folder| escape_path(folder)).collect();
+        findings.push(finding("toolchain folders".to_owned(), true, folders.join(", "), None));
+    }
+    findings
 }
 
 /// Checks that every tool in the `tools_allow` lists exists.

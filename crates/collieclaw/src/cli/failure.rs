@@ -12,6 +12,7 @@ use collieclaw_agent::security::{ApprovalError, FileError};
 use collieclaw_agent::sop::{JournalError, SopError};
 use collieclaw_agent::trash::TrashError;
 use collieclaw_agent::usage::UsageError;
+use collieclaw_agent::workspaces::{AllowError, FolderRefusal, WorkspaceError};
 use collieclaw_gateway::GatewayError;
 use collieclaw_listen::TokenError;
 use collieclaw_mcp::serve::ServeError;
@@ -19,6 +20,8 @@ use collieclaw_mcp::{McpFailure, ToolPinError};
 use collieclaw_providers::cancel::CancelReason;
 use collieclaw_providers::{FixtureError, ProviderError};
 use thiserror::Error;
+
+use super::wiring::RuleChangeError;
 
 #[derive(Debug, Error)]
 pub(crate) enum CommandFailure {
@@ -38,6 +41,16 @@ pub(crate) enum CommandFailure {
     Config { report: Box<ward_diag::FaultReport> },
     #[error("the workspace {} can't be used", .path.display())]
     Workspace { path: PathBuf, source: io::Error },
+    #[error("the folder {path} can't be a workspace: {why}")]
+    FolderRefused { path: String, why: FolderRefusal },
+    #[error("the folder {path} is not trusted yet")]
+    FolderNotTrusted { path: String },
+    #[error("another folder is in the place of the trusted workspace {path}")]
+    FolderReplaced { path: String },
+    #[error(transparent)]
+    Workspaces(#[from] WorkspaceError),
+    #[error(transparent)]
+    Allow(#[from] AllowError),
     #[error("{what}")]
     InvalidInput { what: String, cure: &'static str },
     #[error("the channel `cli` is switched off in the configuration (`channels.cli.enabled`)")]
@@ -132,6 +145,9 @@ impl CommandFailure {
             | Self::Plugin(PluginInstallError::NotInstalled(_))
             | Self::Trash(TrashError::Unknown(_))
             | Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
+            | Self::Allow(
+                AllowError::Forbidden(_) | AllowError::NotAName(_) | AllowError::ScriptOutside { .. },
+            )
             | Self::InvalidInput { .. } => 2,
             Self::Memory(_)
             | Self::Approval(_)
@@ -160,6 +176,7 @@ impl CommandFailure {
             | Self::Mcp { .. }
             | Self::Pin(_)
             | Self::Serve(ServeError::Io { .. } | ServeError::Adapter(_) | ServeError::Protocol(_))
+            | Self::Allow(AllowError::Script { .. })
             | Self::CallFailed => 1,
             Self::NoUserHome
             | Self::RelativeHome { .. }
@@ -169,6 +186,9 @@ impl CommandFailure {
             | Self::NotRegularFile { .. }
             | Self::Config { .. }
             | Self::Workspace { .. }
+            | Self::FolderRefused { .. }
+            | Self::FolderReplaced { .. }
+            | Self::Workspaces(_)
             | Self::Sop { .. }
             | Self::InvalidSops { .. }
             | Self::Journal(JournalError::UntrustedOwner { .. })
@@ -180,6 +200,7 @@ impl CommandFailure {
             Self::CallDenied | Self::NotConfirmed => 4,
             Self::NobodyToAsk
             | Self::NoOperatorToConfirm
+            | Self::FolderNotTrusted { .. }
             | Self::WaitingForApproval { .. }
             | Self::NoOperatorAtStep { .. } => 5,
             Self::Provider(ProviderError::Cancelled { .. }) | Self::CallCancelled => EXIT_CANCELLED,
@@ -215,13 +236,34 @@ impl CommandFailure {
             Self::NotSetUp { .. } => {
                 Some("run `collieclaw init`, or `collieclaw onboard` for a guided set-up")
             }
-            Self::Untrusted { .. } => {
+            Self::Untrusted { .. } | Self::Workspaces(WorkspaceError::Untrusted { .. }) => {
                 Some("remove write permission for others: `chmod go-w` the file and its folder")
             }
             Self::Unreadable { .. } => Some("check the permissions of the file and its folders"),
             Self::NotRegularFile { .. } => Some("replace it with a regular file that you own"),
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
+            }
+            Self::FolderRefused { .. } => {
+                Some("choose a folder that holds one project, and that only you can change")
+            }
+            Self::FolderNotTrusted { .. } => {
+                Some("if you know what is in it, run `collieclaw workspace trust PATH`")
+            }
+            Self::FolderReplaced { .. } => {
+                Some("if you know why, run `collieclaw workspace trust PATH` to trust the new folder")
+            }
+            Self::Workspaces(WorkspaceError::Invalid { .. }) => {
+                Some("correct the file, or remove it and trust the folder again")
+            }
+            Self::Allow(AllowError::Forbidden(_)) => {
+                Some("`security.forbidden_commands` in the configuration has the list")
+            }
+            Self::Allow(AllowError::NotAName(_)) => Some(
+                "write the name alone, like `cargo`, or the path of a script of the workspace, like `./run.sh`",
+            ),
+            Self::Allow(AllowError::ScriptOutside { .. }) => {
+                Some("allow an installed program by its name, without a path")
             }
             Self::Token(TokenError::NotPrivate { .. }) => {
                 Some("`chmod 600` the file, or remove it to get a new token")
@@ -290,6 +332,15 @@ impl From<CancelReason> for CommandFailure {
         match stopped_by {
             CancelReason::Estop => Self::CallStopped,
             CancelReason::Operator => Self::CallCancelled,
+        }
+    }
+}
+
+impl From<RuleChangeError> for CommandFailure {
+    fn from(error: RuleChangeError) -> Self {
+        match error {
+            RuleChangeError::Store(error) => Self::Workspaces(error),
+            RuleChangeError::Allow(error) => Self::Allow(error),
         }
     }
 }

@@ -76,6 +76,7 @@ pub(crate) fn run(
     let open = move |config: &Config| {
         let setup = LoadedSetup {
             config: config.clone(),
+            base: config.clone(),
             external_tools: ForeignToolSources::load(&environment.home),
         };
         wiring::open_runtime(&setup, &environment).map_err(|failure| describe_failure(&failure))
@@ -121,7 +122,7 @@ fn load_config(environment: &CliEnvironment, port: Option<u16>) -> Result<Loaded
 }
 
 /// Formats a failure for a client that isn't at this terminal.
-fn describe_failure(failure: &CommandFailure) -> String {
+pub(super) fn describe_failure(failure: &CommandFailure) -> String {
     if let CommandFailure::Config { report } = failure {
         return report.render(ReportStyle::Plain);
     }

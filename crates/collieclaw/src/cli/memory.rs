@@ -1,8 +1,8 @@
 //! `memory`: lists, searches, shows and clears past conversations.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use collieclaw_agent::config::Config;
-use collieclaw_agent::memory::ConversationTurn;
+use collieclaw_agent::memory::{ConversationMemory, ConversationTurn, MemoryScope};
 use collieclaw_providers::ChatRole;
 use serde_json::json;
 use ward_terminal::{TextTone, align_columns, escape_line, escape_lines, format_count, paint};
@@ -10,7 +10,7 @@ use ward_terminal::{TextTone, align_columns, escape_line, escape_lines, format_c
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::output::{OutputPrinter, format_timestamp};
-use super::wiring;
+use super::wiring::{self, TrustMode, WorkspaceArgs};
 
 #[derive(Subcommand)]
 pub(crate) enum MemoryCommand {
@@ -20,8 +20,10 @@ pub(crate) enum MemoryCommand {
         /// Maximum number of conversations
         #[arg(long, default_value_t = 50)]
         limit: usize,
+        #[command(flatten)]
+        scope: ScopeArgs,
     },
-    /// Search all conversations for words or parts of words, in any language.
+    /// Search conversations for words or parts of words, in any language.
     #[command(
         after_help = "Examples:\n  collieclaw memory search aardvark\n  collieclaw memory search aardvark adapter --limit 3"
     )]
@@ -32,6 +34,8 @@ pub(crate) enum MemoryCommand {
         /// Maximum number of results
         #[arg(long, default_value_t = 20)]
         limit: usize,
+        #[command(flatten)]
+        scope: ScopeArgs,
     },
     /// Show a whole conversation.
     #[command(after_help = "Example:\n  collieclaw memory show taxes")]
@@ -48,27 +52,50 @@ pub(crate) enum MemoryCommand {
     },
 }
 
+/// The conversations that a command sees.
+#[derive(Args, Default)]
+pub(crate) struct ScopeArgs {
+    /// Include the conversations of all workspaces
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
+}
+
+/// Opens the memory with the conversations of the workspace, or with all.
+fn open_scoped(
+    scope: &ScopeArgs,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<ConversationMemory, CommandFailure> {
+    let choice = wiring::choose_workspace(&scope.workspace, TrustMode::Never, environment, screen)?;
+    let config = wiring::load_setup_in(&choice, environment)?.config;
+    let seen = if scope.all { MemoryScope::All } else { config.memory_scope() };
+    Ok(ConversationMemory::open_scoped(&config.memory.path, seen)?)
+}
+
 pub(crate) fn run(
     command: &MemoryCommand,
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let config = wiring::load_config(environment)?;
-    if let MemoryCommand::Clear { yes: true } = command {
-        return clear(&config, environment, screen);
-    }
-    let memory = wiring::open_memory(&config)?;
     match command {
-        MemoryCommand::List { limit } => {
-            let conversations = memory.conversations(*limit)?;
+        MemoryCommand::List { limit, scope } => {
+            let conversations = open_scoped(scope, environment, screen)?.conversations(*limit)?;
             screen.print_answer(&conversations, || {
                 let row = |summary: &collieclaw_agent::memory::ConversationSummary| {
-                    vec![
+                    let mut columns = vec![
                         escape_line(&summary.conversation_id),
                         format_timestamp(summary.last),
                         format_count(summary.turns, "turn", "turns"),
                         escape_line(&summary.first_words),
-                    ]
+                    ];
+                    if scope.all && !summary.workspace.is_empty() {
+                        columns.insert(1, escape_line(&summary.workspace));
+                    } else if scope.all {
+                        columns.insert(1, "-".to_owned());
+                    }
+                    columns
                 };
                 if conversations.is_empty() {
                     return "no conversations yet: start one with `collieclaw agent`".to_owned();
@@ -76,8 +103,8 @@ pub(crate) fn run(
                 align_columns(&conversations.iter().map(row).collect::<Vec<_>>())
             });
         }
-        MemoryCommand::Search { query, limit } => {
-            let found = memory.search(&query.join(" "), *limit)?;
+        MemoryCommand::Search { query, limit, scope } => {
+            let found = open_scoped(scope, environment, screen)?.search(&query.join(" "), *limit)?;
             screen.print_answer(&found, || {
                 let row = |found_turn: &collieclaw_agent::memory::FoundTurn| {
                     vec![
@@ -94,6 +121,8 @@ pub(crate) fn run(
             }
         }
         MemoryCommand::Show { conversation_id } => {
+            // Whoever names a conversation means it, whatever the workspace.
+            let memory = wiring::open_memory(&wiring::load_config(environment)?)?;
             let turns = memory.conversation(conversation_id)?;
             if turns.is_empty() {
                 let what = format!("no such conversation `{}`", escape_line(conversation_id));
@@ -111,7 +140,9 @@ pub(crate) fn run(
                 cure: "run `collieclaw memory clear --yes` to confirm",
             });
         }
-        MemoryCommand::Clear { yes: true } => {}
+        MemoryCommand::Clear { yes: true } => {
+            return clear(&wiring::load_config(environment)?, environment, screen);
+        }
     }
     Ok(())
 }

@@ -8,7 +8,8 @@ use ward_terminal::escape_line;
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 use super::output::OutputPrinter;
-use super::{tool, wiring};
+use super::tool;
+use super::wiring::{self, TrustMode, WorkspaceArgs};
 
 #[derive(Subcommand)]
 pub(crate) enum GatePolicyCommand {
@@ -25,6 +26,8 @@ pub(crate) enum GatePolicyCommand {
         /// Level to use instead of the configuration's: readonly, supervised or full
         #[arg(long, value_name = "LEVEL", value_parser = ["readonly", "supervised", "full"])]
         autonomy: Option<String>,
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
     },
 }
 
@@ -33,9 +36,10 @@ pub(crate) fn run(
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let GatePolicyCommand::Explain { tool: name, json, autonomy } = policy;
+    let GatePolicyCommand::Explain { tool: name, json, autonomy, workspace } = policy;
     let arguments = tool::parse_arguments(json)?;
-    let setup = wiring::load_setup(environment)?;
+    let choice = wiring::choose_workspace(workspace, TrustMode::Never, environment, screen)?;
+    let setup = wiring::load_setup_in(&choice, environment)?;
     let workspace = wiring::open_workspace(&setup.config)?;
     let mut rules = wiring::build_rules(&setup, &workspace, environment)?;
     if let Some(level) = autonomy.as_deref().and_then(wiring::parse_autonomy) {

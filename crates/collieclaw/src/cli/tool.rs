@@ -16,7 +16,7 @@ use super::environment::CliEnvironment;
 use super::failure::{CommandFailure, check_call_outcome};
 use super::interrupt::InterruptHandler;
 use super::output::OutputPrinter;
-use super::wiring::{self, ToolCatalog};
+use super::wiring::{self, ToolCatalog, TrustMode, WorkspaceAllower, WorkspaceArgs, WorkspaceChoice};
 
 #[derive(Subcommand)]
 pub(crate) enum ToolCommand {
@@ -33,6 +33,8 @@ pub(crate) enum ToolCommand {
         /// Arguments of the call, as a JSON object
         #[arg(long, value_name = "ARGS", default_value = "{}")]
         json: String,
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
     },
 }
 
@@ -70,7 +72,11 @@ pub(crate) fn run(
             });
             Ok(())
         }
-        ToolCommand::Run { name, json } => run_tool(name, &parse_arguments(json)?, environment, screen),
+        ToolCommand::Run { name, json, workspace } => {
+            let arguments = parse_arguments(json)?;
+            let choice = wiring::choose_workspace(workspace, TrustMode::Ask, environment, screen)?;
+            run_tool(name, &arguments, &choice, environment, screen)
+        }
     }
 }
 
@@ -85,12 +91,15 @@ pub(crate) fn parse_arguments(text: &str) -> Result<Value, CommandFailure> {
 fn run_tool(
     name: &str,
     arguments: &Value,
+    choice: &WorkspaceChoice,
     environment: &CliEnvironment,
     screen: &OutputPrinter,
 ) -> Result<(), CommandFailure> {
-    let setup = wiring::load_setup(environment)?;
+    let setup = wiring::load_setup_in(choice, environment)?;
     wiring::emit_startup_events(&setup.config, environment)?;
-    let tool_gateway = wiring::open_tool_gateway(&setup, environment)?;
+    let mut tool_gateway = wiring::open_tool_gateway(&setup, environment)?;
+    let workspace = tool_gateway.workspace.path().to_owned();
+    tool_gateway.amendments = WorkspaceAllower::amendable(&setup, workspace, environment);
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));

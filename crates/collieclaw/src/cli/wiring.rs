@@ -1,7 +1,9 @@
 //! The composition root: builds configuration, tools, providers and the runtime, only as much as a command needs.
 
+mod allower;
 mod provider;
 mod tool_catalog;
+mod workspace;
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -14,27 +16,35 @@ use collieclaw::channels::SpinnerAwareWriter;
 use collieclaw_agent::config::{self, Config, PathChecks};
 use collieclaw_agent::events::{AgentEvent, EventSink};
 use collieclaw_agent::memory::ConversationMemory;
-use collieclaw_agent::receipts::{ReceiptLog, hash_json};
-use collieclaw_agent::runtime::{AgentRuntime, CallRules, ToolGateway};
+use collieclaw_agent::receipts::{ReceiptError, ReceiptLog, hash_json};
+use collieclaw_agent::runtime::{AgentRuntime, AmendableRules, CallRules, ToolGateway};
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
-use collieclaw_agent::tools::ToolchainAccess;
-use collieclaw_gate::AutonomyLevel;
+use collieclaw_agent::workspaces::toolchain_access;
+use collieclaw_gate::{AutonomyLevel, GatePolicy};
 use collieclaw_providers::net::SearchService;
 use collieclaw_providers::secret::Secret;
 use collieclaw_providers::{FixtureError, MockFixture};
-use serde_json::json;
+use serde_json::{Value, json};
 use ward_diag::{FaultReport, SourceText};
 use ward_terminal::escape_line;
 
 use super::environment::CliEnvironment;
 use super::failure::CommandFailure;
 
+pub(crate) use allower::{RuleChangeError, WorkspaceAllower, program_search};
 pub(crate) use provider::{build_provider, model_for};
 pub(crate) use tool_catalog::{ForeignToolSources, ToolCatalog};
+pub(crate) use workspace::{
+    TrustMode, WorkspaceArgs, WorkspaceChoice, check_folder, choose_workspace, describe_folder,
+    refused_folder, remember_trust, toolchain_places,
+};
 
 /// The rules in the home, and the plugins and MCP tools that the rules may name.
 pub(crate) struct LoadedSetup {
+    /// The configuration with the rules of the workspace.
     pub(crate) config: Config,
+    /// The configuration without them.
+    pub(crate) base: Config,
     pub(crate) external_tools: ForeignToolSources,
 }
 
@@ -75,30 +85,46 @@ pub(crate) fn load_setup(environment: &CliEnvironment) -> Result<LoadedSetup, Co
     load_setup_and_text(environment).map(|(setup, _)| setup)
 }
 
+/// Loads the set-up for a workspace that may be another one than that of the configuration.
+pub(crate) fn load_setup_in(
+    choice: &WorkspaceChoice,
+    environment: &CliEnvironment,
+) -> Result<LoadedSetup, CommandFailure> {
+    let WorkspaceChoice::Trusted(folder) = choice else { return load_setup(environment) };
+    let read = |path: &Path, bytes: &[u8], environment: &CliEnvironment| {
+        parse_setup_with(path, bytes, environment, |source, names| {
+            config::read_for_workspace(source, &environment.config_context, names, folder)
+        })
+    };
+    load_setup_with(choice, environment, read).map(|(setup, _)| setup)
+}
+
 /// Loads the set-up like [`load_setup`], and returns the text of the configuration file as well.
 pub(crate) fn load_setup_and_text(
     environment: &CliEnvironment,
 ) -> Result<(LoadedSetup, Vec<u8>), CommandFailure> {
-    load_setup_with(environment, parse_setup)
+    load_setup_with(&WorkspaceChoice::Configured, environment, parse_setup)
 }
 
 /// Loads the set-up for validation: also checks the files and folders that it refers to.
 pub(crate) fn load_checked_setup(environment: &CliEnvironment) -> Result<LoadedSetup, CommandFailure> {
-    load_setup_with(environment, parse_checked_setup).map(|(setup, _)| setup)
+    load_setup_with(&WorkspaceChoice::Configured, environment, parse_checked_setup).map(|(setup, _)| setup)
 }
 
 fn load_setup_with(
+    choice: &WorkspaceChoice,
     environment: &CliEnvironment,
     read: impl Fn(&Path, &[u8], &CliEnvironment) -> Result<LoadedSetup, CommandFailure>,
 ) -> Result<(LoadedSetup, Vec<u8>), CommandFailure> {
     let path = environment.home.config();
     let bytes = read_trusted_file(environment.home.folder(), &path)?;
-    let setup = read(&path, &bytes, environment)?;
+    let mut setup = read(&path, &bytes, environment)?;
     // A symlink could lead anywhere, also to a folder that the agent can write.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if real(&path).starts_with(real(&setup.config.workspace_dir)) {
         return Err(CommandFailure::Untrusted { path });
     }
+    setup.config.apply_workspace_rules(workspace::load_rules(choice, &setup.base, environment)?);
     Ok((setup, bytes))
 }
 
@@ -146,7 +172,7 @@ fn parse_setup_with(
     let source = SourceText::from_bytes(path.display().to_string(), bytes);
     let config =
         read(source, &names).map_err(|report| CommandFailure::Config { report: Box::new(report) })?;
-    Ok(LoadedSetup { config, external_tools: foreign })
+    Ok(LoadedSetup { base: config.clone(), config, external_tools: foreign })
 }
 
 /// Rejects a file that others can change, or that lies in a folder where others can replace it.
@@ -198,16 +224,26 @@ fn build_rules_from(
     environment: &CliEnvironment,
 ) -> Result<CallRules, CommandFailure> {
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.config_context);
-    let policy_hash = hash_json(&json!({
+    let policy_hash = hash_policy(config, &policy, &gathered.fingerprints)?;
+    Ok(CallRules { tools: gathered.tools, policy, policy_hash, facts: Box::new(SystemFacts) })
+}
+
+/// Returns the hash of everything that a verdict depends on, for receipts and approvals.
+fn hash_policy(config: &Config, policy: &GatePolicy, fingerprints: &[Value]) -> Result<String, ReceiptError> {
+    let rules = &config.workspace;
+    hash_json(&json!({
         "security": config.security,
         "workspace": policy.workspace,
         "tools_allow": config.channels.cli.tools_allow,
         "limits": config.limits,
         "plugins": config.plugins,
         "mcp": config.mcp,
-        "foreign": gathered.fingerprints,
-    }))?;
-    Ok(CallRules { tools: gathered.tools, policy, policy_hash, facts: Box::new(SystemFacts) })
+        "foreign": fingerprints,
+        "pinned_programs": policy.pinned_programs,
+        "allowed_scripts": policy.allowed_scripts,
+        "network": rules.network,
+        "toolchain_folders": rules.toolchain_folders,
+    }))
 }
 
 fn search_service(config: &Config, environment: &CliEnvironment) -> Option<SearchService> {
@@ -217,7 +253,7 @@ fn search_service(config: &Config, environment: &CliEnvironment) -> Option<Searc
 }
 
 pub(crate) fn open_memory(config: &Config) -> Result<ConversationMemory, CommandFailure> {
-    Ok(ConversationMemory::open(&config.memory.path)?)
+    Ok(ConversationMemory::open_scoped(&config.memory.path, config.memory_scope())?)
 }
 
 /// Logs the version, the configuration file and the workspace at the start of a command.
@@ -263,7 +299,9 @@ pub(crate) fn open_tool_gateway(
         memory: open_memory(config)?,
         search: search_service(config, environment),
         bounds: config.tool_bounds(),
-        toolchain: ToolchainAccess::default(),
+        toolchain: toolchain_access(&config.workspace, &toolchain_places(environment))
+            .map_err(CommandFailure::io("create the cache of the workspace"))?,
+        amendments: AmendableRules::default(),
         home: environment.home.clone(),
         receipts: RefCell::new(receipts),
         workspace,

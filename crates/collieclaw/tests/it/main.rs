@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod acceptance;
 #[cfg(test)]
+mod allow;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 mod ask_user;
@@ -52,6 +54,8 @@ mod openai_independent_server;
 mod openai_stream;
 #[cfg(test)]
 mod pdf_extract;
+#[cfg(test)]
+mod pinned_programs;
 #[cfg(test)]
 mod plugins;
 #[cfg(test)]
@@ -106,3 +110,5 @@ mod workspace_files;
 mod workspace_limits;
 #[cfg(test)]
 mod workspace_races;
+#[cfg(test)]
+mod workspaces;

@@ -125,6 +125,8 @@ impl TestAgent {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", "/usr/bin:/bin");
         command.env("TZ", noon_time_zone());
+        // The home of the user can't be a workspace, so the agent works in the one of the configuration.
+        command.current_dir(self.path());
         let fixture = self.path().join("fixture.toml");
         if fixture.exists() {
             command.env("COLLIECLAW_MOCK_FIXTURE", fixture);
@@ -138,6 +140,7 @@ impl TestAgent {
         let inner = self.command(arguments);
         let mut command = Command::new(other);
         command.args(others).arg(inner.get_program()).args(inner.get_args()).env_clear();
+        command.current_dir(self.path());
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

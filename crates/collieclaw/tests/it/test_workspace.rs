@@ -162,6 +162,7 @@ impl TestWorkspace {
             search: None,
             bounds,
             toolchain: self.toolchain.clone(),
+            amendments: Default::default(),
             home: AgentHome::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -93,7 +93,7 @@ impl ToolGateway {
             tool_hash: hash_json(&described).ok()?,
             arguments: request.arguments,
             workspace: &self.rules.policy.workspace,
-            policy_hash: &self.rules.policy_hash,
+            policy_hash: &self.policy_hash(),
         };
         ApprovalSubject::from_question(question, &call)
     }

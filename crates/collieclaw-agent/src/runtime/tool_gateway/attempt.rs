@@ -30,7 +30,7 @@ impl ToolGateway {
             approval_id: None,
             step_id: step.map(|step| step.id.to_owned()),
             sop_hash: step.map(|step| step.sop_hash.to_owned()),
-            policy_hash: self.rules.policy_hash.clone(),
+            policy_hash: self.policy_hash(),
         })
     }
 }

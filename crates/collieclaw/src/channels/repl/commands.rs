@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::PathBounds;
+use collieclaw_gate::{CommandNetwork, PathBounds};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -102,12 +102,30 @@ fn format_policy(runtime: &AgentRuntime) -> String {
         Ok(trial) => trial.sandbox_level(),
         Err(why) => format!("NOT AVAILABLE, so no command can run: {why}"),
     };
-    format!(
-        "autonomy:  {}\nworkspace: {} ({bounds})\nforbidden: {}\nestop:     {stop}\nreceipts:  {receipts}\nsandbox:   {sandbox}",
+    let mut text = format!(
+        "autonomy:  {}\nworkspace: {} ({bounds})\nforbidden: {}\nestop:     {stop}\nreceipts:  {receipts}\nsandbox:   {sandbox}\nnetwork:   {}",
         policy.autonomy,
         policy.workspace.display(),
-        policy.forbidden_paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),
-    )
+        format_paths(&policy.forbidden_paths),
+        match policy.command_network {
+            CommandNetwork::None => "none",
+            CommandNetwork::Listed => "only the allowed domains",
+        },
+    );
+    if !policy.pinned_programs.is_empty() {
+        let pinned = policy.pinned_programs.iter();
+        let pinned: Vec<String> = pinned.map(|(name, path)| format!("{name} = {}", path.display())).collect();
+        let _ = write!(text, "\nprograms:  {}", pinned.join(", "));
+    }
+    let toolchain = &runtime.tool_gateway.toolchain.read;
+    if !toolchain.is_empty() {
+        let _ = write!(text, "\nreadable:  {}", format_paths(toolchain));
+    }
+    text
+}
+
+fn format_paths(paths: &[std::path::PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// About as many search results as fit on a screen.

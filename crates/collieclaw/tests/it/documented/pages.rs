@@ -14,7 +14,7 @@ use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::support::TestAgent;
 
 /// Every page about the agent, and the test that runs it.
-const PAGES: [(&str, fn()); 13] = [
+const PAGES: [(&str, fn()); 14] = [
     ("collieclaw.md", the_guide_is_right),
     ("collieclaw-config.md", the_configurations_are_valid),
     ("collieclaw-fixtures.md", the_fixtures_play),
@@ -28,6 +28,7 @@ const PAGES: [(&str, fn()); 13] = [
     ("collieclaw-service.md", the_service_says_that_there_is_no_manager),
     ("collieclaw-sop.md", the_procedure_is_carried_out),
     ("collieclaw-tools.md", the_documented_tools_work),
+    ("collieclaw-workspaces.md", the_folders_and_programs_are_allowed),
 ];
 
 fn with_notes(test_agent: TestAgent) -> TestAgent {
@@ -165,6 +166,11 @@ fn the_documented_tools_work() {
     DocPage::new(test_agent)
         .with("localhost:8888", &format!("localhost:{}", service.port()))
         .run("collieclaw-tools.md");
+}
+
+#[test]
+fn the_folders_and_programs_are_allowed() {
+    DocPage::new(TestAgent::new()).run("collieclaw-workspaces.md");
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn conversations_are_listed_by_when_they_were_last_spoken_in() {
         last: time(last),
         turns,
         first_words: words.to_owned(),
+        workspace: String::new(),
     };
     let expected = [summary("c0", 0, 9, 2, "one [31m thing"), summary("c1", 1, 1, 1, "another")];
     assert_eq!(memory.conversations(10).unwrap(), expected);

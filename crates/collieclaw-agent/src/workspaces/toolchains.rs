@@ -1,0 +1,216 @@
+//! The folders and variables with which the programs of a workspace run: toolchains of the user's home to read, caches
+//! of the workspace to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use collieclaw_gate::WORKSPACE_PRESETS;
+
+use super::cargo_seed::seed_cargo_home;
+use super::rules::{PinnedProgram, WorkspaceNetwork, WorkspaceRules};
+use super::store::WorkspaceStore;
+use crate::tools::ToolchainAccess;
+
+/// The folders from which toolchains are found.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolchainPlaces<'p> {
+    /// The user's home, with symlinks resolved.
+    pub user_home: &'p Path,
+    /// CollieClaw's own home, with symlinks resolved.
+    pub own_home: &'p Path,
+    /// The user's environment, for `RUSTUP_HOME`, `CARGO_HOME` and `XDG_CACHE_HOME`.
+    pub variables: &'p BTreeMap<String, String>,
+}
+
+/// Returns the toolchains of a workspace, and creates its cache folders. They are outside of CollieClaw's home, which
+/// stays closed to all tools.
+///
+/// # Errors
+/// Fails if the cache folders can't be created.
+pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) -> io::Result<ToolchainAccess> {
+    if rules.needs_cache() {
+        let cache = places.cache_folder(&rules.path);
+        for folder in CACHE_FOLDERS {
+            DirBuilder::new().recursive(true).mode(0o700).create(cache.join(folder))?;
+        }
+        seed_cargo_home(&places.folder_of("CARGO_HOME", ".cargo"), &cache.join("cargo"));
+    }
+    Ok(plan_toolchain_access(rules, places))
+}
+
+/// Returns the toolchains of a workspace without creating anything.
+#[must_use]
+pub fn plan_toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) -> ToolchainAccess {
+    if !rules.needs_cache() {
+        return ToolchainAccess::default();
+    }
+    let cache = places.cache_folder(&rules.path);
+    let cargo = places.folder_of("CARGO_HOME", ".cargo");
+    let mut read: BTreeSet<PathBuf> = rules.toolchain_folders.clone();
+    for pinned in rules.programs.values() {
+        read.extend(places.folders_of_program(pinned));
+    }
+    if rules.allowed_commands.contains("cargo") {
+        read.extend(["registry", "git"].map(|part| cargo.join(part)));
+        read.insert(places.folder_of("RUSTUP_HOME", ".rustup"));
+    }
+    if rules.allowed_commands.contains("go") {
+        read.insert(places.go_downloads());
+    }
+    let mut read: Vec<PathBuf> =
+        read.into_iter().filter_map(|folder| places.readable_folder(&folder)).collect();
+    // A script of the workspace may be executed, although the workspace as a whole may not.
+    read.extend(rules.scripts.keys().filter(|script| script.is_file()).cloned());
+    let mut program_folders: Vec<PathBuf> = Vec::new();
+    for folder in rules.programs.values().filter_map(|pinned| pinned.found.parent()) {
+        if !program_folders.iter().any(|known| known == folder) {
+            program_folders.push(folder.to_owned());
+        }
+    }
+    ToolchainAccess {
+        closed: places.secrets(&read),
+        write: vec![cache.clone()],
+        program_folders,
+        environment: places.environment(rules, &cache),
+        read,
+    }
+}
+
+/// The folders in the cache of a workspace.
+const CACHE_FOLDERS: [&str; 9] = ["home", "cargo", "npm", "pip", "go-build", "go-mod", "go", "xdg", "uv"];
+
+/// The variables that send programs to the folders of the cache.
+const CACHE_VARIABLES: [(&str, &str); 9] = [
+    ("HOME", "home"),
+    ("CARGO_HOME", "cargo"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GOCACHE", "go-build"),
+    ("GOMODCACHE", "go-mod"),
+    ("GOPATH", "go"),
+    ("XDG_CACHE_HOME", "xdg"),
+    ("UV_CACHE_DIR", "uv"),
+];
+
+/// Variables that name a toolchain's own folder, with its usual place in the home.
+const TOOLCHAIN_VARIABLES: [(&str, &str); 3] =
+    [("RUSTUP_HOME", ".rustup"), ("NVM_DIR", ".nvm"), ("PYENV_ROOT", ".pyenv")];
+
+/// Secrets that no preset names because they are not in a fixed place of the home.
+const SECRET_NAMES: [&str; 6] =
+    [".npmrc", "etc/npmrc", ".netrc", ".pypirc", "credentials", "credentials.toml"];
+
+impl ToolchainPlaces<'_> {
+    /// Returns the cache folder of a workspace. Two homes of CollieClaw don't share it.
+    #[must_use]
+    pub fn cache_folder(&self, workspace: &Path) -> PathBuf {
+        let id = WorkspaceStore::id(&self.own_home.join(workspace.strip_prefix("/").unwrap_or(workspace)));
+        self.all_caches().join(id)
+    }
+
+    /// Returns the folder with the caches of all workspaces.
+    #[must_use]
+    pub fn all_caches(&self) -> PathBuf {
+        let variable = self.variables.get("XDG_CACHE_HOME").map(PathBuf::from);
+        let caches =
+            variable.filter(|folder| folder.is_absolute()).unwrap_or_else(|| self.user_home.join(".cache"));
+        caches.join("collieclaw")
+    }
+
+    fn folder_of(&self, variable: &str, usual: &str) -> PathBuf {
+        let named = self.variables.get(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        named.unwrap_or_else(|| self.user_home.join(usual))
+    }
+
+    fn go_downloads(&self) -> PathBuf {
+        self.folder_of("GOPATH", "go").join("pkg/mod/cache/download")
+    }
+
+    /// Returns the folders that a program needs: those it was found in, and the installation around them.
+    fn folders_of_program(&self, pinned: &PinnedProgram) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for path in [&pinned.found, &pinned.real] {
+            let Some(folder) = path.parent() else { continue };
+            folders.push(folder.to_owned());
+            // `X/bin/program` belongs to the installation in X, unless X holds much more than programs.
+            let is_bin = folder.file_name().is_some_and(|name| name == "bin" || name == "shims");
+            let shared = [
+                self.user_home.to_owned(),
+                self.user_home.join(".local"),
+                self.folder_of("CARGO_HOME", ".cargo"),
+            ];
+            let around =
+                folder.parent().filter(|around| is_bin && !shared.iter().any(|shared| shared == around));
+            folders.extend(around.filter(|around| around.starts_with(self.user_home)).map(Path::to_owned));
+        }
+        // A rustup shim starts the real program from here.
+        if pinned.real.file_name().is_some_and(|name| name == "rustup") {
+            folders.push(self.folder_of("RUSTUP_HOME", ".rustup"));
+        }
+        folders
+    }
+
+    /// Returns the real path of a folder that may be shown in the sandbox.
+    fn readable_folder(&self, folder: &Path) -> Option<PathBuf> {
+        let real = folder.canonicalize().ok().filter(|real| real.is_dir())?;
+        let is_too_much = self.user_home.starts_with(&real) || self.own_home.starts_with(&real);
+        (!is_too_much && !real.starts_with(self.own_home)).then_some(real)
+    }
+
+    /// Returns the files with passwords and tokens in the readable folders, also those of usual names that don't exist
+    /// yet.
+    fn secrets(&self, read: &[PathBuf]) -> Vec<PathBuf> {
+        let patterns: BTreeSet<&str> =
+            WORKSPACE_PRESETS.iter().flat_map(|preset| preset.secret_patterns).copied().collect();
+        let mut secrets: BTreeSet<PathBuf> =
+            patterns.into_iter().flat_map(|pattern| expand_pattern(pattern, self.user_home)).collect();
+        let other_names = read.iter().flat_map(|folder| SECRET_NAMES.iter().map(|name| folder.join(name)));
+        secrets.extend(other_names.filter(|path| path.exists()));
+        let is_shown = |path: &PathBuf| read.iter().any(|folder| path.starts_with(folder));
+        secrets.into_iter().filter(is_shown).collect()
+    }
+
+    fn environment(&self, rules: &WorkspaceRules, cache: &Path) -> Vec<(String, OsString)> {
+        let set = |name: &str, value: OsString| (name.to_owned(), value);
+        let mut variables: Vec<_> =
+            CACHE_VARIABLES.iter().map(|(name, folder)| set(name, cache.join(folder).into())).collect();
+        for (name, usual) in TOOLCHAIN_VARIABLES {
+            let folder = self.folder_of(name, usual);
+            if folder.is_dir() {
+                variables.push(set(name, folder.into()));
+            }
+        }
+        if rules.network == WorkspaceNetwork::None {
+            variables.push(set("CARGO_NET_OFFLINE", "true".into()));
+            let downloads = self.go_downloads();
+            if downloads.is_dir() {
+                let mut address = OsString::from("file://");
+                address.push(&downloads);
+                variables.push(set("GOPROXY", address));
+            }
+        }
+        variables
+    }
+}
+
+/// Returns the files that a pattern means: the file itself, or the existing files that match a `*` in its last part, and
+/// the file that the pattern without the `*` names.
+fn expand_pattern(pattern: &str, user_home: &Path) -> Vec<PathBuf> {
+    let path =
+        pattern.strip_prefix("~/").map_or_else(|| PathBuf::from(pattern), |below| user_home.join(below));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some((start, end)) = name.split_once('*') else { return vec![path] };
+    let mut files = vec![path.with_file_name(format!("{start}{end}"))];
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let matches = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
+    };
+    files.extend(entries.filter(matches).map(|entry| entry.path()));
+    files
+}
