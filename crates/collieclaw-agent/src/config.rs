@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collieclaw_gate::{AutonomyLevel, CommandNetwork, GatePolicy, PathBounds};
+use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
 use serde::{Serialize, Serializer};
 
 pub(crate) use expand::parse_duration;
