@@ -11,6 +11,7 @@ pub use approvals::{Approval, ApprovalCall, ApprovalError, ApprovalStore, Approv
 pub(crate) use blocking_workers::BlockingWorkers;
 pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
+pub(crate) use facts::exec_judging_fault;
 pub use ownership::is_securely_owned;
 pub use workspace::{
     FileAccess, FileError, FolderListing, ListingDepth, ListingEntry, ListingKind, OutputMode,

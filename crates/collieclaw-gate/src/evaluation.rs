@@ -3,9 +3,11 @@
 mod awk;
 mod command;
 mod destructive;
+mod executed;
 mod expand;
 mod fetch_and_run;
 mod jq;
+mod line_wrapper;
 mod program_arguments;
 mod script_outputs;
 mod sed;
@@ -13,6 +15,7 @@ mod transfer;
 mod variable;
 mod walk;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::facts::MachineFacts;
@@ -23,12 +26,14 @@ use crate::reason::GateReason;
 use crate::shell::{self, BytePosition};
 use crate::verdict::{AutonomyLevel, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
 use command::JudgingPhase;
+pub use executed::{ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, can_start_programs, judge_executed_program};
 
 /// The verdict on a shell line, with the plan that runs if the line is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellVerdict {
     pub verdict: GateVerdict,
-    /// `None` if the line is refused at every level, or if only a real shell could run it.
+    /// `None` if the line is refused at every level, or if only a real shell can run it. Below the level `full`, a real
+    /// shell runs it only if every command is judged when it is executed.
     pub plan: Option<ShellPlan>,
 }
 
@@ -102,6 +107,12 @@ struct ShellEvaluation<'a> {
     braces: BracesMeaning,
     /// The pattern that all file names in place of `{}` match.
     name_pattern: Option<String>,
+    /// The functions that the line defines.
+    functions: BTreeSet<String>,
+    /// True if a command before the current pipeline may have changed files.
+    files_may_have_changed: bool,
+    /// The answer of [`MachineFacts::judges_executions`], asked at most once.
+    judges_executions: Option<bool>,
 }
 
 /// The meaning of `{}` in the current command: inside of `find -exec` it is replaced by file names.
@@ -165,6 +176,9 @@ impl<'a> ShellEvaluation<'a> {
             budget: EvaluationBudget::default(),
             braces: BracesMeaning::Literal,
             name_pattern: None,
+            functions: BTreeSet::new(),
+            files_may_have_changed: false,
+            judges_executions: None,
         }
     }
 }
@@ -186,6 +200,21 @@ impl ShellEvaluation<'_> {
 
     fn add_unknowable(&mut self, what: &'static str, at: BytePosition) {
         let column = self.column(at);
-        self.findings.add(GateReason::Unknowable { what, column });
+        let reason = if self.judges_executions() {
+            GateReason::JudgedWhenRun { what, column }
+        } else {
+            GateReason::Unknowable { what, column }
+        };
+        self.findings.add(reason);
+    }
+
+    /// Returns true if a real shell can run the line, with every command judged when it is executed.
+    fn judges_executions(&mut self) -> bool {
+        *self.judges_executions.get_or_insert_with(|| self.facts.judges_executions())
+    }
+
+    /// Returns the file of a command: the accepted program of the workspace, or the system's.
+    fn resolve_program(&self, name: &str) -> Option<PathBuf> {
+        self.policy.pinned_programs.get(name).cloned().or_else(|| self.facts.find_program(name))
     }
 }

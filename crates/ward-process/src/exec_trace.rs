@@ -7,13 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
 use rustix::io::Errno;
 
+use crate::sys::child;
 use crate::sys::trace::{self, TraceeEvent};
+use crate::sys::wait::{reap, wait_readable};
 
 /// Judges the programs that a tree executes.
 pub trait ExecJudge: Send {
@@ -58,6 +61,35 @@ pub enum ExecDecision {
     KillProcess,
     /// All processes of the tree are killed.
     KillTree,
+}
+
+/// Checks that this process may trace its descendants, by tracing a child that does nothing.
+///
+/// # Errors
+/// Fails with the reason, and what would help.
+pub fn probe_exec_judging() -> Result<(), String> {
+    let failed = |errno: Errno| {
+        let help = "allow ptrace of own processes: set kernel.yama.ptrace_scope to 0 or 1, or lift the seccomp filter of \
+                    the container";
+        format!("programs can't be traced ({errno}); {help}")
+    };
+    let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+    let (ready, ready_writer) = pipe().map_err(failed)?;
+    let (held, holder) = pipe().map_err(failed)?;
+    let child = child::try_in_namespaces(0, None, || {
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?;
+        rustix::io::write(&ready_writer, b"1")?;
+        // Blocks until the child is killed, because the child holds the other end itself.
+        rustix::io::read(&held, &mut [0_u8]).map(drop)
+    })
+    .map_err(failed)?;
+    let traced = rustix::io::read(&ready, &mut [0_u8])
+        .and_then(|_| trace::seize(child.pid.as_raw_nonzero().get()));
+    let _ = rustix::process::pidfd_send_signal(&child.pidfd, rustix::process::Signal::KILL);
+    let _ = wait_readable(child.pidfd.as_fd(), None);
+    let _ = reap(child.pidfd.as_fd());
+    drop(holder);
+    traced.map_err(failed)
 }
 
 /// Starts a thread that traces a process and all its descendants. When this returns, the process is traced.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::executed_commands::ExecutedCommands;
 use super::intent::IntentStage;
 use super::reason::ReceiptReason;
 
@@ -52,6 +53,8 @@ pub struct CallEnding {
     pub reason: Option<ReceiptReason>,
     /// The parts of the sandbox that were in force, if there was a sandbox.
     pub sandbox: Option<String>,
+    /// The programs that the tool ran and that were judged one by one (C17).
+    pub commands: ExecutedCommands,
 }
 
 /// The final status of a call.
@@ -133,7 +136,7 @@ impl CallEnding {
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
-        Self { status, result_hash, output_hash: None, reason: None, sandbox: None }
+        Self { status, result_hash, output_hash: None, reason: None, sandbox: None, commands: ExecutedCommands::default() }
     }
 
     /// Replaces the attempt's reason.
@@ -178,5 +181,6 @@ pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<
     ];
     let others =
         others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
-    members.into_iter().chain(others).collect()
+    let commands = ending.commands.to_json().map(|commands| ("commands".to_owned(), commands));
+    members.into_iter().chain(others).chain(commands).collect()
 }

@@ -4,6 +4,7 @@
 //! Lines outside the plan's grammar, which the gate allows at the level `full` only, are passed to bash in
 //! the same sandbox.
 
+mod exec_judge;
 mod executor;
 mod output_capture;
 mod probe;
@@ -11,7 +12,8 @@ mod report;
 mod streams;
 mod vcs_guard;
 
-use collieclaw_gate::{AutonomyLevel, GateRequest, RiskLevel};
+use collieclaw_gate::plan::ShellPlan;
+use collieclaw_gate::{AutonomyLevel, GateRequest, RiskLevel, can_start_programs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +22,7 @@ use ward_process::sandbox::SandboxNetwork;
 use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
+use crate::security::exec_judging_fault;
 pub use executor::next_tree_id;
 pub(crate) use executor::{ExecutionOutput, PlanExecutor};
 pub use probe::SandboxProbe;
@@ -53,19 +56,21 @@ impl PreparedCall for ShellCall {
 
 /// Runs a granted command line.
 fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolResult {
-    let executor = check_preconditions(granted.risk(), context)
-        .and_then(|()| ToolSandbox::new(&sandbox_access(context), context.policy))
+    let judging = ExecJudging::of_line(granted.plan());
+    let executor = check_preconditions(granted, context)
+        .and_then(|()| ToolSandbox::new(&sandbox_access(context, judging), context.policy))
         .and_then(|sandbox| PlanExecutor::new(context, sandbox, context.bounds.shell_timeout));
-    let executor = match executor {
-        Ok(executor) => executor,
-        Err(error) => return ToolResult::failed(format!("nothing was run: {error}")),
+    let executor = match (executor, judging) {
+        (Ok(executor), ExecJudging::On) => executor.judging_executions(),
+        (Ok(executor), ExecJudging::Off) => executor,
+        (Err(error), _) => return ToolResult::failed(format!("nothing was run: {error}")),
     };
     // At the level `readonly` commands can't write, so new files come from the operator.
     let writes = context.policy.autonomy != AutonomyLevel::ReadOnly;
     let vcs_guard = writes.then(|| VcsConfigGuard::snapshot(context.workspace.path()));
     let mut result = match granted.plan() {
         Some(plan) => executor.run_plan(plan, granted.risk()),
-        None => executor.run_in_bash(line),
+        None => executor.run_in_bash(line, granted.risk()),
     };
     for notice in vcs_guard.into_iter().flat_map(VcsConfigGuard::set_aside_new_files) {
         result.output.push_str(&format!("\n{notice}\n"));
@@ -73,12 +78,34 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
     result
 }
 
+/// Whether the programs of a line are judged when they are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExecJudging {
+    On,
+    Off,
+}
+
+impl ExecJudging {
+    /// Lines that a shell runs, and plans with programs that start others, have all their programs judged.
+    fn of_line(plan: Option<&ShellPlan>) -> Self {
+        let starts_programs = plan.is_none_or(|plan| {
+            let pipelines = plan.lists().iter().flat_map(|list| {
+                std::iter::once(&list.first).chain(list.rest.iter().map(|(_, pipeline)| pipeline))
+            });
+            pipelines.flat_map(|pipeline| &pipeline.commands).any(|command| can_start_programs(&command.action))
+        });
+        if starts_programs && exec_judging_fault().is_none() { Self::On } else { Self::Off }
+    }
+}
+
 /// Returns access to the workspace as far as the autonomy level allows, and no network.
-fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
+fn sandbox_access(context: &ToolContext<'_>, judging: ExecJudging) -> SandboxAccess {
     let workspace = match context.policy.autonomy {
         AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
+        // Programs of the workspace run only where they are judged: those that a listed program starts, such as a test
+        // that `cargo` has built.
+        AutonomyLevel::Supervised if judging == ExecJudging::On => WorkspaceAccess::Execute,
         AutonomyLevel::Supervised => WorkspaceAccess::Write,
-        // Only at this level may a command run a program that it has created itself.
         AutonomyLevel::Full => WorkspaceAccess::Execute,
     };
     let time = context.bounds.shell_timeout;
@@ -93,7 +120,7 @@ fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
 }
 
 /// Checks that a line may run now. The error says why not.
-fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(), String> {
+fn check_preconditions(granted: &CallGrant, context: &ToolContext<'_>) -> Result<(), String> {
     let workspace = context.workspace;
     if !workspace.is_still_at_path() {
         return Err(format!("the workspace {} was moved or replaced", workspace.path().display()));
@@ -106,8 +133,8 @@ fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(),
         path.starts_with(workspace.path()) && is_missing
     };
     match context.policy.forbidden_paths.iter().find(missing) {
-        Some(path) if risk == RiskLevel::High => Err(format!(
-            "the forbidden path {} doesn't exist, so the sandbox can't block it for a high-risk line; create it as an \
+        Some(path) if granted.risk() == RiskLevel::High || granted.plan().is_none() => Err(format!(
+            "the forbidden path {} doesn't exist, so the sandbox can't block it for a line that a shell runs; create it as an \
              empty folder",
             path.display()
         )),

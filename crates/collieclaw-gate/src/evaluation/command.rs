@@ -28,9 +28,10 @@ impl ShellEvaluation<'_> {
             if simple.assignments.is_empty() {
                 return Some(PlannedAction::Nothing);
             }
-            for assignment in &simple.assignments {
+            // A shell that judges its commands shows the variables that it exports with each command.
+            for assignment in simple.assignments.iter().filter(|_| !self.facts.judges_executions()) {
                 let value = self.known_text(&assignment.value);
-                variable::judge(&assignment.name, value.as_deref(), &mut self.findings);
+                variable::judge(&assignment.name, value.as_deref(), self.policy, &mut self.findings);
             }
             self.add_unknowable(
                 "setting a variable changes the shell itself; put it before the command that needs it",
@@ -81,7 +82,7 @@ impl ShellEvaluation<'_> {
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) =
-                    self.facts.find_program(base).filter(|_| self.is_system_program(name, base, cwd))
+                    self.resolve_program(base).filter(|_| self.is_system_program(name, base, cwd))
                 else {
                     self.add_unknowable("no installed program has this name", at);
                     return None;
@@ -97,7 +98,7 @@ impl ShellEvaluation<'_> {
         if program.and_then(ProgramSpec::find_described).is_none() {
             self.findings.add(GateReason::Variable { name: name.to_owned() });
         } else {
-            variable::judge(name, value, &mut self.findings);
+            variable::judge(name, value, self.policy, &mut self.findings);
         }
     }
 
@@ -110,13 +111,10 @@ impl ShellEvaluation<'_> {
     ) {
         let Some((first, arguments)) = words.split_first() else { return };
         let Some(name) = first.text.as_deref() else {
-            let column = self.column(first.at);
-            self.findings.add(GateReason::UnknownCommand { column });
-            return;
+            return self.add_unknown_command(first.at);
         };
         if self.braces == BracesMeaning::FileNames && name.contains("{}") {
-            let column = self.column(first.at);
-            self.findings.add(GateReason::UnknownCommand { column });
+            self.add_unknown_command(first.at);
         }
         if name.len() > LONGEST_NAME {
             return self.add_limit_exceeded("the name of this command is too long");
@@ -131,13 +129,21 @@ impl ShellEvaluation<'_> {
         {
             self.findings.add(GateReason::Destructive { what });
         }
+        if self.functions.contains(name) && self.judges_executions() {
+            return self.add_unknowable("a function needs a real shell", first.at);
+        }
         if !self.is_system_program(name, base, cwd) && phase == JudgingPhase::Words {
+            if self.is_allowed_script(name, cwd) {
+                self.add_unknowable("a script of the workspace runs commands of its own", first.at);
+                return self.findings.add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
+            }
             self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
         }
         if phase == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, cwd) {
             return;
         }
         match ProgramSpec::find_described(base) {
+            Some(program) if self.judge_line_wrapper(base, program, arguments, cwd, phase) => {}
             Some(program) => self.judge_known_program(base, program, arguments, cwd, phase),
             None if phase == JudgingPhase::Words => self.judge_unknown_program(base, arguments, cwd),
             None => {}
@@ -188,8 +194,19 @@ impl ShellEvaluation<'_> {
                 self.here_documents = here;
                 self.nesting -= 1;
             }
+            // The shell that reads the text has its commands judged when it executes them.
+            Err(unreadable) if self.judges_executions() => self.add_unknowable(unreadable.what, BytePosition(0)),
             Err(unreadable) => self.findings.add(GateReason::Unreadable { what: unreadable.what, column: 1 }),
         }
+    }
+
+    /// Adds the reason that the name of a command is known only when it runs.
+    fn add_unknown_command(&mut self, at: BytePosition) {
+        if self.judges_executions() {
+            return self.add_unknowable("the name of this command is known only when it runs", at);
+        }
+        let column = self.column(at);
+        self.findings.add(GateReason::UnknownCommand { column });
     }
 
     /// Judges a builtin of the shell, and returns true if the command was such a builtin.
@@ -225,6 +242,9 @@ impl ShellEvaluation<'_> {
                     self.judge_inner_line(line.1, cwd);
                 }
             }
+            "enable" if text().is_none_or(|words| words.iter().any(|word| word.starts_with("-f"))) => {
+                self.add_argument_reason(name, "-f", "load code into the shell itself");
+            }
             // The table describes these as wrappers, so the caller continues with the inner command.
             "builtin" | "command" | "exec" => {
                 self.add_unknowable("this command changes the shell itself", at);
@@ -238,7 +258,7 @@ impl ShellEvaluation<'_> {
     }
 
     /// Returns the name if a rule forbids it. A rule for `mkfs` also forbids `mkfs.ext4`.
-    fn find_forbidden(&self, name: &str) -> Option<String> {
+    pub(super) fn find_forbidden(&self, name: &str) -> Option<String> {
         let forbids = |rule: &&String| {
             name.strip_prefix(rule.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -254,7 +274,18 @@ impl ShellEvaluation<'_> {
         }
         let Some(folder) = &cwd.folder else { return false };
         let seen = self.facts.inspect_path(&folder.join(name));
-        matches!(seen, PathStatus::File { leads_to, .. } if self.facts.find_program(base).is_some_and(|program| program == leads_to))
+        matches!(seen, PathStatus::File { leads_to, .. } if self.resolve_program(base).is_some_and(|program| program == leads_to))
+    }
+
+    /// Returns true if a path leads to a script that the operator has allowed, with the accepted content.
+    pub(super) fn is_allowed_script(&self, name: &str, cwd: &CommandFolder) -> bool {
+        use crate::facts::PathStatus;
+        let Some(folder) = &cwd.folder else { return false };
+        let PathStatus::File { leads_to, .. } = self.facts.inspect_path(&folder.join(name)) else { return false };
+        self.policy
+            .allowed_scripts
+            .get(&leads_to)
+            .is_some_and(|accepted| self.facts.read_script(&leads_to).is_some_and(|script| script.sha256 == *accepted))
     }
 }
 

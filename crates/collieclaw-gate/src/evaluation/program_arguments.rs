@@ -55,7 +55,7 @@ impl ShellEvaluation<'_> {
     }
 
     /// Judges an argument of a program, and returns true if the argument does more than read.
-    fn judge_argument(
+    pub(super) fn judge_argument(
         &mut self,
         name: &str,
         found: &ParsedArgument<'_>,
@@ -92,7 +92,7 @@ impl ShellEvaluation<'_> {
             ParsedArgument::Value(WordMeaning::WrittenPath | WordMeaning::MovedPath, path)
                 if self.braces == BracesMeaning::FileNames && path.contains("{}") =>
             {
-                self.add_argument_reason(name, path, "change files that are known only when it runs");
+                self.add_file_name_reason(name, path, "change files that are known only when it runs");
             }
             ParsedArgument::Value(WordMeaning::EnvLine, line) if line.contains('\\') => {
                 let what = "`env -S` reads a backslash differently from a shell; leave it out";
@@ -189,7 +189,7 @@ impl ShellEvaluation<'_> {
             program.is_none_or(|program| program.kind != ProgramKind::ReadOnly)
         };
         if phase == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
-            self.add_argument_reason(
+            self.add_file_name_reason(
                 name,
                 "-exec",
                 "run several commands for each file, and not all of them only read",
@@ -209,7 +209,7 @@ impl ShellEvaluation<'_> {
         let texts = words.iter().filter_map(|word| word.text.as_deref());
         for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
             // The name of a file could turn such a word into a flag, a variable or a path out of the folder.
-            self.add_argument_reason(name, text, "build a word from the name of a file; write `{}` alone");
+            self.add_file_name_reason(name, text, "build a word from the name of a file; write `{}` alone");
         }
         let outer_braces = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
         let outer_pattern = std::mem::replace(&mut self.name_pattern, name_pattern.map(str::to_owned));

@@ -25,6 +25,7 @@ impl ShellEvaluation<'_> {
                 what: "starts itself again and again until nothing else can run",
             });
         }
+        self.collect_functions(script);
         let lists: Vec<_> = script.lists.iter().map(|list| self.judge_list(list, &mut cwd)).collect();
         if lists.is_empty() {
             self.findings.add(GateReason::LooksOnly);
@@ -41,8 +42,18 @@ impl ShellEvaluation<'_> {
                 what: "starts itself again and again until nothing else can run",
             });
         }
+        self.collect_functions(script);
         for list in &script.lists {
             self.judge_list(list, &mut cwd);
+        }
+    }
+
+    /// Remembers the functions that a script defines, because their names are no programs.
+    fn collect_functions(&mut self, script: &ShellScript) {
+        for command in destructive::script_commands(script) {
+            if let ShellCommand::Compound(CompoundCommand { kind: CompoundKind::Function(name), .. }) = command {
+                self.functions.insert(name.clone());
+            }
         }
     }
 
@@ -83,6 +94,7 @@ impl ShellEvaluation<'_> {
         let mut flow =
             DownloadFlow { here_documents: &self.here_documents, words_left: self.budget.flow_words };
         let runs_download = flow.runs_download(pipeline);
+        self.files_may_have_changed |= self.findings.has_changes();
         self.budget.flow_words = flow.words_left;
         if runs_download {
             self.findings.add(GateReason::Destructive { what: "runs code that it downloads" });
@@ -277,6 +289,9 @@ impl ShellEvaluation<'_> {
             return self.add_limit_exceeded("the line names more paths than the gate can check");
         };
         self.budget.paths = left;
+        if is_own_stream(path) {
+            return self.findings.add(GateReason::LooksOnly);
+        }
         let from = self.base_folder(cwd);
         path::judge(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
@@ -336,6 +351,13 @@ impl ShellEvaluation<'_> {
 
 /// The only device that tools may use.
 pub(super) const DEV_NULL: &str = "/dev/null";
+
+/// Returns true for the streams of the program itself, as devices: `/dev/stdin` and `/dev/fd/63`.
+fn is_own_stream(path: &str) -> bool {
+    let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"));
+    matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+        || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
 
 /// Returns true if a redirection opens a file.
 fn opens_file(redirection: &PlannedRedirection) -> bool {
