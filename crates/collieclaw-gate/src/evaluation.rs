@@ -111,8 +111,21 @@ struct ShellEvaluation<'a> {
     functions: BTreeSet<String>,
     /// True if a command before the current pipeline may have changed files.
     files_may_have_changed: bool,
+    /// True if a part of the line needs a real shell that has its commands judged.
+    needs_shell: bool,
+    /// The kind of text that is judged.
+    subject: JudgedSubject,
     /// The answer of [`MachineFacts::judges_executions`], asked at most once.
     judges_executions: Option<bool>,
+}
+
+/// The subject of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JudgedSubject {
+    /// The text of a line.
+    Line,
+    /// A program that was executed, so no builtin of a shell.
+    ExecutedProgram,
 }
 
 /// The meaning of `{}` in the current command: inside of `find -exec` it is replaced by file names.
@@ -178,6 +191,8 @@ impl<'a> ShellEvaluation<'a> {
             name_pattern: None,
             functions: BTreeSet::new(),
             files_may_have_changed: false,
+            needs_shell: false,
+            subject: JudgedSubject::Line,
             judges_executions: None,
         }
     }
@@ -200,12 +215,13 @@ impl ShellEvaluation<'_> {
 
     fn add_unknowable(&mut self, what: &'static str, at: BytePosition) {
         let column = self.column(at);
-        let reason = if self.judges_executions() {
-            GateReason::JudgedWhenRun { what, column }
-        } else {
-            GateReason::Unknowable { what, column }
-        };
-        self.findings.add(reason);
+        if !self.judges_executions() {
+            return self.findings.add(GateReason::Unknowable { what, column });
+        }
+        // One reason is enough for the operator: the shell and the judge take care of all others.
+        if !std::mem::replace(&mut self.needs_shell, true) {
+            self.findings.add(GateReason::JudgedWhenRun { what, column });
+        }
     }
 
     /// Returns true if a real shell can run the line, with every command judged when it is executed.

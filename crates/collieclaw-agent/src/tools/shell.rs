@@ -1,8 +1,8 @@
 //! The tool `shell`, which runs a command line in the workspace, in a sandbox (C7.3b, C7.6).
 //!
 //! A line that the gate has planned is run from the plan, argument by argument; no shell parses it again.
-//! Lines outside the plan's grammar, which the gate allows at the level `full` only, are passed to bash in
-//! the same sandbox.
+//! Lines outside the plan's grammar are passed to bash in the same sandbox. Each program that bash starts is
+//! judged before its first instruction (C17), and so are the programs that a planned program may start.
 
 mod exec_judge;
 mod executor;
@@ -33,15 +33,15 @@ use vcs_guard::VcsConfigGuard;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShellCall {
-    /// The command line, which runs in the workspace. Programs, pipes, `&&`, `||`, `;`, redirections and
-    /// patterns are supported.
+    /// The command line, which runs in the workspace. The whole language of bash is supported.
     command: String,
 }
 
 impl BuiltInTool for ShellCall {
     const NAME: &'static str = "shell";
-    const DESCRIPTION: &'static str = "Runs a command line in the workspace, without network access. Use plain commands: most variables, \
-     substitutions and loops are denied.";
+    const DESCRIPTION: &'static str = "Runs a bash command line in the workspace: pipes, variables, loops, functions, substitutions and \
+     here-documents work. Each program that it starts is judged before it runs; a program that isn't allowed ends the line, \
+     and the result names it. Plain commands need fewer approvals.";
 }
 
 impl PreparedCall for ShellCall {

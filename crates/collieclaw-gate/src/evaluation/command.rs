@@ -1,6 +1,6 @@
 //! Judges a single command: its name, its variables, and the programs that it runs in turn.
 
-use super::{BracesMeaning, CommandFolder, ShellEvaluation, destructive, variable};
+use super::{BracesMeaning, CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
 use crate::path::PathAccess;
 use crate::plan::PlannedAction;
 use crate::programs::{CommandArgument, ProgramSpec};
@@ -79,6 +79,7 @@ impl ShellEvaluation<'_> {
             }
             (":", _) => Some(PlannedAction::Nothing),
             (name, _) if is_shell_builtin(name) => None,
+            ("kill", _) if self.judges_executions() => None,
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) =
@@ -92,14 +93,14 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// Judges a variable that is set for a program. A program that the table describes ignores all variables
-    /// except the known dangerous ones; another program may obey any variable.
+    /// Judges a variable that is set for a program. Programs ignore all variables except the known dangerous ones; a
+    /// program that the table doesn't describe is trusted with the others once the operator lists it.
     pub(super) fn judge_variable(&mut self, name: &str, value: Option<&str>, program: Option<&str>) {
-        if program.and_then(ProgramSpec::find_described).is_none() {
-            self.findings.add(GateReason::Variable { name: name.to_owned() });
-        } else {
-            variable::judge(name, value, self.policy, &mut self.findings);
+        // Without a name, the program is known only when it runs.
+        if program.is_none() && !self.judges_executions() {
+            return self.findings.add(GateReason::Variable { name: name.to_owned() });
         }
+        variable::judge(name, value, self.policy, &mut self.findings);
     }
 
     /// Judges a program with its arguments, and the programs that it runs in turn.
@@ -139,7 +140,9 @@ impl ShellEvaluation<'_> {
             }
             self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
         }
-        if phase == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, cwd) {
+        if phase == JudgingPhase::Words
+            && self.subject == JudgedSubject::Line
+            && self.judge_builtin(base, arguments, first.at, cwd) {
             return;
         }
         match ProgramSpec::find_described(base) {
@@ -250,6 +253,8 @@ impl ShellEvaluation<'_> {
                 self.add_unknowable("this command changes the shell itself", at);
                 return false;
             }
+            // The processes that it can reach are those of the line.
+            "kill" if self.judges_executions() => {}
             other if is_shell_builtin(other) => {}
             _ => return false,
         }

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use super::command::JudgingPhase;
-use super::line_wrapper::passes_line_on;
-use super::{CommandFolder, ShellEvaluation, destructive, variable};
+use super::line_wrapper::{passes_line_on, runs_script_file};
+use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::find_objection;
 use crate::plan::PlannedAction;
@@ -73,6 +73,7 @@ pub fn judge_executed_program(
 ) -> ExecVerdict {
     let mut evaluation = ShellEvaluation::new("", policy, facts);
     evaluation.judges_executions = Some(true);
+    evaluation.subject = JudgedSubject::ExecutedProgram;
     if let Some(reason) = evaluation.find_ban(executed) {
         return ExecVerdict::Refused(reason);
     }
@@ -185,8 +186,15 @@ impl ShellEvaluation<'_> {
             self.findings.add(GateReason::ProgramByPath { path: executed.program.display().to_string() });
             return ProgramOrigin::Program;
         };
-        self.judge_as(&name, executed.arguments.get(1..).unwrap_or_default(), executed.folder);
-        if passes_line_on(&name) { ProgramOrigin::Line } else { ProgramOrigin::Program }
+        let arguments = executed.arguments.get(1..).unwrap_or_default();
+        self.judge_as(&name, arguments, executed.folder);
+        let is_trusted =
+            self.policy.autonomy == AutonomyLevel::Full || self.policy.allowed_commands.contains(&name);
+        if passes_line_on(&name) && !(is_trusted && runs_script_file(&name, arguments)) {
+            ProgramOrigin::Line
+        } else {
+            ProgramOrigin::Program
+        }
     }
 
     fn judge_as(&mut self, name: &str, arguments: &[String], folder: &Path) {

@@ -20,6 +20,23 @@ pub(super) fn passes_line_on(name: &str) -> bool {
         || matches!(kind, Some(ProgramKind::Wrapper | ProgramKind::AppendsArguments | ProgramKind::Elevates))
 }
 
+/// Returns true if a shell reads its commands from a file. A shell that the operator lists, or any shell at the level
+/// `full`, runs such a file as an interpreter does; otherwise the commands of the file count as commands of the line.
+pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
+    let Some(program) = ProgramSpec::find_described(name).filter(|_| JUDGED_SHELLS.contains(&name)) else {
+        return false;
+    };
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|text| CommandArgument { text: Some(text.clone()), at: BytePosition(0) })
+        .collect();
+    let found = parse_arguments(program, &arguments);
+    let has_line = found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
+    let reads_input = arguments.iter().any(|argument| argument.text.as_deref().is_some_and(|text| text == "-s"));
+    let is_operand = |argument: &CommandArgument| argument.text.as_deref().is_some_and(|text| !text.starts_with('-'));
+    !has_line && !reads_input && arguments.iter().any(is_operand)
+}
+
 impl ShellEvaluation<'_> {
     /// Judges a command that only runs other commands, and returns true if the command was such a command.
     pub(super) fn judge_line_wrapper(

@@ -148,14 +148,23 @@ impl ShellEvaluation<'_> {
                 "the rounds of a loop are known only when it runs; write the commands out"
             }
             CompoundKind::Test => "only some shells know `[[`; use `[`",
+            CompoundKind::Arithmetic => "only some shells know `((`; use `$((` or `[`",
+            CompoundKind::Coprocess => "only some shells know `coproc`; use a pipe",
             CompoundKind::Function(_) => "a function needs a real shell; write its commands out",
         };
         self.add_unknowable(what, compound.at);
         for word in &compound.words {
             self.judge_word_scripts(word, cwd);
         }
+        let mut inside = cwd.clone();
+        if matches!(compound.kind, CompoundKind::Loop | CompoundKind::For | CompoundKind::Function(_))
+            && self.judges_executions()
+        {
+            // An earlier round, or the commands before a call, may have changed the folder.
+            inside.folder = None;
+        }
         for script in &compound.scripts {
-            self.judge_nested_script(script, cwd);
+            self.judge_nested_script(script, &inside);
         }
         self.judge_redirections(&compound.redirections, cwd);
         if compound.kind != CompoundKind::Subshell {
@@ -242,6 +251,11 @@ impl ShellEvaluation<'_> {
                 let unknown = self.judge_word_scripts(&body, cwd);
                 body.literal().filter(|_| !unknown).map(PlannedTarget::Text)
             }
+            RedirectionTarget::HereString(word) => {
+                self.judge_word_scripts(word, cwd);
+                self.add_unknowable("only some shells know `<<<`; use a here-document", redirection.at);
+                return None;
+            }
             RedirectionTarget::NonPortable(word) => {
                 if !word.parts.is_empty() {
                     self.judge_redirection_file(word, PathAccess::Write, cwd);
@@ -289,6 +303,9 @@ impl ShellEvaluation<'_> {
             return self.add_limit_exceeded("the line names more paths than the gate can check");
         };
         self.budget.paths = left;
+        if cwd.folder.is_none() && !path.starts_with('/') && self.judges_executions() {
+            return self.add_unknowable("the folder of a path is known only when it runs", BytePosition(0));
+        }
         if is_own_stream(path) {
             return self.findings.add(GateReason::LooksOnly);
         }

@@ -10,6 +10,8 @@ mod differential;
 #[cfg(test)]
 mod flag_canary;
 #[cfg(test)]
+mod executed_programs;
+#[cfg(test)]
 mod foreign_tools;
 #[cfg(test)]
 mod fuzz;
@@ -23,6 +25,8 @@ mod high_risk_cases;
 mod hostile;
 #[cfg(test)]
 mod hostile_cases;
+#[cfg(test)]
+mod judged_lines;
 #[cfg(test)]
 mod modifying_cases;
 #[cfg(test)]
