@@ -101,13 +101,20 @@ impl Supervisor {
     /// gets if its origin can't be told.
     ///
     /// # Errors
-    /// Fails if any step fails, or if the kernel doesn't let this process trace the tree; then the program never ran.
+    /// Fails if any step fails, if the kernel doesn't let this process trace the tree, or if the tree has no keeper
+    /// (choose [`TreeLifetime::DiesWithSupervisor`]); then the program never ran.
     pub fn spawn_judged(
         &self,
         id: TreeId,
         spec: ProcessSpec,
         judge: Box<dyn ExecJudge>,
     ) -> Result<ProcessTree, SpawnError> {
+        if !self.needs_keeper(&spec) {
+            // Processes that are our own children could be reaped by another thread than the tracing one, which would then
+            // know them by pids that may be reused.
+            let source = io::Error::new(io::ErrorKind::Unsupported, "the tree has no keeper");
+            return Err(SpawnError::Trace { program: spec.program().to_owned(), source });
+        }
         self.spawn_with_hooks(id, spec, LaunchHooks { exec_judge: Some(judge), ..LaunchHooks::default() })
     }
 

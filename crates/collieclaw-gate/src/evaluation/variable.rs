@@ -33,7 +33,7 @@ pub(super) fn judge_executed(name: &str, value: &str, policy: &GatePolicy, findi
 /// Returns true for variables of the dangerous families that only change what a program prints, how a test behaves, or
 /// which of the workspace's own files it loads.
 fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
-    const NAMES: [&str; 31] = [
+    const NAMES: [&str; 30] = [
         "CARGO_INCREMENTAL",
         "CARGO_NET_OFFLINE",
         "CARGO_PROFILE_RELEASE_DEBUG",
@@ -50,7 +50,6 @@ fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
         "GIT_MERGE_AUTOEDIT",
         "GIT_OPTIONAL_LOCKS",
         "GIT_TERMINAL_PROMPT",
-        "LANGUAGE",
         "NODE_DISABLE_COLORS",
         "NODE_ENV",
         "NODE_NO_WARNINGS",

@@ -12,6 +12,9 @@ impl ShellParser<'_> {
         if digits > 0 && self.rest().get(digits..).is_some_and(|rest| rest.starts_with("\\\n")) {
             return self.error("a number can't continue on the next line");
         }
+        if digits > 1 && self.peek() == Some(b'0') && matches!(self.peek_after(digits), Some(b'<' | b'>')) {
+            return self.error("shells read a descriptor of several digits differently");
+        }
         let both = digits == 0 && self.starts_with("&>");
         let opens = matches!(self.peek_after(digits), Some(b'<' | b'>'));
         // `<(` starts a word even after a number.

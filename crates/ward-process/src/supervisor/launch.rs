@@ -180,14 +180,12 @@ impl TreeLaunch<'_> {
             }
         }
         let failed = |source| SpawnError::Trace { program: spec.program().to_owned(), source };
-        let mut pid = forked.pid.as_raw_nonzero().get();
-        if self.supervisor.needs_keeper(spec) {
-            // The program is the keeper's only child.
-            let mut child = None;
-            self.supervisor.proc.each_child(pid, |found| child = Some(found)).map_err(fork_error)?;
-            pid = child.ok_or_else(|| failed(Errno::SRCH.into()))?;
-        }
-        exec_trace::attach(pid, judge).map_err(failed)?;
+        let keeper = forked.pid.as_raw_nonzero().get();
+        // The program is the keeper's only child.
+        let mut program = None;
+        self.supervisor.proc.each_child(keeper, |found| program = Some(found)).map_err(fork_error)?;
+        let program = program.ok_or_else(|| failed(Errno::SRCH.into()))?;
+        exec_trace::attach(program, judge).map_err(failed)?;
         barrier.release().map_err(fork_error)
     }
 

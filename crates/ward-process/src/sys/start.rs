@@ -98,10 +98,10 @@ pub(crate) fn wait_until_traceable(pipe: BorrowedFd<'_>) -> Result<Option<StartO
             Ok(1) if first == [TRACEABLE] => return Ok(None),
             Ok(0) => return Ok(Some(StartOutcome::Lost)),
             Ok(_) => {
-                let mut message = [0_u8; 5];
-                message[..1].copy_from_slice(&first);
-                let length = 1 + rustix::io::read(pipe, &mut message[1..])?;
-                return Ok(Some(parse_start_message(message.get(..length).unwrap_or_default())));
+                let mut rest = [0_u8; 4];
+                let length = rustix::io::read(pipe, &mut rest)?;
+                let message = [&first, rest.get(..length).unwrap_or_default()].concat();
+                return Ok(Some(parse_start_message(&message)));
             }
         }
     }
