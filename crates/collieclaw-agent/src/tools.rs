@@ -133,7 +133,13 @@ impl ToolResult {
     /// Creates the result of a tool that did its work.
     #[must_use]
     pub fn done(output: impl Into<String>) -> Self {
-        Self { end: ToolEnd::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None, commands: ExecutedCommands::default() }
+        Self {
+            end: ToolEnd::Done,
+            output: output.into(),
+            metadata: serde_json::Map::new(),
+            sandbox: None,
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// Creates the result of a tool that failed.

@@ -26,7 +26,9 @@ use crate::reason::GateReason;
 use crate::shell::{self, BytePosition};
 use crate::verdict::{AutonomyLevel, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
 use command::JudgingPhase;
-pub use executed::{ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, can_start_programs, judge_executed_program};
+pub use executed::{
+    ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, can_start_programs, judge_executed_program,
+};
 
 /// The verdict on a shell line, with the plan that runs if the line is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -52,8 +52,8 @@ mod evaluation;
 pub use address::{HttpMethod, UrlHost, UrlScheme, WebAddress, is_public};
 pub use call::{ApprovalQuestion, ApprovalSource, GateOutcome, GateRequest, Permit, judge, judge_unlisted};
 pub use evaluation::{
-    ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, ShellVerdict, can_start_programs, judge_executed_program, judge_shell,
-    rejudge_command,
+    ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, ShellVerdict, can_start_programs,
+    judge_executed_program, judge_shell, rejudge_command,
 };
 pub use facts::{MachineFacts, PathStatus, ScriptContent};
 pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};

@@ -83,8 +83,8 @@ pub fn probe_exec_judging() -> Result<(), String> {
         rustix::io::read(&held, &mut [0_u8]).map(drop)
     })
     .map_err(failed)?;
-    let traced = rustix::io::read(&ready, &mut [0_u8])
-        .and_then(|_| trace::seize(child.pid.as_raw_nonzero().get()));
+    let traced =
+        rustix::io::read(&ready, &mut [0_u8]).and_then(|_| trace::seize(child.pid.as_raw_nonzero().get()));
     let _ = rustix::process::pidfd_send_signal(&child.pidfd, rustix::process::Signal::KILL);
     let _ = wait_readable(child.pidfd.as_fd(), None);
     let _ = reap(child.pidfd.as_fd());
@@ -239,7 +239,8 @@ fn read_image(pid: i32, label: ProcessLabel, other_processes: usize) -> Result<E
         Ok::<_, Errno>(PathBuf::from(OsString::from_vec(text.into_bytes())))
     };
     let list = |name: &str| {
-        let bytes = std::fs::read(path(name)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let bytes =
+            std::fs::read(path(name)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         // Each text ends with a zero byte.
         let texts = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
         let is_empty = bytes.is_empty();

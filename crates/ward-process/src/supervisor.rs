@@ -190,8 +190,7 @@ impl Supervisor {
         let group = control.group();
         let namespaces = self.namespace_flags(sandbox);
         let limits = self.plan_limits(spec, namespaces, group)?;
-        TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
-            .run(spec, hooks)
+        TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }.run(spec, hooks)
     }
 
     fn build_tree(

@@ -136,7 +136,14 @@ impl CallEnding {
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
-        Self { status, result_hash, output_hash: None, reason: None, sandbox: None, commands: ExecutedCommands::default() }
+        Self {
+            status,
+            result_hash,
+            output_hash: None,
+            reason: None,
+            sandbox: None,
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// Replaces the attempt's reason.

@@ -174,7 +174,12 @@ mod tests {
     use super::*;
 
     fn tool_run() -> ToolRun {
-        ToolRun { elapsed: Duration::ZERO, metadata: Map::new(), sandbox: Some("all".to_owned()), commands: ExecutedCommands::default() }
+        ToolRun {
+            elapsed: Duration::ZERO,
+            metadata: Map::new(),
+            sandbox: Some("all".to_owned()),
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// The words are those that receipts and JSON output have always had.

@@ -65,7 +65,8 @@ impl MachineFacts for SystemFacts {
 
     fn read_script(&self, path: &Path) -> Option<ScriptContent> {
         let content = read_limited(path)?;
-        let first_line = content.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next());
+        let first_line =
+            content.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next());
         let interpreter_line = first_line.and_then(|line| String::from_utf8(line.to_vec()).ok());
         Some(ScriptContent { sha256: Sha256Hash::of(&[&content]).to_string(), interpreter_line })
     }

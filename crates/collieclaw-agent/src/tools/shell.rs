@@ -56,7 +56,7 @@ impl PreparedCall for ShellCall {
 
 /// Runs a granted command line.
 fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolResult {
-    let judging = ExecJudging::of_line(granted.plan());
+    let judging = ExecJudging::of_line(granted.plan(), granted.risk());
     let executor = check_preconditions(granted, context)
         .and_then(|()| ToolSandbox::new(&sandbox_access(context, judging), context.policy))
         .and_then(|sandbox| PlanExecutor::new(context, sandbox, context.bounds.shell_timeout));
@@ -87,12 +87,14 @@ enum ExecJudging {
 
 impl ExecJudging {
     /// Lines that a shell runs, and plans with programs that start others, have all their programs judged.
-    fn of_line(plan: Option<&ShellPlan>) -> Self {
+    fn of_line(plan: Option<&ShellPlan>, risk: RiskLevel) -> Self {
         let starts_programs = plan.is_none_or(|plan| {
             let pipelines = plan.lists().iter().flat_map(|list| {
                 std::iter::once(&list.first).chain(list.rest.iter().map(|(_, pipeline)| pipeline))
             });
-            pipelines.flat_map(|pipeline| &pipeline.commands).any(|command| can_start_programs(&command.action))
+            pipelines
+                .flat_map(|pipeline| &pipeline.commands)
+                .any(|command| can_start_programs(&command.action, risk))
         });
         if starts_programs && exec_judging_fault().is_none() { Self::On } else { Self::Off }
     }

@@ -47,7 +47,9 @@ impl ShellEvaluation<'_> {
         let expanded = if known { self.expand_words(simple, cwd) } else { None };
         let words = expanded.as_deref().unwrap_or(&written);
         let name = words.first().and_then(|word| word.text.clone());
-        for assignment in &simple.assignments {
+        // A builtin runs in the shell, which shows what it exports with each program.
+        let in_shell = name.as_deref().is_some_and(is_shell_builtin) && self.judges_executions();
+        for assignment in simple.assignments.iter().filter(|_| !in_shell) {
             let value = self.known_text(&assignment.value);
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
@@ -136,13 +138,16 @@ impl ShellEvaluation<'_> {
         if !self.is_system_program(name, base, cwd) && phase == JudgingPhase::Words {
             if self.is_allowed_script(name, cwd) {
                 self.add_unknowable("a script of the workspace runs commands of its own", first.at);
-                return self.findings.add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
+                return self
+                    .findings
+                    .add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
             }
             self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
         }
         if phase == JudgingPhase::Words
             && self.subject == JudgedSubject::Line
-            && self.judge_builtin(base, arguments, first.at, cwd) {
+            && self.judge_builtin(base, arguments, first.at, cwd)
+        {
             return;
         }
         match ProgramSpec::find_described(base) {
@@ -198,7 +203,9 @@ impl ShellEvaluation<'_> {
                 self.nesting -= 1;
             }
             // The shell that reads the text has its commands judged when it executes them.
-            Err(unreadable) if self.judges_executions() => self.add_unknowable(unreadable.what, BytePosition(0)),
+            Err(unreadable) if self.judges_executions() => {
+                self.add_unknowable(unreadable.what, BytePosition(0));
+            }
             Err(unreadable) => self.findings.add(GateReason::Unreadable { what: unreadable.what, column: 1 }),
         }
     }
@@ -235,7 +242,10 @@ impl ShellEvaluation<'_> {
                 }
             }
             "trap" => {
-                if let Some(line) = text().and_then(|words| words.first().copied()) {
+                // `trap - INT` and `trap -p` set nothing.
+                if let Some(line) =
+                    text().and_then(|words| words.first().copied().filter(|word| !word.starts_with('-')))
+                {
                     self.judge_inner_line(line, cwd);
                 }
             }
@@ -286,11 +296,12 @@ impl ShellEvaluation<'_> {
     pub(super) fn is_allowed_script(&self, name: &str, cwd: &CommandFolder) -> bool {
         use crate::facts::PathStatus;
         let Some(folder) = &cwd.folder else { return false };
-        let PathStatus::File { leads_to, .. } = self.facts.inspect_path(&folder.join(name)) else { return false };
-        self.policy
-            .allowed_scripts
-            .get(&leads_to)
-            .is_some_and(|accepted| self.facts.read_script(&leads_to).is_some_and(|script| script.sha256 == *accepted))
+        let PathStatus::File { leads_to, .. } = self.facts.inspect_path(&folder.join(name)) else {
+            return false;
+        };
+        self.policy.allowed_scripts.get(&leads_to).is_some_and(|accepted| {
+            self.facts.read_script(&leads_to).is_some_and(|script| script.sha256 == *accepted)
+        })
     }
 }
 

@@ -93,11 +93,14 @@ pub fn judge_executed_program(
     ExecVerdict::Refused(verdict.reasons.into_iter().next().unwrap_or(GateReason::NotJudged))
 }
 
-/// Returns true if a planned command may start programs by itself, so that these have to be judged. The table describes
-/// programs that only read, write or print; their arguments that run commands are known.
+/// Returns true if a planned command of a line with this risk may start programs by itself, so that these have to be
+/// judged. The table describes programs that only read, write or print, unless an argument has a high risk.
 #[must_use]
-pub fn can_start_programs(action: &PlannedAction) -> bool {
+pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool {
     let PlannedAction::Run { words, .. } = action else { return false };
+    if line_risk == RiskLevel::High {
+        return true;
+    }
     let name = words.first().map(|name| base_name(name)).unwrap_or_default();
     let kind = ProgramSpec::find_described(name).map(|program| program.kind);
     name == "git" || name == "find" || !matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies))
@@ -122,9 +125,9 @@ impl ShellEvaluation<'_> {
             }
         }
         let path = executed.program.display().to_string();
-        match find_objection(&path, executed.program, self.policy) {
-            Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) => return Some(reason),
-            _ => {}
+        let objection = find_objection(&path, executed.program, self.policy);
+        if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
+            return Some(reason);
         }
         if is_loader(base_name(&path)) {
             return self.find_loader_ban(executed);
@@ -152,12 +155,15 @@ impl ShellEvaluation<'_> {
     /// the program must be one that no process of the line can replace.
     fn find_loader_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
         let arguments = executed.arguments.get(1..).unwrap_or_default();
-        if arguments.iter().any(|flag| matches!(flag.as_str(), "--list" | "--verify" | "--help" | "--version")) {
+        if arguments
+            .iter()
+            .any(|flag| matches!(flag.as_str(), "--list" | "--verify" | "--help" | "--version"))
+        {
             return None;
         }
         let refused = || Some(GateReason::ProgramByPath { path: executed.program.display().to_string() });
-        let Some(PathStatus::File { leads_to, .. }) = loader_operand(arguments)
-            .map(|operand| self.facts.inspect_path(&executed.folder.join(operand)))
+        let Some(PathStatus::File { leads_to, .. }) =
+            loader_operand(arguments).map(|operand| self.facts.inspect_path(&executed.folder.join(operand)))
         else {
             return refused();
         };
@@ -198,10 +204,8 @@ impl ShellEvaluation<'_> {
     }
 
     fn judge_as(&mut self, name: &str, arguments: &[String], folder: &Path) {
-        let words: Vec<_> = std::iter::once(name)
-            .chain(arguments.iter().map(String::as_str))
-            .map(known_argument)
-            .collect();
+        let words: Vec<_> =
+            std::iter::once(name).chain(arguments.iter().map(String::as_str)).map(known_argument).collect();
         let cwd = CommandFolder { folder: Some(folder.to_owned()) };
         self.judge_program(&words, &cwd, JudgingPhase::Name);
         self.judge_program(&words, &cwd, JudgingPhase::Words);
@@ -210,7 +214,8 @@ impl ShellEvaluation<'_> {
     /// Returns the name by which the table and the lists know an executed file. `argv[0]` counts only if it names this
     /// very file, because a caller can choose it.
     fn find_known_name(&self, executed: &ExecutedProgram<'_>) -> Option<String> {
-        let names_file = |name: &&str| self.resolve_program(name).is_some_and(|file| file == executed.program);
+        let names_file =
+            |name: &&str| self.resolve_program(name).is_some_and(|file| file == executed.program);
         let argv0 = executed.arguments.first().map(|name| base_name(name.trim_start_matches('-')));
         let file_name = executed.program.file_name().and_then(|name| name.to_str());
         argv0
@@ -246,7 +251,12 @@ impl ShellEvaluation<'_> {
             self.facts.read_script(path).is_some_and(|script| script.sha256 == *accepted)
         };
         // The executed file itself can't be swapped: it is read through the process.
-        if self.policy.allowed_scripts.get(executed.program).is_some_and(|hash| has_content(executed.file, hash)) {
+        if self
+            .policy
+            .allowed_scripts
+            .get(executed.program)
+            .is_some_and(|hash| has_content(executed.file, hash))
+        {
             return true;
         }
         executed.others == OtherProcesses::Waiting
@@ -271,7 +281,9 @@ impl ShellEvaluation<'_> {
                 let script = real_path(second).filter(|path| {
                     let line = self.facts.read_script(path).and_then(|script| script.interpreter_line);
                     line.is_some_and(|line| {
-                        line.trim().split_once([' ', '\t']).is_some_and(|(_, argument)| argument.trim() == flag)
+                        line.trim()
+                            .split_once([' ', '\t'])
+                            .is_some_and(|(_, argument)| argument.trim() == flag)
                     })
                 });
                 found.extend(script.map(|path| (path, rest)));
@@ -286,11 +298,13 @@ impl ShellEvaluation<'_> {
 /// the applet of a program that contains many.
 fn identities<'e>(executed: &'e ExecutedProgram<'_>) -> Vec<ProgramIdentity<'e>> {
     let arguments = executed.arguments.get(1..).unwrap_or_default();
-    let argv0 = executed.arguments.first().map(|name| base_name(name.trim_start_matches('-'))).unwrap_or_default();
+    let argv0 =
+        executed.arguments.first().map(|name| base_name(name.trim_start_matches('-'))).unwrap_or_default();
     let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     // The kernel marks the path of a removed file.
     let file_name = file_name.strip_suffix(" (deleted)").unwrap_or(file_name);
-    let mut found = vec![ProgramIdentity { name: file_name, arguments }, ProgramIdentity { name: argv0, arguments }];
+    let mut found =
+        vec![ProgramIdentity { name: file_name, arguments }, ProgramIdentity { name: argv0, arguments }];
     if ["busybox", "toybox", "coreutils"].iter().any(|many| file_name.starts_with(many)) {
         let is_flag = |text: &&String| text.starts_with('-');
         let applets = arguments.iter().enumerate().filter(|(_, text)| !is_flag(text)).take(1);

@@ -3,7 +3,9 @@
 
 use super::command::JudgingPhase;
 use super::{CommandFolder, ShellEvaluation};
-use crate::programs::{CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments};
+use crate::programs::{
+    CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
+};
 use crate::shell::BytePosition;
 
 /// Shells that have each of their commands judged.
@@ -31,9 +33,12 @@ pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
         .map(|text| CommandArgument { text: Some(text.clone()), at: BytePosition(0) })
         .collect();
     let found = parse_arguments(program, &arguments);
-    let has_line = found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
-    let reads_input = arguments.iter().any(|argument| argument.text.as_deref().is_some_and(|text| text == "-s"));
-    let is_operand = |argument: &CommandArgument| argument.text.as_deref().is_some_and(|text| !text.starts_with('-'));
+    let has_line =
+        found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
+    let reads_input =
+        arguments.iter().any(|argument| argument.text.as_deref().is_some_and(|text| text == "-s"));
+    let is_operand =
+        |argument: &CommandArgument| argument.text.as_deref().is_some_and(|text| !text.starts_with('-'));
     !has_line && !reads_input && arguments.iter().any(is_operand)
 }
 
@@ -55,7 +60,8 @@ impl ShellEvaluation<'_> {
         }
         let at = arguments.first().map_or(BytePosition(0), |first| first.at);
         if phase == JudgingPhase::Words {
-            let what = if is_shell { "a second shell reads commands" } else { "this command runs another one" };
+            let what =
+                if is_shell { "a second shell reads commands" } else { "this command runs another one" };
             self.add_unknowable(what, at);
         }
         let mut names_script = false;
@@ -69,7 +75,12 @@ impl ShellEvaluation<'_> {
                 }
                 ParsedArgument::Value(WordMeaning::Text, path) if is_shell => {
                     if !names_script && phase == JudgingPhase::Words {
-                        self.judge_argument(name, &ParsedArgument::Value(WordMeaning::PossiblePath, path), cwd, phase);
+                        self.judge_argument(
+                            name,
+                            &ParsedArgument::Value(WordMeaning::PossiblePath, path),
+                            cwd,
+                            phase,
+                        );
                     }
                     names_script = true;
                 }

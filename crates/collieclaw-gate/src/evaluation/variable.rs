@@ -22,7 +22,18 @@ pub(super) fn judge(name: &str, value: Option<&str>, policy: &GatePolicy, findin
 /// shells and to the search for programs are left out: every program is judged when it is executed.
 pub(super) fn judge_executed(name: &str, value: &str, policy: &GatePolicy, findings: &mut GateFindings) {
     const FOR_SHELLS: [&str; 12] = [
-        "PATH", "PWD", "OLDPWD", "SHLVL", "_", "PS1", "PS2", "IFS", "CDPATH", "GLOBIGNORE", "HISTFILE", "SHELLOPTS",
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "SHLVL",
+        "_",
+        "PS1",
+        "PS2",
+        "IFS",
+        "CDPATH",
+        "GLOBIGNORE",
+        "HISTFILE",
+        "SHELLOPTS",
     ];
     let is_function = name.starts_with("BASH_FUNC_") && name.ends_with("%%");
     if !FOR_SHELLS.contains(&name) && !is_function {
@@ -74,7 +85,8 @@ fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
     NAMES.contains(&name)
         || (matches!(name, "PAGER" | "GIT_PAGER" | "MANPAGER" | "EDITOR" | "GIT_EDITOR" | "VISUAL")
             && value.is_some_and(|value| PRINTING.contains(&value)))
-        || (matches!(name, "PYTHONPATH" | "NODE_PATH") && value.is_some_and(|value| value.split(':').all(inside)))
+        || (matches!(name, "PYTHONPATH" | "NODE_PATH")
+            && value.is_some_and(|value| value.split(':').all(inside)))
         || (name == "PYTHONWARNINGS" && value.is_some_and(|value| !value.contains('.')))
         || (name == "TMPDIR" && value.is_some_and(|value| Path::new(value).starts_with("/tmp")))
 }

@@ -51,7 +51,9 @@ impl ShellEvaluation<'_> {
     /// Remembers the functions that a script defines, because their names are no programs.
     fn collect_functions(&mut self, script: &ShellScript) {
         for command in destructive::script_commands(script) {
-            if let ShellCommand::Compound(CompoundCommand { kind: CompoundKind::Function(name), .. }) = command {
+            if let ShellCommand::Compound(CompoundCommand { kind: CompoundKind::Function(name), .. }) =
+                command
+            {
                 self.functions.insert(name.clone());
             }
         }

@@ -137,7 +137,9 @@ impl ShellParser<'_> {
                 // Inside of double quotes, a single quote quotes nothing in some expansions. Then it rarely has a partner.
                 Some(b'\'') => {
                     let rest = self.rest().get(1..).unwrap_or_default();
-                    let end = rest.find('\'').filter(|end| !rest.get(..*end).is_some_and(|text| text.contains('\n')));
+                    let end = rest
+                        .find('\'')
+                        .filter(|end| !rest.get(..*end).is_some_and(|text| text.contains('\n')));
                     self.next += end.map_or(1, |end| end + 2);
                 }
                 Some(_) => self.next += 1,

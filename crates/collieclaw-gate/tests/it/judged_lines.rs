@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::{AutonomyLevel, GateDecision, MachineFacts, PathStatus, RiskLevel, ScriptContent, judge_shell};
+use collieclaw_gate::{
+    AutonomyLevel, GateDecision, MachineFacts, PathStatus, RiskLevel, ScriptContent, judge_shell,
+};
 
 use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
@@ -41,10 +43,14 @@ impl MachineFacts for JudgingMachine {
 
     fn read_script(&self, path: &Path) -> Option<ScriptContent> {
         match path.to_str()? {
-            "/w/run.sh" => Some(ScriptContent { sha256: "good".to_owned(), interpreter_line: Some("/bin/bash -e".into()) }),
-            "/usr/bin/npm" => {
-                Some(ScriptContent { sha256: "npm".to_owned(), interpreter_line: Some("/usr/bin/env node".into()) })
-            }
+            "/w/run.sh" => Some(ScriptContent {
+                sha256: "good".to_owned(),
+                interpreter_line: Some("/bin/bash -e".into()),
+            }),
+            "/usr/bin/npm" => Some(ScriptContent {
+                sha256: "npm".to_owned(),
+                interpreter_line: Some("/usr/bin/env node".into()),
+            }),
             _ => None,
         }
     }
@@ -196,7 +202,13 @@ fn nothing_that_needs_a_shell_runs_at_the_level_readonly() {
 
 #[test]
 fn literal_lines_keep_their_plan() {
-    for line in ["ls -l", "cat a.txt | sort > out.txt", "cd src && ls *.rs", "mkdir new && ls", "cat <<END\none \\\ntwo\nEND\n"] {
+    for line in [
+        "ls -l",
+        "cat a.txt | sort > out.txt",
+        "cd src && ls *.rs",
+        "mkdir new && ls",
+        "cat <<END\none \\\ntwo\nEND\n",
+    ] {
         let judged = judge_shell(line, AutonomyLevel::Supervised, &policy(""), &JudgingMachine::new());
         assert!(judged.plan.is_some(), "{line}: {:?}", judged.verdict);
     }

@@ -8,9 +8,9 @@ mod blocked_cases;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
-mod flag_canary;
-#[cfg(test)]
 mod executed_programs;
+#[cfg(test)]
+mod flag_canary;
 #[cfg(test)]
 mod foreign_tools;
 #[cfg(test)]

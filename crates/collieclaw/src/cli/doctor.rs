@@ -208,7 +208,9 @@ fn check_exec_judging(fault: Option<&str>) -> DoctorFinding {
         what: "programs judged when they are executed".to_owned(),
         ok: fault.is_none(),
         detail: match fault {
-            None => "every program of a shell line is stopped and judged before its first instruction".to_owned(),
+            None => {
+                "every program of a shell line is stopped and judged before its first instruction".to_owned()
+            }
             Some(fault) => format!("{fault}; until then, lines that need a real shell run at `full` only"),
         },
         cure: None,

@@ -111,7 +111,8 @@ fn a_refused_command_ends_its_line() {
         }
         assert_eq!(outcome.status, "failed", "{line}: {outcome:?}");
         assert!(outcome.text.contains(reason), "{line}: {outcome:?}");
-        assert!(!outcome.output().contains("went-on"), "{line}: {outcome:?}");
+        // The trap runs when the line has ended anyway.
+        assert!(line.contains("EXIT") || !outcome.output().contains("went-on"), "{line}: {outcome:?}");
     }
 }
 
@@ -126,10 +127,16 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
     ("perl", "perl -e 'print `rm victim`'"),
     ("perl", "perl -e '%ENV = (); exec \"/bin/rm\", \"victim\"'"),
     ("perl", "perl -e '$SIG{$_} = \"IGNORE\" for keys %SIG; exec \"rm\", \"victim\"'"),
-    ("perl", "perl -e 'link \"/bin/rm\", \"hard\"; exec \"./hard\", \"victim\"'"),
+    ("perl", "perl -e 'link \"/bin/rm\", \"hard\"; exec \"./hard\", \"victim\" or die'"),
     ("perl", "perl -e 'symlink \"/bin/rm\", \"soft\"; exec \"./soft\", \"victim\"'"),
-    ("perl", "perl -e 'use File::Copy; copy \"/bin/rm\", \"other\"; chmod 0755, \"other\"; exec \"./other\", \"victim\"'"),
-    ("perl", "perl -e 'open F, \">\", \"chain\"; print F \"#!/bin/rm\\n\"; close F; chmod 0755, \"chain\"; exec \"./chain\", \"victim\"'"),
+    (
+        "perl",
+        "perl -e 'use File::Copy; copy \"/bin/rm\", \"other\"; chmod 0755, \"other\"; exec \"./other\", \"victim\"'",
+    ),
+    (
+        "perl",
+        "perl -e 'open F, \">\", \"chain\"; print F \"#!/bin/rm\\n\"; close F; chmod 0755, \"chain\"; exec \"./chain\", \"victim\"'",
+    ),
     (
         "perl",
         "perl -e 'open F, \">\", \"deep\"; print F \"#!/usr/bin/env rm\\n\"; close F; chmod 0755, \"deep\"; exec \"./deep\", \"victim\"'",
@@ -137,9 +144,15 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
     ("perl", "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"/bin/rm\", \"victim\"'"),
     ("perl", "perl -e 'symlink \"/bin/rm\", \"l\"; exec glob(\"/lib64/ld-linux*\"), \"./l\", \"victim\"'"),
     ("perl", "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"--argv0\", \"ls\", \"/bin/rm\", \"victim\"'"),
-    ("perl", "perl -e 'open F, \"<\", \"/bin/rm\"; $^F = 99; exec \"/proc/self/fd/\" . fileno(F), \"victim\"'"),
+    (
+        "perl",
+        "perl -e 'open F, \"<\", \"/bin/rm\"; $^F = 99; exec \"/proc/self/fd/\" . fileno(F), \"victim\" or die'",
+    ),
     ("perl", "perl -e 'kill \"STOP\", fork || exec \"rm\", \"victim\"; sleep 1'"),
-    ("perl", "perl -e '$p = fork || do { sleep 1; exec \"rm\", \"victim\" }; kill \"STOP\", $p; kill \"CONT\", $p; waitpid $p, 0'"),
+    (
+        "perl",
+        "perl -e '$p = fork || do { sleep 1; exec \"rm\", \"victim\" }; kill \"STOP\", $p; kill \"CONT\", $p; waitpid $p, 0'",
+    ),
     ("make", "printf 'all:\\n\\trm victim\\n' > Makefile && make"),
     ("make", "printf 'all:\\n\\t@sh -c \"r\"\"m victim\"\\n' > Makefile; make"),
     ("git", "git -c alias.x='!rm victim' x"),
@@ -147,9 +160,18 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
     ("python3", "python3 -c 'import subprocess; subprocess.run([\"rm\", \"victim\"])'"),
     ("python3", "python3 -c 'import os; os.posix_spawn(\"/bin/rm\", [\"ls\", \"victim\"], {})'"),
     ("python3", "python3 -c 'import os; os.execv(\"/bin/rm\", [\"\", \"victim\"])'"),
-    ("python3", "python3 -c 'import threading, os; t = threading.Thread(target=lambda: os.execv(\"/bin/rm\", [\"x\", \"victim\"])); t.start(); t.join()'"),
-    ("python3", "python3 -c 'import os; f = os.open(\"/bin/rm\", os.O_RDONLY); os.execve(f, [\"x\", \"victim\"], {})'"),
-    ("python3", "python3 -c 'import os; f = os.memfd_create(\"x\"); os.write(f, open(\"/bin/rm\", \"rb\").read()); os.execve(f, [\"x\", \"victim\"], {})'"),
+    (
+        "python3",
+        "python3 -c 'import threading, os; t = threading.Thread(target=lambda: os.execv(\"/bin/rm\", [\"x\", \"victim\"])); t.start(); t.join()'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import os; f = os.open(\"/bin/rm\", os.O_RDONLY); os.execve(f, [\"x\", \"victim\"], {})'",
+    ),
+    (
+        "python3",
+        "python3 -c 'import os; f = os.memfd_create(\"x\"); os.write(f, open(\"/bin/rm\", \"rb\").read()); os.execve(f, [\"x\", \"victim\"], {})'",
+    ),
     ("busybox", "busybox rm victim"),
     ("busybox", "busybox sh -c 'busybox rm victim'"),
     ("bash", "printf 'r%s victim\\n' m > s.sh; bash s.sh"),
@@ -165,9 +187,14 @@ fn forbidden_commands_never_run_however_they_are_called() {
             for made in ["hard", "soft", "other", "chain", "deep", "l", "s.sh", "Makefile"] {
                 let _ = std::fs::remove_file(test_workspace.path.join(made));
             }
-            let told = outcome.text.contains("refused to run") || outcome.status != "done";
+            // A process that is stopped before it executes anything has nothing to tell.
+            let told =
+                outcome.text.contains("refused to run") || outcome.status != "done" || line.contains("STOP");
             // A call may also fail because the sandbox doesn't allow the trick at all.
-            let failed = outcome.result.as_ref().is_some_and(|result| result.metadata.get("exit_code") != Some(&json!(0)));
+            let failed = outcome
+                .result
+                .as_ref()
+                .is_some_and(|result| result.metadata.get("exit_code") != Some(&json!(0)));
             assert!(told || failed, "{program}, {line}: {outcome:?}");
         }
     }
@@ -176,7 +203,8 @@ fn forbidden_commands_never_run_however_they_are_called() {
 #[test]
 fn programs_of_listed_programs_run_otherwise() {
     let test_workspace = open_workspace("make perl");
-    test_workspace.write("Makefile", "all:\n\t@cp /usr/bin/true ./tool\n\t@./tool && uname -s && expr 1 + 1\n");
+    test_workspace
+        .write("Makefile", "all:\n\t@cp /usr/bin/true ./tool\n\t@./tool && uname -s && expr 1 + 1\n");
     let outcome = run(&test_workspace, "make");
     assert_eq!((outcome.output(), outcome.exit_code()), ("Linux\n2\n", 0), "{outcome:?}");
     let outcome = run(&test_workspace, "perl -e 'system \"rm\", \"victim\"; print $? & 127, \"\\n\"'");
@@ -200,10 +228,16 @@ fn signals_and_stops_work_as_without_a_judge() {
     let test_workspace = open_workspace("");
     for (line, output) in [
         ("trap 'echo caught' USR1; kill -USR1 $$; echo after", "caught\nafter\n"),
-        ("(kill -STOP $BASHPID; echo woken) & p=$!; until grep -q 'T (' /proc/$p/status; do :; done; kill -CONT $p; wait; echo end", "woken\nend\n"),
+        (
+            "(kill -STOP $BASHPID; echo woken) & p=$!; while kill -CONT $p 2> /dev/null; do :; done; wait; echo end",
+            "woken\nend\n",
+        ),
         ("(exit 3); echo $?; (kill -TERM $BASHPID); echo $?", "3\n143\n"),
         ("set -m; sort -R /dev/null & wait $!; echo $?", "0\n"),
-        ("coproc cat; echo hi >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo got $x; kill $COPROC_PID", "got hi\n"),
+        (
+            "coproc cat; echo hi >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo got $x; kill $COPROC_PID",
+            "got hi\n",
+        ),
         ("seq 100000 | head -1; echo ${PIPESTATUS[0]}", "1\n141\n"),
         ("echo $(trap 'echo bye' EXIT; exit 2)", "bye\n"),
     ] {
@@ -217,7 +251,9 @@ fn a_judged_line_obeys_its_time_limit_and_the_stop() {
     let mut test_workspace = open_workspace("");
     test_workspace.policy.allowed_commands.insert("sleep".to_owned());
     let gateway = test_workspace.gateway_with_shell_limits(Duration::from_millis(700), 1 << 20);
-    for line in ["x=1; while :; do ls > /dev/null; done", "x=1; while :; do :; done", "x=9; (sleep 600 &); sleep 600"] {
+    for line in
+        ["x=1; while :; do ls > /dev/null; done", "x=1; while :; do :; done", "x=9; (sleep 600 &); sleep 600"]
+    {
         let outcome = gateway.shell(line);
         assert_eq!(outcome.metadata("timed_out"), json!(true), "{line}: {outcome:?}");
     }
@@ -253,7 +289,10 @@ fn a_shell_can_not_change_what_steers_git() {
     let fresh = open_workspace("");
     std::fs::create_dir(fresh.path.join(".git")).unwrap();
     let outcome = run(&fresh, "d=.git; mkdir $d/hooks; echo x > $d/hooks/pre-commit; echo x > $d/config");
-    assert!(!fresh.path.join(".git/hooks").exists() && !fresh.path.join(".git/config").exists(), "{outcome:?}");
+    assert!(
+        !fresh.path.join(".git/hooks").exists() && !fresh.path.join(".git/config").exists(),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -261,7 +300,10 @@ fn an_allowed_script_runs_with_the_accepted_content_only() {
     let mut test_workspace = open_workspace("");
     let text = "#!/bin/sh\nuname -s\n";
     let script = test_workspace.write("run.sh", text);
-    std::os::unix::fs::PermissionsExt::set_mode(&mut std::fs::metadata(&script).unwrap().permissions(), 0o755);
+    std::os::unix::fs::PermissionsExt::set_mode(
+        &mut std::fs::metadata(&script).unwrap().permissions(),
+        0o755,
+    );
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     assert_eq!(run(&test_workspace, "./run.sh").status, "denied");
     let hash = collieclaw_agent::receipts::hash_text(text);

@@ -274,7 +274,8 @@ fn a_judged_line_has_the_same_effects_as_bash() {
     let names = ["env", "nosuchcommand_x", "bash"];
     test_workspace.policy.allowed_commands.extend(names.map(str::to_owned));
     let gateway = test_workspace.gateway();
-    let alone = STATEMENTS.iter().map(|statement| format!("v=abc; {}", statement.replace("BODY", "echo inner")));
+    let alone =
+        STATEMENTS.iter().map(|statement| format!("v=abc; {}", statement.replace("BODY", "echo inner")));
     let made = (0..LINES / 2).map(|seed| random_program(&mut LineGenerator(seed * 6_151 + 29)));
     for line in alone.chain(made) {
         for name in ["t1", "t2", "t3"] {

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use ward_process::{
-    ExecDecision, ExecJudge, ExecutedImage, OutputTarget, ProcessExit, ProcessLabel, ProcessSpec, ProcessTree,
-    StopLadder, TreeLifetime,
+    ExecDecision, ExecJudge, ExecutedImage, OutputTarget, ProcessExit, ProcessLabel, ProcessSpec,
+    ProcessTree, StopLadder, TreeLifetime,
 };
 
 use crate::harness::{PATIENCE, TestRun, holding_containments, supervisor};
@@ -37,11 +37,17 @@ impl ExecJudge for TestJudge {
 }
 
 /// Runs a line of `sh` in a judged tree, and returns its exit, its output and the calls of the judge.
-fn run(containment: ward_process::Containment, line: &str) -> (ProcessExit, String, Vec<(u8, Vec<OsString>)>) {
+fn run(
+    containment: ward_process::Containment,
+    line: &str,
+) -> (ProcessExit, String, Vec<(u8, Vec<OsString>)>) {
     let (calls, run) = (Calls::default(), TestRun::new());
     let spec = ProcessSpec::new("/bin/sh").args(["-c", line]).env("PATH", "/usr/bin:/bin");
-    let spec = spec.stdout(OutputTarget::Capture { limit: 1 << 16 }).lifetime(TreeLifetime::DiesWithSupervisor);
-    let mut tree = supervisor(containment).spawn_judged(run.id.clone(), spec, Box::new(TestJudge(calls.clone()))).unwrap();
+    let spec =
+        spec.stdout(OutputTarget::Capture { limit: 1 << 16 }).lifetime(TreeLifetime::DiesWithSupervisor);
+    let mut tree = supervisor(containment)
+        .spawn_judged(run.id.clone(), spec, Box::new(TestJudge(calls.clone())))
+        .unwrap();
     let ended = tree.wait(Some(PATIENCE)).unwrap().expect("the tree ends");
     let output = captured(&mut tree);
     let calls = calls.lock().unwrap().clone();
@@ -60,7 +66,7 @@ fn texts(calls: &[(u8, Vec<OsString>)]) -> Vec<(u8, String)> {
 #[test]
 fn programs_are_judged_with_their_arguments_and_the_label_of_their_creator() {
     for containment in holding_containments() {
-        let line = "echo start; env true one; (true two); env env true three; exec env true four";
+        let line = "echo start; env true one; (/bin/true two); env env true three; exec env true four";
         let (exit, output, calls) = run(containment, line);
         assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "start\n"), "{containment}");
         let calls = texts(&calls);
@@ -68,7 +74,7 @@ fn programs_are_judged_with_their_arguments_and_the_label_of_their_creator() {
         let expected = [
             (1, "env true one"),
             (2, "true one"),
-            (1, "true two"),
+            (1, "/bin/true two"),
             (1, "env env true three"),
             (2, "env true three"),
             (3, "true three"),

@@ -146,11 +146,8 @@ impl<'a> PlanExecutor<'a> {
         let words = ["bash", "--noprofile", "--norc", "-c", line].map(str::to_owned).to_vec();
         let max_bytes = self.context.bounds.max_response_bytes;
         let folder = self.context.workspace.path();
-        let streams = CommandStreams::new(
-            StreamTarget::Null,
-            self.stdout.writer().into(),
-            self.stderr.writer().into(),
-        );
+        let streams =
+            CommandStreams::new(StreamTarget::Null, self.stdout.writer().into(), self.stderr.writer().into());
         let end = self.time_left().and_then(|_| {
             let spec = self.tool_sandbox.prepare_spawn(&program, &words, &[], folder);
             let spec = streams.attach_to(spec)?;
@@ -288,7 +285,7 @@ impl<'a> PlanExecutor<'a> {
             PlannedAction::Run { program, words, variables } => {
                 let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
                 let spec = streams.attach_to(spec)?;
-                let risk = self.line_risk.filter(|_| can_start_programs(&command.action));
+                let risk = self.line_risk.filter(|risk| can_start_programs(&command.action, *risk));
                 let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk));
                 if judge.is_none() {
                     self.log.add_run(&program.display().to_string(), words);
