@@ -6,6 +6,7 @@
 //! without a trace.
 
 mod error;
+mod executed_commands;
 mod intent;
 mod reason;
 mod receipt;
@@ -19,6 +20,7 @@ use ward_ledger::verify::LogCompleteness;
 use ward_ledger::{Ledger, LedgerFormat, Sha256Hash};
 
 pub use error::ReceiptError;
+pub use executed_commands::{ExecutedCommand, ExecutedCommands};
 pub use intent::{CallIntent, IntentStage};
 pub use reason::ReceiptReason;
 pub use receipt::{CallAttempt, CallEnding, Receipt, ReceiptStatus};

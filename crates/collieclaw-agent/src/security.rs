@@ -10,7 +10,7 @@ mod workspace;
 pub use approvals::{Approval, ApprovalCall, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
 pub(crate) use blocking_workers::BlockingWorkers;
 pub use facts::SystemFacts;
-pub(crate) use facts::{PROGRAM_FOLDERS, trusted_home_program};
+pub(crate) use facts::{PROGRAM_FOLDERS, exec_judging_fault, trusted_home_program};
 pub use ownership::is_securely_owned;
 pub use workspace::{
     EntryKind, ExistingTarget, FileAccess, FileError, FolderListing, ListingDepth, ListingEntry, ListingKind,

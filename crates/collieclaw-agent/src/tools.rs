@@ -45,6 +45,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::memory::ConversationMemory;
+use crate::receipts::ExecutedCommands;
 use crate::runtime::{CallGrant, QuestionChannel};
 use crate::security::WorkspaceHandle;
 
@@ -141,6 +142,8 @@ pub struct ToolResult {
     pub metadata: serde_json::Map<String, Value>,
     /// The parts of the sandbox that were in force, if the tool ran in one; for the receipt.
     pub sandbox: Option<String>,
+    /// The programs that the tool ran and that were judged one by one; for the receipt.
+    pub commands: ExecutedCommands,
 }
 
 /// The end of a tool's run, as far as the tool knows it.
@@ -158,7 +161,13 @@ impl ToolResult {
     /// Creates the result of a tool that did its work.
     #[must_use]
     pub fn done(output: impl Into<String>) -> Self {
-        Self { end: ToolEnd::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
+        Self {
+            end: ToolEnd::Done,
+            output: output.into(),
+            metadata: serde_json::Map::new(),
+            sandbox: None,
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// Creates the result of a tool that failed.

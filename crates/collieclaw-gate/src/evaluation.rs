@@ -3,11 +3,13 @@
 mod awk;
 mod command;
 mod destructive;
+mod executed;
 mod expand;
 mod fetch_and_run;
 mod found_files;
 mod git_settings;
 mod jq;
+mod line_wrapper;
 mod possible_path;
 mod program_arguments;
 mod script_outputs;
@@ -18,6 +20,7 @@ mod transfer;
 mod variable;
 mod walk;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::facts::MachineFacts;
@@ -28,12 +31,16 @@ use crate::reason::GateReason;
 use crate::shell::{self, BytePosition};
 use crate::verdict::{AutonomyLevel, GateFindings, GateVerdict, ReasonWeight, RiskLevel};
 use command::JudgingPhase;
+pub use executed::{
+    ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, can_start_programs, judge_executed_program,
+};
 
 /// The verdict on a shell line, with the plan that runs if the line is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellVerdict {
     pub verdict: GateVerdict,
-    /// `None` if the line is refused at every level, or if only a real shell could run it.
+    /// `None` if the line is refused at every level, or if only a real shell can run it. Below the level `full`, a real
+    /// shell runs it only if every command is judged when it is executed.
     pub plan: Option<ShellPlan>,
 }
 
@@ -109,6 +116,25 @@ struct ShellEvaluation<'a> {
     braces: BracesMeaning,
     /// The pattern that all file names in place of `{}` match.
     name_pattern: Option<String>,
+    /// The functions that the line defines.
+    functions: BTreeSet<String>,
+    /// True if a command before the current pipeline may have changed files.
+    files_may_have_changed: bool,
+    /// True if a part of the line needs a real shell that has its commands judged.
+    needs_shell: bool,
+    /// The kind of text that is judged.
+    subject: JudgedSubject,
+    /// The answer of [`MachineFacts::judges_executions`], asked at most once.
+    judges_executions: Option<bool>,
+}
+
+/// The subject of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JudgedSubject {
+    /// The text of a line.
+    Line,
+    /// A program that was executed, so no builtin of a shell.
+    ExecutedProgram,
 }
 
 /// The meaning of `{}` in the current command: inside of `find -exec` it is replaced by file names.
@@ -172,6 +198,11 @@ impl<'a> ShellEvaluation<'a> {
             budget: EvaluationBudget::default(),
             braces: BracesMeaning::Literal,
             name_pattern: None,
+            functions: BTreeSet::new(),
+            files_may_have_changed: false,
+            needs_shell: false,
+            subject: JudgedSubject::Line,
+            judges_executions: None,
         }
     }
 }
@@ -193,6 +224,22 @@ impl ShellEvaluation<'_> {
 
     fn add_unknowable(&mut self, what: &'static str, at: BytePosition) {
         let column = self.column(at);
-        self.findings.add(GateReason::Unknowable { what, column });
+        if !self.judges_executions() {
+            return self.findings.add(GateReason::Unknowable { what, column });
+        }
+        // One reason is enough for the operator: the shell and the judge take care of all others.
+        if !std::mem::replace(&mut self.needs_shell, true) {
+            self.findings.add(GateReason::JudgedWhenRun { what, column });
+        }
+    }
+
+    /// Returns true if a real shell can run the line, with every command judged when it is executed.
+    fn judges_executions(&mut self) -> bool {
+        *self.judges_executions.get_or_insert_with(|| self.facts.judges_executions())
+    }
+
+    /// Returns the file of a command: the accepted program of the workspace, or the system's.
+    fn resolve_program(&self, name: &str) -> Option<PathBuf> {
+        self.policy.pinned_programs.get(name).cloned().or_else(|| self.facts.find_program(name))
     }
 }

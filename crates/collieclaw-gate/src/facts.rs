@@ -18,11 +18,30 @@ pub trait MachineFacts {
         false
     }
 
-    /// Returns the SHA-256 of a regular file in hexadecimal digits; `None` if it can't be read.
-    fn hash_file(&self, path: &Path) -> Option<String> {
-        let _ = path;
+    /// Returns true if this machine can judge every program of a line when it is executed (C17). Otherwise lines that
+    /// need a real shell have high risk.
+    fn judges_executions(&self) -> bool {
+        false
+    }
+
+    /// Returns true if two paths lead to the same file or to files with the same content.
+    fn is_same_program(&self, _file: &Path, _program: &Path) -> bool {
+        false
+    }
+
+    /// Reads a file that is about to run: a script, or a program of the workspace.
+    fn read_script(&self, _path: &Path) -> Option<ScriptContent> {
         None
     }
+}
+
+/// The content of a script, as far as the gate needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptContent {
+    /// The SHA-256 in hexadecimal digits.
+    pub sha256: String,
+    /// The text after `#!` in the first line: an interpreter and perhaps an argument.
+    pub interpreter_line: Option<String>,
 }
 
 /// The kind of file at a path. `leads_to` is the real path, with all links resolved.

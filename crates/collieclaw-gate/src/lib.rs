@@ -52,8 +52,11 @@ mod evaluation;
 
 pub use address::{HttpMethod, UrlHost, UrlScheme, WebAddress, is_public};
 pub use call::{ApprovalQuestion, ApprovalSource, GateOutcome, GateRequest, Permit, judge, judge_unlisted};
-pub use evaluation::{ShellVerdict, judge_shell, rejudge_command};
-pub use facts::{MachineFacts, PathStatus};
+pub use evaluation::{
+    ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, ShellVerdict, can_start_programs,
+    judge_executed_program, judge_shell, rejudge_command,
+};
+pub use facts::{MachineFacts, PathStatus, ScriptContent};
 pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};
 pub use path::{PathAccess, normalize_path};
 pub use policy::{

@@ -55,6 +55,13 @@ pub enum GateReason {
     ForeignNetwork { name: String },
     /// The tool is not on the channel's list of tools.
     UnlistedTool { name: String },
+    /// A part of the line is known only when it runs. A real shell runs the line, and every command is judged when the
+    /// shell executes it.
+    JudgedWhenRun {
+        what: &'static str,
+        /// The column in characters, starting at 1.
+        column: usize,
+    },
 
     // High weight: the call runs only at `full`.
     /// The call writes a path outside of the workspace, and the policy allows such paths.
@@ -155,6 +162,7 @@ impl GateReason {
             | Self::UsesTemporary { .. }
             | Self::UnlistedDomain { .. }
             | Self::UnlistedTool { .. }
+            | Self::JudgedWhenRun { .. }
             | Self::Sends { .. } => ReasonWeight::Medium,
             Self::ForeignTool { weight, .. } => *weight,
             Self::WritesOutside { .. }
@@ -215,6 +223,7 @@ impl GateReason {
             Self::ForeignWrites { .. } => "foreign-writes",
             Self::ForeignNetwork { .. } => "foreign-network",
             Self::UnlistedTool { .. } => "unlisted-tool",
+            Self::JudgedWhenRun { .. } => "judged-when-run",
             Self::WritesOutside { .. } => "writes-outside",
             Self::SteersPrograms { .. } => "steers-programs",
             Self::UnlistedProgram { .. } => "unlisted-program",
@@ -268,6 +277,11 @@ impl GateReason {
             Self::ForeignWrites { name } => format!("{} may change files in the workspace", quoted(name)),
             Self::ForeignNetwork { name } => format!("{} may reach the network", quoted(name)),
             Self::UnlistedTool { name } => format!("{} is not on this channel's list of tools", quoted(name)),
+            // The rest of the text is advice for machines that can't judge commands when they run.
+            Self::JudgedWhenRun { what, column } => format!(
+                "column {column}: {}, so each command is judged when it runs",
+                what.split(';').next().unwrap_or(what)
+            ),
             Self::WritesOutside { path } => format!("it writes {} outside of the workspace", quoted(path)),
             Self::SteersPrograms { path } => format!(
                 "{} can make `git` or `hg` run commands outside of the sandbox; change it by hand",

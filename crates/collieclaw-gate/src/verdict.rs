@@ -117,6 +117,11 @@ impl GateFindings {
         self.uses_temporary
     }
 
+    /// Returns true if a reason says that the call changes something.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.changes
+    }
+
     /// Returns the weight of the heaviest reason.
     #[must_use]
     pub fn heaviest(&self) -> ReasonWeight {

@@ -29,6 +29,12 @@ const ROUNDS: usize = 300;
 /// The promised limit for every command of an agent: less than a person can notice.
 const BAR_MS: f64 = 3.0;
 
+/// The promised limit for judging a program where it is executed.
+const JUDGED_PROGRAM_MS: f64 = 0.2;
+
+/// The number of programs in the loop of [`judged_program_cost`].
+const LOOP_PROGRAMS: u32 = 200;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let took = Rc::new(Cell::new(Duration::ZERO));
@@ -48,6 +54,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         whole.push(millis(with) - millis(without));
     }
     let bare = median(&mut bare);
+    report(&BenchmarkRow {
+        bench: "tools: a judged program of a shell line, in a loop of 200".into(),
+        unit: "ms".into(),
+        figure: judged_program_cost(&gateway)?,
+        baseline: None,
+        bar: BenchmarkLimit::AtMost(JUDGED_PROGRAM_MS),
+    })?;
     for (bench, figure) in [
         ("tools: time that the shell tool adds to `true`, in its sandbox", median(&mut tool)),
         (
@@ -66,8 +79,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Returns the time that judging adds to each program of a loop, compared with the same loop in a bare bash.
+fn judged_program_cost(gateway: &ToolGateway) -> Result<f64, Box<dyn Error>> {
+    const LOOP_ROUNDS: usize = 9;
+    let line = format!("for i in $(seq {LOOP_PROGRAMS}); do /usr/bin/true; done");
+    let (mut bare, mut judged) = (Vec::new(), Vec::new());
+    for _ in 0..LOOP_ROUNDS {
+        let (status, without) = timed(|| Command::new("bash").args(["-c", &line]).status());
+        if !status?.success() {
+            return Err("the loop failed".into());
+        }
+        let (result, with) = timed(|| call_with_line(gateway, &line));
+        result?;
+        bare.push(millis(without));
+        judged.push(millis(with));
+    }
+    Ok((median(&mut judged) - median(&mut bare)) / f64::from(LOOP_PROGRAMS))
+}
+
 fn call_through_gateway(gateway: &ToolGateway) -> Result<(), Box<dyn Error>> {
-    let arguments = json!({ "command": "true" });
+    call_with_line(gateway, "true")
+}
+
+fn call_with_line(gateway: &ToolGateway, line: &str) -> Result<(), Box<dyn Error>> {
+    let arguments = json!({ "command": line });
     let request = ToolRequest {
         conversation_id: "bench",
         tool: "shell",

@@ -25,6 +25,7 @@
 #![warn(missing_docs)]
 
 mod containment;
+mod exec_trace;
 mod exit;
 mod ladder;
 mod limits;
@@ -42,6 +43,7 @@ mod sys;
 
 pub use cgroup::release_controllers;
 pub use containment::{Containment, ContainmentReport, ContainmentStatus, probe};
+pub use exec_trace::{ExecDecision, ExecJudge, ExecutedImage, ProcessLabel, probe_exec_judging};
 pub use exit::{ProcessExit, ResourceUsage, TreeExit};
 pub use ladder::{
     EndedBy, LadderProgress, LadderStep, RungOutcome, RungPatience, StopAction, StopCommand, StopLadder,

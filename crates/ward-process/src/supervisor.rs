@@ -9,6 +9,7 @@ use rustix::process::Resource;
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::cleanup::{self, SandboxFolder, TreeCleanup};
 use crate::containment::{self, Containment};
+use crate::exec_trace::ExecJudge;
 use crate::process_spec::{ProcessSpec, TreeLifetime};
 use crate::record::{TreeId, TreeRecord, read_boot_id};
 use crate::sandbox::PreparedSandbox;
@@ -44,6 +45,13 @@ pub struct Supervisor {
 
 /// A function that stores the record of a tree before its program runs.
 type RecordWriter<'a> = Box<dyn FnOnce(&TreeRecord) -> io::Result<()> + 'a>;
+
+/// The caller's parts in a launch.
+#[derive(Default)]
+struct LaunchHooks<'a> {
+    store_record: Option<RecordWriter<'a>>,
+    exec_judge: Option<Box<dyn ExecJudge>>,
+}
 
 impl Supervisor {
     /// Creates a supervisor with the strongest containment that this host offers.
@@ -85,7 +93,29 @@ impl Supervisor {
     /// # Errors
     /// Fails if any step to the program fails; then nothing is left behind.
     pub fn spawn(&self, id: TreeId, spec: ProcessSpec) -> Result<ProcessTree, SpawnError> {
-        self.spawn_with_record(id, spec, None)
+        self.spawn_with_hooks(id, spec, LaunchHooks::default())
+    }
+
+    /// Starts a program as [`spawn`](Self::spawn) does, and has every program that the tree executes judged before its
+    /// first instruction, starting with the program itself. Its first label is `ProcessLabel(0)`, which a process also
+    /// gets if its origin can't be told.
+    ///
+    /// # Errors
+    /// Fails if any step fails, if the kernel doesn't let this process trace the tree, or if the tree has no keeper
+    /// (choose [`TreeLifetime::DiesWithSupervisor`]); then the program never ran.
+    pub fn spawn_judged(
+        &self,
+        id: TreeId,
+        spec: ProcessSpec,
+        judge: Box<dyn ExecJudge>,
+    ) -> Result<ProcessTree, SpawnError> {
+        if !self.needs_keeper(&spec) {
+            // Processes that are our own children could be reaped by another thread than the tracing one, which would then
+            // know them by pids that may be reused.
+            let source = io::Error::new(io::ErrorKind::Unsupported, "the tree has no keeper");
+            return Err(SpawnError::Trace { program: spec.program().to_owned(), source });
+        }
+        self.spawn_with_hooks(id, spec, LaunchHooks { exec_judge: Some(judge), ..LaunchHooks::default() })
     }
 
     /// Starts a program as [`spawn`](Self::spawn) does, but stores the record of the tree before the program
@@ -102,7 +132,8 @@ impl Supervisor {
         spec: ProcessSpec,
         store_record: impl FnOnce(&TreeRecord) -> io::Result<()>,
     ) -> Result<ProcessTree, SpawnError> {
-        self.spawn_with_record(id, spec, Some(Box::new(store_record)))
+        let store_record: Option<RecordWriter<'_>> = Some(Box::new(store_record));
+        self.spawn_with_hooks(id, spec, LaunchHooks { store_record, ..LaunchHooks::default() })
     }
 
     /// Reaps the processes and removes the files of trees whose handles were dropped. Every spawn does the
@@ -111,11 +142,11 @@ impl Supervisor {
         cleanup::reap_and_remove();
     }
 
-    fn spawn_with_record(
+    fn spawn_with_hooks(
         &self,
         id: TreeId,
         mut spec: ProcessSpec,
-        store_record: Option<RecordWriter<'_>>,
+        hooks: LaunchHooks<'_>,
     ) -> Result<ProcessTree, SpawnError> {
         cleanup::reap_and_remove();
         self.check_spec(&spec)?;
@@ -128,7 +159,7 @@ impl Supervisor {
             }
         };
         let control = self.tree_control(group, self.escapee_policy(&spec));
-        match self.launch(&id, &mut spec, sandbox.as_ref(), &control, store_record) {
+        match self.launch(&id, &mut spec, sandbox.as_ref(), &control, hooks) {
             Ok(launched) => self.build_tree(id, &spec, sandbox, control, launched),
             Err(error) => {
                 clean_up_failed_spawn(control, sandbox);
@@ -153,14 +184,13 @@ impl Supervisor {
         spec: &mut ProcessSpec,
         sandbox: Option<&PreparedSandbox>,
         control: &TreeControl,
-        store_record: Option<RecordWriter<'_>>,
+        hooks: LaunchHooks<'_>,
     ) -> Result<LaunchedTree, SpawnError> {
         let readiness = TreeReadiness::new(control).map_err(|error| SpawnError::Fork(error.into()))?;
         let group = control.group();
         let namespaces = self.namespace_flags(sandbox);
         let limits = self.plan_limits(spec, namespaces, group)?;
-        TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
-            .run(spec, store_record)
+        TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }.run(spec, hooks)
     }
 
     fn build_tree(

@@ -15,6 +15,7 @@ pub(crate) mod procfs;
 pub(crate) mod recorder;
 pub(crate) mod signals;
 pub(crate) mod start;
+pub(crate) mod trace;
 pub(crate) mod wait;
 
 /// Returns the `errno` of the last C library call. To be called right after that call.

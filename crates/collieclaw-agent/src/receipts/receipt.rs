@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::executed_commands::ExecutedCommands;
 use super::intent::IntentStage;
 use super::reason::ReceiptReason;
 
@@ -54,6 +55,8 @@ pub struct CallEnding {
     pub sandbox: Option<String>,
     /// The connections of commands through the proxy, if there was a proxy.
     pub network: Option<Value>,
+    /// The programs that the tool ran and that were judged one by one (C17).
+    pub commands: ExecutedCommands,
 }
 
 /// The final status of a call.
@@ -135,7 +138,15 @@ impl CallEnding {
     #[must_use]
     pub fn new(status: ReceiptStatus, result: &str) -> Self {
         let result_hash = super::hash_text(result);
-        Self { status, result_hash, output_hash: None, reason: None, sandbox: None, network: None }
+        Self {
+            status,
+            result_hash,
+            output_hash: None,
+            reason: None,
+            sandbox: None,
+            network: None,
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// Replaces the attempt's reason.
@@ -181,5 +192,6 @@ pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<
     let others =
         others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
     let network = ending.network.iter().map(|network| ("network".to_owned(), network.clone()));
-    members.into_iter().chain(others).chain(network).collect()
+    let commands = ending.commands.to_json().map(|commands| ("commands".to_owned(), commands));
+    members.into_iter().chain(others).chain(network).chain(commands).collect()
 }

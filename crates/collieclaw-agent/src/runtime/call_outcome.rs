@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::tool_gateway::DecidedBy;
-use crate::receipts::{CallEnding, ReceiptReason, ReceiptStatus, hash_text};
+use crate::receipts::{CallEnding, ExecutedCommands, ReceiptReason, ReceiptStatus, hash_text};
 use crate::tools::{BadArguments, ToolEnd};
 use collieclaw_providers::cancel::CancelReason;
 
@@ -56,6 +56,8 @@ pub struct ToolRun {
     pub metadata: Map<String, Value>,
     /// The parts of the sandbox that were in force, if the tool ran in one.
     pub sandbox: Option<String>,
+    /// The programs that the tool ran and that were judged one by one.
+    pub commands: ExecutedCommands,
 }
 
 /// A fault other than a denial that prevents a tool from running.
@@ -145,6 +147,7 @@ impl CallOutcome {
             output_hash: step_output.map(hash_text),
             sandbox: self.tool_run().and_then(|run| run.sandbox.clone()),
             network: self.tool_run().and_then(|run| run.metadata.get("network").cloned()),
+            commands: self.tool_run().map(|run| run.commands.clone()).unwrap_or_default(),
             ..CallEnding::new(self.receipt_status(), text)
         }
     }
@@ -179,7 +182,12 @@ mod tests {
     use super::*;
 
     fn tool_run() -> ToolRun {
-        ToolRun { elapsed: Duration::ZERO, metadata: Map::new(), sandbox: Some("all".to_owned()) }
+        ToolRun {
+            elapsed: Duration::ZERO,
+            metadata: Map::new(),
+            sandbox: Some("all".to_owned()),
+            commands: ExecutedCommands::default(),
+        }
     }
 
     /// The words are those that receipts and JSON output have always had.

@@ -6,15 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use collieclaw_gate::{MachineFacts, PathStatus};
+use collieclaw_gate::{MachineFacts, PathStatus, ScriptContent};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
+use ward_ledger::Sha256Hash;
 
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
-use crate::workspaces::hash_file;
 
 /// The folders that are searched for programs, in this order. Folders with locally installed programs come last, so that
 /// the name of an allowed program finds the system's program.
@@ -62,10 +63,53 @@ impl MachineFacts for SystemFacts {
         found.is_some_and(|found| found == real)
     }
 
-    fn hash_file(&self, path: &Path) -> Option<String> {
-        let path = path.to_owned();
-        LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || hash_file(&path).ok())?
+    fn judges_executions(&self) -> bool {
+        exec_judging_fault().is_none()
     }
+
+    fn is_same_program(&self, file: &Path, program: &Path) -> bool {
+        has_same_content(file, program).unwrap_or(false)
+    }
+
+    fn read_script(&self, path: &Path) -> Option<ScriptContent> {
+        let path = path.to_owned();
+        let content = LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || read_limited(&path)).flatten()?;
+        let first_line =
+            content.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next());
+        let interpreter_line = first_line.and_then(|line| String::from_utf8(line.to_vec()).ok());
+        Some(ScriptContent { sha256: Sha256Hash::of(&[&content]).to_string(), interpreter_line })
+    }
+}
+
+/// Returns the reason why programs can't be judged when they are executed, or `None` if they can. The answer is found
+/// once per process.
+pub(crate) fn exec_judging_fault() -> Option<&'static str> {
+    static FAULT: OnceLock<Option<String>> = OnceLock::new();
+    FAULT.get_or_init(|| ward_process::probe_exec_judging().err()).as_deref()
+}
+
+/// The largest script or program that is read in order to compare it.
+const MAX_SCRIPT_BYTES: u64 = 64 << 20;
+
+fn read_limited(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(openat(CWD, path, flags, Mode::empty()).ok()?);
+    let status = file.metadata().ok()?;
+    if !status.is_file() || status.len() > MAX_SCRIPT_BYTES {
+        return None;
+    }
+    let mut content = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_SCRIPT_BYTES), &mut content).ok()?;
+    Some(content)
+}
+
+fn has_same_content(file: &Path, program: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let [one, other] = [std::fs::metadata(file)?, std::fs::metadata(program)?];
+    if (one.dev(), one.ino()) == (other.dev(), other.ino()) {
+        return Ok(true);
+    }
+    Ok(one.len() == other.len() && read_limited(file).is_some_and(|text| Some(text) == read_limited(program)))
 }
 
 fn inspect_path(path: &Path) -> PathStatus {

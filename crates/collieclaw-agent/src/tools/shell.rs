@@ -1,9 +1,10 @@
 //! The tool `shell`, which runs a command line in the workspace, in a sandbox (C7.3b, C7.6).
 //!
 //! A line that the gate has planned is run from the plan, argument by argument; no shell parses it again.
-//! Lines outside the plan's grammar, which the gate allows at the level `full` only, are passed to bash in
-//! the same sandbox.
+//! Lines outside the plan's grammar are passed to bash in the same sandbox. Each program that bash starts is
+//! judged before its first instruction (C17), and so are the programs that a planned program may start.
 
+mod exec_judge;
 mod executor;
 mod output_capture;
 mod probe;
@@ -11,7 +12,8 @@ mod report;
 mod streams;
 mod vcs_guard;
 
-use collieclaw_gate::{AutonomyLevel, CommandNetwork, GateRequest, RiskLevel};
+use collieclaw_gate::plan::ShellPlan;
+use collieclaw_gate::{AutonomyLevel, CommandNetwork, GateRequest, RiskLevel, can_start_programs};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +22,7 @@ use ward_process::sandbox::SandboxNetwork;
 use super::tool_sandbox::{PROXY_PORT, SandboxAccess, ToolSandbox, WorkspaceAccess};
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
+use crate::security::exec_judging_fault;
 pub use executor::next_tree_id;
 pub(crate) use executor::{ExecutionOutput, PlanExecutor};
 pub use probe::SandboxProbe;
@@ -30,15 +33,15 @@ use vcs_guard::VcsConfigGuard;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShellCall {
-    /// The command line, which runs in the workspace. Programs, pipes, `&&`, `||`, `;`, redirections and
-    /// patterns are supported.
+    /// The command line, which runs in the workspace. The whole language of bash is supported.
     command: String,
 }
 
 impl BuiltInTool for ShellCall {
     const NAME: &'static str = "shell";
-    const DESCRIPTION: &'static str = "Runs a command line in the workspace, without network access. Use plain commands: most variables, \
-     substitutions and loops are denied.";
+    const DESCRIPTION: &'static str = "Runs a bash command line in the workspace: pipes, variables, loops, functions, substitutions and \
+     here-documents work. Each program that it starts is judged before it runs; a program that isn't allowed ends the line, \
+     and the result names it. Plain commands need fewer approvals.";
 }
 
 impl PreparedCall for ShellCall {
@@ -53,19 +56,21 @@ impl PreparedCall for ShellCall {
 
 /// Runs a granted command line.
 fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolResult {
-    let executor = check_preconditions(granted.risk(), context)
-        .and_then(|()| ToolSandbox::new(&sandbox_access(context), context.policy))
+    let judging = ExecJudging::of_line(granted.plan(), granted.risk());
+    let executor = check_preconditions(granted, context)
+        .and_then(|()| ToolSandbox::new(&sandbox_access(context, judging), context.policy))
         .and_then(|sandbox| PlanExecutor::new(context, sandbox, context.bounds.shell_timeout));
-    let executor = match executor {
-        Ok(executor) => executor,
-        Err(error) => return ToolResult::failed(format!("nothing was run: {error}")),
+    let executor = match (executor, judging) {
+        (Ok(executor), ExecJudging::On) => executor.judging_executions(),
+        (Ok(executor), ExecJudging::Off) => executor,
+        (Err(error), _) => return ToolResult::failed(format!("nothing was run: {error}")),
     };
     // At the level `readonly` commands can't write, so new files come from the operator.
     let writes = context.policy.autonomy != AutonomyLevel::ReadOnly;
     let vcs_guard = writes.then(|| VcsConfigGuard::snapshot(context.workspace.path()));
     let mut result = match granted.plan() {
         Some(plan) => executor.run_plan(plan, granted.risk()),
-        None => executor.run_in_bash(line),
+        None => executor.run_in_bash(line, granted.risk()),
     };
     for notice in vcs_guard.into_iter().flat_map(VcsConfigGuard::set_aside_new_files) {
         result.output.push_str(&format!("\n{notice}\n"));
@@ -73,13 +78,37 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
     result
 }
 
+/// Whether the programs of a line are judged when they are executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExecJudging {
+    On,
+    Off,
+}
+
+impl ExecJudging {
+    /// Lines that a shell runs, and plans with programs that start others, have all their programs judged.
+    fn of_line(plan: Option<&ShellPlan>, risk: RiskLevel) -> Self {
+        let starts_programs = plan.is_none_or(|plan| {
+            let pipelines = plan.lists().iter().flat_map(|list| {
+                std::iter::once(&list.first).chain(list.rest.iter().map(|(_, pipeline)| pipeline))
+            });
+            pipelines
+                .flat_map(|pipeline| &pipeline.commands)
+                .any(|command| can_start_programs(&command.action, risk))
+        });
+        if starts_programs && exec_judging_fault().is_none() { Self::On } else { Self::Off }
+    }
+}
+
 /// Returns access to the workspace as far as the autonomy level allows, and to the network as far as the policy
 /// allows. Without a network, the programs of a command can still talk to each other.
-fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
+fn sandbox_access(context: &ToolContext<'_>, judging: ExecJudging) -> SandboxAccess {
     let workspace = match context.policy.autonomy {
         AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
+        // Programs of the workspace run only where they are judged: those that a listed program starts, such as a test
+        // that `cargo` has built.
+        AutonomyLevel::Supervised if judging == ExecJudging::On => WorkspaceAccess::Execute,
         AutonomyLevel::Supervised => WorkspaceAccess::Write,
-        // Only at this level may a command run a program that it has created itself.
         AutonomyLevel::Full => WorkspaceAccess::Execute,
     };
     let time = context.bounds.shell_timeout;
@@ -98,7 +127,7 @@ fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
 }
 
 /// Checks that a line may run now. The error says why not.
-fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(), String> {
+fn check_preconditions(granted: &CallGrant, context: &ToolContext<'_>) -> Result<(), String> {
     let workspace = context.workspace;
     if !workspace.is_still_at_path() {
         return Err(format!("the workspace {} was moved or replaced", workspace.path().display()));
@@ -111,8 +140,8 @@ fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(),
         path.starts_with(workspace.path()) && is_missing
     };
     match context.policy.forbidden_paths.iter().find(missing) {
-        Some(path) if risk == RiskLevel::High => Err(format!(
-            "the forbidden path {} doesn't exist, so the sandbox can't block it for a high-risk line; create it as an \
+        Some(path) if granted.risk() == RiskLevel::High || granted.plan().is_none() => Err(format!(
+            "the forbidden path {} doesn't exist, so the sandbox can't block it for a line that a shell runs; create it as an \
              empty folder",
             path.display()
         )),

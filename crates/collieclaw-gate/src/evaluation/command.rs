@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BracesMeaning, CommandFolder, ShellEvaluation, destructive, variable};
+use super::{BracesMeaning, CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
 use crate::facts::PathStatus;
 use crate::path::PathAccess;
 use crate::plan::PlannedAction;
@@ -31,9 +31,10 @@ impl ShellEvaluation<'_> {
             if simple.assignments.is_empty() {
                 return Some(PlannedAction::Nothing);
             }
-            for assignment in &simple.assignments {
+            // A shell that judges its commands shows the variables that it exports with each command.
+            for assignment in simple.assignments.iter().filter(|_| !self.facts.judges_executions()) {
                 let value = self.known_text(&assignment.value);
-                variable::judge(&assignment.name, value.as_deref(), &mut self.findings);
+                variable::judge(&assignment.name, value.as_deref(), self.policy, &mut self.findings);
             }
             self.add_unknowable(
                 "setting a variable changes the shell itself; put it before the command that needs it",
@@ -49,7 +50,9 @@ impl ShellEvaluation<'_> {
         let expanded = if known { self.expand_words(simple, cwd) } else { None };
         let words = expanded.as_deref().unwrap_or(&written);
         let name = words.first().and_then(|word| word.text.clone());
-        for assignment in &simple.assignments {
+        // A builtin runs in the shell, which shows what it exports with each program.
+        let in_shell = name.as_deref().is_some_and(is_shell_builtin) && self.judges_executions();
+        for assignment in simple.assignments.iter().filter(|_| !in_shell) {
             let value = self.known_text(&assignment.value);
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
@@ -81,6 +84,7 @@ impl ShellEvaluation<'_> {
             }
             (":", _) => Some(PlannedAction::Nothing),
             (name, _) if is_shell_builtin(name) => None,
+            ("kill", _) if self.judges_executions() => None,
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) = self.locate_program(name, base, cwd) else {
@@ -92,14 +96,14 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// Judges a variable that is set for a program. A program that the table describes ignores all variables
-    /// except the known dangerous ones; another program may obey any variable.
+    /// Judges a variable that is set for a program. Programs ignore all variables except the known dangerous ones; a
+    /// program that the table doesn't describe is trusted with the others once the operator lists it.
     pub(super) fn judge_variable(&mut self, name: &str, value: Option<&str>, program: Option<&str>) {
-        if program.and_then(ProgramSpec::find_described).is_none() {
-            self.findings.add(GateReason::Variable { name: name.to_owned() });
-        } else {
-            variable::judge(name, value, &mut self.findings);
+        // Without a name, the program is known only when it runs.
+        if program.is_none() && !self.judges_executions() {
+            return self.findings.add(GateReason::Variable { name: name.to_owned() });
         }
+        variable::judge(name, value, self.policy, &mut self.findings);
     }
 
     /// Judges a program with its arguments, and the programs that it runs in turn.
@@ -111,13 +115,10 @@ impl ShellEvaluation<'_> {
     ) {
         let Some((first, arguments)) = words.split_first() else { return };
         let Some(name) = first.text.as_deref() else {
-            let column = self.column(first.at);
-            self.findings.add(GateReason::UnknownCommand { column });
-            return;
+            return self.add_unknown_command(first.at);
         };
         if self.braces == BracesMeaning::FileNames && name.contains("{}") {
-            let column = self.column(first.at);
-            self.findings.add(GateReason::UnknownCommand { column });
+            self.add_unknown_command(first.at);
         }
         if name.len() > LONGEST_NAME {
             return self.add_limit_exceeded("the name of this command is too long");
@@ -132,9 +133,17 @@ impl ShellEvaluation<'_> {
         {
             self.findings.add(GateReason::Destructive { what });
         }
+        if self.functions.contains(name) && self.judges_executions() {
+            return self.add_unknowable("a function needs a real shell", first.at);
+        }
         if phase == JudgingPhase::Words {
             match self.inspect_script(name, cwd) {
-                ScriptStatus::Accepted(_) => return self.judge_script_arguments(name, arguments, cwd),
+                ScriptStatus::Accepted(_) => {
+                    if self.judges_executions() {
+                        self.add_unknowable("a script of the workspace runs commands of its own", first.at);
+                    }
+                    return self.judge_script_arguments(name, arguments, cwd);
+                }
                 ScriptStatus::Changed => {
                     self.findings.add(GateReason::ChangedScript { path: name.to_owned() });
                 }
@@ -144,10 +153,14 @@ impl ShellEvaluation<'_> {
                 ScriptStatus::NotAllowed => self.check_pinned_program(base),
             }
         }
-        if phase == JudgingPhase::Words && self.judge_builtin(base, arguments, first.at, cwd) {
+        if phase == JudgingPhase::Words
+            && self.subject == JudgedSubject::Line
+            && self.judge_builtin(base, arguments, first.at, cwd)
+        {
             return;
         }
         match ProgramSpec::find_described(base) {
+            Some(program) if self.judge_line_wrapper(base, program, arguments, cwd, phase) => {}
             Some(program) => self.judge_known_program(base, program, arguments, cwd, phase),
             None if phase == JudgingPhase::Words => self.judge_unknown_program(base, arguments, cwd),
             None => {}
@@ -198,8 +211,21 @@ impl ShellEvaluation<'_> {
                 self.here_documents = here;
                 self.nesting -= 1;
             }
+            // The shell that reads the text has its commands judged when it executes them.
+            Err(unreadable) if self.judges_executions() => {
+                self.add_unknowable(unreadable.what, BytePosition(0));
+            }
             Err(unreadable) => self.findings.add(GateReason::Unreadable { what: unreadable.what, column: 1 }),
         }
+    }
+
+    /// Adds the reason that the name of a command is known only when it runs.
+    fn add_unknown_command(&mut self, at: BytePosition) {
+        if self.judges_executions() {
+            return self.add_unknowable("the name of this command is known only when it runs", at);
+        }
+        let column = self.column(at);
+        self.findings.add(GateReason::UnknownCommand { column });
     }
 
     /// Judges a builtin of the shell, and returns true if the command was such a builtin.
@@ -225,7 +251,10 @@ impl ShellEvaluation<'_> {
                 }
             }
             "trap" => {
-                if let Some(line) = text().and_then(|words| words.first().copied()) {
+                // `trap - INT` and `trap -p` set nothing.
+                if let Some(line) =
+                    text().and_then(|words| words.first().copied().filter(|word| !word.starts_with('-')))
+                {
                     self.judge_inner_line(line, cwd);
                 }
             }
@@ -244,11 +273,16 @@ impl ShellEvaluation<'_> {
                 self.findings.add(GateReason::LooksOnly);
                 return true;
             }
+            "enable" if text().is_none_or(|words| words.iter().any(|word| word.starts_with("-f"))) => {
+                self.add_argument_reason(name, "-f", "load code into the shell itself");
+            }
             // The table describes these as wrappers, so the caller continues with the inner command.
             "builtin" | "command" | "exec" => {
                 self.add_unknowable("this command changes the shell itself", at);
                 return false;
             }
+            // The processes that it can reach are those of the line.
+            "kill" if self.judges_executions() => {}
             other if is_shell_builtin(other) => {}
             _ => return false,
         }
@@ -257,7 +291,7 @@ impl ShellEvaluation<'_> {
     }
 
     /// Returns the name if a rule forbids it. A rule for `mkfs` also forbids `mkfs.ext4`.
-    fn find_forbidden(&self, name: &str) -> Option<String> {
+    pub(super) fn find_forbidden(&self, name: &str) -> Option<String> {
         let forbids = |rule: &&String| {
             name.strip_prefix(rule.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
@@ -313,7 +347,7 @@ impl ShellEvaluation<'_> {
         let Some(script) = self.regular_file(name, cwd) else { return ScriptStatus::NotAllowed };
         match self.policy.allowed_scripts.get(&script) {
             None => ScriptStatus::NotAllowed,
-            Some(accepted) if self.facts.hash_file(&script).as_ref() == Some(accepted) => {
+            Some(accepted) if self.facts.read_script(&script).is_some_and(|now| now.sha256 == *accepted) => {
                 ScriptStatus::Accepted(script)
             }
             Some(_) => ScriptStatus::Changed,

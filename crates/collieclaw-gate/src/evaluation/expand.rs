@@ -50,6 +50,14 @@ impl ShellEvaluation<'_> {
         let folder = cwd.folder.as_deref()?;
         let mut words = Vec::new();
         for word in &simple.words {
+            if self.files_may_have_changed && word.parts.iter().any(|part| matches!(part, WordPart::Glob(_)))
+            {
+                self.add_unknowable(
+                    "the files that match a pattern are known only when its command runs; write the names out",
+                    word.at,
+                );
+                return None;
+            }
             let texts = if word.parts.iter().any(|part| matches!(part, WordPart::Glob(_))) {
                 self.expand_pattern(word, folder)
             } else {

@@ -244,6 +244,7 @@ fn command_words(command: &ShellCommand) -> impl Iterator<Item = &ShellWord> {
             | RedirectionTarget::Write(word)
             | RedirectionTarget::Append(word)
             | RedirectionTarget::ReadWrite(word)
+            | RedirectionTarget::HereString(word)
             | RedirectionTarget::NonPortable(word) => Some(word),
             RedirectionTarget::Descriptor(_)
             | RedirectionTarget::Closed

@@ -30,7 +30,7 @@ impl ShellEvaluation<'_> {
             program.is_none_or(|program| program.kind != ProgramKind::ReadOnly)
         };
         if phase == JudgingPhase::Words && commands().count() > 1 && commands().any(changes) {
-            self.add_argument_reason(
+            self.add_file_name_reason(
                 name,
                 "-exec",
                 "run several commands for each file, and not all of them only read",
@@ -59,7 +59,7 @@ impl ShellEvaluation<'_> {
         let is_built = |text: &&str| *text != "{}" && (text.contains("{}") || is_fd && text.contains('{'));
         for text in texts.filter(is_built) {
             // The name of a file could turn such a word into a flag, a variable or a path out of the folder.
-            self.add_argument_reason(name, text, "build a word from the name of a file; write `{}` alone");
+            self.add_file_name_reason(name, text, "build a word from the name of a file; write `{}` alone");
         }
         let outer_braces = std::mem::replace(&mut self.braces, BracesMeaning::FileNames);
         let outer_pattern = std::mem::replace(&mut self.name_pattern, name_pattern.map(str::to_owned));

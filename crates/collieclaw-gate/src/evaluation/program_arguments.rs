@@ -113,7 +113,7 @@ impl ShellEvaluation<'_> {
     }
 
     /// Judges an argument of a program, and returns true if the argument does more than read.
-    fn judge_argument(
+    pub(super) fn judge_argument(
         &mut self,
         name: &str,
         found: &ParsedArgument<'_>,
@@ -151,7 +151,7 @@ impl ShellEvaluation<'_> {
                 WordMeaning::WrittenPath | WordMeaning::MovedPath | WordMeaning::FileMode,
                 path,
             ) if self.braces == BracesMeaning::FileNames && path.contains("{}") => {
-                self.add_argument_reason(name, path, "change files that are known only when it runs");
+                self.add_file_name_reason(name, path, "change files that are known only when it runs");
             }
             ParsedArgument::Value(WordMeaning::EnvLine, line) if line.contains('\\') => {
                 let what = "`env -S` reads a backslash differently from a shell; leave it out";

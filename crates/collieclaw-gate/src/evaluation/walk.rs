@@ -25,6 +25,7 @@ impl ShellEvaluation<'_> {
                 what: "starts itself again and again until nothing else can run",
             });
         }
+        self.collect_functions(script);
         let lists: Vec<_> = script.lists.iter().map(|list| self.judge_list(list, &mut cwd)).collect();
         if lists.is_empty() {
             self.findings.add(GateReason::LooksOnly);
@@ -41,8 +42,20 @@ impl ShellEvaluation<'_> {
                 what: "starts itself again and again until nothing else can run",
             });
         }
+        self.collect_functions(script);
         for list in &script.lists {
             self.judge_list(list, &mut cwd);
+        }
+    }
+
+    /// Remembers the functions that a script defines, because their names are no programs.
+    fn collect_functions(&mut self, script: &ShellScript) {
+        for command in destructive::script_commands(script) {
+            if let ShellCommand::Compound(CompoundCommand { kind: CompoundKind::Function(name), .. }) =
+                command
+            {
+                self.functions.insert(name.clone());
+            }
         }
     }
 
@@ -83,6 +96,7 @@ impl ShellEvaluation<'_> {
         let mut flow =
             DownloadFlow { here_documents: &self.here_documents, words_left: self.budget.flow_words };
         let runs_download = flow.runs_download(pipeline);
+        self.files_may_have_changed |= self.findings.has_changes();
         self.budget.flow_words = flow.words_left;
         if runs_download {
             self.findings.add(GateReason::Destructive { what: "runs code that it downloads" });
@@ -136,14 +150,23 @@ impl ShellEvaluation<'_> {
                 "the rounds of a loop are known only when it runs; write the commands out"
             }
             CompoundKind::Test => "only some shells know `[[`; use `[`",
+            CompoundKind::Arithmetic => "only some shells know `((`; use `$((` or `[`",
+            CompoundKind::Coprocess => "only some shells know `coproc`; use a pipe",
             CompoundKind::Function(_) => "a function needs a real shell; write its commands out",
         };
         self.add_unknowable(what, compound.at);
         for word in &compound.words {
             self.judge_word_scripts(word, cwd);
         }
+        let mut inside = cwd.clone();
+        if matches!(compound.kind, CompoundKind::Loop | CompoundKind::For | CompoundKind::Function(_))
+            && self.judges_executions()
+        {
+            // An earlier round, or the commands before a call, may have changed the folder.
+            inside.folder = None;
+        }
         for script in &compound.scripts {
-            self.judge_nested_script(script, cwd);
+            self.judge_nested_script(script, &inside);
         }
         self.judge_redirections(&compound.redirections, cwd);
         if compound.kind != CompoundKind::Subshell {
@@ -230,6 +253,11 @@ impl ShellEvaluation<'_> {
                 let unknown = self.judge_word_scripts(&body, cwd);
                 body.literal().filter(|_| !unknown).map(PlannedTarget::Text)
             }
+            RedirectionTarget::HereString(word) => {
+                self.judge_word_scripts(word, cwd);
+                self.add_unknowable("only some shells know `<<<`; use a here-document", redirection.at);
+                return None;
+            }
             RedirectionTarget::NonPortable(word) => {
                 if !word.parts.is_empty() {
                     self.judge_redirection_file(word, PathAccess::Write, cwd);
@@ -277,6 +305,12 @@ impl ShellEvaluation<'_> {
             return self.add_limit_exceeded("the line names more paths than the gate can check");
         };
         self.budget.paths = left;
+        if cwd.folder.is_none() && !path.starts_with('/') && self.judges_executions() {
+            return self.add_unknowable("the folder of a path is known only when it runs", BytePosition(0));
+        }
+        if is_own_stream(path) {
+            return self.findings.add(GateReason::LooksOnly);
+        }
         let from = self.base_folder(cwd);
         path::judge_in_command(path, &from, access, (self.policy, self.facts), &mut self.findings);
     }
@@ -336,6 +370,13 @@ impl ShellEvaluation<'_> {
 
 /// The only device that tools may use.
 pub(super) const DEV_NULL: &str = "/dev/null";
+
+/// Returns true for the streams of the program itself, as devices: `/dev/stdin` and `/dev/fd/63`.
+fn is_own_stream(path: &str) -> bool {
+    let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"));
+    matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
+        || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
 
 /// Returns true if a redirection opens a file.
 fn opens_file(redirection: &PlannedRedirection) -> bool {

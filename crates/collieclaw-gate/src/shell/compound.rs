@@ -3,6 +3,7 @@
 use super::parser::{ShellParseError, ShellParser, ends_word, is_name};
 use super::syntax_tree::{
     BytePosition, CommandList, CompoundCommand, CompoundKind, Pipeline, ShellCommand, ShellScript, ShellWord,
+    UnknownPart, UnknownPartKind, WordPart,
 };
 use super::word::WordPosition;
 
@@ -42,6 +43,20 @@ impl ShellParser<'_> {
                 words = self.condition_words()?;
                 CompoundKind::Test
             }
+            "coproc" => {
+                // A name may come before a construct.
+                self.skip_blanks();
+                let start = self.next;
+                if self.reserved_word().is_none() && self.peek() != Some(b'(') {
+                    self.word(WordPosition::Ordinary)?;
+                    self.skip_blanks();
+                    if self.reserved_word().is_none() && self.peek() != Some(b'(') {
+                        self.next = start;
+                    }
+                }
+                scripts.push(ShellScript::from_command(self.command()?));
+                CompoundKind::Coprocess
+            }
             "function" => {
                 self.skip_blanks();
                 let name = self.word(WordPosition::Ordinary)?.word.literal();
@@ -78,8 +93,12 @@ impl ShellParser<'_> {
     /// Parses `name in words; do` of a loop, and returns the words.
     fn for_words(&mut self) -> Result<Vec<ShellWord>, ShellParseError> {
         self.skip_blanks();
-        if self.starts_with("(") {
-            return self.error("only some shells know `for ((`");
+        if self.take("((") {
+            let scripts = self.nested(Self::arithmetic)?;
+            let at = self.position();
+            let kind = UnknownPartKind::Arithmetic;
+            let counter = ShellWord { at, parts: vec![WordPart::Unknown(UnknownPart { at, kind, scripts })] };
+            return self.expect_do().map(|()| vec![counter]);
         }
         if !self.word(WordPosition::Ordinary)?.word.literal().is_some_and(|name| is_name(&name)) {
             return self.error("`for` needs the name of a variable");
@@ -90,6 +109,10 @@ impl ShellParser<'_> {
             self.step_over("in");
             words = self.words()?;
         }
+        self.expect_do().map(|()| words)
+    }
+
+    fn expect_do(&mut self) -> Result<(), ShellParseError> {
         self.skip_blanks();
         self.take(";");
         self.skip_lines()?;
@@ -97,7 +120,7 @@ impl ShellParser<'_> {
             return self.error("`do` is missing");
         }
         self.step_over("do");
-        Ok(words)
+        Ok(())
     }
 
     fn words(&mut self) -> Result<Vec<ShellWord>, ShellParseError> {

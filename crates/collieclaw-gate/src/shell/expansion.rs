@@ -67,7 +67,14 @@ impl ShellParser<'_> {
                 let scripts = self.nested(Self::parameter)?;
                 parts.push(unknown(UnknownPartKind::Variable, scripts));
             }
-            Some(b'[') => return self.error("`$[` means different things to different shells"),
+            Some(b'[') => {
+                self.next += 2;
+                self.take_until(|byte| matches!(byte, b']' | b'\n'));
+                if !self.take("]") {
+                    return self.error("a `$[` is not closed");
+                }
+                parts.push(unknown(UnknownPartKind::Arithmetic, Vec::new()));
+            }
             Some(b'\\') if self.peek_after(2) == Some(b'\n') => {
                 return self.error("a `$` can't stand before a line continuation");
             }
@@ -123,17 +130,26 @@ impl ShellParser<'_> {
                     let part = self.back_quotes(QuoteContext::None)?;
                     inside.push(part);
                 }
-                Some(_) => {
-                    return self
-                        .error("quotes and braces inside `${` mean different things to different shells");
+                Some(b'\\') => {
+                    self.next += 1;
+                    self.take_char();
                 }
+                // Inside of double quotes, a single quote quotes nothing in some expansions. Then it rarely has a partner.
+                Some(b'\'') => {
+                    let rest = self.rest().get(1..).unwrap_or_default();
+                    let end = rest
+                        .find('\'')
+                        .filter(|end| !rest.get(..*end).is_some_and(|text| text.contains('\n')));
+                    self.next += end.map_or(1, |end| end + 2);
+                }
+                Some(_) => self.next += 1,
                 None => return self.error("a `${` is not closed"),
             }
         }
     }
 
     /// Parses the rest of `$((…))` after its parentheses, and returns the commands inside.
-    fn arithmetic(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
+    pub(super) fn arithmetic(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
         let mut inside = WordPartsBuilder::default();
         let mut open = 0_usize;
         loop {
@@ -157,9 +173,12 @@ impl ShellParser<'_> {
                     inside.push(part);
                     continue;
                 }
-                Some(_) => {
-                    return self.error("quotes inside `$((` mean different things to different shells");
+                Some(b'"') => {
+                    self.double_quotes(&mut inside)?;
+                    continue;
                 }
+                // A single quote or a backslash has no meaning of its own here.
+                Some(_) => {}
                 None => return self.error("a `$((` is not closed"),
             }
             self.next += 1;

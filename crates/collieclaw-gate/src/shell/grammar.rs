@@ -122,6 +122,7 @@ impl ShellParser<'_> {
         if negated {
             self.step_over("!");
         }
+        self.skip_timed_construct();
         let mut commands = vec![self.command()?];
         loop {
             self.skip_blanks();
@@ -141,12 +142,37 @@ impl ShellParser<'_> {
         }
     }
 
+    /// Parses `((…))`. Shells disagree about `((` before two nested subshells, which have to be written as `( (`.
+    fn arithmetic_command(&mut self, at: BytePosition) -> Result<ShellCommand, ShellParseError> {
+        let start = self.next;
+        self.next += 2;
+        let Ok(scripts) = self.nested(Self::arithmetic) else {
+            self.next = start;
+            return self.error("`((` means different things to different shells; write `( (`");
+        };
+        self.with_redirections(CompoundCommand::new(at, CompoundKind::Arithmetic, scripts, Vec::new()))
+    }
+
+    /// Steps over the keyword `time` before a construct. Before a simple command it is judged as the program.
+    fn skip_timed_construct(&mut self) {
+        if !self.plain_word_is("time") {
+            return;
+        }
+        let start = self.next;
+        self.step_over("time");
+        self.skip_blanks();
+        let is_construct = self.peek() == Some(b'(') || self.reserved_word().is_some_and(|word| word != "!");
+        if !is_construct {
+            self.next = start;
+        }
+    }
+
     pub(super) fn command(&mut self) -> Result<ShellCommand, ShellParseError> {
         self.skip_blanks();
         self.count_command()?;
         let at = self.position();
         if self.starts_with("((") {
-            return self.error("`((` means different things to different shells; write `( (`");
+            return self.arithmetic_command(at);
         }
         if self.take("(") {
             let script = self.nested(|parser| parser.script_until(")"))?;

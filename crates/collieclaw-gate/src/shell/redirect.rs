@@ -12,7 +12,7 @@ impl ShellParser<'_> {
         if digits > 0 && self.rest().get(digits..).is_some_and(|rest| rest.starts_with("\\\n")) {
             return self.error("a number can't continue on the next line");
         }
-        if digits > 1 && matches!(self.peek_after(digits), Some(b'<' | b'>')) {
+        if digits > 1 && self.peek() == Some(b'0') && matches!(self.peek_after(digits), Some(b'<' | b'>')) {
             return self.error("shells read a descriptor of several digits differently");
         }
         let both = digits == 0 && self.starts_with("&>");
@@ -49,6 +49,7 @@ impl ShellParser<'_> {
             ">" | ">|" => RedirectionTarget::Write(self.redirection_word()?),
             ">>" => RedirectionTarget::Append(self.redirection_word()?),
             "<>" => RedirectionTarget::ReadWrite(self.redirection_word()?),
+            "<<<" => RedirectionTarget::HereString(self.redirection_word()?),
             _ => RedirectionTarget::NonPortable(self.redirection_word()?),
         };
         Ok((if operator.starts_with('<') { 0 } else { 1 }, target))
@@ -115,7 +116,8 @@ impl ShellParser<'_> {
     /// Reads the here-documents whose delimiters were on the line that has just ended.
     pub(super) fn here_documents(&mut self) -> Result<(), ShellParseError> {
         for pending in std::mem::take(&mut self.pending) {
-            if pending.depth != self.depth {
+            // A construct may end on the line of the delimiter: `if x; then cat <<END; fi`.
+            if pending.depth < self.depth {
                 return Err(ShellParseError {
                     at: pending.at,
                     what: "the text of this here-document must come before the end of its construct",
@@ -131,6 +133,8 @@ impl ShellParser<'_> {
 
     fn here_document(&mut self, pending: &PendingHereDocument) -> Result<ShellWord, ShellParseError> {
         let mut text = String::new();
+        // A line that ends with a backslash continues, so the next line can't be the delimiter.
+        let mut continues = false;
         loop {
             if self.peek().is_none() {
                 return Err(ShellParseError {
@@ -143,12 +147,11 @@ impl ShellParser<'_> {
             if pending.leading_tabs == LeadingTabs::Stripped {
                 line = line.trim_start_matches('\t');
             }
-            if line == pending.delimiter {
+            if line == pending.delimiter && !continues {
                 break;
             }
-            if pending.expansion == HereDocumentExpansion::Yes && line.ends_with('\\') {
-                return self.error("a line of a here-document ends with a backslash; quote the delimiter");
-            }
+            let backslashes = line.bytes().rev().take_while(|byte| *byte == b'\\').count();
+            continues = pending.expansion == HereDocumentExpansion::Yes && backslashes % 2 == 1;
             text.push_str(line);
             text.push('\n');
         }

@@ -114,6 +114,10 @@ pub enum CompoundKind {
     Case,
     /// A condition in double brackets: `[[ … ]]`.
     Test,
+    /// A calculation as a command: `((…))`.
+    Arithmetic,
+    /// A command that runs beside the shell: `coproc …`.
+    Coprocess,
     /// The definition of a function of this name.
     Function(String),
 }
@@ -218,6 +222,8 @@ pub enum RedirectionTarget {
     Closed,
     /// A here-document after `<<`.
     HereDocument(HereDocumentId),
-    /// A redirection that only some shells know: `<<< word`, `&> file`, `>& file`, `{name}> file`, `|&`.
+    /// A text after `<<<`.
+    HereString(ShellWord),
+    /// A redirection that only some shells know: `&> file`, `>& file`, `{name}> file`, `|&`.
     NonPortable(ShellWord),
 }

@@ -349,7 +349,6 @@ pub(crate) const BLOCKED_LINES: &[(&str, &str)] = &[
     ("if true; then ls", "unreadable"),
     ("cat <<E\nx", "unreadable"),
     ("ls )", "unreadable"),
-    ("((rm a.txt))", "unreadable"),
     ("ls\u{1b}[2J", "unreadable"),
     ("ls \\", "unreadable"),
     // Wrappers whose inner command could start at several words.

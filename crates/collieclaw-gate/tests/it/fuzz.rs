@@ -150,6 +150,7 @@ fn is_plain(script: &ShellScript) -> bool {
                             RedirectionTarget::Descriptor(_) | RedirectionTarget::HereDocument(_) => true,
                             RedirectionTarget::ReadWrite(_)
                             | RedirectionTarget::Closed
+                            | RedirectionTarget::HereString(_)
                             | RedirectionTarget::NonPortable(_) => false,
                         })
                 }

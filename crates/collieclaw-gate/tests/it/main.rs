@@ -10,6 +10,8 @@ mod blocked_cases;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod executed_programs;
+#[cfg(test)]
 mod flag_canary;
 #[cfg(test)]
 mod foreign_tools;
@@ -27,6 +29,8 @@ mod high_risk_cases;
 mod hostile;
 #[cfg(test)]
 mod hostile_cases;
+#[cfg(test)]
+mod judged_lines;
 #[cfg(test)]
 mod modifying_cases;
 #[cfg(test)]

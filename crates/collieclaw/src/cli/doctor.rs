@@ -148,7 +148,7 @@ fn check_workspace(config: &Config, environment: &CliEnvironment) -> Vec<DoctorF
         ));
     }
     for (script, hash) in &rules.scripts {
-        let is_same = SystemFacts.hash_file(script).as_ref() == Some(hash);
+        let is_same = SystemFacts.read_script(script).is_some_and(|now| now.sha256 == *hash);
         let name = escape_path(script.strip_prefix(&rules.path).unwrap_or(script));
         let detail = if is_same { "allowed with its content" } else { "changed since it was allowed" };
         let cure = (!is_same).then(|| format!("collieclaw allow ./{name}"));
@@ -247,6 +247,7 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
             .is_escapable()
             .then(|| "enable user namespaces or run as root, so that no process can escape".to_owned()),
     }];
+    findings.push(check_exec_judging(trial.exec_judging_fault()));
     findings.extend(trial.unenforced_limits().map(|(limit, reason)| DoctorFinding {
         what: format!("limit of {limit}"),
         ok: false,
@@ -258,10 +259,25 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
     findings
 }
 
+/// Tells if lines that need a real shell can run below `full`.
+fn check_exec_judging(fault: Option<&str>) -> DoctorFinding {
+    DoctorFinding {
+        what: "programs judged when they are executed".to_owned(),
+        ok: fault.is_none(),
+        detail: match fault {
+            None => {
+                "every program of a shell line is stopped and judged before its first instruction".to_owned()
+            }
+            Some(fault) => format!("{fault}; until then, lines that need a real shell run at `full` only"),
+        },
+        cure: None,
+    }
+}
+
 fn check_bash() -> DoctorFinding {
     let bash = ward_process::find_program("bash".as_ref(), "/usr/bin:/bin".as_ref());
     DoctorFinding {
-        what: "shell lines without a plan (level `full` only)".to_owned(),
+        what: "shell lines that need a real shell".to_owned(),
         ok: bash.is_some(),
         detail: bash.map_or_else(
             || "bash is not installed, so these lines are denied".to_owned(),

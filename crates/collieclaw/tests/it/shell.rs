@@ -89,13 +89,16 @@ fn the_environment_holds_nothing_of_ours() {
 }
 
 #[test]
-fn a_line_beyond_the_plan_is_run_by_a_real_shell_in_full_only() {
+fn a_line_beyond_the_plan_is_run_by_a_real_shell() {
     let mut test_workspace = TestWorkspace::new();
     let line = "for i in 1 2 3; do echo \"n$i\"; done; x=$(echo sub); echo $x";
+    for autonomy in [AutonomyLevel::Supervised, AutonomyLevel::Full] {
+        test_workspace.policy.autonomy = autonomy;
+        let outcome = test_workspace.gateway().shell(line);
+        assert_eq!((outcome.output(), outcome.exit_code()), ("n1\nn2\nn3\nsub\n", 0), "{outcome:?}");
+    }
+    test_workspace.policy.autonomy = AutonomyLevel::ReadOnly;
     assert_eq!(test_workspace.gateway().shell(line).status, "denied");
-    test_workspace.policy.autonomy = AutonomyLevel::Full;
-    let outcome = test_workspace.gateway().shell(line);
-    assert_eq!((outcome.output(), outcome.exit_code()), ("n1\nn2\nn3\nsub\n", 0), "{outcome:?}");
 }
 
 #[test]

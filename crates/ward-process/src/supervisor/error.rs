@@ -74,6 +74,14 @@ pub enum SpawnError {
     /// The new process, or a pipe or handle that it needs, could not be created.
     #[error("could not create a process")]
     Fork(#[source] io::Error),
+    /// The programs of the tree can't be traced.
+    #[error("could not trace `{}`", program.display())]
+    Trace {
+        /// Path from the spec.
+        program: PathBuf,
+        /// Error of the kernel.
+        source: io::Error,
+    },
     /// The new process was killed before it executed the program.
     #[error("the new process was killed before it could execute `{}`", program.display())]
     Killed {

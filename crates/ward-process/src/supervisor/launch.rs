@@ -1,17 +1,18 @@
 //! Launches a tree: opens the streams, forks the keeper or the program, and waits until `execve` has
 //! succeeded.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::{RecordWriter, SpawnError, Supervisor, program};
+use super::{LaunchHooks, RecordWriter, SpawnError, Supervisor, program};
 use crate::cgroup::Cgroup;
 use crate::cleanup::{self, TreeCleanup};
 use crate::containment::Containment;
+use crate::exec_trace::{self, ExecJudge};
 use crate::limits::LimitPlan;
 use crate::output::{self, OutputRecorder, StdStreams, StreamCapture};
 use crate::process_spec::{ProcessSpec, TreeLifetime};
@@ -22,7 +23,7 @@ use crate::sys::child::{self, PreparedProgram};
 use crate::sys::descendants::DescendantScan;
 use crate::sys::fork::{ForkOptions, ForkedChild};
 use crate::sys::keeper::{self, Keeper, KeeperRole};
-use crate::sys::start::{StartOutcome, read_start_outcome};
+use crate::sys::start::{StartOutcome, read_start_outcome, wait_until_traceable};
 use crate::sys::wait::{self, wait_readable};
 use crate::tree::{KeeperStatusPipe, RootHandle, TreeReadiness};
 
@@ -59,13 +60,13 @@ impl TreeLaunch<'_> {
     pub(super) fn run(
         self,
         spec: &mut ProcessSpec,
-        store_record: Option<RecordWriter<'_>>,
+        hooks: LaunchHooks<'_>,
     ) -> Result<LaunchedTree, SpawnError> {
         let mut recorders = Vec::new();
         let started = output::open_streams(spec, &mut recorders)
             .map_err(|(stream, source)| SpawnError::Stream { stream, source })
             .and_then(|StdStreams { stdio, stdout, stderr }| {
-                let (root, handles) = self.start_program(spec, stdio, store_record)?;
+                let (root, handles) = self.start_program(spec, stdio, hooks)?;
                 Ok((root, handles, stdout, stderr))
             });
         match started {
@@ -86,7 +87,7 @@ impl TreeLaunch<'_> {
         &self,
         spec: &ProcessSpec,
         stdio: [OwnedFd; 3],
-        store_record: Option<RecordWriter<'_>>,
+        LaunchHooks { store_record, exec_judge }: LaunchHooks<'_>,
     ) -> Result<(RootHandle, KeeperHandles), SpawnError> {
         let record = || self.supervisor.build_record(self, spec);
         let (barrier, store_record) = match store_record {
@@ -103,10 +104,24 @@ impl TreeLaunch<'_> {
             None => (None, None),
         };
         let (failure, failure_writer) = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
-        let program = program::prepare_program(self, spec, stdio, failure_writer)?;
+        let mut program = program::prepare_program(self, spec, stdio, failure_writer)?;
+        let tracing = match exec_judge {
+            Some(judge) => {
+                let pipe = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
+                Some((StartBarrier::new(pipe), judge))
+            }
+            None => None,
+        };
+        program.tracer_barrier = tracing.as_ref().map(|(barrier, _)| barrier.waiter());
         let (forked, handles) = self.fork_program(spec.lifetime, program, barrier.as_ref())?;
         if let (Some(barrier), Some(store_record)) = (barrier, store_record)
             && let Err(error) = self.record_and_release(&forked, barrier, record(), store_record)
+        {
+            kill_unstarted(&forked);
+            return Err(error);
+        }
+        if let Some((barrier, judge)) = tracing
+            && let Err(error) = self.attach_tracer(&forked, failure.as_fd(), barrier, judge, spec)
         {
             kill_unstarted(&forked);
             return Err(error);
@@ -146,6 +161,32 @@ impl TreeLaunch<'_> {
             }
         };
         Ok((forked.map_err(fork_error)?, handles))
+    }
+
+    /// Traces the program before it is executed.
+    fn attach_tracer(
+        &self,
+        forked: &ForkedChild,
+        failure: BorrowedFd<'_>,
+        barrier: StartBarrier,
+        judge: Box<dyn ExecJudge>,
+        spec: &ProcessSpec,
+    ) -> Result<(), SpawnError> {
+        match wait_until_traceable(failure) {
+            Ok(None) => {}
+            outcome => {
+                let outcome = outcome.map(|outcome| outcome.unwrap_or(StartOutcome::Lost));
+                return Err(describe_start_failure(&outcome, spec.program()));
+            }
+        }
+        let failed = |source| SpawnError::Trace { program: spec.program().to_owned(), source };
+        let keeper = forked.pid.as_raw_nonzero().get();
+        // The program is the keeper's only child.
+        let mut program = None;
+        self.supervisor.proc.each_child(keeper, |found| program = Some(found)).map_err(fork_error)?;
+        let program = program.ok_or_else(|| failed(Errno::SRCH.into()))?;
+        exec_trace::attach(program, judge).map_err(failed)?;
+        barrier.release().map_err(fork_error)
     }
 
     fn record_and_release(

@@ -48,6 +48,7 @@ pub(super) fn prepare_program(
         identity_maps: containment::identity_maps(launch.namespaces),
         failure_pipe,
         barrier: None,
+        tracer_barrier: None,
         stack: ChildStack::new(),
         ignored_signals: supervisor.ignored_signals,
     })

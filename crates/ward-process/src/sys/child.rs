@@ -15,7 +15,7 @@ use super::confinement::Confinement;
 use super::fork::{ChildStack, ForkOptions, ForkedChild, exit_child, fork, fork_to_execute};
 use super::last_error;
 use super::signals::IgnoredSignals;
-use super::start::READY;
+use super::start::{READY, TRACEABLE};
 pub(crate) use super::start::{StartFailure, StartStep};
 use crate::process_spec::ProcessGrouping;
 
@@ -65,6 +65,8 @@ pub(crate) struct PreparedProgram {
     pub(crate) failure_pipe: OwnedFd,
     /// Barrier to wait at before the steps to `execve`.
     pub(crate) barrier: Option<BarrierWaiter>,
+    /// Barrier to wait at until a tracer is attached.
+    pub(crate) tracer_barrier: Option<BarrierWaiter>,
     pub(crate) stack: ChildStack,
     pub(crate) ignored_signals: IgnoredSignals,
 }
@@ -113,7 +115,8 @@ fn fork_program(
     let may_share = program.identity.is_none()
         && options.namespaces == 0
         && confinement.is_none()
-        && program.barrier.is_none();
+        && program.barrier.is_none()
+        && program.tracer_barrier.is_none();
     // SAFETY: until `execve` the child only makes system calls on prepared data.
     unsafe {
         if may_share {
@@ -135,7 +138,21 @@ fn wait_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) ->
     if program.barrier.is_some_and(|barrier| !barrier.wait_for_release()) {
         return exit_child(EXIT_NOT_STARTED);
     }
+    if let Some(barrier) = program.tracer_barrier {
+        if let Err(errno) = request_tracer(program) {
+            return report_failure(program, StartStep::Tracing, errno);
+        }
+        if !barrier.wait_for_release() {
+            return exit_child(EXIT_NOT_STARTED);
+        }
+    }
     run_program(program, confinement)
+}
+
+/// Asks the supervisor to trace this child. A keeper can't be traced, and its child inherits that.
+fn request_tracer(program: &PreparedProgram) -> Result<(), Errno> {
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?;
+    rustix::io::write(&program.failure_pipe, &[TRACEABLE]).map(drop)
 }
 
 /// Turns this child into the program, or reports the failure to the parent.

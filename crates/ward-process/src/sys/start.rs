@@ -21,11 +21,12 @@ pub(crate) enum StartStep {
     Seccomp,
     Descriptors,
     Keeper,
+    Tracing,
     Execute,
 }
 
 impl StartStep {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::UserNamespace,
         Self::Grouping,
         Self::Stdio,
@@ -39,6 +40,7 @@ impl StartStep {
         Self::Seccomp,
         Self::Descriptors,
         Self::Keeper,
+        Self::Tracing,
         Self::Execute,
     ];
 
@@ -62,6 +64,7 @@ impl StartStep {
             Self::Seccomp => "restrict system calls with seccomp",
             Self::Descriptors => "close the descriptors of the parent",
             Self::Keeper => "start the keeper of the process tree",
+            Self::Tracing => "prepare the tracing of its programs",
             Self::Execute => "execute the program",
         }
     }
@@ -84,6 +87,28 @@ pub(crate) enum StartOutcome {
 /// Written right before `execve`. Without it, a child that is killed early would look like a successful
 /// start, because the pipe closes in both cases.
 pub(super) const READY: u8 = u8::MAX;
+
+/// Written when the new process waits for its tracer.
+pub(super) const TRACEABLE: u8 = u8::MAX - 1;
+
+/// Waits until the new process can be traced. Returns the outcome of the start if the process failed before.
+pub(crate) fn wait_until_traceable(pipe: BorrowedFd<'_>) -> Result<Option<StartOutcome>, Errno> {
+    let mut first = [0_u8; 1];
+    loop {
+        match rustix::io::read(pipe, &mut first) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+            Ok(1) if first == [TRACEABLE] => return Ok(None),
+            Ok(0) => return Ok(Some(StartOutcome::Lost)),
+            Ok(_) => {
+                let mut rest = [0_u8; 4];
+                let length = rustix::io::read(pipe, &mut rest)?;
+                let message = [&first, rest.get(..length).unwrap_or_default()].concat();
+                return Ok(Some(parse_start_message(&message)));
+            }
+        }
+    }
+}
 
 /// Reads until the pipe is closed, either by `execve` or by the end of the process.
 pub(crate) fn read_start_outcome(pipe: BorrowedFd<'_>) -> Result<StartOutcome, Errno> {

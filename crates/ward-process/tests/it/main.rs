@@ -7,6 +7,8 @@ mod escape;
 #[cfg(test)]
 mod escapees;
 #[cfg(test)]
+mod exec_judge;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod lifecycle;

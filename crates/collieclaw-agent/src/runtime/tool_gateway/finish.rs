@@ -21,10 +21,10 @@ impl ToolGateway {
         stopped_by: Option<CancelReason>,
     ) -> Result<FinishedCall, ReceiptError> {
         let text = model_text::result_text(&result, self.call_bounds(call.request).max_output_bytes);
-        let ToolResult { end, output, metadata, sandbox } = result;
+        let ToolResult { end, output, metadata, sandbox, commands } = result;
         let keeps_output =
             call.request.offer.step().is_some() && output.len() <= self.bounds.max_response_bytes;
-        let run = ToolRun { elapsed, metadata, sandbox };
+        let run = ToolRun { elapsed, metadata, sandbox, commands };
         let outcome = CallOutcome::of_run(run, &end, stopped_by, keeps_output.then_some(output));
         let ending = self.write_receipt(&mut call, &outcome, &text)?;
         self.emit_run_end(call.request.tool, &end, &outcome);

@@ -3,26 +3,29 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::{
     ListOperator, PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, ShellPlan,
 };
-use collieclaw_gate::{MachineFacts, RiskLevel, rejudge_command};
+use collieclaw_gate::{GatePolicy, MachineFacts, RiskLevel, can_start_programs, rejudge_command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
-use ward_process::{ProcessExit, ProcessTree, SpawnError, StopLadder, TreeId};
+use ward_process::{ExecJudge, ProcessExit, ProcessTree, SpawnError, StopLadder, TreeId};
 
 use super::super::line_proxy::LineProxy;
 use super::super::memory_watch::{exceeds_memory, needs_memory_watch};
 use super::super::tool_sandbox::{MAX_MEMORY, MAX_PROCESSES, ToolSandbox};
-use super::super::{ToolContext, ToolResult};
+use super::super::{ToolContext, ToolEnd, ToolResult};
+use super::exec_judge::{FirstProgram, LineJudge, SharedCommandLog};
 use super::output_capture::{CapturedStream, ReadProgress};
 use super::report::{LineEnd, exit_code, format_result, is_unenforced, sandbox_level};
 use super::streams::{CommandStreams, RedirectionError, StreamTarget};
+use crate::receipts::ExecutedCommands;
 use crate::security::SystemFacts;
 
 /// The exit codes of a shell for a program that doesn't exist, and for one that can't be executed.
@@ -86,6 +89,10 @@ pub(crate) struct PlanExecutor<'a> {
     proxy: LineProxy,
     /// The risk of the whole line, if the gate has judged its commands.
     line_risk: Option<RiskLevel>,
+    /// The programs of the line.
+    log: SharedCommandLog,
+    /// The policy for the threads that judge executed programs; `None` if programs aren't judged when they are executed.
+    judged_by: Option<Arc<GatePolicy>>,
 }
 
 impl<'a> PlanExecutor<'a> {
@@ -112,7 +119,14 @@ impl<'a> PlanExecutor<'a> {
             sandbox: None,
             next_count: None,
             line_risk: None,
+            log: SharedCommandLog::default(),
+            judged_by: None,
         })
+    }
+
+    /// Has every program judged when it is executed.
+    pub(super) fn judging_executions(self) -> Self {
+        Self { judged_by: Some(Arc::new(self.context.policy.clone())), ..self }
     }
 
     /// Runs a plan.
@@ -129,17 +143,31 @@ impl<'a> PlanExecutor<'a> {
         self.finish(end)
     }
 
-    /// Passes a line to bash.
-    pub(super) fn run_in_bash(self, line: &str) -> ToolResult {
+    /// Passes a line of this risk to bash.
+    pub(super) fn run_in_bash(mut self, line: &str, risk: RiskLevel) -> ToolResult {
         let Some(program) = SystemFacts.find_program("bash") else {
             return ToolResult::failed("nothing was run: this line needs bash, which is not installed");
         };
         let words = ["bash", "--noprofile", "--norc", "-c", line].map(str::to_owned).to_vec();
-        let action = PlannedAction::Run { program, words, variables: Vec::new() };
-        let folder = self.context.workspace.path().to_owned();
         let max_bytes = self.context.bounds.max_response_bytes;
-        self.run_command(PlannedCommand { action, folder, redirections: Vec::new() })
-            .into_tool_result(max_bytes)
+        let folder = self.context.workspace.path();
+        let streams =
+            CommandStreams::new(StreamTarget::Null, self.stdout.writer().into(), self.stderr.writer().into());
+        let end = self.time_left().and_then(|_| {
+            let spec = self.tool_sandbox.prepare_spawn(&program, &words, &[], folder);
+            let spec = streams.attach_to(spec)?;
+            drop(streams);
+            let judge = self.judge_for(FirstProgram::LineShell, risk);
+            let mut members = vec![self.spawn_member(&program, spec, judge)?];
+            self.finish_members(&mut members)
+        });
+        self.finish(end).into_tool_result(max_bytes)
+    }
+
+    /// Returns the judge of a tree, if programs are judged when they are executed.
+    fn judge_for(&self, first: FirstProgram, risk: RiskLevel) -> Option<Box<dyn ExecJudge>> {
+        let policy = Arc::clone(self.judged_by.as_ref()?);
+        Some(Box::new(LineJudge::new(policy, risk, self.log.clone(), first)))
     }
 
     fn run_lists(&mut self, lists: &[PlannedList]) -> Result<ProcessExit, LineStop> {
@@ -162,17 +190,32 @@ impl<'a> PlanExecutor<'a> {
     fn run_pipeline(&mut self, pipeline: &PlannedPipeline) -> Result<ProcessExit, LineStop> {
         self.time_left()?;
         let mut members = Vec::new();
-        let result =
-            self.start_pipeline(pipeline, &mut members).and_then(|()| self.wait_for_members(&mut members));
-        let exit = members.last().and_then(|member| member.exit).unwrap_or(ProcessExit::Unknown);
-        self.leftover_trees.extend(members.into_iter().filter_map(|member| member.tree));
-        result?;
-        self.release_ended_trees()?;
+        let exit = match self.start_pipeline(pipeline, &mut members) {
+            Ok(()) => self.finish_members(&mut members)?,
+            Err(stop) => {
+                self.leftover_trees.extend(members.into_iter().filter_map(|member| member.tree));
+                return Err(stop);
+            }
+        };
         Ok(match (pipeline.negated, exit_code(exit)) {
             (false, _) => exit,
             (true, 0) => ProcessExit::Code(1),
             (true, _) => ProcessExit::Code(0),
         })
+    }
+
+    /// Waits for the programs of all members, and returns the exit of the last one.
+    fn finish_members(&mut self, members: &mut Vec<PipelineMember>) -> Result<ProcessExit, LineStop> {
+        let result = self.wait_for_members(members);
+        let exit = members.last().and_then(|member| member.exit).unwrap_or(ProcessExit::Unknown);
+        self.leftover_trees.extend(members.drain(..).filter_map(|member| member.tree));
+        result?;
+        self.release_ended_trees()?;
+        if self.log.refusal().is_some() {
+            // The tree was killed; `into_tool_result` reports the refusal.
+            return Err(LineStop::End(LineEnd::Exited(exit)));
+        }
+        Ok(exit)
     }
 
     /// Returns the time that is left, or the reason to stop.
@@ -247,7 +290,12 @@ impl<'a> PlanExecutor<'a> {
             PlannedAction::Run { program, words, variables } => {
                 let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
                 let spec = streams.attach_to(spec)?;
-                self.spawn_member(program, spec)
+                let risk = self.line_risk.filter(|risk| can_start_programs(&command.action, *risk));
+                let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk));
+                if judge.is_none() {
+                    self.log.add_run(&program.display().to_string(), words);
+                }
+                self.spawn_member(program, spec, judge)
             }
         }
     }
@@ -269,8 +317,14 @@ impl<'a> PlanExecutor<'a> {
         &mut self,
         program: &Path,
         spec: ward_process::ProcessSpec,
+        judge: Option<Box<dyn ExecJudge>>,
     ) -> Result<PipelineMember, LineStop> {
-        match self.tool_sandbox.supervisor().spawn(next_tree_id().map_err(LineStop::Refused)?, spec) {
+        let (supervisor, id) = (self.tool_sandbox.supervisor(), next_tree_id().map_err(LineStop::Refused)?);
+        let spawned = match judge {
+            Some(judge) => supervisor.spawn_judged(id, spec, judge),
+            None => supervisor.spawn(id, spec),
+        };
+        match spawned {
             Ok(mut tree) => {
                 self.sandbox.get_or_insert_with(|| sandbox_level(&tree));
                 self.proxy.serve(&mut tree)?;
@@ -367,13 +421,24 @@ impl<'a> PlanExecutor<'a> {
         }
         self.stdout.drain();
         self.stderr.drain();
+        for notice in self.log.take_notices() {
+            self.stderr.append_message(&format!("collieclaw: {notice}\n"));
+        }
         let end = match end {
             Ok(exit) => Ok(LineEnd::Exited(exit)),
             Err(LineStop::End(end)) => Ok(end),
             Err(LineStop::Refused(why)) => Err(format!("could not run the command: {why}")),
         };
         let network = self.proxy.finish();
-        ExecutionOutput { end, stdout: self.stdout, stderr: self.stderr, sandbox: self.sandbox, network }
+        ExecutionOutput {
+            end,
+            stdout: self.stdout,
+            stderr: self.stderr,
+            sandbox: self.sandbox,
+            network,
+            refusal: self.log.refusal(),
+            commands: self.log.take_commands(),
+        }
     }
 }
 
@@ -387,6 +452,9 @@ pub(crate) struct ExecutionOutput {
     pub(crate) sandbox: Option<String>,
     /// The connections through the proxy.
     pub(crate) network: Option<serde_json::Value>,
+    /// The refusal of a command that ended the line.
+    refusal: Option<String>,
+    commands: ExecutedCommands,
 }
 
 impl ExecutionOutput {
@@ -399,7 +467,11 @@ impl ExecutionOutput {
             Some(network) => result.with_metadata("network", network),
             None => result,
         };
-        ToolResult { sandbox: self.sandbox, ..result }
+        let end = match self.refusal {
+            Some(refusal) if result.end != ToolEnd::Cancelled => ToolEnd::Failed(refusal),
+            _ => result.end,
+        };
+        ToolResult { end, sandbox: self.sandbox, commands: self.commands, ..result }
     }
 }
 

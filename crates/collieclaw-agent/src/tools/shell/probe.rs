@@ -11,7 +11,7 @@ use super::super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
 use super::super::toolchain_access::ToolchainAccess;
 use super::executor::next_tree_id;
 use super::report::{describe_missing, missing_protections};
-use crate::security::SystemFacts;
+use crate::security::{SystemFacts, exec_judging_fault};
 
 /// The time limit of the probe, from which other limits are derived.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,6 +58,12 @@ impl SandboxProbe {
     #[must_use]
     pub fn sandbox_level(&self) -> String {
         describe_missing(&self.missing)
+    }
+
+    /// Returns the reason why this machine can't judge programs when they are executed, or `None` if it can.
+    #[must_use]
+    pub fn exec_judging_fault(&self) -> Option<&'static str> {
+        exec_judging_fault()
     }
 
     /// Returns the limits that this machine can't enforce, with the reasons.

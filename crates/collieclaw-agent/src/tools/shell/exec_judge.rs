@@ -1,0 +1,229 @@
+//! Judges the programs that a line executes, in the thread that traces them (C17).
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use collieclaw_gate::{
+    ExecVerdict, ExecutedProgram, GatePolicy, GateReason, OtherProcesses, ProgramOrigin, RiskLevel,
+    judge_executed_program,
+};
+use ward_process::{ExecDecision, ExecJudge, ExecutedImage, ProcessLabel};
+
+use crate::receipts::{ExecutedCommand, ExecutedCommands};
+use crate::security::SystemFacts;
+
+/// The label of processes whose programs belong to the line. It is the strictest label, which a process of unknown origin
+/// gets as well.
+const LINE_LABEL: ProcessLabel = ProcessLabel(0);
+
+/// The label of processes whose programs a listed program has started by itself.
+const PROGRAM_LABEL: ProcessLabel = ProcessLabel(1);
+
+/// The number of refusals of programs that are reported for one line.
+const MAX_REPORTED_REFUSALS: usize = 8;
+
+/// The programs of a line so far, shared with the threads that judge them.
+#[derive(Debug, Default)]
+pub(super) struct CommandLog {
+    commands: ExecutedCommands,
+    /// The refusal that ended the line.
+    refusal: Option<String>,
+    /// Refusals of programs that listed programs have started.
+    notices: Vec<String>,
+}
+
+/// A handle on the log of a line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SharedCommandLog(Arc<Mutex<CommandLog>>);
+
+impl SharedCommandLog {
+    fn with<T>(&self, change: impl FnOnce(&mut CommandLog) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a program that runs.
+    pub(super) fn add_run(&self, program: &str, arguments: &[String]) {
+        self.with(|log| {
+            if log.commands.has_room() {
+                log.commands.add(ExecutedCommand::new(program, arguments, ExecutedCommand::RUN));
+            } else {
+                log.commands.count_unlisted();
+            }
+        });
+    }
+
+    fn add_refused(&self, program: &str, arguments: &[String], verdict: &'static str) {
+        self.with(|log| log.commands.add(ExecutedCommand::new(program, arguments, verdict)));
+    }
+
+    /// Returns the refusal that ended the line.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.with(|log| log.refusal.clone())
+    }
+
+    /// Takes the reports about refused programs.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        self.with(|log| std::mem::take(&mut log.notices))
+    }
+
+    /// Takes the list of programs for the receipt.
+    pub(super) fn take_commands(&self) -> ExecutedCommands {
+        self.with(|log| std::mem::take(&mut log.commands))
+    }
+}
+
+/// The first program of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstProgram {
+    /// Our own shell, which runs the line.
+    LineShell,
+    /// A program of a plan.
+    Planned,
+}
+
+/// Judges the programs of one process tree.
+pub(super) struct LineJudge {
+    policy: Arc<GatePolicy>,
+    line_risk: RiskLevel,
+    log: SharedCommandLog,
+    /// The first program, until it is executed.
+    first: Option<FirstProgram>,
+    /// The environment of the first program.
+    environment: BTreeSet<OsString>,
+}
+
+impl LineJudge {
+    pub(super) fn new(
+        policy: Arc<GatePolicy>,
+        line_risk: RiskLevel,
+        log: SharedCommandLog,
+        first: FirstProgram,
+    ) -> Self {
+        Self { policy, line_risk, log, first: Some(first), environment: BTreeSet::new() }
+    }
+
+    fn refuse(&self, arguments: &[String], origin: ProgramOrigin, reason: &GateReason) -> ExecDecision {
+        let command = crate::tools::truncate_text(&arguments.join(" "), MAX_COMMAND_BYTES);
+        let text = format!("refused to run `{command}`: {}", reason.detail());
+        self.log.with(|log| match origin {
+            ProgramOrigin::Line => {
+                log.refusal.get_or_insert(text);
+                ExecDecision::KillTree
+            }
+            ProgramOrigin::Program => {
+                if log.notices.len() < MAX_REPORTED_REFUSALS {
+                    log.notices.push(text);
+                }
+                ExecDecision::KillProcess
+            }
+        })
+    }
+
+    /// Returns the variables that the line has changed.
+    fn changed_variables(&self, environment: &[OsString]) -> Vec<(String, String)> {
+        let changed = environment.iter().filter(|entry| !self.environment.contains(*entry));
+        changed
+            .map(|entry| {
+                let entry = entry.to_string_lossy();
+                let (name, value) = entry.split_once('=').unwrap_or((&entry, ""));
+                (name.to_owned(), value.to_owned())
+            })
+            .collect()
+    }
+}
+
+/// The length of a command in a message.
+const MAX_COMMAND_BYTES: usize = 200;
+
+impl ExecJudge for LineJudge {
+    fn judge(&mut self, image: &ExecutedImage) -> ExecDecision {
+        let arguments: Vec<String> = image.arguments.iter().map(|text| lossy(text)).collect();
+        let program = lossy(image.program.as_os_str());
+        let first = self.first.take();
+        if first.is_some() {
+            self.environment = image.environment.iter().cloned().collect();
+        }
+        if first == Some(FirstProgram::LineShell) {
+            return ExecDecision::Run(LINE_LABEL);
+        }
+        let origin = if image.label == PROGRAM_LABEL { ProgramOrigin::Program } else { ProgramOrigin::Line };
+        let environment = match origin {
+            ProgramOrigin::Line => self.changed_variables(&image.environment),
+            ProgramOrigin::Program => Vec::new(),
+        };
+        let executed = ExecutedProgram {
+            program: &image.program,
+            file: &image.file,
+            arguments: &arguments,
+            environment: &environment,
+            folder: &image.folder,
+            started_by: origin,
+            others: if self.policy.allowed_scripts.is_empty() {
+                OtherProcesses::MayRun
+            } else {
+                other_processes(image)
+            },
+        };
+        match judge_executed_program(&executed, self.line_risk, &self.policy, &SystemFacts) {
+            ExecVerdict::Run(origin) => {
+                self.log.add_run(&program, &arguments);
+                ExecDecision::Run(match origin {
+                    ProgramOrigin::Line => LINE_LABEL,
+                    ProgramOrigin::Program => PROGRAM_LABEL,
+                })
+            }
+            ExecVerdict::Refused(reason) => {
+                self.log.add_refused(&program, &arguments, reason.code());
+                self.refuse(&arguments, origin, &reason)
+            }
+        }
+    }
+
+    fn judge_unreadable(&mut self, error: std::io::Error) -> ExecDecision {
+        self.log.with(|log| {
+            log.refusal.get_or_insert(format!("refused to run a program that can't be inspected: {error}"));
+        });
+        ExecDecision::KillTree
+    }
+}
+
+fn lossy(text: &OsStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+/// Tells whether all other processes of the line wait for this one. A shell that has just forked the process may need a
+/// moment until it waits.
+fn other_processes(image: &ExecutedImage) -> OtherProcesses {
+    const ATTEMPTS: u32 = 100;
+    for _ in 0..ATTEMPTS {
+        if ancestors_wait(image.pid, image.other_processes) {
+            return OtherProcesses::Waiting;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    OtherProcesses::MayRun
+}
+
+/// Returns true if the nearest `count` ancestors of a process all wait for a child.
+fn ancestors_wait(pid: i32, count: usize) -> bool {
+    let mut pid = pid;
+    for _ in 0..count {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        let Some(parent) = parent else { return false };
+        pid = parent;
+        let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+        if !WAIT_CALLS.contains(&call.split(' ').next().unwrap_or_default()) {
+            return false;
+        }
+    }
+    true
+}
+
+/// The numbers of `wait4` and `waitid`.
+#[cfg(target_arch = "x86_64")]
+const WAIT_CALLS: [&str; 2] = ["61", "247"];
+#[cfg(not(target_arch = "x86_64"))]
+const WAIT_CALLS: [&str; 2] = ["260", "95"];

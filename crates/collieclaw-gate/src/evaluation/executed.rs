@@ -1,0 +1,349 @@
+//! Judges a program that a process of a line has executed, before its first instruction runs (C17).
+//!
+//! The kernel says what runs: the real file, the arguments and the environment. Commands of the line itself are judged by
+//! the same table as the text of a line. Programs that a listed program starts by itself are judged by what no program
+//! may do: forbidden commands, destructive ones, and files of CollieClaw or under forbidden paths.
+
+use std::path::{Path, PathBuf};
+
+use super::command::JudgingPhase;
+use super::line_wrapper::{passes_line_on, runs_script_file};
+use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
+use crate::facts::{MachineFacts, PathStatus};
+use crate::path::find_objection;
+use crate::plan::PlannedAction;
+use crate::policy::GatePolicy;
+use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
+use crate::reason::GateReason;
+use crate::shell::BytePosition;
+use crate::verdict::{AutonomyLevel, GateDecision, ReasonWeight, RiskLevel};
+
+/// A program that a process has executed, as the kernel reports it.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutedProgram<'a> {
+    /// The real path of the executed file.
+    pub program: &'a Path,
+    /// A path under which the executed file can be read.
+    pub file: &'a Path,
+    /// The arguments, starting with `argv[0]`.
+    pub arguments: &'a [String],
+    /// The variables that differ from those of the line.
+    pub environment: &'a [(String, String)],
+    /// The working folder.
+    pub folder: &'a Path,
+    pub started_by: ProgramOrigin,
+    /// The other processes of the line. Only with [`OtherProcesses::Waiting`] can a script not be swapped after it was
+    /// read.
+    pub others: OtherProcesses,
+}
+
+/// The processes of a line beside the one that has executed a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherProcesses {
+    /// All other processes wait for this process.
+    Waiting,
+    /// Another process may be changing files.
+    MayRun,
+}
+
+/// The origin of an executed program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramOrigin {
+    /// The line runs the program: its shell, a shell below that, or a command that only runs commands of the line.
+    Line,
+    /// A program of the line has started the program by itself, such as `make` or `npm`.
+    Program,
+}
+
+/// The verdict on an executed program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a verdict has no effect until the caller obeys it"]
+pub enum ExecVerdict {
+    /// The program runs. The programs that it starts have this origin.
+    Run(ProgramOrigin),
+    Refused(GateReason),
+}
+
+/// Judges an executed program under the approved risk of its line.
+pub fn judge_executed_program(
+    executed: &ExecutedProgram<'_>,
+    line_risk: RiskLevel,
+    policy: &GatePolicy,
+    facts: &dyn MachineFacts,
+) -> ExecVerdict {
+    let mut evaluation = ShellEvaluation::new("", policy, facts);
+    evaluation.judges_executions = Some(true);
+    evaluation.subject = JudgedSubject::ExecutedProgram;
+    if let Some(reason) = evaluation.find_ban(executed) {
+        return ExecVerdict::Refused(reason);
+    }
+    if executed.started_by == ProgramOrigin::Program {
+        return ExecVerdict::Run(ProgramOrigin::Program);
+    }
+    let origin = evaluation.judge_command_of_line(executed);
+    let approved = match policy.autonomy {
+        AutonomyLevel::Full => ReasonWeight::High,
+        AutonomyLevel::ReadOnly | AutonomyLevel::Supervised => line_risk.into(),
+    };
+    if evaluation.findings.heaviest() <= approved {
+        return ExecVerdict::Run(origin);
+    }
+    let verdict = evaluation.findings.decide(AutonomyLevel::Supervised);
+    debug_assert_ne!(verdict.decision, GateDecision::Allow);
+    ExecVerdict::Refused(verdict.reasons.into_iter().next().unwrap_or(GateReason::NotJudged))
+}
+
+/// Returns true if a planned command of a line with this risk may start programs by itself, so that these have to be
+/// judged. The table describes programs that only read, write or print, unless an argument has a high risk.
+#[must_use]
+pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool {
+    let PlannedAction::Run { words, .. } = action else { return false };
+    if line_risk == RiskLevel::High {
+        return true;
+    }
+    let name = words.first().map(|name| base_name(name)).unwrap_or_default();
+    let kind = ProgramSpec::find_described(name).map(|program| program.kind);
+    name == "git" || name == "find" || !matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies))
+}
+
+/// A name and arguments under which an executed file acts.
+struct ProgramIdentity<'a> {
+    name: &'a str,
+    arguments: &'a [String],
+}
+
+impl ShellEvaluation<'_> {
+    /// Returns the reason why nobody may run the program, whoever starts it.
+    fn find_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
+        for ProgramIdentity { name, arguments } in identities(executed) {
+            if let Some(name) = self.find_forbidden(name) {
+                return Some(GateReason::ForbiddenCommand { name });
+            }
+            let arguments: Vec<_> = arguments.iter().map(|text| known_argument(text)).collect();
+            if let Some(what) = destructive::destructive_effect(name, &arguments) {
+                return Some(GateReason::Destructive { what });
+            }
+        }
+        let path = executed.program.display().to_string();
+        let objection = find_objection(&path, executed.program, self.policy);
+        if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
+            return Some(reason);
+        }
+        if is_loader(base_name(&path)) {
+            return self.find_loader_ban(executed);
+        }
+        self.find_copied_ban(executed.program, executed.file)
+    }
+
+    /// Returns the reason if a file outside of the system's folders is a forbidden program under another name.
+    fn find_copied_ban(&self, program: &Path, file: &Path) -> Option<GateReason> {
+        let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if self.facts.find_program(name).is_some_and(|known| known == program) {
+            return None;
+        }
+        let is_copy = |rule: &&String| {
+            let original = self.facts.find_program(rule);
+            // A file that has many names, such as `busybox`, is more than the forbidden program.
+            let original = original.filter(|file| file.file_name().is_some_and(|name| name == rule.as_str()));
+            original.is_some_and(|original| self.facts.is_same_program(file, &original))
+        };
+        let rule = self.policy.forbidden_commands.iter().find(is_copy)?;
+        Some(GateReason::ForbiddenCommand { name: rule.clone() })
+    }
+
+    /// Returns the reason against the dynamic loader as a command. The loader opens its program only after this check, so
+    /// the program must be one that no process of the line can replace.
+    fn find_loader_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
+        let arguments = executed.arguments.get(1..).unwrap_or_default();
+        if arguments
+            .iter()
+            .any(|flag| matches!(flag.as_str(), "--list" | "--verify" | "--help" | "--version"))
+        {
+            return None;
+        }
+        let refused = || Some(GateReason::ProgramByPath { path: executed.program.display().to_string() });
+        let Some(PathStatus::File { leads_to, .. }) =
+            loader_operand(arguments).map(|operand| self.facts.inspect_path(&executed.folder.join(operand)))
+        else {
+            return refused();
+        };
+        let name = leads_to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Some(name) = self.find_forbidden(name) {
+            return Some(GateReason::ForbiddenCommand { name });
+        }
+        if self.facts.find_program(name).is_some_and(|known| known == leads_to) { None } else { refused() }
+    }
+
+    /// Judges a command of the line with its real arguments, and returns the origin of the programs that it starts.
+    fn judge_command_of_line(&mut self, executed: &ExecutedProgram<'_>) -> ProgramOrigin {
+        let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        for (name, value) in executed.environment {
+            variable::judge_executed(name, value, self.policy, &mut self.findings);
+        }
+        if let Some((name, arguments)) = self.find_listed_script(executed) {
+            self.judge_as(&name, arguments, executed.folder);
+            return if file_name == "env" { ProgramOrigin::Line } else { ProgramOrigin::Program };
+        }
+        if self.runs_allowed_script(executed) {
+            self.findings.add(GateReason::ListedProgram { name: file_name.to_owned(), read_only: false });
+            return if file_name == "env" { ProgramOrigin::Line } else { ProgramOrigin::Program };
+        }
+        let Some(name) = self.find_known_name(executed) else {
+            self.findings.add(GateReason::ProgramByPath { path: executed.program.display().to_string() });
+            return ProgramOrigin::Program;
+        };
+        let arguments = executed.arguments.get(1..).unwrap_or_default();
+        self.judge_as(&name, arguments, executed.folder);
+        let is_trusted =
+            self.policy.autonomy == AutonomyLevel::Full || self.policy.allowed_commands.contains(&name);
+        if passes_line_on(&name) && !(is_trusted && runs_script_file(&name, arguments)) {
+            ProgramOrigin::Line
+        } else {
+            ProgramOrigin::Program
+        }
+    }
+
+    fn judge_as(&mut self, name: &str, arguments: &[String], folder: &Path) {
+        let words: Vec<_> =
+            std::iter::once(name).chain(arguments.iter().map(String::as_str)).map(known_argument).collect();
+        let cwd = CommandFolder { folder: Some(folder.to_owned()) };
+        self.judge_program(&words, &cwd, JudgingPhase::Name);
+        self.judge_program(&words, &cwd, JudgingPhase::Words);
+    }
+
+    /// Returns the name by which the table and the lists know an executed file. `argv[0]` counts only if it names this
+    /// very file, because a caller can choose it.
+    fn find_known_name(&self, executed: &ExecutedProgram<'_>) -> Option<String> {
+        let names_file =
+            |name: &&str| self.resolve_program(name).is_some_and(|file| file == executed.program);
+        let argv0 = executed.arguments.first().map(|name| base_name(name.trim_start_matches('-')));
+        let file_name = executed.program.file_name().and_then(|name| name.to_str());
+        argv0
+            .filter(names_file)
+            .map(str::to_owned)
+            .or_else(|| self.find_listed_name(executed.program))
+            .or_else(|| file_name.filter(names_file).map(str::to_owned))
+    }
+
+    /// Returns the name of an allowed command whose file this is.
+    fn find_listed_name(&self, file: &Path) -> Option<String> {
+        let names = self.policy.allowed_commands.iter();
+        names.into_iter().find(|name| self.resolve_program(name).is_some_and(|known| known == file)).cloned()
+    }
+
+    /// Returns the name and the arguments of a command that is a script with `#!`, such as `npm`: the kernel has executed
+    /// its interpreter.
+    fn find_listed_script<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(String, &'e [String])> {
+        self.script_operands(executed).into_iter().find_map(|(script, arguments)| {
+            let name = script.file_name()?.to_str()?.to_owned();
+            let is_command = self.resolve_program(&name).is_some_and(|known| known == script);
+            let name = if is_command { name } else { self.find_listed_name(&script)? };
+            Some((name, arguments))
+        })
+    }
+
+    /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
+    fn runs_allowed_script(&self, executed: &ExecutedProgram<'_>) -> bool {
+        if self.policy.allowed_scripts.is_empty() {
+            return false;
+        }
+        let has_content = |path: &Path, accepted: &String| {
+            self.facts.read_script(path).is_some_and(|script| script.sha256 == *accepted)
+        };
+        // The executed file itself can't be swapped: it is read through the process.
+        if self
+            .policy
+            .allowed_scripts
+            .get(executed.program)
+            .is_some_and(|hash| has_content(executed.file, hash))
+        {
+            return true;
+        }
+        executed.others == OtherProcesses::Waiting
+            && self.script_operands(executed).iter().any(|(script, _)| {
+                self.policy.allowed_scripts.get(script).is_some_and(|hash| has_content(script, hash))
+            })
+    }
+
+    /// Returns the real paths of the files that may be the script of an interpreter, with the arguments behind each. The
+    /// kernel passes the script as the first argument, or as the second one after the argument of its `#!` line.
+    fn script_operands<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Vec<(PathBuf, &'e [String])> {
+        let real_path = |text: &String| match self.facts.inspect_path(&executed.folder.join(text)) {
+            PathStatus::File { leads_to, .. } if text.contains('/') => Some(leads_to),
+            _ => None,
+        };
+        let mut found = Vec::new();
+        match executed.arguments {
+            [_, first, rest @ ..] if !first.starts_with('-') && real_path(first).is_some() => {
+                found.extend(real_path(first).map(|path| (path, rest)));
+            }
+            [_, flag, second, rest @ ..] => {
+                let script = real_path(second).filter(|path| {
+                    let line = self.facts.read_script(path).and_then(|script| script.interpreter_line);
+                    line.is_some_and(|line| {
+                        line.trim()
+                            .split_once([' ', '\t'])
+                            .is_some_and(|(_, argument)| argument.trim() == flag)
+                    })
+                });
+                found.extend(script.map(|path| (path, rest)));
+            }
+            _ => {}
+        }
+        found
+    }
+}
+
+/// Returns the names under which an executed file may act, each with its arguments: `argv[0]`, the file's own name, and
+/// the applet of a program that contains many.
+fn identities<'e>(executed: &'e ExecutedProgram<'_>) -> Vec<ProgramIdentity<'e>> {
+    let arguments = executed.arguments.get(1..).unwrap_or_default();
+    let argv0 =
+        executed.arguments.first().map(|name| base_name(name.trim_start_matches('-'))).unwrap_or_default();
+    let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    // The kernel marks the path of a removed file.
+    let file_name = file_name.strip_suffix(" (deleted)").unwrap_or(file_name);
+    let mut found =
+        vec![ProgramIdentity { name: file_name, arguments }, ProgramIdentity { name: argv0, arguments }];
+    if ["busybox", "toybox", "coreutils"].iter().any(|many| file_name.starts_with(many)) {
+        let is_flag = |text: &&String| text.starts_with('-');
+        let applets = arguments.iter().enumerate().filter(|(_, text)| !is_flag(text)).take(1);
+        found.extend(applets.map(|(place, name)| ProgramIdentity {
+            name: base_name(name),
+            arguments: arguments.get(place + 1..).unwrap_or_default(),
+        }));
+        // `--coreutils-prog=NAME` and `--coreutils-prog-shebang=NAME`.
+        let named = arguments.first().filter(|flag| flag.starts_with("--coreutils-prog"));
+        let named = named.and_then(|flag| flag.split_once('=')).map(|(_, name)| base_name(name));
+        found.extend(named.map(|name| ProgramIdentity { name, arguments }));
+    }
+    found
+}
+
+/// Returns true for the dynamic loader, which runs the program that its arguments name.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64.so")
+}
+
+/// Returns the program among the arguments of the dynamic loader.
+fn loader_operand(arguments: &[String]) -> Option<&String> {
+    const FLAGS_WITH_VALUE: [&str; 6] =
+        ["--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend"];
+    let mut arguments = arguments.iter();
+    loop {
+        let argument = arguments.next()?;
+        if FLAGS_WITH_VALUE.contains(&argument.as_str()) {
+            arguments.next()?;
+        } else if !argument.starts_with('-') {
+            return Some(argument);
+        }
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn known_argument(text: &str) -> CommandArgument {
+    CommandArgument { text: Some(text.to_owned()), at: BytePosition(0) }
+}

@@ -1,0 +1,102 @@
+//! Commands that only run other commands of the line. Each of those is judged when it is executed, so these commands
+//! don't have to be listed (C17).
+
+use super::command::JudgingPhase;
+use super::{CommandFolder, ShellEvaluation};
+use crate::programs::{
+    CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
+};
+use crate::shell::BytePosition;
+
+/// Shells that have each of their commands judged.
+const JUDGED_SHELLS: [&str; 3] = ["bash", "dash", "sh"];
+
+/// Builtins that run a command.
+const RUNNING_BUILTINS: [&str; 3] = ["builtin", "command", "exec"];
+
+/// Returns true if the commands that a program starts belong to the line, as if the line named them.
+pub(super) fn passes_line_on(name: &str) -> bool {
+    let kind = ProgramSpec::find_described(name).map(|program| program.kind);
+    JUDGED_SHELLS.contains(&name)
+        || name == "find"
+        || matches!(kind, Some(ProgramKind::Wrapper | ProgramKind::AppendsArguments | ProgramKind::Elevates))
+}
+
+/// Returns true if a shell reads its commands from a file. A shell that the operator lists, or any shell at the level
+/// `full`, runs such a file as an interpreter does; otherwise the commands of the file count as commands of the line.
+pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
+    let Some(program) = ProgramSpec::find_described(name).filter(|_| JUDGED_SHELLS.contains(&name)) else {
+        return false;
+    };
+    let arguments: Vec<_> = arguments
+        .iter()
+        .map(|text| CommandArgument { text: Some(text.clone()), at: BytePosition(0) })
+        .collect();
+    let found = parse_arguments(program, &arguments);
+    let has_line =
+        found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
+    let reads_input =
+        arguments.iter().any(|argument| argument.text.as_deref().is_some_and(|text| text == "-s"));
+    let is_operand =
+        |argument: &CommandArgument| argument.text.as_deref().is_some_and(|text| !text.starts_with('-'));
+    !has_line && !reads_input && arguments.iter().any(is_operand)
+}
+
+impl ShellEvaluation<'_> {
+    /// Judges a command that only runs other commands, and returns true if the command was such a command.
+    pub(super) fn judge_line_wrapper(
+        &mut self,
+        name: &str,
+        program: &'static ProgramSpec,
+        arguments: &[CommandArgument],
+        cwd: &CommandFolder,
+        phase: JudgingPhase,
+    ) -> bool {
+        let is_shell = JUDGED_SHELLS.contains(&name);
+        let runs_commands =
+            is_shell || RUNNING_BUILTINS.contains(&name) || program.kind == ProgramKind::AppendsArguments;
+        if !runs_commands || !self.judges_executions() {
+            return false;
+        }
+        let at = arguments.first().map_or(BytePosition(0), |first| first.at);
+        if phase == JudgingPhase::Words {
+            let what =
+                if is_shell { "a second shell reads commands" } else { "this command runs another one" };
+            self.add_unknowable(what, at);
+        }
+        let mut names_script = false;
+        for found in parse_arguments(program, arguments) {
+            match found {
+                // Flags of a shell change how it runs commands, and each command is judged.
+                ParsedArgument::UnknownFlag(_) | ParsedArgument::SideEffect(..) if is_shell => {}
+                ParsedArgument::Value(WordMeaning::ShellLine, _) => {
+                    names_script = true;
+                    self.judge_argument(name, &found, cwd, phase);
+                }
+                ParsedArgument::Value(WordMeaning::Text, path) if is_shell => {
+                    if !names_script && phase == JudgingPhase::Words {
+                        self.judge_argument(
+                            name,
+                            &ParsedArgument::Value(WordMeaning::PossiblePath, path),
+                            cwd,
+                            phase,
+                        );
+                    }
+                    names_script = true;
+                }
+                found => _ = self.judge_argument(name, &found, cwd, phase),
+            }
+        }
+        true
+    }
+
+    /// Adds a reason about a word that `find` builds from the names of files. The command is judged with these names
+    /// when it runs.
+    pub(super) fn add_file_name_reason(&mut self, program: &str, argument: &str, effect: &'static str) {
+        if self.judges_executions() {
+            self.add_unknowable("the names of these files are known only when it runs", BytePosition(0));
+        } else {
+            self.add_argument_reason(program, argument, effect);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! C17: the verdict on a program that was executed, by its real file, arguments and environment.
+
+use std::path::{Path, PathBuf};
+
+use collieclaw_gate::{
+    AutonomyLevel, ExecVerdict, ExecutedProgram, GatePolicy, OtherProcesses, ProgramOrigin, RiskLevel,
+    judge_executed_program,
+};
+
+use crate::judged_lines::JudgingMachine;
+use crate::test_machine::policy;
+
+use ProgramOrigin::{Line, Program};
+
+/// Judges `FILE ARGV…`, separated by blanks, and returns `line`, `program` or the code of the reason.
+fn check(origin: ProgramOrigin, text: &str, variables: &[(&str, &str)], policy: &GatePolicy) -> &'static str {
+    let mut words = text.split(' ').map(str::to_owned);
+    let program = PathBuf::from(words.next().unwrap());
+    let arguments: Vec<String> = words.collect();
+    let environment: Vec<_> =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let executed = ExecutedProgram {
+        program: &program,
+        file: &program,
+        arguments: &arguments,
+        environment: &environment,
+        folder: Path::new("/w"),
+        started_by: origin,
+        others: OtherProcesses::Waiting,
+    };
+    match judge_executed_program(&executed, RiskLevel::Medium, policy, &JudgingMachine::new()) {
+        ExecVerdict::Run(Line) => "line",
+        ExecVerdict::Run(Program) => "program",
+        ExecVerdict::Refused(reason) => reason.code(),
+    }
+}
+
+#[test]
+fn commands_of_the_line_are_judged_by_the_table() {
+    for (text, expected) in [
+        ("/usr/bin/ls ls -l", "program"),
+        ("/usr/bin/cat cat a.txt", "program"),
+        ("/usr/bin/cat cat /etc/passwd", "forbidden-path"),
+        ("/usr/bin/cat cat /home/kid/.bashrc", "outside-workspace"),
+        ("/usr/bin/cat cat /dev/fd/63", "program"),
+        ("/usr/bin/gcc gcc x.c", "unlisted-program"),
+        ("/usr/bin/sed sed -n 1e x", "argument"),
+        ("/w/ls ls", "program-by-path"),
+        ("/w/ls /w/ls", "program-by-path"),
+        // The name in `argv[0]` counts only if it names the executed file.
+        ("/usr/bin/gcc ls -l", "unlisted-program"),
+        ("/usr/bin/ls gcc", "program"),
+        ("/usr/bin/bash bash -c ls", "line"),
+        ("/usr/bin/bash -bash", "line"),
+        ("/usr/bin/bash bash script.sh", "line"),
+        ("/usr/bin/bash bash -c gcc", "unlisted-program"),
+        ("/usr/bin/env env ls", "line"),
+        ("/usr/bin/env env gcc", "unlisted-program"),
+        ("/usr/bin/xargs xargs ls", "line"),
+        ("/usr/bin/find find . -name x", "line"),
+        ("/usr/bin/timeout timeout 5 ls", "line"),
+        ("/usr/bin/kill kill 1", "unlisted-program"),
+        ("/usr/bin/sudo sudo ls", "unlisted-program"),
+        ("/usr/bin/mv mv a.txt .git/hooks/x", "steers-programs"),
+    ] {
+        assert_eq!(check(Line, text, &[], &policy("")), expected, "{text}");
+    }
+}
+
+#[test]
+fn programs_of_listed_programs_are_judged_by_what_nobody_may_do() {
+    for (text, expected) in [
+        ("/usr/bin/gcc gcc x.c", "program"),
+        ("/w/target/debug/x x", "program"),
+        ("/usr/bin/bash sh -c gcc", "program"),
+        ("/usr/bin/cat cat /home/kid/.bashrc", "program"),
+        ("/usr/bin/rm rm x", "forbidden-command"),
+        ("/usr/bin/rm ls x", "forbidden-command"),
+        ("/usr/bin/busybox rm x", "forbidden-command"),
+        ("/usr/bin/busybox busybox rm x", "forbidden-command"),
+        ("/usr/bin/busybox busybox ls", "program"),
+        ("/usr/bin/coreutils coreutils --coreutils-prog=rm x", "forbidden-command"),
+        ("/usr/bin/mkfs.ext4 mkfs.ext4 /dev/sda", "forbidden-command"),
+        ("/w/copy harmless x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/rm x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so --argv0 ls /usr/bin/rm x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /w/run.sh x", "program-by-path"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so --verify /w/run.sh", "program"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/ls x", "program"),
+        ("/usr/bin/chown chown -R kid src", "destructive"),
+        ("/usr/bin/systemctl systemctl poweroff", "destructive"),
+        ("/w/kept/secret secret", "forbidden-path"),
+        ("/home/kid/.collieclaw/x x", "own-home"),
+    ] {
+        assert_eq!(check(Program, text, &[], &policy("")), expected, "{text}");
+    }
+}
+
+#[test]
+fn variables_that_make_programs_run_code_are_refused_for_commands_of_the_line() {
+    for (name, value, expected) in [
+        ("LD_PRELOAD", "./x.so", "variable"),
+        ("LD_LIBRARY_PATH", ".", "variable"),
+        ("GIT_SSH_COMMAND", "x", "variable"),
+        ("GIT_PAGER", "./x", "variable"),
+        ("BASH_ENV", "./x", "variable"),
+        ("PYTHONSTARTUP", "./x", "variable"),
+        ("NODE_OPTIONS", "--require=./x", "variable"),
+        ("PYTHONPATH", "/tmp/x", "variable"),
+        ("HOME", "/w", "variable"),
+        ("PYTHONPATH", ".", "program"),
+        ("PYTHONPATH", "src:/w/lib", "program"),
+        ("NODE_ENV", "test", "program"),
+        ("GIT_PAGER", "cat", "program"),
+        ("PATH", "/w/.venv/bin:/usr/bin", "program"),
+        ("CI", "1", "program"),
+        ("BASH_FUNC_f%%", "() { ls; }", "program"),
+        ("OLDPWD", "/w", "program"),
+    ] {
+        let found = check(Line, "/usr/bin/ls ls", &[(name, value)], &policy(""));
+        assert_eq!(found, expected, "{name}={value}");
+        assert_eq!(check(Program, "/usr/bin/ls ls", &[(name, value)], &policy("")), "program");
+    }
+}
+
+#[test]
+fn scripts_count_as_the_command_or_the_allowed_script() {
+    let mut policy = policy("npm");
+    for (text, expected) in [
+        ("/usr/bin/env /usr/bin/env node /usr/bin/npm test", "line"),
+        ("/usr/bin/node node /usr/bin/npm test", "program"),
+        ("/usr/bin/node node evil.js", "unlisted-program"),
+        ("/usr/bin/node node -r /usr/bin/npm", "unlisted-program"),
+        ("/usr/bin/python3 python3 /w/run.sh", "unlisted-program"),
+    ] {
+        assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
+    }
+    policy.allowed_scripts.insert("/w/run.sh".into(), "good".to_owned());
+    for (text, expected) in [
+        ("/usr/bin/bash /bin/bash -e ./run.sh x", "program"),
+        ("/usr/bin/python3 python3 ./run.sh", "program"),
+        ("/usr/bin/python3 python3 -m ./run.sh", "unlisted-program"),
+    ] {
+        assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
+    }
+    policy.allowed_scripts.insert("/w/run.sh".into(), "other content".to_owned());
+    assert_eq!(check(Line, "/usr/bin/python3 python3 ./run.sh", &[], &policy), "unlisted-program");
+}
+
+#[test]
+fn at_the_level_full_unlisted_programs_run_and_forbidden_ones_do_not() {
+    let policy = GatePolicy { autonomy: AutonomyLevel::Full, ..policy("") };
+    assert_eq!(check(Line, "/usr/bin/gcc gcc x.c", &[], &policy), "program");
+    assert_eq!(check(Line, "/w/tool tool", &[], &policy), "program");
+    assert_eq!(check(Line, "/usr/bin/rm rm x", &[], &policy), "forbidden-command");
+    assert_eq!(check(Line, "/usr/bin/cat cat /etc/passwd", &[], &policy), "forbidden-path");
+}
+
+#[test]
+fn a_pinned_program_is_the_command_of_its_name() {
+    let mut policy = policy("cargo");
+    assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup cargo build", &[], &policy), "program-by-path");
+    policy.pinned_programs.insert("cargo".to_owned(), "/home/kid/.cargo/bin/rustup".into());
+    assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup cargo build", &[], &policy), "program");
+    assert_eq!(check(Line, "/usr/bin/cargo cargo build", &[], &policy), "program-by-path");
+}
