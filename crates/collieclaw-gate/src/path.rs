@@ -10,7 +10,7 @@ use crate::reason::GateReason;
 use crate::verdict::GateFindings;
 
 /// The longest path that the kernel accepts (`PATH_MAX`).
-const LONGEST_PATH: usize = 4096;
+pub(crate) const LONGEST_PATH: usize = 4096;
 
 pub(crate) const INVALID_PATH: &str = "is not a valid path: it is empty or contains a NUL byte";
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::git_settings::{SettingEffect, setting_effect};
 use super::{CommandFolder, ShellEvaluation, sqlite};
-use crate::path::{PathAccess, steers_programs};
+use crate::path::{LONGEST_PATH, PathAccess, steers_programs};
 use crate::programs::{ParsedArgument, WordMeaning};
 use crate::reason::GateReason;
 
@@ -96,14 +96,19 @@ impl ShellEvaluation<'_> {
 
     /// Judges the files in data that `curl` sends: `@file`, `name=@file`, `name=<file`.
     fn judge_sent_data(&mut self, text: &str, cwd: &CommandFolder) {
-        for (count, (place, _)) in text.match_indices(['@', '<']).enumerate() {
+        let before = |place: usize| text.get(..place).unwrap_or_default();
+        let places = text.match_indices(['@', '<']);
+        let places = places.filter(|(place, sign)| *sign == "@" || before(*place).ends_with('='));
+        for (count, (place, _)) in places.enumerate() {
             if count == MAX_SENT_FILES {
                 return self.add_limit_exceeded("the data names more files than the gate can check");
             }
             let file = text.get(place + 1..).unwrap_or_default();
-            let file = file.split([';', ',']).next().unwrap_or_default();
-            let is_whole_value =
-                text.get(..place).is_some_and(|before| before.is_empty() || before.ends_with('='));
+            let end = file.char_indices().take(LONGEST_PATH).find(|(_, letter)| matches!(letter, ';' | ','));
+            // Without an end in reach, the text is a path if it is short enough to be one.
+            let end = end.map(|(end, _)| end).or_else(|| (file.len() <= LONGEST_PATH).then_some(file.len()));
+            let Some(file) = end.and_then(|end| file.get(..end)) else { continue };
+            let is_whole_value = before(place).is_empty() || before(place).ends_with('=');
             if is_whole_value && !matches!(file, "" | "-") {
                 self.judge_path(file, PathAccess::Read, cwd);
             } else {
