@@ -101,10 +101,11 @@ fn node_and_npm_run_the_tests_of_a_project() {
     check(&test_workspace, script, "linked");
 }
 
+/// The search for leaks is off, because it traces its own process, which the sandbox forbids.
 #[test]
 fn make_and_a_compiler_build_programs_with_sanitizers() {
     let test_workspace = open_workspace();
-    test_workspace.write("main.c", "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { char *p = malloc(8); free(p); puts(\"built\"); }\n");
+    test_workspace.write("main.c", "#include <stdio.h>\n#include <stdlib.h>\nconst char *__asan_default_options(void) { return \"detect_leaks=0\"; }\nint main(void) { char *p = malloc(8); free(p); puts(\"built\"); }\n");
     test_workspace.write("Makefile", "main: main.c\n\tgcc -fsanitize=address,undefined -o main main.c\n");
     check(&test_workspace, "make -j2 2>&1 && ./main", "built");
 }

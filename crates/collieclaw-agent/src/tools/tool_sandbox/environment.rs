@@ -38,8 +38,6 @@ pub(super) fn build_environment(access: &SandboxAccess, policy: &GatePolicy) -> 
         ("TERM".into(), "dumb".into()),
         // In a forbidden `/etc` the system settings can't be read, which `git` treats as an error.
         ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
-        // The search for leaks traces its own process, which the sandbox forbids.
-        ("ASAN_OPTIONS".into(), "detect_leaks=0".into()),
     ];
     if let Some(zone) = std::env::var_os("TZ") {
         environment.push(("TZ".into(), zone));
