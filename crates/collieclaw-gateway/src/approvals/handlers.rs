@@ -110,6 +110,7 @@ mod tests {
             tool: "file_write".to_owned(),
             arguments: json!({}),
             args_hash: "shown".to_owned(),
+            preview: None,
             risk: collieclaw_gate::RiskLevel::Medium,
             reasons: Vec::new(),
             lasting: false,

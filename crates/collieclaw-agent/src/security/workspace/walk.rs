@@ -102,7 +102,7 @@ impl FileAccess<'_> {
         let mut extent = WalkExtent { entries: 0, incomplete: false };
         let real = real_path(root.as_fd())?;
         let mut rules = if filter.ignored { IgnoreRules::none() } else { IgnoreRules::above(self, &real) };
-        let mut open = vec![self.enter(root, PathBuf::new(), real, &mut extent)?];
+        let mut open = vec![self.enter(&root, PathBuf::new(), real, &mut extent)?];
         rules.enter(self, open.last());
         loop {
             self.check_time()?;
@@ -163,7 +163,7 @@ impl FileAccess<'_> {
         if self.check_place(&real).is_err() || pseudo_filesystem::is_on_pseudo_filesystem(&handle)? {
             return Ok(None);
         }
-        match self.enter(handle, below, real, extent) {
+        match self.enter(&handle, below, real, extent) {
             Ok(folder) => Ok(Some(folder)),
             Err(error @ FileError::Stopped(_)) => Err(error),
             // A folder that can't be read is skipped.
@@ -173,14 +173,14 @@ impl FileAccess<'_> {
 
     fn enter(
         &self,
-        handle: OwnedFd,
+        folder: &OwnedFd,
         below: PathBuf,
         real: PathBuf,
         extent: &mut WalkExtent,
     ) -> Result<OpenFolder, FileError> {
         self.check_time()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = openat(&handle, c".", flags, Mode::empty())?;
+        let handle = openat(folder, c".", flags, Mode::empty())?;
         let found = read_folder_names(&handle, MAX_WALKED_ENTRIES.saturating_sub(extent.entries))?;
         extent.entries += found.names.len();
         extent.incomplete |= found.truncated;

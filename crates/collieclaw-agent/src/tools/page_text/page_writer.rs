@@ -66,8 +66,6 @@ impl PageWriter {
         alternative: Option<&str>,
     ) {
         match name {
-            "br" => self.end_line(),
-            "hr" => self.end_paragraph(),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.end_paragraph();
                 let level = name.bytes().next_back().map_or(1, |digit| usize::from(digit - b'0'));
@@ -78,21 +76,16 @@ impl PageWriter {
             "ul" | "menu" | "dl" => self.write_list(closes, None),
             "ol" => self.write_list(closes, Some(1)),
             "li" if !closes => self.begin_list_element(),
-            "li" | "dt" | "dd" | "div" | "section" | "article" | "header" | "footer" | "nav" | "main"
-            | "aside" | "form" | "option" | "summary" | "details" | "figcaption" | "address" => {
-                self.end_line()
+            "br" | "li" | "dt" | "dd" | "div" | "section" | "article" | "header" | "footer" | "nav"
+            | "main" | "aside" | "form" | "option" | "summary" | "details" | "figcaption" | "address" => {
+                self.end_line();
             }
-            "p" | "blockquote" | "figure" | "fieldset" | "table" => self.end_paragraph(),
+            "hr" | "p" | "blockquote" | "figure" | "fieldset" | "table" => self.end_paragraph(),
             "tr" => {
                 self.end_line();
                 self.row_has_cells = false;
             }
-            "td" | "th" if !closes => {
-                if std::mem::replace(&mut self.row_has_cells, true) {
-                    self.space_due = false;
-                    self.line.push_str(" | ");
-                }
-            }
+            "td" | "th" if !closes => self.begin_cell(),
             "pre" => self.write_preformatted(closes),
             "a" => self.write_link(closes, href),
             "img" => {
@@ -117,6 +110,13 @@ impl PageWriter {
             }
         } else {
             self.lists.push(OpenList { next_number: first });
+        }
+    }
+
+    fn begin_cell(&mut self) {
+        if std::mem::replace(&mut self.row_has_cells, true) {
+            self.space_due = false;
+            self.line.push_str(" | ");
         }
     }
 
