@@ -99,7 +99,7 @@ print(json.dumps({"output": reached}))
         test_agent.home().join("config.toml"),
         test_agent.home().join("memory.sqlite"),
         test_agent.home().join("tool_receipts.log"),
-        "/etc/passwd".into(),
+        "/etc/shells".into(),
         "/proc/1/environ".into(),
     ];
     let arguments =
