@@ -184,8 +184,6 @@ fn heavy_a_folder_with_many_files_is_bounded_in_size_and_time() {
     let found = test_agent.call_output("file_glob", &json!({ "pattern": "many/*" }).to_string());
     assert!(found.contains("total: 100000") && found.len() < 40_000, "{}", found.len());
     let arguments = json!({ "pattern": "nowhere" }).to_string();
-    let found = test_agent.call_output("file_search", &arguments);
-    assert!(found.starts_with("no matches") && found.contains("files_searched: 100000"), "{found}");
     // Looking at so many files takes longer than a millisecond on every machine.
     let hurried = test_agent.with_config_change("tool_timeout = \"10m\"", "tool_timeout = \"1ms\"");
     for tool in ["file_search", "file_glob"] {
