@@ -54,6 +54,14 @@ impl ShellEvaluation<'_> {
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
         self.judge_program(words, cwd, JudgingPhase::Words);
+        let changes_folder = match name.as_deref() {
+            Some("cd") => expanded.is_none(),
+            Some("." | "builtin" | "command" | "eval" | "popd" | "pushd" | "source") | None => true,
+            Some(name) => self.functions.contains(name),
+        };
+        if changes_folder && self.judges_executions() {
+            cwd.folder = None;
+        }
         let variables: Option<Vec<_>> = simple
             .assignments
             .iter()
@@ -141,6 +149,10 @@ impl ShellEvaluation<'_> {
                 return self
                     .findings
                     .add(GateReason::ListedProgram { name: name.to_owned(), read_only: false });
+            }
+            if cwd.folder.is_none() && !name.starts_with('/') && self.judges_executions() {
+                return self
+                    .add_unknowable("the folder of this program is known only when it runs", first.at);
             }
             self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
         }
@@ -287,8 +299,10 @@ impl ShellEvaluation<'_> {
         if !name.contains('/') {
             return true;
         }
-        let Some(folder) = &cwd.folder else { return false };
-        let seen = self.facts.inspect_path(&folder.join(name));
+        if cwd.folder.is_none() && !name.starts_with('/') {
+            return false;
+        }
+        let seen = self.facts.inspect_path(&self.base_folder(cwd).join(name));
         matches!(seen, PathStatus::File { leads_to, .. } if self.resolve_program(base).is_some_and(|program| program == leads_to))
     }
 
