@@ -14,9 +14,12 @@
 //!   programs (`.git/config`, hooks) are never written.
 //! - **The plan.** The result for a shell line is a [`plan::ShellPlan`] in which all words are known and all
 //!   patterns are expanded, so that no shell parses the text again.
+//! - **Executed programs.** A line that needs a real shell has no plan. If the machine can stop programs where
+//!   they are executed, such a line has medium risk, and [`judge_executed_program`] judges each program by its
+//!   real file, arguments and environment.
 //!
-//! Anything that is known only at run time, or that only some shells understand, is high risk. A line that
-//! the gate can't parse, or that is too large to check, is refused at every level.
+//! Where programs can't be stopped, anything that is known only at run time is high risk. A line that the gate
+//! can't parse, or that is too large to check, is refused at every level.
 //!
 //! # What the gate leaves to the sandbox and the executor
 //! - **Changes between check and use.** The executor opens files beneath the workspace and has the opened

@@ -57,6 +57,14 @@ impl ShellEvaluation<'_> {
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
         self.judge_program(words, cwd, JudgingPhase::Words);
+        let changes_folder = match name.as_deref() {
+            Some("cd") => expanded.is_none(),
+            Some("." | "builtin" | "command" | "eval" | "popd" | "pushd" | "source") | None => true,
+            Some(name) => self.functions.contains(name),
+        };
+        if changes_folder && self.judges_executions() {
+            cwd.folder = None;
+        }
         let variables: Option<Vec<_>> = simple
             .assignments
             .iter()
@@ -146,6 +154,10 @@ impl ShellEvaluation<'_> {
                 }
                 ScriptStatus::Changed => {
                     self.findings.add(GateReason::ChangedScript { path: name.to_owned() });
+                }
+                ScriptStatus::NotAllowed if self.is_beside_unknown_folder(name, cwd) => {
+                    return self
+                        .add_unknowable("the folder of this program is known only when it runs", first.at);
                 }
                 ScriptStatus::NotAllowed if !self.is_known_program(name, base, cwd) => {
                     self.findings.add(GateReason::ProgramByPath { path: name.to_owned() });
@@ -354,9 +366,18 @@ impl ShellEvaluation<'_> {
         }
     }
 
+    /// Returns true if a program is named relative to a folder that only the running shell knows.
+    fn is_beside_unknown_folder(&mut self, name: &str, cwd: &CommandFolder) -> bool {
+        let is_relative_path = name.contains('/') && !name.starts_with('/');
+        is_relative_path && cwd.folder.is_none() && self.judges_executions()
+    }
+
     /// Returns the real path of a regular file.
     fn regular_file(&self, name: &str, cwd: &CommandFolder) -> Option<PathBuf> {
-        match self.facts.inspect_path(&cwd.folder.as_ref()?.join(name)) {
+        if cwd.folder.is_none() && !name.starts_with('/') {
+            return None;
+        }
+        match self.facts.inspect_path(&self.base_folder(cwd).join(name)) {
             PathStatus::File { leads_to, .. } => Some(leads_to),
             _ => None,
         }

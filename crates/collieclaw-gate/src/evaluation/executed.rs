@@ -234,12 +234,11 @@ impl ShellEvaluation<'_> {
     /// Returns the name and the arguments of a command that is a script with `#!`, such as `npm`: the kernel has executed
     /// its interpreter.
     fn find_listed_script<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(String, &'e [String])> {
-        self.script_operands(executed).into_iter().find_map(|(script, arguments)| {
-            let name = script.file_name()?.to_str()?.to_owned();
-            let is_command = self.resolve_program(&name).is_some_and(|known| known == script);
-            let name = if is_command { name } else { self.find_listed_name(&script)? };
-            Some((name, arguments))
-        })
+        let (script, arguments) = self.script_operand(executed)?;
+        let name = script.file_name()?.to_str()?.to_owned();
+        let is_command = self.resolve_program(&name).is_some_and(|known| known == script);
+        let name = if is_command { name } else { self.find_listed_name(&script)? };
+        Some((name, arguments))
     }
 
     /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
@@ -260,37 +259,34 @@ impl ShellEvaluation<'_> {
             return true;
         }
         executed.others == OtherProcesses::Waiting
-            && self.script_operands(executed).iter().any(|(script, _)| {
-                self.policy.allowed_scripts.get(script).is_some_and(|hash| has_content(script, hash))
+            && self.script_operand(executed).is_some_and(|(script, _)| {
+                self.policy.allowed_scripts.get(&script).is_some_and(|hash| has_content(&script, hash))
             })
     }
 
-    /// Returns the real paths of the files that may be the script of an interpreter, with the arguments behind each. The
-    /// kernel passes the script as the first argument, or as the second one after the argument of its `#!` line.
-    fn script_operands<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Vec<(PathBuf, &'e [String])> {
-        let real_path = |text: &String| match self.facts.inspect_path(&executed.folder.join(text)) {
-            PathStatus::File { leads_to, .. } if text.contains('/') => Some(leads_to),
-            _ => None,
-        };
-        let mut found = Vec::new();
-        match executed.arguments {
-            [_, first, rest @ ..] if !first.starts_with('-') && real_path(first).is_some() => {
-                found.extend(real_path(first).map(|path| (path, rest)));
-            }
-            [_, flag, second, rest @ ..] => {
-                let script = real_path(second).filter(|path| {
-                    let line = self.facts.read_script(path).and_then(|script| script.interpreter_line);
-                    line.is_some_and(|line| {
-                        line.trim()
-                            .split_once([' ', '\t'])
-                            .is_some_and(|(_, argument)| argument.trim() == flag)
-                    })
-                });
-                found.extend(script.map(|path| (path, rest)));
-            }
-            _ => {}
+    /// Returns the real path of the script of an interpreter, and the arguments behind it. The kernel passes the script as
+    /// the first argument, or as the second one after the argument of its `#!` line.
+    fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(PathBuf, &'e [String])> {
+        let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let kind = ProgramSpec::find_described(file_name).map(|program| program.kind);
+        if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
+            return None;
         }
-        found
+        let real_path = |text: &String| {
+            let seen = text.contains('/').then(|| self.facts.inspect_path(&executed.folder.join(text)))?;
+            if let PathStatus::File { leads_to, .. } = seen { Some(leads_to) } else { None }
+        };
+        let [_, first, rest @ ..] = executed.arguments else { return None };
+        if let Some(script) = real_path(first).filter(|_| !first.starts_with('-')) {
+            return Some((script, rest));
+        }
+        let (second, rest) = rest.split_first()?;
+        let follows_first = |script: &PathBuf| {
+            let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
+            let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
+            argument.is_some_and(|(_, argument)| argument.trim() == first)
+        };
+        real_path(second).filter(follows_first).map(|script| (script, rest))
     }
 }
 

@@ -166,7 +166,7 @@ impl ShellEvaluation<'_> {
             || self.policy.protected_paths().any(|rule| rule.starts_with(&written))
             || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(leads_elsewhere));
         if hits {
-            self.add_argument_reason(
+            self.add_file_name_reason(
                 name,
                 transfer.source,
                 "write to places that are known only when it runs; limit them with one `-name '*.txt'`",

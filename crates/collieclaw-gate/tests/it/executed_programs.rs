@@ -139,7 +139,7 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
     for (text, expected) in [
         ("/usr/bin/bash /bin/bash -e ./run.sh x", "program"),
         ("/usr/bin/python3 python3 ./run.sh", "program"),
-        ("/usr/bin/python3 python3 -m ./run.sh", "unlisted-program"),
+        ("/usr/bin/python3 python3 -m ./run.sh", "argument"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
     }

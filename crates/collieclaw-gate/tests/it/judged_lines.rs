@@ -113,7 +113,6 @@ const ASKED: &[&str] = &[
     "shift; getopts ab: o; let x=1; umask 022",
     "command ls; command -v ls; builtin echo x; exec ls",
     "echo a && { echo b || echo c; } && echo d",
-    "ls -la /dev/stdin",
     "alias ll='ls -l'; unalias ll; type ls; hash -r",
 ];
 

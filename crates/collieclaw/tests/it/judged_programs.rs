@@ -153,6 +153,11 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
         "perl",
         "perl -e '$p = fork || do { sleep 1; exec \"rm\", \"victim\" }; kill \"STOP\", $p; kill \"CONT\", $p; waitpid $p, 0'",
     ),
+    // `clone` with `CLONE_UNTRACED`, by its number on x86-64.
+    (
+        "perl",
+        "perl -e '$p = syscall 56, 0x800011, 0, 0, 0, 0; exec \"rm\", \"victim\" if $p == 0; exit $p < 0'",
+    ),
     ("make", "printf 'all:\\n\\trm victim\\n' > Makefile && make"),
     ("make", "printf 'all:\\n\\t@sh -c \"r\"\"m victim\"\\n' > Makefile; make"),
     ("git", "git -c alias.x='!rm victim' x"),

@@ -118,6 +118,7 @@ pub(super) const ENOSYS_CALLS: &[c_long] = &[
 
 /// Flags that `clone` must not have. A new namespace would give the program new privileges inside of it, and
 /// `CLONE_PARENT` would make the new process a child of the caller's parent, which may be our supervisor.
+/// `CLONE_UNTRACED` would hide the new process from the tracer that has its programs judged.
 pub(super) const CLONE_FLAGS: &[libc::c_int] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -127,6 +128,7 @@ pub(super) const CLONE_FLAGS: &[libc::c_int] = &[
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
     libc::CLONE_PARENT,
+    libc::CLONE_UNTRACED,
 ];
 
 /// `ioctl` requests that insert input into the terminal, and so could type commands into the shell that
