@@ -67,14 +67,14 @@ fn a_database_of_another_program_is_refused_and_unchanged() {
 
 #[test]
 fn a_memory_of_another_version_is_refused_with_advice() {
-    for version in [2, 99, 0, -1] {
+    for version in [3, 99, 0, -1] {
         let place = filled_memory();
         let connection = Connection::open(place.file()).unwrap();
         connection.pragma_update(None, "user_version", version).unwrap();
         drop(connection);
         let refusal = place.open_error();
         let expected =
-            format!("has version {version}, but this program supports versions up to 1 only; install");
+            format!("has version {version}, but this program supports versions up to 2 only; install");
         assert!(refusal.contains(&expected), "{refusal}");
     }
 }
