@@ -1,0 +1,115 @@
+//! The results of a run: figures, survivors, and whether the crate passes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::accepted::AcceptedSurvivor;
+use super::campaign::MutantFate;
+use super::mutant::{Mutant, MutantName};
+use crate::terminal;
+
+/// The share of viable mutants that the tests must catch.
+const REQUIRED_PERCENT: f64 = 95.0;
+
+/// The outcome for one mutant, as it is kept for the next run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MutantOutcome {
+    #[serde(flatten)]
+    pub(crate) name: MutantName,
+    pub(crate) line: usize,
+    pub(crate) fate: MutantFate,
+}
+
+impl MutantOutcome {
+    pub(crate) fn new(mutant: &Mutant, fate: MutantFate) -> Self {
+        Self { name: mutant.name.clone(), line: mutant.line, fate }
+    }
+
+    /// Returns whether no test notices the mutant.
+    pub(crate) fn is_survivor(&self) -> bool {
+        matches!(self.fate, MutantFate::Survived | MutantFate::Unreached)
+    }
+}
+
+/// Writes the outcomes to a file.
+pub(crate) fn save(outcomes: &[MutantOutcome], path: &Path) -> Result<()> {
+    let text = serde_json::to_string_pretty(outcomes)?;
+    fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
+}
+
+/// Reads the outcomes of the last run.
+pub(crate) fn load(path: &Path) -> Result<Vec<MutantOutcome>> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("could not read {}\nhelp: run all mutants first", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("could not parse {}", path.display()))
+}
+
+/// The part of the mutants that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunExtent {
+    Whole,
+    Part,
+}
+
+/// Prints the survivors and the figures. Returns the faults that make the run fail.
+pub(crate) fn print(
+    outcomes: &[MutantOutcome],
+    accepted: &[AcceptedSurvivor],
+    extent: RunExtent,
+) -> Vec<String> {
+    let survivors: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_survivor()).collect();
+    let names: BTreeSet<MutantName> = accepted.iter().map(AcceptedSurvivor::name).collect();
+    let (known, new): (Vec<&MutantOutcome>, Vec<&MutantOutcome>) =
+        survivors.iter().copied().partition(|outcome: &&MutantOutcome| names.contains(&outcome.name));
+    for outcome in outcomes.iter().filter(|outcome| outcome.fate == MutantFate::TimedOut) {
+        print_outcome("timed out", outcome);
+    }
+    for outcome in &new {
+        let fate = if outcome.fate == MutantFate::Unreached { "not reached" } else { "survived" };
+        print_outcome(&terminal::failure(fate), outcome);
+    }
+    let count = |fate| outcomes.iter().filter(|outcome| outcome.fate == fate).count();
+    let (caught, timed_out) = (count(MutantFate::Caught), count(MutantFate::TimedOut));
+    let percent = percentage(caught + timed_out, outcomes.len());
+    println!(
+        "  {} mutants: {caught} caught, {timed_out} timed out, {} survived ({} accepted), {percent:.1} % caught",
+        outcomes.len(),
+        survivors.len(),
+        known.len(),
+    );
+    let mut faults = Vec::new();
+    if !new.is_empty() {
+        faults.push(format!("{} mutants survived without a reason", new.len()));
+    }
+    if extent == RunExtent::Whole {
+        faults.extend(stale_entries(&survivors, &names));
+        if percent < REQUIRED_PERCENT {
+            faults.push(format!(
+                "{percent:.1} % of the mutants are caught, but {REQUIRED_PERCENT} % are required"
+            ));
+        }
+    }
+    faults
+}
+
+fn stale_entries(survivors: &[&MutantOutcome], accepted: &BTreeSet<MutantName>) -> Vec<String> {
+    let surviving: BTreeSet<&MutantName> = survivors.iter().map(|outcome| &outcome.name).collect();
+    let stale = accepted.iter().filter(|name| !surviving.contains(name));
+    stale
+        .map(|name| format!("{} {}: accepted, but no survivor: {}", name.file, name.function, name.change))
+        .collect()
+}
+
+fn print_outcome(fate: &str, MutantOutcome { name, line, .. }: &MutantOutcome) {
+    println!("  {fate} {}:{line} {}: {}", name.file, name.function, name.change);
+}
+
+/// Returns the share in percent; all of nothing is everything.
+fn percentage(part: usize, whole: usize) -> f64 {
+    let number = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
+    if whole == 0 { 100.0 } else { 100.0 * number(part) / number(whole) }
+}
