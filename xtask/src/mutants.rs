@@ -98,7 +98,8 @@ fn test_crate(
     let tests = test_process::list_tests(&programs)?;
     println!("  running {} tests once, to see which mutants they reach", tests.len());
     let campaign = Campaign::measure(&tests, &mutated.folder, temporary.path())?;
-    let fates = campaign.try_mutants(&chosen)?;
+    let fates =
+        campaign.try_mutants(&chosen, |mutant, fate| report::print_uncaught(mutant, fate, &accepted))?;
     let outcomes: Vec<_> =
         chosen.iter().zip(fates).map(|(mutant, fate)| MutantOutcome::new(mutant, fate)).collect();
     let extent =

@@ -1,5 +1,6 @@
 //! The survivors that a crate accepts, each with a reason, in the file `mutants.toml` beside its manifest.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -22,7 +23,7 @@ struct AcceptedFile {
 /// A mutant that no test has to catch.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AcceptedSurvivor {
+struct AcceptedSurvivor {
     file: String,
     function: String,
     change: String,
@@ -31,17 +32,16 @@ pub(crate) struct AcceptedSurvivor {
 }
 
 impl AcceptedSurvivor {
-    /// Returns the name of the mutant.
-    pub(crate) fn name(&self) -> MutantName {
-        MutantName { file: self.file.clone(), function: self.function.clone(), change: self.change.clone() }
+    fn name(self) -> MutantName {
+        MutantName { file: self.file, function: self.function, change: self.change }
     }
 }
 
-/// Reads the accepted survivors of the crate in this folder; none if there's no file.
-pub(crate) fn load(folder: &Path) -> Result<Vec<AcceptedSurvivor>> {
+/// Reads the names of the accepted survivors of the crate in this folder; none if there's no file.
+pub(crate) fn load(folder: &Path) -> Result<BTreeSet<MutantName>> {
     let path = folder.join(FILE);
     if !path.exists() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
     let file: AcceptedFile =
@@ -49,5 +49,5 @@ pub(crate) fn load(folder: &Path) -> Result<Vec<AcceptedSurvivor>> {
     if let Some(without) = file.survivor.iter().find(|survivor| survivor.reason.trim().is_empty()) {
         bail!("{}: `{}` in `{}` has no reason", path.display(), without.change, without.function);
     }
-    Ok(file.survivor)
+    Ok(file.survivor.into_iter().map(AcceptedSurvivor::name).collect())
 }

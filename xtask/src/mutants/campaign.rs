@@ -71,11 +71,14 @@ impl Campaign {
         Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests: measured })
     }
 
-    /// Runs the tests that reach each mutant, until one of them fails.
-    pub(crate) fn try_mutants(&self, mutants: &[&Mutant]) -> Result<Vec<MutantFate>> {
+    /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.
+    pub(crate) fn try_mutants(
+        &self,
+        mutants: &[&Mutant],
+        report: impl Fn(&Mutant, MutantFate) + Sync,
+    ) -> Result<Vec<MutantFate>> {
         let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
         let tried = AtomicUsize::new(0);
-        let survived = AtomicUsize::new(0);
         in_parallel(mutants, |worker, mutant| {
             let function = mutant.name.function.as_str();
             let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
@@ -88,12 +91,10 @@ impl Campaign {
                     .or_default()
                     .insert(catcher);
             }
-            if matches!(fate, MutantFate::Survived | MutantFate::Unreached) {
-                survived.fetch_add(1, Ordering::Relaxed);
-            }
+            report(mutant, fate);
             let count = tried.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_multiple_of(PROGRESS_STEP) {
-                println!("  {count} of {}, {} not caught", mutants.len(), survived.load(Ordering::Relaxed));
+                println!("  {count} of {} mutants tried", mutants.len());
             }
             Ok(fate)
         })

@@ -87,7 +87,7 @@ pub(crate) fn build(command: &mut Command) -> Result<BuildOutcome> {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         match serde_json::from_str(line) {
             Ok(CargoMessage::CompilerMessage { message }) if message.level == "error" => {
-                outcome.errors.push(message)
+                outcome.errors.push(message);
             }
             Ok(CargoMessage::CompilerArtifact { profile: ArtifactProfile { test: true }, executable }) => {
                 outcome.test_programs.extend(executable);

@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::accepted::AcceptedSurvivor;
 use super::campaign::MutantFate;
 use super::mutant::{Mutant, MutantName};
 use crate::terminal;
@@ -55,23 +54,32 @@ pub(crate) enum RunExtent {
     Part,
 }
 
-/// Prints the survivors and the figures. Returns the faults that make the run fail.
+/// Prints a mutant that the tests didn't catch by failing, unless the crate accepts it.
+pub(crate) fn print_uncaught(
+    Mutant { name, line, .. }: &Mutant,
+    fate: MutantFate,
+    accepted: &BTreeSet<MutantName>,
+) {
+    let shown = match fate {
+        MutantFate::TimedOut => terminal::warning("timed out"),
+        MutantFate::Survived => terminal::failure("survived"),
+        MutantFate::Unreached => terminal::failure("not reached"),
+        MutantFate::Caught => return,
+    };
+    if !accepted.contains(name) {
+        println!("  {shown} {}:{line} {}: {}", name.file, name.function, name.change);
+    }
+}
+
+/// Prints the figures. Returns the faults that make the run fail.
 pub(crate) fn print(
     outcomes: &[MutantOutcome],
-    accepted: &[AcceptedSurvivor],
+    accepted: &BTreeSet<MutantName>,
     extent: RunExtent,
 ) -> Vec<String> {
     let survivors: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_survivor()).collect();
-    let names: BTreeSet<MutantName> = accepted.iter().map(AcceptedSurvivor::name).collect();
     let (known, new): (Vec<&MutantOutcome>, Vec<&MutantOutcome>) =
-        survivors.iter().copied().partition(|outcome: &&MutantOutcome| names.contains(&outcome.name));
-    for outcome in outcomes.iter().filter(|outcome| outcome.fate == MutantFate::TimedOut) {
-        print_outcome("timed out", outcome);
-    }
-    for outcome in &new {
-        let fate = if outcome.fate == MutantFate::Unreached { "not reached" } else { "survived" };
-        print_outcome(&terminal::failure(fate), outcome);
-    }
+        survivors.iter().copied().partition(|outcome: &&MutantOutcome| accepted.contains(&outcome.name));
     let count = |fate| outcomes.iter().filter(|outcome| outcome.fate == fate).count();
     let (caught, timed_out) = (count(MutantFate::Caught), count(MutantFate::TimedOut));
     let percent = percentage(caught + timed_out, outcomes.len());
@@ -86,7 +94,7 @@ pub(crate) fn print(
         faults.push(format!("{} mutants survived without a reason", new.len()));
     }
     if extent == RunExtent::Whole {
-        faults.extend(stale_entries(&survivors, &names));
+        faults.extend(stale_entries(&survivors, accepted));
         if percent < REQUIRED_PERCENT {
             faults.push(format!(
                 "{percent:.1} % of the mutants are caught, but {REQUIRED_PERCENT} % are required"
@@ -102,10 +110,6 @@ fn stale_entries(survivors: &[&MutantOutcome], accepted: &BTreeSet<MutantName>) 
     stale
         .map(|name| format!("{} {}: accepted, but no survivor: {}", name.file, name.function, name.change))
         .collect()
-}
-
-fn print_outcome(fate: &str, MutantOutcome { name, line, .. }: &MutantOutcome) {
-    println!("  {fate} {}:{line} {}: {}", name.file, name.function, name.change);
 }
 
 /// Returns the share in percent; all of nothing is everything.

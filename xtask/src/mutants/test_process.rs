@@ -94,16 +94,13 @@ pub(crate) fn run_test(
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }
-    let status = match status {
-        Some(status) => status,
-        None => {
-            child.wait().context("could not wait for a test")?;
-            let _ = fs::remove_dir_all(temporary);
-            return Ok(TestOutcome::TimedOut);
-        }
-    };
+    child.wait().context("could not wait for a test")?;
     let _ = fs::remove_dir_all(temporary);
-    Ok(if status.success() { TestOutcome::Passed(took) } else { TestOutcome::Failed })
+    Ok(match status {
+        None => TestOutcome::TimedOut,
+        Some(status) if status.success() => TestOutcome::Passed(took),
+        Some(_) => TestOutcome::Failed,
+    })
 }
 
 /// Waits until a process ends; `None` if it still runs at the deadline.
