@@ -16,6 +16,9 @@ const MEMORY_BYTES: u64 = 8 << 30;
 /// The size that a file may reach. A mutant may write without end.
 const FILE_BYTES: u64 = 1 << 30;
 
+/// A test that waits has this many times the limit of a test that runs.
+const WAITING_FACTOR: u32 = 6;
+
 /// The longest pause between two looks at a running test.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
@@ -88,7 +91,7 @@ pub(crate) fn run_test(
         .process_group(0)
         .spawn()
         .with_context(|| format!("could not start {}", test.program.display()))?;
-    let status = wait_for(&mut child, started + limit)?;
+    let status = wait_for(&mut child, limit)?;
     let took = started.elapsed();
     // The test's children may still run, whatever became of the test.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
@@ -103,17 +106,29 @@ pub(crate) fn run_test(
     })
 }
 
-/// Waits until a process ends; `None` if it still runs at the deadline.
-fn wait_for(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
+/// Waits until a process ends; `None` if its time is up. On a busy machine a process waits for its turn, so the limit is
+/// for the time in which it runs; a process that waits for nothing has [`WAITING_FACTOR`] times as long.
+fn wait_for(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         if let Some(status) = child.try_wait().context("could not wait for a test")? {
             return Ok(Some(status));
         }
-        if Instant::now() >= deadline {
+        let waited = started.elapsed();
+        if waited >= limit && (waited >= limit * WAITING_FACTOR || cpu_time(child.id()) >= limit) {
             return Ok(None);
         }
         thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Returns the processor time of a process and its ended children; see `proc_pid_stat(5)`.
+fn cpu_time(process: u32) -> Duration {
+    let line = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name in parentheses may contain spaces. Times are the fields 14 to 17, in hundredths of a second.
+    let fields = line.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let times = fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(times.sum::<u64>() * 10)
 }
