@@ -49,6 +49,9 @@ pub(crate) struct MutantsOptions {
     /// Test only the mutants that survived the last run.
     #[arg(long)]
     survivors: bool,
+    /// Leave out tests that take longer than two seconds; they may catch some of the mutants that then survive.
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Tests the mutants of the crates. Fails if a mutant survives that the crate's `mutants.toml` doesn't list, if a listed
@@ -97,16 +100,20 @@ fn test_crate(
     let temporary = temporary_folder()?;
     let tests = test_process::list_tests(&programs)?;
     println!("  running {} tests once, to see which mutants they reach", tests.len());
-    let campaign = Campaign::measure(&tests, &mutated.folder, temporary.path())?;
+    let mut campaign = Campaign::measure(&tests, &mutated.folder, temporary.path())?;
+    if options.quick {
+        campaign.leave_out_slow_tests();
+    }
     let fates =
         campaign.try_mutants(&chosen, |mutant, fate| report::print_uncaught(mutant, fate, &accepted))?;
     let outcomes: Vec<_> =
         chosen.iter().zip(fates).map(|(mutant, fate)| MutantOutcome::new(mutant, fate)).collect();
-    let extent =
-        if options.file.is_none() && !options.survivors { RunExtent::Whole } else { RunExtent::Part };
-    if extent == RunExtent::Whole {
-        report::save(&outcomes, &outcomes_file)?;
-    }
+    let extent = if options.file.is_none() && !options.survivors && !options.quick {
+        RunExtent::Whole
+    } else {
+        RunExtent::Part
+    };
+    report::save(&outcomes, &viable, &outcomes_file)?;
     Ok(report::print(&outcomes, &accepted, extent))
 }
 

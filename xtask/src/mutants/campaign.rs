@@ -21,6 +21,9 @@ const BASELINE_LIMIT: Duration = Duration::from_secs(300);
 /// A test with a mutant gets this time, or ten times its usual time if that's longer.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(10);
 
+/// The longest time of a test that counts as quick.
+const LONGEST_QUICK_TEST: Duration = Duration::from_secs(2);
+
 /// The number of mutants after which progress is printed.
 const PROGRESS_STEP: usize = 100;
 
@@ -69,6 +72,11 @@ impl Campaign {
             Ok(MeasuredTest { test: test.clone(), took, reached })
         })?;
         Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests: measured })
+    }
+
+    /// Keeps only the tests that end soon.
+    pub(crate) fn leave_out_slow_tests(&mut self) {
+        self.tests.retain(|test| test.took <= LONGEST_QUICK_TEST);
     }
 
     /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.

@@ -1,6 +1,6 @@
 //! The results of a run: figures, survivors, and whether the crate passes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -34,9 +34,14 @@ impl MutantOutcome {
     }
 }
 
-/// Writes the outcomes to a file.
-pub(crate) fn save(outcomes: &[MutantOutcome], path: &Path) -> Result<()> {
-    let text = serde_json::to_string_pretty(outcomes)?;
+/// Writes the outcomes to a file, which keeps the earlier outcomes of other viable mutants.
+pub(crate) fn save(outcomes: &[MutantOutcome], viable: &[&Mutant], path: &Path) -> Result<()> {
+    let viable: BTreeSet<&MutantName> = viable.iter().map(|mutant| &mutant.name).collect();
+    let earlier = if path.exists() { load(path)? } else { Vec::new() };
+    let all = earlier.iter().filter(|outcome| viable.contains(&outcome.name)).chain(outcomes);
+    let by_name: BTreeMap<&MutantName, &MutantOutcome> =
+        all.map(|outcome| (&outcome.name, outcome)).collect();
+    let text = serde_json::to_string_pretty(&by_name.values().collect::<Vec<_>>())?;
     fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
 }
 
