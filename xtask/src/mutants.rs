@@ -28,7 +28,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use tempfile::TempDir;
 
-use self::campaign::Campaign;
+use self::campaign::{Campaign, TestChoice};
 use self::mutant::{Mutant, MutantName};
 use self::mutant_crate::MutantCrate;
 use self::report::{MutantOutcome, RunExtent};
@@ -100,10 +100,8 @@ fn test_crate(
     let temporary = temporary_folder()?;
     let tests = test_process::list_tests(&programs)?;
     println!("  running {} tests once, to see which mutants they reach", tests.len());
-    let mut campaign = Campaign::measure(&tests, &mutated.folder, temporary.path())?;
-    if options.quick {
-        campaign.leave_out_slow_tests();
-    }
+    let choice = if options.quick { TestChoice::Quick } else { TestChoice::All };
+    let campaign = Campaign::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
     let fates =
         campaign.try_mutants(&chosen, |mutant, fate| report::print_uncaught(mutant, fate, &accepted))?;
     let outcomes: Vec<_> =

@@ -16,13 +16,13 @@ use super::switch::{ACTIVE_VARIABLE, NO_MUTANT, REACHED_VARIABLE};
 use super::test_process::{TestName, TestOutcome, run_test};
 
 /// The time limit of a test without a mutant.
-const BASELINE_LIMIT: Duration = Duration::from_secs(300);
+const BASELINE_LIMIT: Duration = Duration::from_secs(600);
 
 /// A test with a mutant gets this time, or ten times its usual time if that's longer.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(10);
 
-/// The longest time of a test that counts as quick.
-const LONGEST_QUICK_TEST: Duration = Duration::from_secs(2);
+/// The time limit of a test that counts as quick.
+const QUICK_LIMIT: Duration = Duration::from_secs(2);
 
 /// The number of mutants after which progress is printed.
 const PROGRESS_STEP: usize = 100;
@@ -36,6 +36,14 @@ pub(crate) enum MutantFate {
     Survived,
     /// No test runs the changed code.
     Unreached,
+}
+
+/// The tests that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestChoice {
+    All,
+    /// Only tests that end within two seconds.
+    Quick,
 }
 
 /// The tests of a crate, with the mutants that each of them reaches.
@@ -54,29 +62,32 @@ struct MeasuredTest {
 
 impl Campaign {
     /// Runs every test once without a mutant.
-    pub(crate) fn measure(tests: &[TestName], folder: &Path, temporary: &Path) -> Result<Self> {
+    pub(crate) fn measure(
+        tests: &[TestName],
+        choice: TestChoice,
+        [folder, temporary]: [&Path; 2],
+    ) -> Result<Self> {
         let measured = in_parallel(tests, |worker, test| {
             let record = temporary.join(format!("reached-{worker}"));
             let _ = fs::remove_file(&record);
             let folders = [folder, &temporary.join(format!("test-{worker}"))];
             let recording = (REACHED_VARIABLE, record.to_str().context("the target folder isn't UTF-8")?);
-            let mut outcome = run_test(test, recording, folders, BASELINE_LIMIT)?;
+            let limit = if choice == TestChoice::Quick { QUICK_LIMIT } else { BASELINE_LIMIT };
+            let mut outcome = run_test(test, recording, folders, limit)?;
             if outcome == TestOutcome::Failed {
                 // A test may count the system calls of a process, and the record adds some.
-                outcome = run_test(test, (ACTIVE_VARIABLE, NO_MUTANT), folders, BASELINE_LIMIT)?;
+                outcome = run_test(test, (ACTIVE_VARIABLE, NO_MUTANT), folders, limit)?;
             }
-            let TestOutcome::Passed(took) = outcome else {
-                bail!("the test `{}` fails without a mutant ({outcome:?})", test.name);
+            let took = match (outcome, choice) {
+                (TestOutcome::Passed(took), _) => took,
+                (TestOutcome::TimedOut, TestChoice::Quick) => return Ok(None),
+                _ => bail!("the test `{}` fails without a mutant ({outcome:?})", test.name),
             };
             let reached = fs::read(&record).map(|bytes| numbers(&bytes)).unwrap_or_default();
-            Ok(MeasuredTest { test: test.clone(), took, reached })
+            Ok(Some(MeasuredTest { test: test.clone(), took, reached }))
         })?;
-        Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests: measured })
-    }
-
-    /// Keeps only the tests that end soon.
-    pub(crate) fn leave_out_slow_tests(&mut self) {
-        self.tests.retain(|test| test.took <= LONGEST_QUICK_TEST);
+        let tests = measured.into_iter().flatten().collect();
+        Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests })
     }
 
     /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.
