@@ -165,6 +165,18 @@ fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
 }
 
 #[test]
+fn the_head_always_fills_one_disk_sector() {
+    for log in [TestLog::signed(), TestLog::new(options())] {
+        let mut ledger = log.open();
+        for number in 1..=12 {
+            ledger.append(receipt(number)).unwrap();
+            let head = fs::read(log.sibling_path(".head")).unwrap();
+            assert_eq!((head.len(), head.last()), (512, Some(&b'\n')));
+        }
+    }
+}
+
+#[test]
 fn a_head_that_is_behind_is_brought_forward() {
     let log = TestLog::signed_with_records(2);
     let old = fs::read(log.sibling_path(".head")).unwrap();
