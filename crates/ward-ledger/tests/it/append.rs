@@ -77,6 +77,24 @@ fn a_torn_line_is_moved_aside_at_open_and_reported() {
 }
 
 #[test]
+fn a_torn_line_never_replaces_an_earlier_one() {
+    // A crash while the first line was moved aside leaves both its file and the torn log.
+    let log = TestLog::with_records(2);
+    for counter in 1..=2 {
+        fs::write(log.sibling_path(&format!(".torn-3-{counter}")), "earlier").unwrap();
+    }
+    fs::write(&log.path, [fs::read(&log.path).unwrap(), b"{".to_vec()].concat()).unwrap();
+    let (_, recovery) = Ledger::open(&log.path, options()).unwrap();
+    let torn: Vec<_> = recovery.torn.iter().map(|torn| (torn.bytes, torn.kept_in.clone())).collect();
+    let kept = |counter: u64| log.sibling_path(&format!(".torn-3-{counter}"));
+    assert_eq!(torn, [(7, kept(1)), (7, kept(2)), (1, kept(3))]);
+    assert_eq!(
+        [1, 2, 3].map(|counter| fs::read(kept(counter)).unwrap()),
+        [&b"earlier"[..], b"earlier", b"{"]
+    );
+}
+
+#[test]
 fn a_line_torn_by_another_writer_is_moved_aside_at_the_next_append() {
     let log = TestLog::with_records(2);
     let mut ledger = log.open();

@@ -4,7 +4,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use serde_json::json;
-use ward_ledger::verify::{BreakKind, LogAuthenticity, LogCompleteness, verify};
+use ward_ledger::verify::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, verify};
 use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, parse_object, seal};
 
 use crate::support::{TestLog, format, key, options, receipt};
@@ -437,4 +437,20 @@ fn a_line_longer_than_any_record_is_skipped_in_bounded_memory() {
     lines.insert(1, [vec![b'x'; 9 << 20], b"\n".to_vec()].concat());
     log.write_lines(&lines);
     assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
+}
+
+#[test]
+fn a_missing_end_is_placed_after_the_last_line() {
+    let log = TestLog::with_records(3);
+    log.write_lines(&log.lines()[..2]);
+    let expected = |segment: &str, line, found: u64| ChainBreak {
+        kind: BreakKind::Truncated,
+        segment: segment.to_owned(),
+        line,
+        sequence: found + 1,
+        detail: format!("the head covers 3 records, but the log has {found}"),
+    };
+    assert_eq!(log.verify().broken, Some(expected("receipts.jsonl", 3, 2)));
+    log.write_lines(&[]);
+    assert_eq!(log.verify().broken, Some(expected("receipts.jsonl", 1, 0)));
 }
