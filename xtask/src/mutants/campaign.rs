@@ -19,7 +19,7 @@ use super::test_process::{TestName, TestOutcome, run_test};
 const BASELINE_LIMIT: Duration = Duration::from_secs(600);
 
 /// A test with a mutant gets this time, or ten times its usual time if that's longer.
-const SHORTEST_LIMIT: Duration = Duration::from_secs(10);
+const SHORTEST_LIMIT: Duration = Duration::from_secs(3);
 
 /// The time limit of a test that counts as quick.
 const QUICK_LIMIT: Duration = Duration::from_secs(2);
