@@ -4,7 +4,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use serde_json::json;
-use ward_ledger::verify::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, verify};
+use ward_ledger::verify::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, TornLine, verify};
 use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, parse_object, seal};
 
 use crate::support::{TestLog, format, key, options, receipt};
@@ -437,6 +437,12 @@ fn a_line_longer_than_any_record_is_skipped_in_bounded_memory() {
     lines.insert(1, [vec![b'x'; 9 << 20], b"\n".to_vec()].concat());
     log.write_lines(&lines);
     assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
+    // The same line at the end, without its newline.
+    let torn = lines.remove(1);
+    lines.push(torn[..torn.len() - 1].to_vec());
+    log.write_lines(&lines);
+    let found = TornLine { segment: "receipts.jsonl".to_owned(), line: 3, bytes: 9 << 20 };
+    assert_eq!(log.verify().torn, Some(found));
 }
 
 #[test]
