@@ -460,3 +460,31 @@ fn a_missing_end_is_placed_after_the_last_line() {
     log.write_lines(&[]);
     assert_eq!(log.verify().broken, Some(expected("receipts.jsonl", 1, 0)));
 }
+
+#[test]
+fn a_forged_branch_is_named_by_its_first_record() {
+    let log = TestLog::with_records(140);
+    let mut lines = log.lines();
+    let before = parse_object(&lines[89]).unwrap();
+    let mut hash = Sha256Hash::from_hex(before["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
+    let mut forged = Vec::new();
+    for number in 91..=140 {
+        let sealed = seal(&format(), None, (number, hash), receipt(0)).unwrap();
+        (hash, _) = (sealed.hash, forged.push(sealed.line));
+    }
+    lines.splice(90..90, forged);
+    log.write_lines(&lines);
+    // With the head, the last forged record would give the branch away.
+    fs::remove_file(log.sibling_path(".head")).unwrap();
+    let found = log.verify().broken.unwrap();
+    assert_eq!((found.kind, found.line, found.sequence), (BreakKind::Inserted, 91, 91), "{found}");
+}
+
+#[test]
+fn a_record_that_continues_the_chain_twice_still_shows_an_insertion() {
+    let log = TestLog::with_records(3);
+    let [first, second, third] = log.lines().try_into().unwrap();
+    let inserted = String::from_utf8(second.clone()).unwrap().replace("allowed", "denied!").into_bytes();
+    log.write_lines(&[first, inserted, second.clone(), second, third]);
+    assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
+}
