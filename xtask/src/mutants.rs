@@ -3,10 +3,9 @@
 //! A mutant is a small change to the source, such as `<` for `<=`. A mutant that no test notices is a rule that nothing
 //! checks. All mutants of a crate are compiled into one program, and an environment variable switches one of them on,
 //! so that a crate is built once and not once for each of its thousand mutants. Only tests that reach a mutant are run
-//! with it. Start at [`mutant_crate`], which rewrites and builds the crate, and [`campaign`], which runs the tests.
+//! with it. Start at [`mutant_crate`], which rewrites and builds the crate, and [`trial`], which runs the tests.
 
 mod accepted;
-mod campaign;
 mod compiler;
 mod enumerate;
 mod mutant;
@@ -19,6 +18,7 @@ mod source_tree;
 mod switch;
 mod syntax;
 mod test_process;
+mod trial;
 mod workspace_copy;
 
 use std::collections::BTreeSet;
@@ -28,10 +28,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use tempfile::TempDir;
 
-use self::campaign::{Campaign, TestChoice};
 use self::mutant::{Mutant, MutantName};
 use self::mutant_crate::MutantCrate;
 use self::report::{MutantOutcome, RunExtent};
+use self::trial::{MutantTrial, TestChoice};
 use crate::terminal;
 use crate::workspace::{CargoPackage, CargoWorkspace};
 
@@ -101,11 +101,11 @@ fn test_crate(
     let tests = test_process::list_tests(&programs)?;
     println!("  running {} tests once, to see which mutants they reach", tests.len());
     let choice = if options.quick { TestChoice::Quick } else { TestChoice::All };
-    let campaign = Campaign::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
-    let fates =
-        campaign.try_mutants(&chosen, |mutant, fate| report::print_uncaught(mutant, fate, &accepted))?;
+    let trial = MutantTrial::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
+    let verdicts =
+        trial.try_mutants(&chosen, |mutant, verdict| report::print_uncaught(mutant, verdict, &accepted))?;
     let outcomes: Vec<_> =
-        chosen.iter().zip(fates).map(|(mutant, fate)| MutantOutcome::new(mutant, fate)).collect();
+        chosen.iter().zip(verdicts).map(|(mutant, verdict)| MutantOutcome::new(mutant, verdict)).collect();
     let extent = if options.file.is_none() && !options.survivors && !options.quick {
         RunExtent::Whole
     } else {

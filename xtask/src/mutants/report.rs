@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::campaign::MutantFate;
 use super::mutant::{Mutant, MutantName};
+use super::trial::MutantVerdict;
 use crate::terminal;
 
 /// The share of viable mutants that the tests must catch.
@@ -20,17 +20,17 @@ pub(crate) struct MutantOutcome {
     #[serde(flatten)]
     pub(crate) name: MutantName,
     pub(crate) line: usize,
-    pub(crate) fate: MutantFate,
+    pub(crate) verdict: MutantVerdict,
 }
 
 impl MutantOutcome {
-    pub(crate) fn new(mutant: &Mutant, fate: MutantFate) -> Self {
-        Self { name: mutant.name.clone(), line: mutant.line, fate }
+    pub(crate) fn new(mutant: &Mutant, verdict: MutantVerdict) -> Self {
+        Self { name: mutant.name.clone(), line: mutant.line, verdict }
     }
 
     /// Returns whether no test notices the mutant.
     pub(crate) fn is_survivor(&self) -> bool {
-        matches!(self.fate, MutantFate::Survived | MutantFate::Unreached)
+        matches!(self.verdict, MutantVerdict::Survived | MutantVerdict::Unreached)
     }
 }
 
@@ -62,14 +62,14 @@ pub(crate) enum RunExtent {
 /// Prints a mutant that the tests didn't catch by failing, unless the crate accepts it.
 pub(crate) fn print_uncaught(
     Mutant { name, line, .. }: &Mutant,
-    fate: MutantFate,
+    verdict: MutantVerdict,
     accepted: &BTreeSet<MutantName>,
 ) {
-    let shown = match fate {
-        MutantFate::TimedOut => terminal::warning("timed out"),
-        MutantFate::Survived => terminal::failure("survived"),
-        MutantFate::Unreached => terminal::failure("not reached"),
-        MutantFate::Caught => return,
+    let shown = match verdict {
+        MutantVerdict::TimedOut => terminal::warning("timed out"),
+        MutantVerdict::Survived => terminal::failure("survived"),
+        MutantVerdict::Unreached => terminal::failure("not reached"),
+        MutantVerdict::Caught => return,
     };
     if !accepted.contains(name) {
         println!("  {shown} {}:{line} {}: {}", name.file, name.function, name.change);
@@ -85,8 +85,8 @@ pub(crate) fn print(
     let survivors: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_survivor()).collect();
     let (known, new): (Vec<&MutantOutcome>, Vec<&MutantOutcome>) =
         survivors.iter().copied().partition(|outcome: &&MutantOutcome| accepted.contains(&outcome.name));
-    let count = |fate| outcomes.iter().filter(|outcome| outcome.fate == fate).count();
-    let (caught, timed_out) = (count(MutantFate::Caught), count(MutantFate::TimedOut));
+    let count = |verdict| outcomes.iter().filter(|outcome| outcome.verdict == verdict).count();
+    let (caught, timed_out) = (count(MutantVerdict::Caught), count(MutantVerdict::TimedOut));
     let percent = percentage(caught + timed_out, outcomes.len());
     println!(
         "  {} mutants: {caught} caught, {timed_out} timed out, {} survived ({} accepted), {percent:.1} % caught",

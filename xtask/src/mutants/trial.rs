@@ -30,7 +30,7 @@ const PROGRESS_STEP: usize = 100;
 /// The verdict of the tests on a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MutantFate {
+pub(crate) enum MutantVerdict {
     Caught,
     TimedOut,
     Survived,
@@ -47,7 +47,7 @@ pub(crate) enum TestChoice {
 }
 
 /// The tests of a crate, with the mutants that each of them reaches.
-pub(crate) struct Campaign {
+pub(crate) struct MutantTrial {
     /// The folder of the crate in the copy.
     folder: PathBuf,
     temporary: PathBuf,
@@ -60,7 +60,7 @@ struct MeasuredTest {
     reached: BTreeSet<u32>,
 }
 
-impl Campaign {
+impl MutantTrial {
     /// Runs every test once without a mutant.
     pub(crate) fn measure(
         tests: &[TestName],
@@ -94,14 +94,14 @@ impl Campaign {
     pub(crate) fn try_mutants(
         &self,
         mutants: &[&Mutant],
-        report: impl Fn(&Mutant, MutantFate) + Sync,
-    ) -> Result<Vec<MutantFate>> {
+        report: impl Fn(&Mutant, MutantVerdict) + Sync,
+    ) -> Result<Vec<MutantVerdict>> {
         let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
         let tried = AtomicUsize::new(0);
         in_parallel(mutants, |worker, mutant| {
             let function = mutant.name.function.as_str();
             let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
-            let (fate, catcher) = self.try_mutant(worker, mutant, &known.unwrap_or_default())?;
+            let (verdict, catcher) = self.try_mutant(worker, mutant, &known.unwrap_or_default())?;
             if let Some(catcher) = catcher {
                 catchers
                     .lock()
@@ -110,12 +110,12 @@ impl Campaign {
                     .or_default()
                     .insert(catcher);
             }
-            report(mutant, fate);
+            report(mutant, verdict);
             let count = tried.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_multiple_of(PROGRESS_STEP) {
                 println!("  {count} of {} mutants tried", mutants.len());
             }
-            Ok(fate)
+            Ok(verdict)
         })
     }
 
@@ -126,23 +126,23 @@ impl Campaign {
         worker: usize,
         mutant: &Mutant,
         catchers: &BTreeSet<usize>,
-    ) -> Result<(MutantFate, Option<usize>)> {
+    ) -> Result<(MutantVerdict, Option<usize>)> {
         let reaching = self.tests.iter().enumerate().filter(|(_, test)| test.reached.contains(&mutant.id));
         let mut reaching: Vec<_> = reaching.collect();
         reaching.sort_by_key(|(index, test)| (!catchers.contains(index), test.took));
         if reaching.is_empty() {
-            return Ok((MutantFate::Unreached, None));
+            return Ok((MutantVerdict::Unreached, None));
         }
         let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
         for (index, MeasuredTest { test, took, .. }) in reaching {
             let limit = SHORTEST_LIMIT.max(*took * 10);
             match run_test(test, (ACTIVE_VARIABLE, &mutant.id.to_string()), folders, limit)? {
                 TestOutcome::Passed(_) => {}
-                TestOutcome::Failed => return Ok((MutantFate::Caught, Some(index))),
-                TestOutcome::TimedOut => return Ok((MutantFate::TimedOut, Some(index))),
+                TestOutcome::Failed => return Ok((MutantVerdict::Caught, Some(index))),
+                TestOutcome::TimedOut => return Ok((MutantVerdict::TimedOut, Some(index))),
             }
         }
-        Ok((MutantFate::Survived, None))
+        Ok((MutantVerdict::Survived, None))
     }
 }
 
