@@ -95,6 +95,17 @@ fn a_torn_line_never_replaces_an_earlier_one() {
 }
 
 #[test]
+fn a_torn_line_that_can_not_be_moved_aside_is_an_error() {
+    // The longest name of a file has 255 bytes, so there's room for `.head`, but not for `.torn-3-1`.
+    let mut log = TestLog::new(options());
+    log.path = log.folder.path().join("x".repeat(250));
+    log.append(2);
+    fs::write(&log.path, [fs::read(&log.path).unwrap(), b"{".to_vec()].concat()).unwrap();
+    let error = Ledger::open(&log.path, options()).unwrap_err();
+    assert!(matches!(&error, LedgerOpenError::File { step: "move the torn end of", .. }), "{error:?}");
+}
+
+#[test]
 fn a_line_torn_by_another_writer_is_moved_aside_at_the_next_append() {
     let log = TestLog::with_records(2);
     let mut ledger = log.open();

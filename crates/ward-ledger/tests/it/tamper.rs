@@ -5,7 +5,9 @@ use std::fs;
 use proptest::prelude::*;
 use serde_json::json;
 use ward_ledger::verify::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, TornLine, verify};
-use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, parse_object, seal};
+use ward_ledger::{
+    Ledger, LedgerFormat, LedgerKey, MAX_RECORD_BYTES, Sha256Hash, canonical_json, parse_object, seal,
+};
 
 use crate::support::{TestLog, format, key, options, receipt};
 
@@ -443,6 +445,15 @@ fn a_line_longer_than_any_record_is_skipped_in_bounded_memory() {
     log.write_lines(&lines);
     let found = TornLine { segment: "receipts.jsonl".to_owned(), line: 3, bytes: 9 << 20 };
     assert_eq!(log.verify().torn, Some(found));
+}
+
+#[test]
+fn a_line_as_long_as_a_record_is_still_parsed() {
+    let log = TestLog::with_records(2);
+    let mut lines = log.lines();
+    lines.insert(0, [vec![b'x'; MAX_RECORD_BYTES], b"\n".to_vec()].concat());
+    log.write_lines(&lines);
+    assert_eq!(first_break(&log), Some((BreakKind::NotJson, 1)));
 }
 
 #[test]
