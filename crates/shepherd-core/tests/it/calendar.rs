@@ -11,6 +11,7 @@ fn a_set_of_weekdays_contains_the_added_days_only() {
     assert_eq!(members(Weekdays::default()), [0; 0]);
     assert_eq!(members(Weekdays::default().with(0).with(3).with(3).with(6)), [0, 3, 6]);
     assert_eq!(members(Weekdays::default().with(2).with(7).with(8)), [2]);
+    assert_eq!(Weekdays::default().with(7), Weekdays::default());
     assert_eq!(members(Weekdays::ALL), [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(members(Weekdays::WEEKDAYS), [0, 1, 2, 3, 4]);
     assert_eq!(members(Weekdays::WEEKENDS), [5, 6]);

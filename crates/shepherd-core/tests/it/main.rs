@@ -49,6 +49,8 @@ mod replanning_and_charging;
 #[cfg(test)]
 mod reported_state;
 #[cfg(test)]
+mod rule_details;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod simulation;
