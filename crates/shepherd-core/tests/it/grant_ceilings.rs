@@ -1,13 +1,15 @@
-//! The ceilings of a policy on grants (S2.7).
+//! Grants that the policy refuses: above its ceilings, or without sense (S2.7).
 
 use std::time::Duration;
 
-use shepherd_api::GrantKind;
+use shepherd_api::{AuditKind, EntryScope, GrantKind};
 use shepherd_core::policy::DailyQuota;
 use shepherd_core::{GrantError, NewGrant};
+use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use crate::harness::{
-    BERLIN, EngineHarness, MONDAY_NOON, entry, extra, grant, hours, minutes, policy_with, wall_time,
+    BERLIN, EngineHarness, MONDAY_NOON, entry, extra, grant, hours, minutes, policy_with, scoped_grant,
+    wall_time,
 };
 
 /// A household with two children and a ceiling of an hour a day.
@@ -93,4 +95,56 @@ fn one_grant_gives_a_year_of_extra_time_at_most() {
     let refused = world.engine.grant(grant(1, extra(year + Duration::from_secs(1))), world.now());
     assert_eq!(refused, Err(GrantError::TooMuch));
     world.grant(grant(2, extra(year)));
+}
+
+#[test]
+fn a_grant_for_somebody_or_something_unknown_is_refused() {
+    let mut world = household();
+    let now = world.now();
+    let mut refusal = |new: NewGrant| world.engine.grant(new, now).unwrap_err();
+    let of = |scope| scoped_grant(1, scope, extra(minutes(1)));
+    let entry_id: EntryId = "lost".parse().unwrap();
+    assert_eq!(
+        refusal(of(EntryScope::Entry { entry_id: entry_id.clone() })),
+        GrantError::UnknownEntry(entry_id.clone())
+    );
+    let until = wall_time(BERLIN, "2026-11-16 20:00");
+    let window = NewGrant { gift: GrantKind::OpenUntil { until }, ..of(EntryScope::Everything {}) };
+    assert_eq!(
+        refusal(NewGrant { scope: EntryScope::Entry { entry_id: entry_id.clone() }, ..window.clone() }),
+        GrantError::UnknownEntry(entry_id)
+    );
+    let budget_id: BudgetId = "lost".parse().unwrap();
+    assert_eq!(
+        refusal(NewGrant { scope: EntryScope::Budget { budget_id: budget_id.clone() }, ..window.clone() }),
+        GrantError::UnknownBudget(budget_id)
+    );
+    let profile: ProfileId = "lost".parse().unwrap();
+    assert_eq!(
+        refusal(NewGrant { profile: Some(profile.clone()), ..window }),
+        GrantError::UnknownProfile(profile)
+    );
+}
+
+#[test]
+fn a_grant_that_ends_when_it_begins_is_refused() {
+    let mut world = household();
+    let moment = wall_time(BERLIN, "2026-11-16 15:00");
+    let new = NewGrant { valid_from: Some(moment), lapses_at: Some(moment), ..grant(1, extra(minutes(1))) };
+    let longer = moment + Duration::from_nanos(1);
+    assert_eq!(world.engine.grant(new.clone(), world.now()), Err(GrantError::EmptyPeriod));
+    world.grant(NewGrant { lapses_at: Some(longer), ..new });
+}
+
+#[test]
+fn the_audit_log_records_the_whole_grant() {
+    let mut world = household();
+    world.grant(extra_for(1, Some("anna"), minutes(10)));
+    world.sync();
+    let given = world.engine.snapshot().grants[0].clone();
+    let granted = world.audit.iter().find_map(|event| match &event.what {
+        AuditKind::Granted { grant_id, grant } => Some((grant_id.clone(), grant.clone())),
+        _ => None,
+    });
+    assert_eq!(granted, Some((given.grant_id.clone(), serde_json::to_value(&given).unwrap())));
 }
