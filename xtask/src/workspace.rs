@@ -88,7 +88,7 @@ fn manifest_directory() -> PathBuf {
 
 /// Returns a command for the cargo that started this program, without the environment variables that describe *this*
 /// package to a build.
-fn bare_cargo() -> Command {
+pub(crate) fn bare_cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();

@@ -37,11 +37,8 @@ impl LocalTime {
 }
 
 pub(crate) fn day_of(civil: CivilSecond) -> Day {
-    Day(i32::try_from(civil.div_euclid(SECONDS_PER_DAY)).unwrap_or(if civil < 0 {
-        i32::MIN
-    } else {
-        i32::MAX
-    }))
+    // Timestamps span a few million days, so the number always fits.
+    Day(i32::try_from(civil.div_euclid(SECONDS_PER_DAY)).unwrap_or(i32::MAX))
 }
 
 /// Returns the midnight at which a day begins, on the wall clock.

@@ -271,3 +271,6 @@ impl Serialize for KeyId {
         serializer.collect_str(self)
     }
 }
+
+#[cfg(test)]
+mod tests;

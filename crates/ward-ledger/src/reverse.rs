@@ -121,3 +121,6 @@ impl ReverseLedgerRecords {
         Ok(high)
     }
 }
+
+#[cfg(test)]
+mod tests;

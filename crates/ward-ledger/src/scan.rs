@@ -310,3 +310,6 @@ impl<'a> JsonCursor<'a> {
         (digits > 0 && !leading_zero).then_some(if negative { -value } else { value })
     }
 }
+
+#[cfg(test)]
+mod tests;

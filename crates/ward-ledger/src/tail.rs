@@ -89,3 +89,6 @@ impl<'a> LinesFromEnd<'a> {
         Ok(Some(line))
     }
 }
+
+#[cfg(test)]
+mod tests;

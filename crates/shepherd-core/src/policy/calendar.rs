@@ -17,9 +17,9 @@ pub struct Day(pub i32);
 impl Day {
     #[must_use]
     pub fn from_date(date: Date) -> Self {
-        // The range of dates is a few million days.
         let days = date.duration_since(Date::constant(1970, 1, 1)).as_hours() / 24;
-        Self(i32::try_from(days).unwrap_or(if days < 0 { i32::MIN } else { i32::MAX }))
+        // Dates span a few million days, so the number always fits.
+        Self(i32::try_from(days).unwrap_or(i32::MAX))
     }
 
     /// Returns the date; the nearest one for a day beyond the calendar.

@@ -5,6 +5,8 @@ mod advance_grants;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod calendar;
+#[cfg(test)]
 mod clock_recovery;
 #[cfg(test)]
 mod clocks;
@@ -18,6 +20,8 @@ mod engine_driver;
 mod engine_invariants;
 #[cfg(test)]
 mod grant_and_clock_abuse;
+#[cfg(test)]
+mod grant_ceilings;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
@@ -44,6 +48,8 @@ mod repeated_warnings;
 mod replanning_and_charging;
 #[cfg(test)]
 mod reported_state;
+#[cfg(test)]
+mod rule_details;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

@@ -51,3 +51,22 @@ fn missing_segments_and_segments_after_the_current_one_are_found() {
     check(&["000001", "000003"], None, Some(2), &[]);
     check(&["000002"], Some(3), Some(1), &[]);
 }
+
+#[test]
+fn only_a_missing_file_is_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    assert_eq!(stat_path(&log).unwrap(), None);
+    fs::write(&log, "12345").unwrap();
+    assert_eq!(stat_path(&log).unwrap().map(|(_, length)| length), Some(5));
+    assert_eq!(stat_path(&log.join("below")).unwrap_err().kind(), io::ErrorKind::NotADirectory);
+}
+
+#[test]
+fn torn_files_are_found_by_their_numbers() {
+    let found =
+        list_siblings_of(&["torn-3-2", "torn-3-1", "torn-12-1", "torn-3", "torn-x-1", "torn-3-y"], None);
+    let name = |sequence, counter| TornFileName { sequence, counter };
+    assert_eq!(found.torn, [name(3, 1), name(3, 2), name(12, 1)]);
+    assert_eq!(name(3, 2).path(Path::new("log")), Path::new("log.torn-3-2"));
+}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 use crate::canonical::{MAX_SAFE_INTEGER, canonical_json};
-use crate::chain::seal;
+use crate::chain::{seal, seal_unrestricted};
 
 fn readers() -> [RecordReader; 2] {
     let format = LedgerFormat::new("receipt_hash").unwrap();
@@ -150,4 +150,21 @@ fn a_record_in_another_spelling_is_not_canonical() {
         assert_eq!(reader.read_canonical(other.as_bytes()), None, "{other}");
         assert!(reader.read(other.as_bytes()).is_err(), "{other}");
     }
+}
+
+#[test]
+fn only_a_report_about_adopted_records_is_an_adoption() {
+    let format = LedgerFormat::new("receipt_hash").unwrap();
+    let is_adoption = |head: Value| {
+        let fields = [(RECOVERY_FIELD.to_owned(), serde_json::json!({ "head": head }))].into_iter().collect();
+        let line = seal_unrestricted(&format, None, (3, Sha256Hash::GENESIS), fields).unwrap().line;
+        let line = line.strip_suffix(b"\n").unwrap();
+        let [reader, _] = readers();
+        let (scanned, _) = reader.read_canonical(line).unwrap();
+        assert_eq!(reader.read_by_parsing(line), Ok(scanned));
+        scanned.is_adoption
+    };
+    assert!(is_adoption("signed".into()) && is_adoption("replaced".into()));
+    assert!(!is_adoption("in_order".into()) && !is_adoption("begun".into()) && !is_adoption(Value::Null));
+    assert!(!is_adoption(serde_json::json!({"brought_forward": {"from": 1, "to": 2}})));
 }

@@ -80,7 +80,7 @@ impl<'a> ChainVerifier<'a> {
             hash: Sha256Hash::GENESIS,
             segment: 0,
             signed: None,
-            recent: Vec::with_capacity(2 * RECENT_RECORDS),
+            recent: Vec::new(),
         }
     }
 

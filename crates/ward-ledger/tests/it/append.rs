@@ -77,6 +77,35 @@ fn a_torn_line_is_moved_aside_at_open_and_reported() {
 }
 
 #[test]
+fn a_torn_line_never_replaces_an_earlier_one() {
+    // A crash while the first line was moved aside leaves both its file and the torn log.
+    let log = TestLog::with_records(2);
+    for counter in 1..=2 {
+        fs::write(log.sibling_path(&format!(".torn-3-{counter}")), "earlier").unwrap();
+    }
+    fs::write(&log.path, [fs::read(&log.path).unwrap(), b"{".to_vec()].concat()).unwrap();
+    let (_, recovery) = Ledger::open(&log.path, options()).unwrap();
+    let torn: Vec<_> = recovery.torn.iter().map(|torn| (torn.bytes, torn.kept_in.clone())).collect();
+    let kept = |counter: u64| log.sibling_path(&format!(".torn-3-{counter}"));
+    assert_eq!(torn, [(7, kept(1)), (7, kept(2)), (1, kept(3))]);
+    assert_eq!(
+        [1, 2, 3].map(|counter| fs::read(kept(counter)).unwrap()),
+        [&b"earlier"[..], b"earlier", b"{"]
+    );
+}
+
+#[test]
+fn a_torn_line_that_can_not_be_moved_aside_is_an_error() {
+    // The longest name of a file has 255 bytes, so there's room for `.head`, but not for `.torn-3-1`.
+    let mut log = TestLog::new(options());
+    log.path = log.folder.path().join("x".repeat(250));
+    log.append(2);
+    fs::write(&log.path, [fs::read(&log.path).unwrap(), b"{".to_vec()].concat()).unwrap();
+    let error = Ledger::open(&log.path, options()).unwrap_err();
+    assert!(matches!(&error, LedgerOpenError::File { step: "move the torn end of", .. }), "{error:?}");
+}
+
+#[test]
 fn a_line_torn_by_another_writer_is_moved_aside_at_the_next_append() {
     let log = TestLog::with_records(2);
     let mut ledger = log.open();
@@ -162,6 +191,18 @@ fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
     }
     fs::write(&head, signed).unwrap();
     log.append(1);
+}
+
+#[test]
+fn the_head_always_fills_one_disk_sector() {
+    for log in [TestLog::signed(), TestLog::new(options())] {
+        let mut ledger = log.open();
+        for number in 1..=12 {
+            ledger.append(receipt(number)).unwrap();
+            let head = fs::read(log.sibling_path(".head")).unwrap();
+            assert_eq!((head.len(), head.last()), (512, Some(&b'\n')));
+        }
+    }
 }
 
 #[test]

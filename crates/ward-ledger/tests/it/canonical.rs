@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use ward_ledger::{
-    JsonValueError, LedgerFormat, RecordParseError, SealError, Sha256Hash, canonical_json, parse_object, seal,
+    JsonValueError, LedgerFormat, MAX_RECORD_BYTES, RecordParseError, SealError, Sha256Hash, canonical_json,
+    parse_object, seal,
 };
 
 use crate::support::{format, key, object};
@@ -126,6 +127,39 @@ fn sealing_rejects_values_that_could_not_be_read_back() {
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
     assert_eq!(try_seal(json!({"a": deep})), Err(JsonValueError::TooDeep.into()));
     assert!(matches!(try_seal(json!({"a": "x".repeat(1 << 20)})), Err(SealError::TooLong(_))));
+}
+
+#[test]
+fn a_record_is_at_most_32_levels_deep() {
+    let arrays = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let objects = |levels| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+    for value in [arrays(31), objects(31)] {
+        let record = object(json!({"a": value}));
+        let text = canonical_json(&record).unwrap();
+        assert_eq!(parse_object(&text), Ok(record));
+    }
+    let too_deep = JsonValueError::TooDeep;
+    for value in [arrays(32), objects(32), arrays(33), objects(33)] {
+        let record = object(json!({"a": value}));
+        assert_eq!(canonical_json(&record), Err(too_deep));
+        let text = serde_json::to_vec(&record).unwrap();
+        let error = parse_object(&text).unwrap_err();
+        assert!(
+            matches!(&error, RecordParseError::NotRecord(reason) if reason.starts_with(&too_deep.to_string()))
+        );
+    }
+}
+
+#[test]
+fn a_record_has_at_most_a_mebibyte() {
+    let seal_text = |length: usize| {
+        let fields = object(json!({"a": "x".repeat(length)}));
+        seal(&format(), None, (1, Sha256Hash::GENESIS), fields).map(|sealed| sealed.line.len())
+    };
+    let others = seal_text(0).unwrap();
+    let longest = MAX_RECORD_BYTES - others;
+    assert_eq!(seal_text(longest), Ok(MAX_RECORD_BYTES));
+    assert_eq!(seal_text(longest + 1), Err(SealError::TooLong(MAX_RECORD_BYTES + 1)));
 }
 
 #[test]

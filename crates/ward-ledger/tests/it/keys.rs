@@ -70,3 +70,12 @@ fn a_key_file_must_be_a_regular_file_with_a_key_in_it() {
     assert!(matches!(LedgerKey::load(&link), Err(LedgerKeyError::NotRegular { .. })));
     assert!(matches!(LedgerKey::load(folder.path()), Err(LedgerKeyError::NotRegular { .. })));
 }
+
+#[test]
+fn a_path_that_can_not_be_inspected_is_not_taken_for_a_missing_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = LedgerKey::load_or_create(&file.join("ledger.key")).unwrap_err();
+    assert!(matches!(error, LedgerKeyError::File { step: "open", .. }), "{error:?}");
+}

@@ -5,7 +5,11 @@ mod adoption;
 #[cfg(test)]
 mod append;
 #[cfg(test)]
+mod break_details;
+#[cfg(test)]
 mod canonical;
+#[cfg(test)]
+mod completeness;
 #[cfg(test)]
 mod concurrent_writers;
 #[cfg(test)]

@@ -87,6 +87,32 @@ fn reverse_reading_starts_with_the_newest_record_or_at_any_number() {
 }
 
 #[test]
+fn reverse_reading_leaves_out_higher_numbers_in_a_log_that_is_out_of_order() {
+    let log = TestLog::with_records(3);
+    let [first, second, third] = log.lines().try_into().unwrap();
+    log.write_lines(&[third, first, second]);
+    let numbers = |before| {
+        let records = read_records_reversed(&log.path, &format(), before).unwrap();
+        records.map(|record| record.unwrap().0).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(Some(3)), [2, 1]);
+    assert_eq!(numbers(None), [2, 1, 3]);
+}
+
+#[test]
+fn a_log_that_can_not_be_opened_is_not_taken_for_an_empty_one() {
+    let log = TestLog::with_records(2);
+    let moved = log.sibling_path(".moved");
+    fs::rename(&log.path, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &log.path).unwrap();
+    let error = read(&log.path, &format()).map(|_| ()).unwrap_err();
+    assert!(
+        matches!(&error, LedgerReadError::File { step: "open", path, .. } if *path == log.path),
+        "{error}"
+    );
+}
+
+#[test]
 fn reading_does_not_verify() {
     let log = TestLog::signed_with_records(2);
     let edited = fs::read_to_string(&log.path).unwrap().replace("allowed", "denied!");

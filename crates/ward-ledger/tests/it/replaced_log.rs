@@ -169,3 +169,19 @@ fn a_writer_remembers_the_last_record_of_a_closed_segment() {
     fs::write(log.sibling_path(".000001"), closed).unwrap();
     assert_eq!(older_writer.append(receipt(4)).unwrap().sequence, 4);
 }
+
+#[test]
+fn a_different_log_with_lines_of_the_same_length_is_not_continued() {
+    let log = TestLog::with_records(3);
+    let mut ledger = log.open();
+    let other = TestLog::new(options());
+    let mut records: Vec<_> = (1..=4).map(receipt).collect();
+    records[2].insert("status".to_owned(), "denied!".into());
+    other.open().append_all(records).unwrap();
+    for suffix in ["", ".head"] {
+        fs::copy(other.sibling_path(suffix), log.sibling_path(suffix)).unwrap();
+    }
+    assert!(log.verify().is_sound());
+    let error = ledger.append(receipt(4)).unwrap_err();
+    assert!(matches!(error, LedgerAppendError::Log(LedgerOpenError::Replaced { known: 3, .. })), "{error:?}");
+}

@@ -131,3 +131,39 @@ fn joined_segments_are_detected() {
     assert_eq!(found.kind, BreakKind::Removed);
     assert!(found.detail.contains("segment 000005"), "{found}");
 }
+
+#[test]
+fn a_segment_is_closed_when_the_next_records_do_not_fit() {
+    let record_bytes = u64::try_from(TestLog::with_records(1).lines()[0].len()).unwrap();
+    for (limit, closed) in [(2 * record_bytes, 1), (2 * record_bytes - 1, 2), (1, 2)] {
+        let log = TestLog::new(options().with_segment_bytes(limit));
+        let mut ledger = log.open();
+        for number in 1..=3 {
+            ledger.append(receipt(number)).unwrap();
+        }
+        let names = ["", ".000001", ".000002"].map(|suffix| format!("receipts.jsonl{suffix}"));
+        let mut expected =
+            names.into_iter().take(closed + 1).chain(["receipts.jsonl.head".to_owned()]).collect::<Vec<_>>();
+        expected.sort();
+        assert_eq!(log.file_names(), expected, "segments of {limit} bytes");
+        assert!(log.verify().is_sound());
+    }
+}
+
+#[test]
+fn a_log_is_not_continued_after_a_closed_segment_that_is_torn() {
+    let log = TestLog::with_records(2);
+    let [first, second] = log.lines().try_into().unwrap();
+    // A crash after the rename of a rotation leaves only the closed segment.
+    fs::remove_file(&log.path).unwrap();
+    for kept in [&[first.as_slice(), &second[..9]].concat()[..], &first[..9]] {
+        fs::write(log.sibling_path(".000001"), kept).unwrap();
+        let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
+        let LedgerOpenError::LastRecordDamaged { path, fault } = &error else { panic!("{error}") };
+        assert_eq!(*path, log.sibling_path(".000001"));
+        assert_eq!(fault, "the closed segment ends in the middle of a record");
+    }
+    fs::write(log.sibling_path(".000001"), [first, second].concat()).unwrap();
+    assert_eq!(log.open().append(receipt(3)).unwrap().sequence, 3);
+    assert!(log.verify().is_sound());
+}

@@ -4,8 +4,10 @@ use std::fs;
 
 use proptest::prelude::*;
 use serde_json::json;
-use ward_ledger::verify::{BreakKind, LogAuthenticity, LogCompleteness, verify};
-use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, parse_object, seal};
+use ward_ledger::verify::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, TornLine, verify};
+use ward_ledger::{
+    Ledger, LedgerFormat, LedgerKey, MAX_RECORD_BYTES, Sha256Hash, canonical_json, parse_object, seal,
+};
 
 use crate::support::{TestLog, format, key, options, receipt};
 
@@ -436,5 +438,64 @@ fn a_line_longer_than_any_record_is_skipped_in_bounded_memory() {
     let mut lines = log.lines();
     lines.insert(1, [vec![b'x'; 9 << 20], b"\n".to_vec()].concat());
     log.write_lines(&lines);
+    assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
+    // The same line at the end, without its newline.
+    let torn = lines.remove(1);
+    lines.push(torn[..torn.len() - 1].to_vec());
+    log.write_lines(&lines);
+    let found = TornLine { segment: "receipts.jsonl".to_owned(), line: 3, bytes: 9 << 20 };
+    assert_eq!(log.verify().torn, Some(found));
+}
+
+#[test]
+fn a_line_as_long_as_a_record_is_still_parsed() {
+    let log = TestLog::with_records(2);
+    let mut lines = log.lines();
+    lines.insert(0, [vec![b'x'; MAX_RECORD_BYTES], b"\n".to_vec()].concat());
+    log.write_lines(&lines);
+    assert_eq!(first_break(&log), Some((BreakKind::NotJson, 1)));
+}
+
+#[test]
+fn a_missing_end_is_placed_after_the_last_line() {
+    let log = TestLog::with_records(3);
+    log.write_lines(&log.lines()[..2]);
+    let expected = |segment: &str, line, found: u64| ChainBreak {
+        kind: BreakKind::Truncated,
+        segment: segment.to_owned(),
+        line,
+        sequence: found + 1,
+        detail: format!("the head covers 3 records, but the log has {found}"),
+    };
+    assert_eq!(log.verify().broken, Some(expected("receipts.jsonl", 3, 2)));
+    log.write_lines(&[]);
+    assert_eq!(log.verify().broken, Some(expected("receipts.jsonl", 1, 0)));
+}
+
+#[test]
+fn a_forged_branch_is_named_by_its_first_record() {
+    let log = TestLog::with_records(140);
+    let mut lines = log.lines();
+    let before = parse_object(&lines[89]).unwrap();
+    let mut hash = Sha256Hash::from_hex(before["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
+    let mut forged = Vec::new();
+    for number in 91..=140 {
+        let sealed = seal(&format(), None, (number, hash), receipt(0)).unwrap();
+        (hash, _) = (sealed.hash, forged.push(sealed.line));
+    }
+    lines.splice(90..90, forged);
+    log.write_lines(&lines);
+    // With the head, the last forged record would give the branch away.
+    fs::remove_file(log.sibling_path(".head")).unwrap();
+    let found = log.verify().broken.unwrap();
+    assert_eq!((found.kind, found.line, found.sequence), (BreakKind::Inserted, 91, 91), "{found}");
+}
+
+#[test]
+fn a_record_that_continues_the_chain_twice_still_shows_an_insertion() {
+    let log = TestLog::with_records(3);
+    let [first, second, third] = log.lines().try_into().unwrap();
+    let inserted = String::from_utf8(second.clone()).unwrap().replace("allowed", "denied!").into_bytes();
+    log.write_lines(&[first, inserted, second.clone(), second, third]);
     assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
 }

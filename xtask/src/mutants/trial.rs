@@ -1,0 +1,186 @@
+//! Finds out which tests reach which mutants, and runs these tests with each mutant switched on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use super::mutant::Mutant;
+use super::switch::{ACTIVE_VARIABLE, NO_MUTANT, REACHED_VARIABLE};
+use super::test_process::{TestName, TestOutcome, run_test};
+
+/// The time limit of a test without a mutant.
+const BASELINE_LIMIT: Duration = Duration::from_secs(600);
+
+/// A test with a mutant gets this time, or ten times its usual time if that's longer.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(3);
+
+/// The time limit of a test that counts as quick.
+const QUICK_LIMIT: Duration = Duration::from_secs(2);
+
+/// The number of mutants after which progress is printed.
+const PROGRESS_STEP: usize = 100;
+
+/// The verdict of the tests on a mutant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MutantVerdict {
+    Caught,
+    TimedOut,
+    Survived,
+    /// No test runs the changed code.
+    Unreached,
+}
+
+/// The tests that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestChoice {
+    All,
+    /// Only tests that end within two seconds.
+    Quick,
+}
+
+/// The tests of a crate, with the mutants that each of them reaches.
+pub(crate) struct MutantTrial {
+    /// The folder of the crate in the copy.
+    folder: PathBuf,
+    temporary: PathBuf,
+    tests: Vec<MeasuredTest>,
+}
+
+struct MeasuredTest {
+    test: TestName,
+    took: Duration,
+    reached: BTreeSet<u32>,
+}
+
+impl MutantTrial {
+    /// Runs every test once without a mutant.
+    pub(crate) fn measure(
+        tests: &[TestName],
+        choice: TestChoice,
+        [folder, temporary]: [&Path; 2],
+    ) -> Result<Self> {
+        let measured = in_parallel(tests, |worker, test| {
+            let record = temporary.join(format!("reached-{worker}"));
+            let _ = fs::remove_file(&record);
+            let folders = [folder, &temporary.join(format!("test-{worker}"))];
+            let recording = (REACHED_VARIABLE, record.to_str().context("the target folder isn't UTF-8")?);
+            let limit = if choice == TestChoice::Quick { QUICK_LIMIT } else { BASELINE_LIMIT };
+            let mut outcome = run_test(test, recording, folders, limit)?;
+            if outcome == TestOutcome::Failed {
+                // A test may count the system calls of a process, and the record adds some.
+                outcome = run_test(test, (ACTIVE_VARIABLE, NO_MUTANT), folders, limit)?;
+            }
+            let took = match (outcome, choice) {
+                (TestOutcome::Passed(took), _) => took,
+                (TestOutcome::TimedOut, TestChoice::Quick) => return Ok(None),
+                _ => bail!("the test `{}` fails without a mutant ({outcome:?})", test.name),
+            };
+            let reached = fs::read(&record).map(|bytes| numbers(&bytes)).unwrap_or_default();
+            Ok(Some(MeasuredTest { test: test.clone(), took, reached }))
+        })?;
+        let tests = measured.into_iter().flatten().collect();
+        Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests })
+    }
+
+    /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.
+    pub(crate) fn try_mutants(
+        &self,
+        mutants: &[&Mutant],
+        report: impl Fn(&Mutant, MutantVerdict) + Sync,
+    ) -> Result<Vec<MutantVerdict>> {
+        let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
+        let tried = AtomicUsize::new(0);
+        in_parallel(mutants, |worker, mutant| {
+            let function = mutant.name.function.as_str();
+            let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
+            let (verdict, catcher) = self.try_mutant(worker, mutant, &known.unwrap_or_default())?;
+            if let Some(catcher) = catcher {
+                catchers
+                    .lock()
+                    .map_err(|_| anyhow!("a worker failed"))?
+                    .entry(function)
+                    .or_default()
+                    .insert(catcher);
+            }
+            report(mutant, verdict);
+            let count = tried.fetch_add(1, Ordering::Relaxed) + 1;
+            if count.is_multiple_of(PROGRESS_STEP) {
+                println!("  {count} of {} mutants tried", mutants.len());
+            }
+            Ok(verdict)
+        })
+    }
+
+    /// Tries a mutant with the fastest tests first, but before them with the tests that caught another mutant of the
+    /// same function. Returns the test that caught it.
+    fn try_mutant(
+        &self,
+        worker: usize,
+        mutant: &Mutant,
+        catchers: &BTreeSet<usize>,
+    ) -> Result<(MutantVerdict, Option<usize>)> {
+        let reaching = self.tests.iter().enumerate().filter(|(_, test)| test.reached.contains(&mutant.id));
+        let mut reaching: Vec<_> = reaching.collect();
+        reaching.sort_by_key(|(index, test)| (!catchers.contains(index), test.took));
+        if reaching.is_empty() {
+            return Ok((MutantVerdict::Unreached, None));
+        }
+        let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
+        for (index, MeasuredTest { test, took, .. }) in reaching {
+            let limit = SHORTEST_LIMIT.max(*took * 10);
+            match run_test(test, (ACTIVE_VARIABLE, &mutant.id.to_string()), folders, limit)? {
+                TestOutcome::Passed(_) => {}
+                TestOutcome::Failed => return Ok((MutantVerdict::Caught, Some(index))),
+                TestOutcome::TimedOut => return Ok((MutantVerdict::TimedOut, Some(index))),
+            }
+        }
+        Ok((MutantVerdict::Survived, None))
+    }
+}
+
+fn numbers(bytes: &[u8]) -> BTreeSet<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number)).collect()
+}
+
+/// Does a task for each item, with one worker per processor. Results are in the order of the items. The first error ends
+/// all workers.
+fn in_parallel<Item: Sync, Outcome: Send>(
+    items: &[Item],
+    task: impl Fn(usize, &Item) -> Result<Outcome> + Sync,
+) -> Result<Vec<Outcome>> {
+    let next = AtomicUsize::new(0);
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let work = |worker: usize| -> Result<Vec<(usize, Outcome)>> {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return Ok(done) };
+            match task(worker, item) {
+                Ok(outcome) => done.push((index, outcome)),
+                Err(error) => {
+                    next.store(items.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let mut outcomes = thread::scope(|scope| {
+        let work = &work;
+        let running: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        let mut outcomes = Vec::new();
+        for worker in running {
+            outcomes.extend(worker.join().map_err(|_| anyhow!("a worker panicked"))??);
+        }
+        anyhow::Ok(outcomes)
+    })?;
+    outcomes.sort_by_key(|(index, _)| *index);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
