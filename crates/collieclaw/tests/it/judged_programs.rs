@@ -78,8 +78,8 @@ const REFUSED_COMMANDS: &[(&str, &str)] = &[
     ("a=rm; find victim -exec env $a {} +", "forbidden"),
     ("a=rm; env env env nice $a victim", "forbidden"),
     // Programs that are not listed, or not the system's.
-    ("a=gcc; $a --version", "not on the list"),
-    ("a=perl; $a -e 1", "not on the list"),
+    ("a=gcc; $a --version", "on the list"),
+    ("a=perl; $a -e 1", "on the list"),
     ("cp /usr/bin/true ./ls; a=./ls; $a", "outside"),
     ("ln -s /usr/bin/env x; a=./x; $a", "on the list"),
     ("PATH=$PWD:$PATH; printf '#!/usr/bin/perl\\n' > t; chmod +x t; t", "on the list"),
