@@ -34,7 +34,8 @@ impl LaunchError {
             SpawnError::CannotDieWithSupervisor(_)
             | SpawnError::Sandbox(_)
             | SpawnError::Cgroup { .. }
-            | SpawnError::Fork(_) => "run `shepherd doctor` to see what this machine can't do",
+            | SpawnError::Fork(_)
+            | SpawnError::Trace { .. } => "run `shepherd doctor` to see what this machine can't do",
         };
         Self::new(ErrorChain(error).to_string(), help)
     }

@@ -33,7 +33,7 @@ fn an_unsigned_head_is_forged_if_the_log_is_signed() {
 #[test]
 fn the_head_of_another_key_counts_only_if_no_key_is_given() {
     let log = TestLog::signed_with_records(2);
-    let complete = LogCompleteness::Complete { vouched: 2, unvouched: 0 };
+    let complete = LogCompleteness::Complete { covered: 2, uncovered: 0 };
     assert_eq!(completeness_with(&log, Some(&key())), complete);
     assert_eq!(completeness_with(&log, None), complete);
     let other = LedgerKey::from_bytes(&[7; 32]);
@@ -45,5 +45,5 @@ fn a_log_without_records_has_no_last_hash() {
     let log = TestLog::with_records(0);
     let VerificationReport { records, last_hash, completeness, .. } = log.verify();
     assert_eq!((records, last_hash), (0, None));
-    assert_eq!(completeness, LogCompleteness::Complete { vouched: 0, unvouched: 0 });
+    assert_eq!(completeness, LogCompleteness::Complete { covered: 0, uncovered: 0 });
 }
