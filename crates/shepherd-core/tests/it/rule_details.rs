@@ -14,7 +14,7 @@ use crate::harness::{
 fn facts_of(world: &EngineHarness, rule: &str) -> Vec<String> {
     let profile = world.engine.policy().default_profile();
     let explained = world.engine.why(&profile, &"game".parse().unwrap(), world.now()).unwrap();
-    explained.rules.into_iter().filter(|known| known.rule == rule).map(|known| known.looked_at).collect()
+    explained.rules.into_iter().filter(|known| known.rule == rule).map(|known| known.facts).collect()
 }
 
 fn next_opening(world: &EngineHarness) -> Option<Timestamp> {
