@@ -198,6 +198,14 @@ impl Config {
                 self.security.allowed_domains.push(domain.clone());
             }
         }
+        if rules.trusted.is_some() {
+            let channel = &mut self.channels.cli;
+            for tool in &channel.project_tools {
+                if !channel.tools_allow.contains(tool) {
+                    channel.tools_allow.push(tool.clone());
+                }
+            }
+        }
         self.workspace = rules;
     }
 

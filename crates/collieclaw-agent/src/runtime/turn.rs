@@ -103,11 +103,6 @@ impl AgentRuntime {
         }
     }
 
-    /// Offers the tools for work on a project as well. The workspace must be a folder that the operator trusts.
-    pub fn offer_project_tools(&mut self, config: &Config) {
-        self.offered_tools.extend(config.channels.cli.project_tools.iter().cloned());
-    }
-
     /// Runs one turn of a conversation. The memory keeps the turn even if it ends in an error. A router chooses the
     /// provider by `metadata`, for example by a [hint](collieclaw_providers::hint_metadata).
     pub fn run_turn(
