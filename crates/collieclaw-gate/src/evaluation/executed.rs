@@ -303,7 +303,11 @@ impl ShellEvaluation<'_> {
             let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
             argument.is_some_and(|(_, argument)| argument.trim() == first)
         };
-        real_path(second).filter(follows_first).map(|script| ScriptOperand { written: second, script, arguments })
+        real_path(second).filter(follows_first).map(|script| ScriptOperand {
+            written: second,
+            script,
+            arguments,
+        })
     }
 }
 
