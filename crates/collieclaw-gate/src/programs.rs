@@ -311,11 +311,6 @@ impl ProgramSpec {
         Self::find_by_name(name).filter(|program| program.kind != ProgramKind::UnknownArguments)
     }
 
-    /// Returns true for a tool that builds, tests or formats a project, and so starts programs by itself.
-    pub(crate) fn is_project_tool(name: &str) -> bool {
-        project::PROGRAMS.iter().any(|program| program.is_named(name))
-    }
-
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.names.split(' ').any(|known| known == name)
     }

@@ -14,6 +14,7 @@ use std::sync::mpsc;
 
 use rustix::io::Errno;
 
+use crate::sys::barrier::StartBarrier;
 use crate::sys::child;
 use crate::sys::trace::{self, TraceeEvent};
 use crate::sys::wait::{reap, wait_readable};
@@ -75,12 +76,14 @@ pub fn probe_exec_judging() -> Result<(), String> {
     };
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
     let (ready, ready_writer) = pipe().map_err(failed)?;
-    let (held, holder) = pipe().map_err(failed)?;
+    let barrier = StartBarrier::new(pipe().map_err(failed)?);
+    let waiter = barrier.waiter();
     let child = child::try_in_namespaces(0, None, || {
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)?;
         rustix::io::write(&ready_writer, b"1")?;
-        // Blocks until the child is killed, because the child holds the other end itself.
-        rustix::io::read(&held, &mut [0_u8]).map(drop)
+        // The child ends with this process, too.
+        waiter.wait_for_release();
+        Ok(())
     })
     .map_err(failed)?;
     let traced =
@@ -88,7 +91,7 @@ pub fn probe_exec_judging() -> Result<(), String> {
     let _ = rustix::process::pidfd_send_signal(&child.pidfd, rustix::process::Signal::KILL);
     let _ = wait_readable(child.pidfd.as_fd(), None);
     let _ = reap(child.pidfd.as_fd());
-    drop(holder);
+    drop(barrier);
     traced.map_err(failed)
 }
 

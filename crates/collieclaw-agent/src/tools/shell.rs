@@ -88,16 +88,20 @@ enum ExecJudging {
 impl ExecJudging {
     /// Lines that a shell runs, and plans with programs that start others, have all their programs judged.
     fn of_line(plan: Option<&ShellPlan>, risk: RiskLevel) -> Self {
-        let starts_programs = plan.is_none_or(|plan| {
-            let pipelines = plan.lists().iter().flat_map(|list| {
-                std::iter::once(&list.first).chain(list.rest.iter().map(|(_, pipeline)| pipeline))
-            });
-            pipelines
-                .flat_map(|pipeline| &pipeline.commands)
-                .any(|command| can_start_programs(&command.action, risk))
-        });
-        if starts_programs && exec_judging_fault().is_none() { Self::On } else { Self::Off }
+        if may_start_programs(plan, risk) && exec_judging_fault().is_none() { Self::On } else { Self::Off }
     }
+}
+
+/// Returns true if a line may start programs that its plan doesn't name.
+fn may_start_programs(plan: Option<&ShellPlan>, risk: RiskLevel) -> bool {
+    plan.is_none_or(|plan| {
+        let pipelines = plan.lists().iter().flat_map(|list| {
+            std::iter::once(&list.first).chain(list.rest.iter().map(|(_, pipeline)| pipeline))
+        });
+        pipelines
+            .flat_map(|pipeline| &pipeline.commands)
+            .any(|command| can_start_programs(&command.action, risk))
+    })
 }
 
 /// Returns access to the workspace as far as the autonomy level allows, and to the network as far as the policy
@@ -132,16 +136,16 @@ fn check_preconditions(granted: &CallGrant, context: &ToolContext<'_>) -> Result
     if !workspace.is_still_at_path() {
         return Err(format!("the workspace {} was moved or replaced", workspace.path().display()));
     }
-    // The sandbox can't block a path that doesn't exist. For lines below high risk, the gate knows all paths
-    // they write to.
+    // The sandbox can't block a path that doesn't exist. The gate knows all paths that a plan writes to, unless its
+    // programs start others.
     let missing = |path: &&std::path::PathBuf| {
         let is_missing =
             path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
         path.starts_with(workspace.path()) && is_missing
     };
     match context.policy.forbidden_paths.iter().find(missing) {
-        Some(path) if granted.risk() == RiskLevel::High || granted.plan().is_none() => Err(format!(
-            "the forbidden path {} doesn't exist, so the sandbox can't block it for a line that a shell runs; create it as an \
+        Some(path) if may_start_programs(granted.plan(), granted.risk()) => Err(format!(
+            "the forbidden path {} doesn't exist, so the sandbox can't block it for a line that may start any program; create it as an \
              empty folder",
             path.display()
         )),

@@ -96,7 +96,12 @@ impl ShellEvaluation<'_> {
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) = self.locate_program(name, base, cwd) else {
-                    self.findings.add(GateReason::NotInstalled { name: name.to_owned() });
+                    // A shell says by itself that a listed program is missing.
+                    if self.policy.allowed_commands.contains(base) && self.judges_executions() {
+                        self.add_unknowable("no installed program has this name", at);
+                    } else {
+                        self.findings.add(GateReason::NotInstalled { name: name.to_owned() });
+                    }
                     return None;
                 };
                 Some(PlannedAction::Run { program, words, variables })

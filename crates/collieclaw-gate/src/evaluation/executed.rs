@@ -12,7 +12,7 @@ use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::find_objection;
 use crate::plan::PlannedAction;
-use crate::policy::GatePolicy;
+use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy};
 use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
@@ -94,7 +94,7 @@ pub fn judge_executed_program(
 }
 
 /// Returns true if a planned command of a line with this risk may start programs by itself, so that these have to be
-/// judged. The table describes programs that only read, write or print, unless an argument has a high risk.
+/// judged.
 #[must_use]
 pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool {
     let PlannedAction::Run { words, .. } = action else { return false };
@@ -102,11 +102,9 @@ pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool 
         return true;
     }
     let name = words.first().map(|name| base_name(name)).unwrap_or_default();
-    let kind = ProgramSpec::find_described(name).map(|program| program.kind);
-    name == "git"
-        || name == "find"
-        || ProgramSpec::is_project_tool(name)
-        || !matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies))
+    // The programs of a new installation start nothing by themselves; the gate knows the arguments that make them. A
+    // toolchain, an interpreter or `git` can start anything that a file of the workspace names.
+    name == "find" || !DEFAULT_ALLOWED_COMMANDS.contains(&name)
 }
 
 /// A name and arguments under which an executed file acts.

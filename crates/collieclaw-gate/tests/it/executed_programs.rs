@@ -132,7 +132,7 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
         ("/usr/bin/dash /bin/sh /usr/bin/which ls", "program"),
         ("/usr/bin/node node /usr/bin/npm test", "program"),
         ("/usr/bin/node node evil.js", "unlisted-program"),
-        ("/usr/bin/node node -r /usr/bin/npm", "unlisted-program"),
+        ("/usr/bin/node node -r /usr/bin/npm", "outside-workspace"),
         ("/usr/bin/python3 python3 /w/run.sh", "unlisted-program"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
@@ -141,7 +141,7 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
     for (text, expected) in [
         ("/usr/bin/bash /bin/bash -e ./run.sh x", "program"),
         ("/usr/bin/python3 python3 ./run.sh", "program"),
-        ("/usr/bin/python3 python3 -m ./run.sh", "argument"),
+        ("/usr/bin/python3 python3 -m ./run.sh", "unlisted-program"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
     }

@@ -209,7 +209,7 @@ END",
     test_workspace
         .write("package.json", r#"{"name": "user", "version": "1.0.0", "dependencies": {"demo": "^1.0.0"}}"#);
     let script = format!(
-        "export npm_config_registry=http://{}/\nnpm install --no-audit --no-fund && rm -r node_modules && npm ci --no-audit --no-fund \
+        "export npm_config_registry=http://{}/\nnpm install --no-audit --no-fund && mv node_modules earlier && npm ci --no-audit --no-fund \
          && node -e 'console.log(require(\"demo\"))'",
         server.address()
     );

@@ -75,11 +75,16 @@ fn a_fallback_after_the_first_words_takes_them_back() {
         "[[round]]\ndraft = [\"I am the first\"]\nerror = \"network\"\n",
     )
     .unwrap();
-    let test_agent = test_agent.with_config_change(
-        "default_provider = \"local\"\ndefault_model = \"mock\"",
-        "default_provider = \"safe\"\n[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"broken\", \"local\"]\n\
-         [providers.models.broken]\nkind = \"mock\"\nfixture = \"broken.toml\"\n",
-    );
+    let test_agent = test_agent
+        .with_config_change(
+            "default_provider = \"local\"\ndefault_model = \"mock\"",
+            "default_provider = \"safe\"",
+        )
+        .with_config_change(
+            "[security]",
+            "[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"broken\", \"local\"]\n\
+             [providers.models.broken]\nkind = \"mock\"\nfixture = \"broken.toml\"\n[security]",
+        );
     let mut dialog = start_prompt(&test_agent);
     dialog.type_and_wait("who are you?", "I am the first\r\n");
     dialog.terminal.wait_for("broke off here");

@@ -142,7 +142,7 @@ fn a_server_reaches_only_what_the_configuration_allows() {
             test_agent.path().join("diary"),
             test_agent.home().join("config.toml"),
             test_agent.home().join("mcp/fake.json"),
-            "/etc/passwd".into(),
+            "/etc/shells".into(),
         ];
         let arguments =
             serde_json::json!({ "paths": paths, "workspace": test_agent.workspace(), "port": port });
