@@ -97,7 +97,7 @@ impl AgentRuntime {
             provider,
             model,
             offered_tools: config.channels.cli.tools_allow.iter().cloned().collect(),
-            max_tool_rounds: config.limits.max_tool_rounds,
+            max_tool_rounds: config.tool_rounds(),
             recent_turns: config.memory.recent_turns,
             operator_instructions: config.system_prompt.clone(),
         }

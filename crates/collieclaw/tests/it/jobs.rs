@@ -74,10 +74,7 @@ impl JobScript {
 impl JobFolder {
     /// Creates a folder of the user with these files. It isn't below `/tmp`, where commands have a folder of their own.
     fn create(files: &[(&str, &str)]) -> Self {
-        let test_agent = TestAgent::new_in(Path::new("/var/tmp"))
-            .with_config_change("max_tool_rounds = 5", "max_tool_rounds = 40")
-            .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"5m\"")
-            .with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"5m\"");
+        let test_agent = TestAgent::new_in(Path::new("/var/tmp"));
         let path = test_agent.path().join("project");
         for (name, text) in files {
             let file = path.join(name);
