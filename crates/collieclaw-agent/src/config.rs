@@ -140,6 +140,8 @@ impl ReceiptSettings {
 pub struct RuntimeLimits {
     /// The number of times that the model may call tools before it has to answer.
     pub max_tool_rounds: u32,
+    /// The same number in a project folder that the operator trusts.
+    pub project_tool_rounds: u32,
     /// The maximum size of one model answer, and of the data that one tool reads or receives.
     pub max_response_bytes: u32,
     /// The maximum size of one tool result for the model.
@@ -148,6 +150,9 @@ pub struct RuntimeLimits {
     pub tool_timeout: Duration,
     #[serde(serialize_with = "serialize_duration")]
     pub shell_timeout: Duration,
+    /// The same time in a project folder that the operator trusts, where commands build and test.
+    #[serde(serialize_with = "serialize_duration")]
+    pub project_shell_timeout: Duration,
     #[serde(serialize_with = "serialize_duration")]
     pub http_timeout: Duration,
     /// The maximum time for one answer of a provider.
@@ -199,6 +204,26 @@ impl Config {
             }
         }
         self.workspace = rules;
+        if self.works_in_project() {
+            let channel = &mut self.channels.cli;
+            for tool in &channel.project_tools {
+                if !channel.tools_allow.contains(tool) {
+                    channel.tools_allow.push(tool.clone());
+                }
+            }
+        }
+    }
+
+    /// Returns true if the workspace is a project folder that the operator trusts, and not that of the configuration.
+    #[must_use]
+    pub fn works_in_project(&self) -> bool {
+        self.workspace.trusted.is_some()
+    }
+
+    /// Returns the number of times that the model may call tools in one turn.
+    #[must_use]
+    pub fn tool_rounds(&self) -> u32 {
+        if self.works_in_project() { self.limits.project_tool_rounds } else { self.limits.max_tool_rounds }
     }
 
     /// Returns the scope of conversations: those of the workspace.
@@ -227,7 +252,11 @@ impl Config {
         let limits = &self.limits;
         ToolBounds {
             tool_timeout: limits.tool_timeout,
-            shell_timeout: limits.shell_timeout.min(limits.tool_timeout),
+            shell_timeout: if self.works_in_project() {
+                limits.project_shell_timeout
+            } else {
+                limits.shell_timeout.min(limits.tool_timeout)
+            },
             http_timeout: limits.http_timeout.min(limits.tool_timeout),
             max_response_bytes: limits.max_response_bytes as usize,
             max_output_bytes: limits.max_tool_output_bytes.min(limits.max_response_bytes) as usize,

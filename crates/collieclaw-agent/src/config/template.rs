@@ -115,11 +115,15 @@ signed = true
 
 [limits]
 max_tool_rounds = 5
+# The same limit in a project folder that you trust.
+project_tool_rounds = 50
 max_response_bytes = 1048576
 # The size of one tool result that the model gets. It can ask for the rest.
 max_tool_output_bytes = 32768
 tool_timeout = "30s"
 shell_timeout = "15s"
+# The same limit in a project folder that you trust, where commands build and test.
+project_shell_timeout = "10m"
 http_timeout = "20s"
 provider_timeout = "120s"
 stall_timeout = "60s"

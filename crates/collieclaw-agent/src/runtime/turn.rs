@@ -97,15 +97,10 @@ impl AgentRuntime {
             provider,
             model,
             offered_tools: config.channels.cli.tools_allow.iter().cloned().collect(),
-            max_tool_rounds: config.limits.max_tool_rounds,
+            max_tool_rounds: config.tool_rounds(),
             recent_turns: config.memory.recent_turns,
             operator_instructions: config.system_prompt.clone(),
         }
-    }
-
-    /// Offers the tools for work on a project as well. The workspace must be a folder that the operator trusts.
-    pub fn offer_project_tools(&mut self, config: &Config) {
-        self.offered_tools.extend(config.channels.cli.project_tools.iter().cloned());
     }
 
     /// Runs one turn of a conversation. The memory keeps the turn even if it ends in an error. A router chooses the

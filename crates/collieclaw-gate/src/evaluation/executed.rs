@@ -113,6 +113,16 @@ struct ProgramIdentity<'a> {
     arguments: &'a [String],
 }
 
+/// A script that an interpreter runs.
+struct ScriptOperand<'a> {
+    /// The path in the arguments of the interpreter.
+    written: &'a str,
+    /// The real path.
+    script: PathBuf,
+    /// The arguments of the script.
+    arguments: &'a [String],
+}
+
 impl ShellEvaluation<'_> {
     /// Returns the reason why nobody may run the program, whoever starts it.
     fn find_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
@@ -235,10 +245,14 @@ impl ShellEvaluation<'_> {
     /// Returns the name and the arguments of a command that is a script with `#!`, such as `npm`: the kernel has executed
     /// its interpreter.
     fn find_listed_script<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(String, &'e [String])> {
-        let (script, arguments) = self.script_operand(executed)?;
-        let name = script.file_name()?.to_str()?.to_owned();
-        let is_command = self.resolve_program(&name).is_some_and(|known| known == script);
-        let name = if is_command { name } else { self.find_listed_name(&script)? };
+        let ScriptOperand { written, script, arguments } = self.script_operand(executed)?;
+        let names_script = |name: &&str| self.resolve_program(name).is_some_and(|known| known == script);
+        // A command such as `which` can be a symlink to a script with another name.
+        let name = Some(base_name(written))
+            .filter(names_script)
+            .map(str::to_owned)
+            .or_else(|| self.find_listed_name(&script))
+            .or_else(|| script.file_name()?.to_str().filter(names_script).map(str::to_owned))?;
         Some((name, arguments))
     }
 
@@ -260,14 +274,14 @@ impl ShellEvaluation<'_> {
             return true;
         }
         executed.others == OtherProcesses::Waiting
-            && self.script_operand(executed).is_some_and(|(script, _)| {
+            && self.script_operand(executed).is_some_and(|ScriptOperand { script, .. }| {
                 self.policy.allowed_scripts.get(&script).is_some_and(|hash| has_content(&script, hash))
             })
     }
 
-    /// Returns the real path of the script of an interpreter, and the arguments behind it. The kernel passes the script as
-    /// the first argument, or as the second one after the argument of its `#!` line.
-    fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(PathBuf, &'e [String])> {
+    /// Returns the script that an interpreter runs. The kernel passes the script as the first argument, or as the second
+    /// one after the argument of its `#!` line.
+    fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<ScriptOperand<'e>> {
         let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let kind = ProgramSpec::find_described(file_name).map(|program| program.kind);
         if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
@@ -279,15 +293,19 @@ impl ShellEvaluation<'_> {
         };
         let [_, first, rest @ ..] = executed.arguments else { return None };
         if let Some(script) = real_path(first).filter(|_| !first.starts_with('-')) {
-            return Some((script, rest));
+            return Some(ScriptOperand { written: first, script, arguments: rest });
         }
-        let (second, rest) = rest.split_first()?;
+        let (second, arguments) = rest.split_first()?;
         let follows_first = |script: &PathBuf| {
             let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
             let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
             argument.is_some_and(|(_, argument)| argument.trim() == first)
         };
-        real_path(second).filter(follows_first).map(|script| (script, rest))
+        real_path(second).filter(follows_first).map(|script| ScriptOperand {
+            written: second,
+            script,
+            arguments,
+        })
     }
 }
 

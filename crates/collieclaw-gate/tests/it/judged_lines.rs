@@ -19,8 +19,12 @@ impl JudgingMachine {
 
 impl MachineFacts for JudgingMachine {
     fn inspect_path(&self, path: &Path) -> PathStatus {
-        if path == Path::new("/usr/bin/npm") {
-            return PathStatus::File { leads_to: path.to_owned(), link_count: 1 };
+        match path.to_str() {
+            Some("/usr/bin/npm") => return PathStatus::File { leads_to: path.to_owned(), link_count: 1 },
+            Some("/usr/bin/which") => {
+                return PathStatus::File { leads_to: "/usr/bin/which.debianutils".into(), link_count: 1 };
+            }
+            _ => {}
         }
         self.0.inspect_path(path)
     }
@@ -30,7 +34,7 @@ impl MachineFacts for JudgingMachine {
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {
-        self.0.find_program(name)
+        self.0.find_program(if name == "which" { "which.debianutils" } else { name })
     }
 
     fn is_trusted_program(&self, path: &Path) -> bool {

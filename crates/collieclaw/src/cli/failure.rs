@@ -303,9 +303,9 @@ impl CommandFailure {
             Self::Turn(TurnError::Provider(_)) => {
                 Some("run `collieclaw provider test NAME` to find the cause")
             }
-            Self::Turn(TurnError::TooManyRounds { .. }) => {
-                Some("ask for less at once, or raise `limits.max_tool_rounds`")
-            }
+            Self::Turn(TurnError::TooManyRounds { .. }) => Some(
+                "ask for less at once, or raise `limits.max_tool_rounds` (`limits.project_tool_rounds` in a project folder)",
+            ),
             Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
             Self::Approval(ApprovalError::Unknown { .. }) => {
                 Some("run `collieclaw approval list` to see the ids")

@@ -14,14 +14,14 @@ use crate::test_workspace::{TestCallResult, TestWorkspace};
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A web server outside of the sandbox that serves a folder.
-struct FolderServer {
+pub(crate) struct FolderServer {
     child: Child,
     folder: tempfile::TempDir,
     port: u16,
 }
 
 impl FolderServer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("/usr/bin/python3")
             .args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0", "--directory"])
@@ -37,7 +37,7 @@ impl FolderServer {
         Self { child, folder, port }
     }
 
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
@@ -45,7 +45,7 @@ impl FolderServer {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         std::fs::write(self.path(name), text).unwrap();
     }

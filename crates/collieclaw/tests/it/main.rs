@@ -35,6 +35,8 @@ mod http_server;
 #[cfg(test)]
 mod http_tool;
 #[cfg(test)]
+mod jobs;
+#[cfg(test)]
 mod judged_programs;
 #[cfg(test)]
 mod mcp;

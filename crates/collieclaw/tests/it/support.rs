@@ -74,6 +74,14 @@ impl TestAgent {
         test_agent
     }
 
+    /// Creates an agent after `init`, in a new folder below this one.
+    pub(crate) fn new_in(parent: &Path) -> Self {
+        let test_agent = Self { folder: tempfile::tempdir_in(parent).unwrap() };
+        let init = test_agent.run(&["init"]);
+        assert_eq!(init.code, 0, "{init:?}");
+        test_agent
+    }
+
     pub(crate) fn empty() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }

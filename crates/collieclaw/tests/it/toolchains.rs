@@ -112,7 +112,7 @@ fn make_and_a_compiler_build_programs_with_sanitizers() {
 
 /// Returns the folder of the Rust toolchain that runs the tests, if this user may read it. Tests of an ordinary user
 /// may run with a toolchain in root's home.
-fn rust_toolchain() -> Option<PathBuf> {
+pub(crate) fn rust_toolchain() -> Option<PathBuf> {
     let cargo = PathBuf::from(std::env::var_os("CARGO")?);
     let cargo = cargo.canonicalize().ok().filter(|cargo| std::fs::File::open(cargo).is_ok())?;
     // `cargo` may be the program of rustup, which starts that of a toolchain.

@@ -15,10 +15,12 @@ const MAX_COST: f64 = 1e9;
 pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
     let mut limits = RuntimeLimits {
         max_tool_rounds: 5,
+        project_tool_rounds: 50,
         max_response_bytes: 1 << 20,
         max_tool_output_bytes: 32 << 10,
         tool_timeout: Duration::from_secs(30),
         shell_timeout: Duration::from_secs(15),
+        project_shell_timeout: Duration::from_secs(600),
         http_timeout: Duration::from_secs(20),
         provider_timeout: Duration::from_secs(120),
         stall_timeout: Duration::from_secs(60),
@@ -27,6 +29,7 @@ pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
     let Some(mut table) = table else { return limits };
     let rounds = |value: TomlValue<'_>| value.integer_in(0..=100).and_then(|rounds| rounds.try_into().ok());
     set_if_some(&mut limits.max_tool_rounds, table.optional_with("max_tool_rounds", rounds));
+    set_if_some(&mut limits.project_tool_rounds, table.optional_with("project_tool_rounds", rounds));
     let bytes =
         |value: TomlValue<'_>| value.integer_in(1_024..=1 << 26).and_then(|bytes| bytes.try_into().ok());
     set_if_some(&mut limits.max_response_bytes, table.optional_with("max_response_bytes", bytes));
@@ -34,6 +37,7 @@ pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
     for (key, limit) in [
         ("tool_timeout", &mut limits.tool_timeout),
         ("shell_timeout", &mut limits.shell_timeout),
+        ("project_shell_timeout", &mut limits.project_shell_timeout),
         ("http_timeout", &mut limits.http_timeout),
         ("provider_timeout", &mut limits.provider_timeout),
         ("stall_timeout", &mut limits.stall_timeout),

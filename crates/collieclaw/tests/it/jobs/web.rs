@@ -1,0 +1,51 @@
+//! C19.2, C19.4: a page of an allowed local server is fetched by the tool and by commands, and no other server is reached.
+
+use serde_json::{Value, json};
+
+use super::{JobFolder, JobScript};
+use crate::command_network::FolderServer;
+
+const PAGE: &str = "<!doctype html><html><head><title>Sheep</title><style>p { color: red }</style>\
+    <script>var tracker = 1;</script></head><body><h1>Counting sheep</h1><p>There are <b>12</b> sheep.</p></body></html>\n";
+
+#[test]
+fn a_page_of_an_allowed_server_is_fetched() {
+    let server = FolderServer::start();
+    server.write("index.html", PAGE);
+    let other = FolderServer::start();
+    other.write("index.html", "nobody reads this");
+    let mut job = JobFolder::create(&[("README.md", "# Sheep\n")]);
+    let domains = format!("allowed_domains = [\"{}\"]", server.address());
+    job.test_agent = job
+        .test_agent
+        .with_config_change("allowed_domains = []", &domains)
+        .with_config_change("\"memory_search\", \"shell\"]", "\"memory_search\", \"shell\", \"http\"]");
+    job.trust(&["--network", "listed"]);
+    let page = format!("http://{}/index.html", server.address());
+    let script = JobScript::default()
+        .call("http", json!({ "url": page }), "# Counting sheep\n\nThere are 12 sheep.")
+        .shell(&format!("curl -sS {page} | grep -o '<h1>.*</h1>'"), "<h1>Counting sheep</h1>")
+        .shell(&format!("curl -fsSL -o page.html {page} && wc -c < page.html"), &format!("{}\n", PAGE.len()))
+        .shell(
+            &format!(
+                "base=http://{}; for p in index.html missing; do \
+                 curl -s -o /dev/null -w '%{{http_code}}\\n' \"$base/$p\"; done",
+                server.address()
+            ),
+            "200\n404\n",
+        )
+        .shell(
+            &format!("python3 -c \"import urllib.request as r; print(r.urlopen('{page}').status)\""),
+            "200\n",
+        )
+        // The proxy answers in place of a server that isn't listed.
+        .shell(
+            &format!("u=http://{}/index.html; curl -sS -m 20 \"$u\"", other.address()),
+            "is not on the list of allowed domains",
+        );
+    let report = job.run(&script);
+    assert_eq!(report.questions, 5);
+    assert_eq!(job.read("page.html"), PAGE);
+    let refused = report.receipts.last().map(Value::to_string).unwrap_or_default();
+    assert!(refused.contains("refused") && !refused.contains("nobody reads this"), "{refused}");
+}
