@@ -56,8 +56,7 @@ fn a_javascript_module_is_renamed_and_npm_tests_pass() {
             "git add -A && git commit -qm 'Rename util to prices' && git show --stat --format=%s HEAD | cat",
             "Rename util to prices",
         );
-    let report = job.run(&script);
-    assert_eq!(report.questions, 13);
+    assert_eq!(job.run(&script), 13, "the number of questions");
     assert!(job.read("src/cart.js").contains("const { sumPrices } = require('./prices');"));
     assert!(job.run_outside("npm test 2>&1").contains("# pass 1"));
     assert_eq!(job.run_outside("git status --short"), "");

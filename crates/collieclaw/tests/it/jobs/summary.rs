@@ -50,8 +50,7 @@ fn thirty_files_are_summarised() {
              echo \"- [$title]($f)\"; done < <(find docs -name '*.md' | sort); } > SUMMARY.md; grep -c '^- ' SUMMARY.md",
             "30\n",
         );
-    let report = job.run(&script);
-    assert_eq!(report.questions, 9);
+    assert_eq!(job.run(&script), 9, "the number of questions");
     let mut summary = "# Summary\n\n".to_owned();
     for number in 1..=30 {
         writeln!(summary, "- [Topic {number:02}](docs/note-{number:02}.md)").unwrap();
