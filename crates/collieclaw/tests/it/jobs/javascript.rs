@@ -16,6 +16,7 @@ const { checkout } = require('../src/cart');
 test('checkout adds the prices', () => assert.strictEqual(checkout([{ price: 2 }, { price: 3 }]).total, 5));
 ";
 
+/// C16, C17.
 #[test]
 fn a_javascript_module_is_renamed_and_npm_tests_pass() {
     let job = JobFolder::create(&[

@@ -26,6 +26,7 @@ class TotalTest(unittest.TestCase):
         self.assertEqual(total([(100, 1)], discount=10), 90)
 ";
 
+/// C16, C17.
 #[test]
 fn a_failing_python_test_is_fixed_and_committed() {
     let job = JobFolder::create(&[

@@ -22,6 +22,7 @@ mod tests {
 const PROGRAM: &str = "fn main() {\n    println!(\"{} sheep\", flock::count(&[\"a\", \"b\", \"c\"]));\n}\n";
 const BUILD_SCRIPT: &str = "fn main() {\n    println!(\"cargo:rerun-if-changed=build.rs\");\n}\n";
 
+/// C17, C19.5.
 #[test]
 fn a_failing_rust_test_is_fixed_offline() {
     let Some(toolchain) = rust_toolchain() else { return };

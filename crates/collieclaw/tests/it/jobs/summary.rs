@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{JobFolder, JobScript};
 
+/// C17, C19.1.
 #[test]
 fn thirty_files_are_summarised() {
     let notes: Vec<(String, String)> = (1..=30)

@@ -8,6 +8,7 @@ use crate::command_network::FolderServer;
 const PAGE: &str = "<!doctype html><html><head><title>Sheep</title><style>p { color: red }</style>\
     <script>var tracker = 1;</script></head><body><h1>Counting sheep</h1><p>There are <b>12</b> sheep.</p></body></html>\n";
 
+/// C19.2, C19.4.
 #[test]
 fn a_page_of_an_allowed_server_is_fetched() {
     let server = FolderServer::start();
