@@ -29,14 +29,8 @@ struct JobFolder {
     path: PathBuf,
     /// The value of `PATH` of the user.
     search_path: String,
-}
-
-/// The result of a job.
-struct JobReport {
-    /// The number of questions to the operator.
-    questions: usize,
-    /// The receipts of all calls.
-    receipts: Vec<Value>,
+    /// Other variables of the user.
+    variables: Vec<(&'static str, PathBuf)>,
 }
 
 /// The calls of a model, each with a text that its result must contain.
@@ -82,7 +76,7 @@ impl JobFolder {
             fs::write(file, text).unwrap();
         }
         let path = path.canonicalize().unwrap();
-        Self { test_agent, path, search_path: "/usr/bin:/bin".to_owned() }
+        Self { test_agent, path, search_path: "/usr/bin:/bin".to_owned(), variables: Vec::new() }
     }
 
     /// Makes the folder a git repository in which everything is committed.
@@ -105,6 +99,7 @@ impl JobFolder {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.test_agent.command(arguments);
         command.current_dir(&self.path).env("PATH", &self.search_path);
+        command.envs(self.variables.iter().cloned());
         command
     }
 
@@ -121,8 +116,8 @@ impl JobFolder {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Has the model do the job. The operator approves each call that asks.
-    fn run(&self, script: &JobScript) -> JobReport {
+    /// Has the model do the job, and returns the number of questions to the operator, who approves each call.
+    fn run(&self, script: &JobScript) -> usize {
         let fixture = self.test_agent.path().join("job.json");
         fs::write(&fixture, script.to_fixture().to_string()).unwrap();
         let mut command = self.command(&["agent", "-m", "Do the job."]);
@@ -136,7 +131,7 @@ impl JobFolder {
         }
         let verified = self.test_agent.run(&["receipt", "verify"]);
         assert_eq!(verified.code, 0, "{verified:?}");
-        JobReport { questions, receipts }
+        questions
     }
 
     fn receipts(&self) -> Vec<Value> {

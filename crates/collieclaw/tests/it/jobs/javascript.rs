@@ -16,6 +16,7 @@ const { checkout } = require('../src/cart');
 test('checkout adds the prices', () => assert.strictEqual(checkout([{ price: 2 }, { price: 3 }]).total, 5));
 ";
 
+/// C16, C17.
 #[test]
 fn a_javascript_module_is_renamed_and_npm_tests_pass() {
     let job = JobFolder::create(&[
@@ -56,8 +57,7 @@ fn a_javascript_module_is_renamed_and_npm_tests_pass() {
             "git add -A && git commit -qm 'Rename util to prices' && git show --stat --format=%s HEAD | cat",
             "Rename util to prices",
         );
-    let report = job.run(&script);
-    assert_eq!(report.questions, 13);
+    assert_eq!(job.run(&script), 13, "the number of questions");
     assert!(job.read("src/cart.js").contains("const { sumPrices } = require('./prices');"));
     assert!(job.run_outside("npm test 2>&1").contains("# pass 1"));
     assert_eq!(job.run_outside("git status --short"), "");

@@ -26,6 +26,7 @@ class TotalTest(unittest.TestCase):
         self.assertEqual(total([(100, 1)], discount=10), 90)
 ";
 
+/// C16, C17.
 #[test]
 fn a_failing_python_test_is_fixed_and_committed() {
     let job = JobFolder::create(&[
@@ -62,8 +63,7 @@ fn a_failing_python_test_is_fixed_and_committed() {
             "It was taken for a fraction.",
         )
         .shell("n=$(git rev-list --count HEAD); echo \"$n commits\"", "2 commits");
-    let report = job.run(&script);
-    assert_eq!(report.questions, 12);
+    assert_eq!(job.run(&script), 12, "the number of questions");
     assert!(job.run_outside("python3 -m unittest 2>&1").contains("Ran 3 tests"));
     assert_eq!(job.run_outside("git status --short"), "");
     assert!(job.run_outside("git log --format=%s").starts_with("Treat the discount as a percentage\n"));

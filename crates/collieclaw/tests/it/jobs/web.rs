@@ -1,6 +1,6 @@
 //! C19.2, C19.4: a page of an allowed local server is fetched by the tool and by commands, and no other server is reached.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{JobFolder, JobScript};
 use crate::command_network::FolderServer;
@@ -8,6 +8,7 @@ use crate::command_network::FolderServer;
 const PAGE: &str = "<!doctype html><html><head><title>Sheep</title><style>p { color: red }</style>\
     <script>var tracker = 1;</script></head><body><h1>Counting sheep</h1><p>There are <b>12</b> sheep.</p></body></html>\n";
 
+/// C19.2, C19.4.
 #[test]
 fn a_page_of_an_allowed_server_is_fetched() {
     let server = FolderServer::start();
@@ -40,12 +41,12 @@ fn a_page_of_an_allowed_server_is_fetched() {
         )
         // The proxy answers in place of a server that isn't listed.
         .shell(
-            &format!("u=http://{}/index.html; curl -sS -m 20 \"$u\"", other.address()),
-            "is not on the list of allowed domains",
+            &format!(
+                "python3 -c \"import urllib.request as r; print(r.urlopen('http://{}/index.html').read())\" 2>&1 | tail -n 1",
+                other.address()
+            ),
+            "\"verdict\":\"refused\"",
         );
-    let report = job.run(&script);
-    assert_eq!(report.questions, 5);
+    assert_eq!(job.run(&script), 5, "the number of questions");
     assert_eq!(job.read("page.html"), PAGE);
-    let refused = report.receipts.last().map(Value::to_string).unwrap_or_default();
-    assert!(refused.contains("refused") && !refused.contains("nobody reads this"), "{refused}");
 }
