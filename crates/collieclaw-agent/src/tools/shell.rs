@@ -70,7 +70,9 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
     // At the level `readonly` commands can't write, so new files come from the operator.
     let writes = context.policy.autonomy != AutonomyLevel::ReadOnly;
     let vcs_guard = writes.then(|| VcsConfigGuard::snapshot(context.workspace.path()));
-    let repository_guard = writes.then(|| RepositoryGuard::snapshot(context.workspace.path()));
+    // Lines of low risk only read, so they don't have to wait for the search.
+    let repository_guard = (writes && granted.risk() != RiskLevel::Low)
+        .then(|| RepositoryGuard::snapshot(context.workspace.path()));
     let mut result = match granted.plan() {
         Some(plan) => executor.run_plan(plan, granted.risk()),
         None => executor.run_in_bash(line, granted.risk()),
