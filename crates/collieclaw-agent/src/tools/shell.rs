@@ -9,6 +9,7 @@ mod executor;
 mod output_capture;
 mod probe;
 mod report;
+mod repository_guard;
 mod streams;
 mod vcs_guard;
 
@@ -28,6 +29,7 @@ pub(crate) use executor::{ExecutionOutput, PlanExecutor};
 pub use probe::SandboxProbe;
 pub use report::sandbox_level;
 pub(crate) use report::{LineEnd, exit_code};
+use repository_guard::RepositoryGuard;
 use vcs_guard::VcsConfigGuard;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -68,11 +70,16 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
     // At the level `readonly` commands can't write, so new files come from the operator.
     let writes = context.policy.autonomy != AutonomyLevel::ReadOnly;
     let vcs_guard = writes.then(|| VcsConfigGuard::snapshot(context.workspace.path()));
+    // Lines of low risk only read, so they don't have to wait for the search.
+    let repository_guard = (writes && granted.risk() != RiskLevel::Low)
+        .then(|| RepositoryGuard::snapshot(context.workspace.path()));
     let mut result = match granted.plan() {
         Some(plan) => executor.run_plan(plan, granted.risk()),
         None => executor.run_in_bash(line, granted.risk()),
     };
-    for notice in vcs_guard.into_iter().flat_map(VcsConfigGuard::set_aside_new_files) {
+    let of_settings = vcs_guard.into_iter().flat_map(VcsConfigGuard::set_aside_new_files);
+    let of_repositories = repository_guard.into_iter().flat_map(RepositoryGuard::set_aside_harmful_settings);
+    for notice in of_settings.chain(of_repositories) {
         result.output.push_str(&format!("\n{notice}\n"));
     }
     result

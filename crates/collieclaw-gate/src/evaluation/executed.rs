@@ -146,11 +146,16 @@ impl ShellEvaluation<'_> {
         self.find_copied_ban(executed.program, executed.file)
     }
 
-    /// Returns the reason if a file outside of the system's folders is a forbidden program under another name.
+    /// Returns the reason if a file outside of the system's folders is a forbidden program or the dynamic loader under
+    /// another name.
     fn find_copied_ban(&self, program: &Path, file: &Path) -> Option<GateReason> {
         let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if self.facts.find_program(name).is_some_and(|known| known == program) {
             return None;
+        }
+        // A copy of the dynamic loader could run any program unseen.
+        if LOADERS.iter().any(|loader| self.facts.is_same_program(file, Path::new(loader))) {
+            return Some(GateReason::ProgramByPath { path: program.display().to_string() });
         }
         let is_copy = |rule: &&String| {
             let original = self.facts.find_program(rule);
@@ -166,16 +171,15 @@ impl ShellEvaluation<'_> {
     /// the program must be one that no process of the line can replace.
     fn find_loader_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
         let arguments = executed.arguments.get(1..).unwrap_or_default();
-        if arguments
-            .iter()
-            .any(|flag| matches!(flag.as_str(), "--list" | "--verify" | "--help" | "--version"))
-        {
-            return None;
-        }
         let refused = || Some(GateReason::ProgramByPath { path: executed.program.display().to_string() });
-        let Some(PathStatus::File { leads_to, .. }) =
-            loader_operand(arguments).map(|operand| self.facts.inspect_path(&executed.folder.join(operand)))
-        else {
+        let operand = match read_loader_arguments(arguments) {
+            LoaderAction::Print => return None,
+            LoaderAction::Run(operand) => operand,
+        };
+        let path = operand.map(|operand| executed.folder.join(operand));
+        // A symlink outside of the system's folders could lead elsewhere when the loader opens it.
+        let path = path.filter(|path| is_system_path(path));
+        let Some(PathStatus::File { leads_to, .. }) = path.map(|path| self.facts.inspect_path(&path)) else {
             return refused();
         };
         let name = leads_to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -335,24 +339,47 @@ fn identities<'e>(executed: &'e ExecutedProgram<'_>) -> Vec<ProgramIdentity<'e>>
     found
 }
 
+/// The dynamic loaders of the architectures and C libraries that we know.
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+];
+
 /// Returns true for the dynamic loader, which runs the program that its arguments name.
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64.so")
 }
 
-/// Returns the program among the arguments of the dynamic loader.
-fn loader_operand(arguments: &[String]) -> Option<&String> {
+/// The effect of the dynamic loader as a command.
+enum LoaderAction<'a> {
+    /// The loader prints something about a program, as for `ldd`, and runs nothing.
+    Print,
+    /// The loader runs the program with this path.
+    Run(Option<&'a String>),
+}
+
+/// Reads the loader's own flags, which end at its program. The same words behind it are arguments of the program.
+fn read_loader_arguments(arguments: &[String]) -> LoaderAction<'_> {
     const FLAGS_WITH_VALUE: [&str; 6] =
         ["--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend"];
     let mut arguments = arguments.iter();
-    loop {
-        let argument = arguments.next()?;
-        if FLAGS_WITH_VALUE.contains(&argument.as_str()) {
-            arguments.next()?;
-        } else if !argument.starts_with('-') {
-            return Some(argument);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--list" | "--verify" | "--help" | "--version" => return LoaderAction::Print,
+            flag if FLAGS_WITH_VALUE.contains(&flag) => _ = arguments.next(),
+            flag if flag.starts_with('-') => {}
+            _ => return LoaderAction::Run(Some(argument)),
         }
     }
+    LoaderAction::Run(None)
+}
+
+/// Returns true for a plain path below the folders of the system, which no process of a line can change.
+fn is_system_path(path: &Path) -> bool {
+    let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
+    is_plain && ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|folder| path.starts_with(folder))
 }
 
 fn base_name(path: &str) -> &str {

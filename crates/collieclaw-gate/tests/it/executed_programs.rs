@@ -86,6 +86,12 @@ fn programs_of_listed_programs_are_judged_by_what_nobody_may_do() {
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so --argv0 ls /usr/bin/rm x", "forbidden-command"),
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /w/run.sh x", "program-by-path"),
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so --verify /w/run.sh", "program"),
+        // Behind the program, the same words are names of files.
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/rm -f -- x --list", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so --argv0 --list /usr/bin/rm x", "forbidden-command"),
+        // This symlink to a program could lead elsewhere a moment later.
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /w/link-to-ls x", "program-by-path"),
+        ("/w/copied-loader x /usr/bin/rm x", "program-by-path"),
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/ls x", "program"),
         ("/usr/bin/chown chown -R kid src", "destructive"),
         ("/usr/bin/systemctl systemctl poweroff", "destructive"),

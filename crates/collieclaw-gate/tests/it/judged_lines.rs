@@ -46,7 +46,8 @@ impl MachineFacts for JudgingMachine {
     }
 
     fn is_same_program(&self, file: &Path, program: &Path) -> bool {
-        file == Path::new("/w/copy") && program == Path::new("/usr/bin/rm")
+        let copies = [("/w/copy", "/usr/bin/rm"), ("/w/copied-loader", "/lib64/ld-linux-x86-64.so.2")];
+        copies.iter().any(|(copy, original)| file == Path::new(copy) && program == Path::new(original))
     }
 
     fn read_script(&self, path: &Path) -> Option<ScriptContent> {

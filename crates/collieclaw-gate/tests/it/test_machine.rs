@@ -79,6 +79,7 @@ impl GateTestMachine {
         nodes.insert("/w/src/shared.rs".into(), TestMachineNode::File { link_count: 2 });
         nodes.insert("/w/out".into(), TestMachineNode::Link("/etc"));
         nodes.insert("/w/passwd".into(), TestMachineNode::Link("/etc/passwd"));
+        nodes.insert("/w/link-to-ls".into(), TestMachineNode::Link("/usr/bin/ls"));
         nodes.insert("/w/inner".into(), TestMachineNode::Link("src"));
         nodes.insert("/w/chain".into(), TestMachineNode::Link("inner/../passwd"));
         nodes.insert("/w/round".into(), TestMachineNode::Link("round"));

@@ -146,6 +146,14 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
     ("perl", "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"--argv0\", \"ls\", \"/bin/rm\", \"victim\"'"),
     (
         "perl",
+        "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"/bin/rm\", \"-f\", \"--\", \"victim\", \"--list\"'",
+    ),
+    (
+        "perl",
+        "perl -MFile::Copy=cp -e 'cp(glob(\"/lib64/ld-linux*\"), \"other\"); exec \"./other\", \"/bin/rm\", \"victim\"'",
+    ),
+    (
+        "perl",
         "perl -e 'open F, \"<\", \"/bin/rm\"; $^F = 99; exec \"/proc/self/fd/\" . fileno(F), \"victim\" or die'",
     ),
     ("perl", "perl -e 'kill \"STOP\", fork || exec \"rm\", \"victim\"; sleep 1'"),
@@ -298,6 +306,51 @@ fn a_shell_can_not_change_what_steers_git() {
         !fresh.path.join(".git/hooks").exists() && !fresh.path.join(".git/config").exists(),
         "{outcome:?}"
     );
+}
+
+#[test]
+fn settings_of_any_repository_that_run_commands_are_moved_aside() {
+    let test_workspace = open_workspace("");
+    test_workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+    test_workspace.write(".git/config", "[core]\n");
+    test_workspace.write(".git/modules/sub/HEAD", "ref: refs/heads/main\n");
+    test_workspace.write(".git/modules/sub/config", "[core]\n\tbare = false\n");
+    for path in ["n/.git/kept", "b/.git/hooks/kept", "c/.git/kept", "g/.git/kept"] {
+        test_workspace.write(path, "kept\n");
+    }
+    let head = "echo 'ref: refs/heads/x' > $d/HEAD";
+    let config = "printf '[core]\\nfsmonitor = ./x\\n' >> $d/config";
+    for (line, harmful) in [
+        (format!("d=n/.git; {head}; {config}"), "n/.git/config"),
+        // A folder that looks like a repository is one for `git`.
+        (format!("d=.; mkdir objects refs; {head}; {config}"), "config"),
+        (format!("d=.git/modules/sub; {config}"), ".git/modules/sub/config"),
+        (format!("d=b/.git; {head}; echo x > $d/hooks/pre-commit"), "b/.git/hooks/pre-commit"),
+        (format!("d=c/.git; {head}; echo ../../e > $d/commondir"), "c/.git/commondir"),
+        // The settings come first, and the folder becomes a repository later.
+        (format!("d=e; mkdir -p $d; {config}"), "none"),
+        (format!("d=e; {head}"), "e/config"),
+        ("d=f; mkdir $d; echo 'gitdir: ../../elsewhere' > $d/.git".to_owned(), "f/.git"),
+    ] {
+        let outcome = run(&test_workspace, &line);
+        assert_eq!(outcome.status, "done", "{line}: {outcome:?}");
+        assert!(!test_workspace.path.join(harmful).exists(), "{line}: {outcome:?}");
+    }
+    let plain = "d=g/.git; echo x > $d/HEAD; printf '[core]\\n\\tbare = false\\n' > $d/config; \
+                 mkdir h; f=h/.git; echo 'gitdir: ../g/.git' > $f";
+    let outcome = run(&test_workspace, plain);
+    assert!(test_workspace.path.join("g/.git/config").exists(), "{outcome:?}");
+    assert!(test_workspace.path.join("h/.git").exists(), "{outcome:?}");
+}
+
+#[test]
+fn a_file_that_names_the_repository_can_not_be_changed() {
+    let test_workspace = open_workspace("");
+    test_workspace.write(".git", "gitdir: ../elsewhere\n");
+    for line in ["f=.git; echo 'gitdir: e' > $f", "f=.git; mv $f gone; mkdir $f"] {
+        let outcome = run(&test_workspace, line);
+        assert_eq!(test_workspace.text(".git"), "gitdir: ../elsewhere\n", "{line}: {outcome:?}");
+    }
 }
 
 #[test]

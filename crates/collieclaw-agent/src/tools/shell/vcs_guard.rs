@@ -82,22 +82,38 @@ impl FolderSnapshot {
             ));
         }
         for name in missing.iter().filter(|name| exists_in(handle, name)) {
-            let file = path.join(name);
-            messages.push(match rename_aside(handle, name) {
-                Ok(new_name) => format!(
-                    "collieclaw: `{}` could make other programs run commands, so it was renamed to {}",
-                    file.display(),
-                    new_name.display()
-                ),
-                Err(error) => format!(
-                    "collieclaw: `{}` could make other programs run commands, and could not be renamed ({error}). \
-                     Remove it before you run programs here",
-                    file.display()
-                ),
-            });
+            messages.push(rename_file(handle, name, &path.join(name)));
         }
         messages
     }
+}
+
+/// Renames a file that could make other programs run commands, and returns a message.
+pub(super) fn set_aside(file: &Path) -> String {
+    let (folder, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
+    match open_folder(folder) {
+        Ok(handle) => rename_file(&handle, name, file),
+        Err(error) => rename_failure(file, error),
+    }
+}
+
+fn rename_file(folder: &OwnedFd, name: &OsStr, file: &Path) -> String {
+    match rename_aside(folder, name) {
+        Ok(new_name) => format!(
+            "collieclaw: `{}` could make other programs run commands, so it was renamed to {}",
+            file.display(),
+            new_name.display()
+        ),
+        Err(error) => rename_failure(file, error),
+    }
+}
+
+fn rename_failure(file: &Path, error: Errno) -> String {
+    format!(
+        "collieclaw: `{}` could make other programs run commands, and could not be renamed ({error}). Remove it before \
+         you run programs here",
+        file.display()
+    )
 }
 
 fn open_folder(folder: &Path) -> Result<OwnedFd, Errno> {

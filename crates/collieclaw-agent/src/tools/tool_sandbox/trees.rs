@@ -62,7 +62,9 @@ pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &G
     // Symlinks are not covered, because the policy lists their targets as well.
     let is_there = |path: &Path| path.canonicalize().is_ok_and(|place| place == path);
     let inside = |path: &&&Path| path.starts_with(workspace) && is_there(path);
-    let vcs_config = VCS_CONFIG_PATHS.iter().map(|name| workspace.join(name));
+    // A file `.git` names the repository elsewhere that this folder belongs to.
+    let git_file = Some(workspace.join(".git")).filter(|path| path.is_file());
+    let vcs_config = VCS_CONFIG_PATHS.iter().map(|name| workspace.join(name)).chain(git_file);
     let read = open(&system.read);
     let memory_files = Some(system_files::memory_files(&read));
     let mut sandbox = Sandbox {

@@ -1,0 +1,232 @@
+//! Protection of repositories that a line creates or changes anywhere in the workspace.
+//!
+//! `git` trusts the settings of every repository that it finds: of a submodule, of a folder that merely looks like a
+//! repository, of a folder that a file `.git` names. The kernel can't keep a command from creating such settings, so those
+//! that could make `git` run a command are renamed after the line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::vcs_guard::set_aside;
+
+/// The maximum number of folders that are searched for repositories.
+const MAX_FOLDERS: usize = 20_000;
+
+/// The maximum size of settings. Larger files count as harmful.
+const MAX_CONFIG_BYTES: u64 = 64 * 1024;
+
+/// Folders of a repository that contain no settings.
+const DATA_FOLDERS: [&str; 3] = ["logs", "objects", "refs"];
+
+/// Sections in which every key is harmless.
+const HARMLESS_SECTIONS: [&str; 8] =
+    ["advice", "branch", "color", "extensions", "pull", "push", "submodule", "user"];
+
+/// Harmless keys of other sections.
+const HARMLESS_KEYS: [(&str, &[&str]); 4] = [
+    (
+        "core",
+        &[
+            "autocrlf",
+            "bare",
+            "eol",
+            "filemode",
+            "ignorecase",
+            "logallrefupdates",
+            "precomposeunicode",
+            "repositoryformatversion",
+            "symlinks",
+            "worktree",
+        ],
+    ),
+    ("init", &["defaultbranch"]),
+    ("lfs", &["repositoryformatversion"]),
+    ("remote", &["fetch", "partialclonefilter", "promisor", "pushurl", "tagopt", "url"]),
+];
+
+/// Identifies one version of a file: device, inode, size, and time of the last change, which no program can forge.
+type FileVersion = (u64, u64, u64, i64, i64);
+
+/// The settings of all repositories in a workspace, as they were before a line ran.
+pub(super) struct RepositoryGuard {
+    workspace: PathBuf,
+    before: RepositoryScan,
+}
+
+#[derive(Default)]
+struct RepositoryScan {
+    /// Files that steer `git`.
+    settings: BTreeMap<PathBuf, FileVersion>,
+    /// Folders that `git` would accept as a repository.
+    repositories: BTreeSet<PathBuf>,
+    folders: usize,
+}
+
+impl RepositoryGuard {
+    pub(super) fn snapshot(workspace: &Path) -> Self {
+        Self { workspace: workspace.to_owned(), before: RepositoryScan::of(workspace) }
+    }
+
+    /// Renames new and changed settings that could make `git` run a command, and returns one message for each.
+    pub(super) fn set_aside_harmful_settings(self) -> Vec<String> {
+        let after = RepositoryScan::of(&self.workspace);
+        let changed =
+            after.settings.iter().filter(|(path, version)| self.before.settings.get(*path) != Some(*version));
+        let harmful = changed.filter(|(path, _)| !is_harmless(path, &after.repositories));
+        let mut messages: Vec<String> = harmful.map(|(path, _)| set_aside(path)).collect();
+        if after.folders > MAX_FOLDERS {
+            messages.push(format!(
+                "collieclaw: `{}` has more than {MAX_FOLDERS} folders, so not all were searched for new repositories",
+                self.workspace.display()
+            ));
+        }
+        messages
+    }
+}
+
+impl RepositoryScan {
+    fn of(workspace: &Path) -> Self {
+        let mut scan = Self::default();
+        let mut pending = vec![workspace.to_owned()];
+        while let Some(folder) = pending.pop() {
+            scan.folders += 1;
+            if scan.folders > MAX_FOLDERS {
+                break;
+            }
+            scan.add_folder(&folder, &mut pending);
+        }
+        scan
+    }
+
+    fn add_folder(&mut self, folder: &Path, pending: &mut Vec<PathBuf>) {
+        let is_in_repository = folder.components().any(|part| part.as_os_str() == ".git");
+        let mut is_repository = folder.file_name() == Some(OsStr::new(".git"));
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            is_repository |= name == "HEAD";
+            if is_folder {
+                let is_data = is_in_repository && DATA_FOLDERS.iter().any(|data| name == *data);
+                pending.extend((!is_data).then(|| entry.path()));
+            } else if name == ".git" {
+                self.add_setting(entry.path());
+            }
+        }
+        if is_repository {
+            self.repositories.insert(folder.to_owned());
+            ["config", "config.worktree", "commondir"]
+                .iter()
+                .for_each(|name| self.add_setting(folder.join(name)));
+            let hooks = std::fs::read_dir(folder.join("hooks")).into_iter().flatten().flatten();
+            let is_sample = |path: &Path| path.extension() == Some(OsStr::new("sample"));
+            hooks
+                .map(|hook| hook.path())
+                .filter(|hook| !is_sample(hook))
+                .for_each(|hook| self.add_setting(hook));
+        }
+    }
+
+    fn add_setting(&mut self, path: PathBuf) {
+        if let Ok(found) = path.symlink_metadata() {
+            let version = (found.dev(), found.ino(), found.size(), found.ctime(), found.ctime_nsec());
+            self.settings.insert(path, version);
+        }
+    }
+}
+
+/// Returns true if `git` can use a new file that steers it without running a command.
+fn is_harmless(path: &Path, repositories: &BTreeSet<PathBuf>) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    let is_known = |target: &Path| target.canonicalize().is_ok_and(|target| repositories.contains(&target));
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if name == ".git" && path.is_symlink() {
+        return is_known(path);
+    }
+    let Some(text) = read_text(path) else { return false };
+    match name {
+        // The settings of a known repository have been checked, too.
+        ".git" => text.strip_prefix("gitdir:").is_some_and(|target| is_known(&folder.join(target.trim()))),
+        "commondir" => {
+            let is_worktree = folder.parent().and_then(Path::file_name) == Some(OsStr::new("worktrees"));
+            is_worktree && text.trim() == "../.."
+        }
+        "config" | "config.worktree" => has_harmless_settings(&text),
+        _ => false,
+    }
+}
+
+fn read_text(path: &Path) -> Option<String> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).ok()?;
+    let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let status = file.metadata().ok()?;
+    let mut text = String::new();
+    let is_short = status.is_file() && status.len() <= MAX_CONFIG_BYTES;
+    (is_short && file.take(MAX_CONFIG_BYTES).read_to_string(&mut text).is_ok()).then_some(text)
+}
+
+/// Returns true if every line is one that `git` itself writes into a new repository. Everything else counts as harmful,
+/// also what `git` may read in another way.
+fn has_harmless_settings(text: &str) -> bool {
+    let mut section = String::new();
+    text.lines().map(str::trim).all(|line| {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let name = header.strip_suffix(']').filter(|name| !name.contains(']'));
+            section =
+                name.and_then(|name| name.split([' ', '"']).next()).unwrap_or_default().to_ascii_lowercase();
+            return !section.is_empty();
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        // A helper of the name before `::` runs for such an address.
+        let runs_helper = value.contains("::") || value.ends_with('\\') || value.starts_with('"');
+        let is_listed =
+            HARMLESS_KEYS.iter().any(|(name, keys)| section == *name && keys.contains(&key.as_str()));
+        // A submodule can be updated by a command.
+        let is_command = section == "submodule" && key == "update";
+        let is_harmless = is_listed || HARMLESS_SECTIONS.contains(&section.as_str()) && !is_command;
+        is_plain && !runs_helper && is_harmless
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_new_repository_are_harmless() {
+        let text = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ../../../sub\n\
+                    [remote \"origin\"]\n\turl = https://a.example/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+                    [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n# end\n[user]\nname = A B\n";
+        assert!(has_harmless_settings(text));
+    }
+
+    #[test]
+    fn settings_that_run_commands_are_harmful() {
+        for text in [
+            "[core]\nfsmonitor = ./x",
+            "[CORE] fsMonitor = ./x",
+            "[core]\nsshCommand = x",
+            "[core]\nhooksPath = x",
+            "[include]\npath = x",
+            "[init]\ntemplateDir = x",
+            "[filter \"a\"]\nclean = x",
+            "[alias]\nst = !x",
+            "[remote \"a\"]\nurl = ext::sh -c x",
+            "[remote \"a\"]\nuploadpack = x",
+            "[remote \"a\"]\nurl = a\\\nb",
+            "[submodule \"a\"]\nupdate = !x",
+            "[user]\nname = a\n[user] x = 1\n[core]\rfsmonitor = x",
+            "fsmonitor = x",
+        ] {
+            assert!(!has_harmless_settings(text), "{text}");
+        }
+    }
+}
