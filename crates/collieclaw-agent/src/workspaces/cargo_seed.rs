@@ -137,7 +137,7 @@ impl CacheFolder {
             return Some(CacheEntry::Other);
         }
         let seconds = Duration::from_secs(u64::try_from(status.st_mtime).unwrap_or(0));
-        let rest = Duration::from_nanos(u64::try_from(status.st_mtime_nsec).unwrap_or(0));
+        let rest = Duration::from_nanos(status.st_mtime_nsec);
         let time = SystemTime::UNIX_EPOCH.checked_add(seconds.saturating_add(rest));
         Some(time.map_or(CacheEntry::Other, CacheEntry::File))
     }
