@@ -40,6 +40,7 @@ struct JobScript {
 }
 
 impl JobScript {
+    #[expect(clippy::needless_pass_by_value, reason = "the steps of a job read better without references")]
     fn call(mut self, tool: &str, arguments: Value, expected: &str) -> Self {
         self.calls.push((json!({ "tool": tool, "args": arguments }), expected.to_owned()));
         self
