@@ -1,4 +1,4 @@
-//! C17: every program of a line is judged before its first instruction, however it is called.
+//! Every program of a line is judged before its first instruction, however it is called (C17).
 //!
 //! The lines run for real. In each workspace there is a file `victim`; `rm` is forbidden, so `victim` must survive.
 

@@ -1,4 +1,4 @@
-//! C17: every program of a judged tree is stopped before its first instruction, and the judge decides.
+//! Every program of a judged tree is stopped before its first instruction, and the judge decides (C17).
 
 use std::ffi::OsString;
 use std::io;
