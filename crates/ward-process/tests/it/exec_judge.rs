@@ -138,13 +138,3 @@ fn many_programs_at_once_are_all_judged() {
         assert_eq!(calls.len(), 201, "{containment}");
     }
 }
-
-#[test]
-fn stopped_processes_continue() {
-    let line = "sh -c 'kill -STOP $$; echo woken' & p=$!; \
-                until grep -q 'T (' /proc/$p/status; do :; done; kill -CONT $p; wait; echo end";
-    for containment in holding_containments() {
-        let (_, output, _) = run(containment, line);
-        assert_eq!(output, "woken\nend\n", "{containment}");
-    }
-}
