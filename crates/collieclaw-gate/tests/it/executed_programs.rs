@@ -1,4 +1,4 @@
-//! C17: the verdict on a program that was executed, by its real file, arguments and environment.
+//! The verdict on a program that was executed, by its real file, arguments and environment (C17).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! C17: lines that need a real shell, on a machine that judges every program when it is executed.
+//! Lines that need a real shell, on a machine that judges every program when it is executed (C17).
 
 use std::path::{Path, PathBuf};
 
