@@ -1,4 +1,4 @@
-//! Every program of a judged tree is stopped before its first instruction, and the judge decides (C17).
+//! C17: every program of a judged tree is stopped before its first instruction, and the judge decides.
 
 use std::ffi::OsString;
 use std::io;
@@ -136,5 +136,17 @@ fn many_programs_at_once_are_all_judged() {
         let (exit, output, calls) = run(containment, line);
         assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "done\n"), "{containment}");
         assert_eq!(calls.len(), 201, "{containment}");
+    }
+}
+
+#[test]
+fn stopped_processes_continue() {
+    // The signal to continue is repeated, because the first one may come before the process has stopped.
+    let line = "sh -c 'kill -STOP $$; echo woken' & p=$!; \
+                (for i in $(seq 25); do kill -CONT $p; sleep 0.04; done) 2> /dev/null & \
+                wait $p; echo end";
+    for containment in holding_containments() {
+        let (_, output, _) = run(containment, line);
+        assert_eq!(output, "woken\nend\n", "{containment}");
     }
 }
