@@ -25,7 +25,7 @@ pub(crate) use trees::VCS_CONFIG_PATHS;
 pub(crate) const MAX_PROCESSES: u64 = 512;
 
 /// The memory limit of a command with all its processes. Nothing limits the address space, which many language
-/// runtimes use generously; [`memory_watch`](super::memory_watch) compares the used memory with this limit.
+/// runtimes use generously; `memory_watch` compares the used memory with this limit.
 pub const MAX_MEMORY: u64 = 4 << 30;
 
 /// The port of the proxy on the loopback interface of a sandbox, the usual one of HTTP proxies.
