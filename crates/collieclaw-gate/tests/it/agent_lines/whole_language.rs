@@ -105,7 +105,7 @@ pub(crate) const WHOLE_LANGUAGE_LINES: &[&str] = &[
     "cargo test > /tmp/cargo.log 2>&1",
     "ls /tmp",
     "cp a.txt /tmp/a.txt && cat /tmp/a.txt",
-    "mkdir -p /tmp/work && cp -r src /tmp/work/",
+    "mkdir -p /tmp/copy && cp -r src /tmp/copy/",
     "gcc -o /tmp/app main.c",
     "go test -coverprofile=/tmp/cover.out ./...",
     "cd /tmp && ls",
