@@ -16,6 +16,7 @@ use ward_ledger::Sha256Hash;
 
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
+use crate::workspaces::MAX_SCRIPT_BYTES;
 
 /// The folders that are searched for programs, in this order. Folders with locally installed programs come last, so that
 /// the name of an allowed program finds the system's program.
@@ -87,9 +88,6 @@ pub(crate) fn exec_judging_fault() -> Option<&'static str> {
     static FAULT: OnceLock<Option<String>> = OnceLock::new();
     FAULT.get_or_init(|| ward_process::probe_exec_judging().err()).as_deref()
 }
-
-/// The largest script or program that is read in order to compare it.
-const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
 fn read_limited(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
