@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs all checks in order, and prints the name and duration of each.
 
+use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -97,7 +98,9 @@ const STEPS: &[TestStep] = &[
         purpose: "run unit, property, integration and end-to-end tests",
         failure: FailureMode::IsReported,
         run: |workspace| {
-            run_cargo(workspace, &["nextest", "run", "--workspace", "--locked", "--profile", "ci"])
+            let mut command = workspace.cargo_command();
+            command.args(["nextest", "run", "--workspace", "--locked"]).args(runner_arguments());
+            run_to_end(&mut command).map(|()| StepOutcome::Passed)
         },
     },
     TestStep {
@@ -225,6 +228,13 @@ fn count(steps: usize) -> String {
 
 fn run_cargo(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutcome> {
     run_to_end(workspace.cargo_command().args(arguments)).map(|()| StepOutcome::Passed)
+}
+
+/// The arguments of nextest that all runs of tests have in common. `.config/nextest.toml` says which tests need more
+/// than one of the threads.
+pub(crate) fn runner_arguments() -> [String; 4] {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    ["--profile".to_owned(), "ci".to_owned(), "--test-threads".to_owned(), (cores * 2).to_string()]
 }
 
 fn set_up(_: &CargoWorkspace) -> Result<StepOutcome> {

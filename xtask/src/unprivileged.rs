@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::located_error::LocatedError;
 use crate::setup::{self, ORDINARY_PATH};
-use crate::test::{StepOutcome, USER_INDEPENDENT_CRATES};
+use crate::test::{StepOutcome, USER_INDEPENDENT_CRATES, runner_arguments};
 use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// User ids above those of people and below those that systemd hands out.
@@ -93,7 +93,9 @@ impl UnprivilegedWorkspace {
     fn runner(&self, uid: u32) -> Command {
         let mut command = command_as_user(uid, &self.path("cargo-nextest"));
         command
-            .args(["nextest", "run", "--profile", "ci", "--archive-file"])
+            .args(["nextest", "run"])
+            .args(runner_arguments())
+            .arg("--archive-file")
             .arg(self.path("tests.tar.zst"))
             .arg("--extract-to")
             .arg(self.path("target"))
