@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::family_day::{launch, no_program_left, session_id, time_left, wait_until_idle};
@@ -49,20 +50,44 @@ fn kill_daemon(guest: &RunningGuest) -> Result<()> {
     guest.wait_until("the daemon is ready again", Duration::from_secs(30), &restarted)
 }
 
+/// An upgrade restarts the daemon, and the session is charged for every moment of it.
 pub(super) fn upgrade(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {
     let session = launch(guest, "anna", "long")?;
-    let used = used_time(guest)?;
-    let left = time_left(guest)?;
     guest.upload(&packages.shepherd_upgrade, "/root/upgrade.deb")?;
     guest.root("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq /root/upgrade.deb 2>&1")?;
     guest.root("shepherd health")?;
     ensure!(session_id(guest)?.as_deref() == Some(&session), "the session was lost in the upgrade");
-    let charged = used_time(guest)? - used;
-    let passed = left - time_left(guest)?;
-    // Both are read a moment apart, through a slow guest.
-    ensure!(charged.abs_diff(passed) < 2_000, "{passed} ms passed, but {charged} ms were charged");
     guest.run("anna", "shepherd stop --force")?;
-    wait_until_idle(guest)
+    wait_until_idle(guest)?;
+    let log = guest.shepherd("root", "audit list --last 100")?;
+    let (lasted, charged) = (duration_of(&log, &session)?, charged_time(&log, &session)?);
+    println!("  the session lasted {lasted} ms and was charged {charged} ms");
+    ensure!(charged.abs_diff(lasted) <= 1, "the session lasted {lasted} ms, but {charged} ms were charged");
+    Ok(())
+}
+
+/// The time between the start and the end of a session in the audit log, in milliseconds.
+fn duration_of(log: &Value, session: &str) -> Result<u64> {
+    let moment = |event| -> Result<Timestamp> {
+        let line = audit_line(log, event, session)?;
+        Ok(line.get("at").and_then(Value::as_str).with_context(|| line.to_string())?.parse()?)
+    };
+    let lasted = moment("session_ended")?.duration_since(moment("session_started")?);
+    Ok(u64::try_from(lasted.as_millis())?)
+}
+
+fn charged_time(log: &Value, session: &str) -> Result<u64> {
+    let line = audit_line(log, "session_ended", session)?;
+    line.get("charged").and_then(Value::as_u64).with_context(|| line.to_string())
+}
+
+fn audit_line<'log>(log: &'log Value, event: &str, session: &str) -> Result<&'log Value> {
+    let mut lines = log.as_array().into_iter().flatten().filter_map(|record| record.get("line"));
+    let found = lines.find(|line| {
+        line.get("event").and_then(Value::as_str) == Some(event)
+            && line.get("session_id").and_then(Value::as_str) == Some(session)
+    });
+    found.with_context(|| format!("the audit log has no `{event}` of {session}"))
 }
 
 /// The other product's package: its gate, sandbox and receipts work on a kernel that isn't ours.
