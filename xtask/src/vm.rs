@@ -85,6 +85,10 @@ const CHECKS: &[GuestCheck] = &[
     GuestCheck { name: "the daemon is small", run: family_day::daemon_is_small },
     GuestCheck { name: "children see and launch their own entries only", run: family_day::children_launch },
     GuestCheck {
+        name: "a program gets the display of the child who launches it",
+        run: family_day::desktop_display,
+    },
+    GuestCheck {
         name: "a session is warned and ended with all its processes",
         run: family_day::session_ends,
     },

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
-use crate::{AdminPin, EntryScope, GrantKind, Millis, Note, StopMode};
+use crate::{AdminPin, ClientDisplay, EntryScope, GrantKind, Millis, Note, StopMode};
 
 /// A command of a client. Without a named profile, a command uses the profile that the transport knows the client
 /// by, or the policy's only profile.
@@ -33,6 +33,10 @@ pub enum Command {
         /// The profile whose time is used.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
+        /// The display of the desktop that the client runs on, for a program of the same user. Left out if there is none,
+        /// because a daemon that doesn't know this field refuses it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<ClientDisplay>,
     },
     /// Stops the running session.
     StopCurrent {

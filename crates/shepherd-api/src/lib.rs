@@ -23,6 +23,9 @@
 //! - **Clients are lenient**: they ignore unknown fields and read unknown messages, events, replies, reasons and error
 //!   codes as `Unknown`, so that a daemon can send more than an older client understands.
 //!
+//! A client leaves a new optional field of a command out where it has nothing to say. If an older daemon refuses a field
+//! that the client can do without, the client sends the command again without the field.
+//!
 //! New commands, new optional fields and new variants of enums that have `Unknown` are therefore compatible.
 //! Every other change, including a new variant of an enum without `Unknown`, is breaking and raises [`API_VERSION`].
 //!
@@ -33,6 +36,7 @@
 mod audit;
 mod client;
 mod command;
+mod display;
 mod entry;
 mod error;
 mod event;
@@ -53,6 +57,7 @@ mod why;
 pub use audit::{AuditEvent, AuditKind};
 pub use client::{ClientState, RequiredRefresh};
 pub use command::{Command, TimeRequestDecision};
+pub use display::ClientDisplay;
 pub use entry::{EntryGrantView, EntryKind, EntryView};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventKind};

@@ -8,10 +8,11 @@ use jiff::tz::TimeZone;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
-use shepherd_api::EntryView;
+use shepherd_api::{ClientDisplay, EntryView};
 use shepherd_util::{EntryId, EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
 
 use crate::arguments::ShepherdArgs;
+use crate::client_display;
 use crate::error::ShepherdCliError;
 use crate::time_argument::TimeArgument;
 
@@ -105,6 +106,11 @@ impl CommandContext {
 
     pub(crate) fn environment(&self) -> &EnvironmentVariables {
         &self.environment
+    }
+
+    /// Returns the display of the desktop that this program runs on.
+    pub(crate) fn desktop(&self) -> Option<ClientDisplay> {
+        client_display::from_environment(&self.environment)
     }
 
     /// Returns the daemon's socket: `--socket` if given, else the machine's daemon, else this user's daemon.

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use shepherd_api::{Command, CommandReply, ErrorCode, ReasonCode};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
 
+use crate::client_display;
 use crate::context::{CommandContext, DisplaySettings, EntryLabels};
 use crate::error::ShepherdCliError;
 use crate::pin;
@@ -33,7 +34,7 @@ impl<'c> DaemonConnection<'c> {
         if matches!(command, Command::SetPin { pin: Some(_) }) {
             pin_recipient::check_pin_recipient(&self.client)?;
         }
-        match self.client.call(command.clone()) {
+        match client_display::call_daemon(&mut self.client, command.clone()) {
             Err(CallError::Refused(error)) if error.code == ErrorCode::PinRequired => {
                 let Some(pin) = self.obtain_pin()? else { return Err(ShepherdCliError::Refused(error)) };
                 self.call(Command::Authenticate { pin })?;
@@ -72,7 +73,7 @@ impl<'c> DaemonConnection<'c> {
     }
 
     fn call(&mut self, command: Command) -> Result<CommandReply, ShepherdCliError> {
-        Ok(self.client.call(command)?)
+        Ok(client_display::call_daemon(&mut self.client, command)?)
     }
 
     fn obtain_pin(&self) -> Result<Option<shepherd_api::AdminPin>, ShepherdCliError> {

@@ -11,7 +11,7 @@ use ward_terminal::TextTone;
 use crate::context::CommandContext;
 use crate::error::ShepherdCliError;
 use crate::output::ConsoleOutput;
-use crate::watch::{self, LiveViewExit, LiveViewOptions};
+use crate::watch::{self, DaemonLifetime, LiveViewExit, LiveViewOptions};
 use demo_daemon::DemoDaemon;
 
 pub(crate) fn run(
@@ -52,7 +52,9 @@ fn live_view_options(daemon: &DemoDaemon, context: &CommandContext) -> LiveViewO
     LiveViewOptions {
         options: daemon.client_options(),
         profile: None,
+        desktop: context.desktop(),
         display: context.display.clone(),
+        lifetime: DaemonLifetime::EndsWithView,
         greeting: greeting.map(str::to_owned).to_vec(),
     }
 }

@@ -8,6 +8,7 @@
 //! writes to the terminal, and only `daemon.rs` talks to the daemon. The live view in `watch.rs` does both itself.
 
 mod arguments;
+mod client_display;
 mod context;
 mod daemon;
 mod error;

@@ -53,7 +53,8 @@ pub(crate) fn launch(
         // Subscribed before the launch, so that no event is missed.
         daemon.client().subscribe()?;
     }
-    let order = Command::Launch { entry_id: launch.entry.clone(), profile: context.profile.clone() };
+    let (entry_id, profile) = (launch.entry.clone(), context.profile.clone());
+    let order = Command::Launch { entry_id, profile, display: context.desktop() };
     let reply = daemon.send_command(order)?;
     let CommandReply::Launched { session } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_stream_item(&reply, |output| {

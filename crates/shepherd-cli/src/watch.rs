@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratatui::DefaultTerminal;
+use shepherd_api::ClientDisplay;
 use shepherd_ipc::ClientOptions;
 use shepherd_util::ProfileId;
 
@@ -28,11 +29,23 @@ pub(crate) enum LiveViewExit {
     Signal(i32),
 }
 
+/// The effect of closing the live view on the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DaemonLifetime {
+    /// The daemon goes on.
+    Independent,
+    /// The daemon ends with the view, and its programs with it.
+    EndsWithView,
+}
+
 /// The connection and settings of a live view.
 pub(crate) struct LiveViewOptions {
     pub(crate) options: ClientOptions,
     pub(crate) profile: Option<ProfileId>,
+    /// The display of the desktop that the view runs on.
+    pub(crate) desktop: Option<ClientDisplay>,
     pub(crate) display: DisplaySettings,
+    pub(crate) lifetime: DaemonLifetime,
     /// Lines shown among the events at the start.
     pub(crate) greeting: Vec<String>,
 }
@@ -41,7 +54,9 @@ pub(crate) fn run(context: &CommandContext) -> Result<(), ShepherdCliError> {
     let options = LiveViewOptions {
         options: client_options(context)?,
         profile: context.profile.clone(),
+        desktop: context.desktop(),
         display: context.display.clone(),
+        lifetime: DaemonLifetime::Independent,
         greeting: Vec::new(),
     };
     match run_live_view(options)? {
@@ -64,7 +79,7 @@ pub(crate) fn run_live_view(options: LiveViewOptions) -> Result<LiveViewExit, Sh
         return Err(ShepherdCliError::NotATerminal);
     }
     let (inputs, requests) = inputs::start(&options).map_err(ShepherdCliError::io("watch for signals"))?;
-    let mut model = LiveViewModel::new(options.display, options.profile, options.greeting);
+    let mut model = LiveViewModel::new(options.display, options.profile, options.lifetime, options.greeting);
     let mut terminal = FullscreenTerminal::enter()?;
     loop {
         terminal.draw(&mut model)?;

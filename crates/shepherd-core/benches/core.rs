@@ -144,6 +144,7 @@ fn main() -> Result<(), CoreBenchError> {
         profile: None,
         session_id: SessionId::from_random(1),
         actor: "bench".to_owned(),
+        display: None,
     };
     let week = wall.checked_add(HOUR * 24 * 7)?;
     let night = ClockReading { wall: NIGHT.parse()?, ..now };

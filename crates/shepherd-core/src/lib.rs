@@ -12,6 +12,7 @@ pub mod policy;
 mod capability;
 mod session;
 mod state;
+mod user_display;
 
 mod civil;
 mod evaluation;
@@ -34,3 +35,4 @@ pub use state::{
     ClockRecord, DaemonHeartbeat, EngineSnapshot, ExtraRunUse, HEARTBEAT_INTERVAL, PauseEnd, PlayStreak,
     StoreWrite, StoredState, UsageCounter, UsageKey,
 };
+pub use user_display::UserDisplay;

@@ -10,6 +10,7 @@ use shepherd_util::{
 };
 
 use crate::policy::{Day, PolicyEntry};
+use crate::user_display::UserDisplay;
 
 /// The plan of an approved session: what to start, when to warn, when and how to end it (S3.4). Computed once, at
 /// launch.
@@ -19,6 +20,8 @@ pub struct SessionPlan {
     pub entry_id: EntryId,
     /// The entry as the policy had it at launch, with the user that the program runs as filled in.
     pub entry: PolicyEntry,
+    /// The display of the client's desktop, unless the entry names a display itself.
+    pub display: Option<UserDisplay>,
     pub profile: ProfileId,
     /// The wall time of the approval.
     pub started_at: Timestamp,

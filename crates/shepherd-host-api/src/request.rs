@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use shepherd_core::UserDisplay;
 use shepherd_core::policy::PolicyEntry;
 use shepherd_util::{ProfileId, SessionId};
 
@@ -14,6 +15,9 @@ pub struct HostSpawnRequest {
     pub entry: PolicyEntry,
     /// The profile that the session is charged to.
     pub profile: ProfileId,
+    /// The display of the desktop from which the program was launched. A host shows the program there if the program
+    /// runs as the same user and the host has no screen of its own for it.
+    pub display: Option<UserDisplay>,
 }
 
 /// A request to stop the program of a session.

@@ -141,6 +141,7 @@ impl BenchHost {
             session_id: session_id.clone(),
             entry: entry(argv),
             profile: ProfileId::default(),
+            display: None,
         };
         self.host.spawn(request);
         match self.events.blocking_recv() {

@@ -1,9 +1,11 @@
-//! The environment of programs: a short list of the daemon's variables, and nothing else (S6.5).
+//! The environment of programs: a short list of the daemon's variables, and the display on which the program is shown
+//! (S6.5, S6.8).
 //!
 //! The list leaves out everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), and everything that
 //! the daemon keeps for itself. It doesn't keep a program away from its user's message bus and service manager: if the
-//! user is logged in or lingers, both are in the runtime folder, under well-known names. Processes that they move to
-//! another cgroup stay contained; processes that they start don't.
+//! user is logged in or lingers, both are in the runtime folder, under well-known names. (So is the sound server. This is
+//! why no program needs `DBUS_SESSION_BUS_ADDRESS`.) Processes that they move to another cgroup stay contained; processes
+//! that they start don't.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -51,6 +53,24 @@ pub(crate) fn base(
     }
     environment.push(("PATH".into(), search_path.to_owned()));
     environment
+}
+
+/// Replaces the daemon's display by another one, if there is another one. The daemon's goes as a whole, so that no program
+/// gets parts of two displays.
+pub(crate) fn replace_display(
+    environment: &mut Vec<(OsString, OsString)>,
+    display: Vec<(&'static str, String)>,
+) {
+    if display.is_empty() {
+        return;
+    }
+    let is_replaced = |name: &OsString| {
+        let mut replaced =
+            DISPLAY_VARIABLES.iter().chain(&["XAUTHORITY"]).chain(display.iter().map(|(name, _)| name));
+        replaced.any(|variable| name == *variable)
+    };
+    environment.retain(|(name, _)| !is_replaced(name));
+    environment.extend(display.into_iter().map(|(name, value)| (name.into(), value.into())));
 }
 
 /// Returns the value of a variable.
@@ -105,6 +125,17 @@ mod tests {
             ["LANG", "LC_TIME", "WAYLAND_DISPLAY", "HOME", "USER", "LOGNAME", "PATH"]
         );
         assert_eq!(get(&environment, "HOME"), Some(OsStr::new("/home/kid")));
+    }
+
+    #[test]
+    fn another_display_replaces_the_whole_display_of_the_daemon() {
+        let base = base(&daemon(), OsStr::new("/bin"), None);
+        let mut replaced = base.clone();
+        replace_display(&mut replaced, Vec::new());
+        assert_eq!(replaced, base);
+        replace_display(&mut replaced, vec![("DISPLAY", ":1".to_owned()), ("HOME", "/home/kid".to_owned())]);
+        assert_eq!(names(&replaced), ["LANG", "LC_TIME", "PATH", "DISPLAY", "HOME"]);
+        assert_eq!(get(&replaced, "HOME"), Some(OsStr::new("/home/kid")));
     }
 
     #[test]

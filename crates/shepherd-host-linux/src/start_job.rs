@@ -57,16 +57,22 @@ impl StartJob {
         let user = self.user_for(entry)?;
         let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
         let identity = user.map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
-        let display = self.compositor.prepare_session(&self.request.session_id, uid_of(identity.as_ref()));
-        base.extend(display.variables);
+        let uid = uid_of(identity.as_ref());
+        let display = self.compositor.prepare_session(&self.request.session_id, uid);
+        match &self.request.display {
+            // The compositor comes first: its windows can be brought to the front.
+            Some(of_client) if display.variables.is_empty() => {
+                environment::replace_display(&mut base, of_client.variables_for(uid));
+            }
+            _ => base.extend(display.variables),
+        }
         let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.request.session_id));
         let builder =
             LaunchCommandBuilder { resources: &self.resources, environment: base, socket_folder: &sockets };
         let mut command = builder.build(&entry.kind)?;
         command.shortcomings.extend(display.shortcomings);
-        if let Some(conflicting) = command
-            .conflicting_program
-            .filter(|program| conflicting_program::is_running(program, uid_of(identity.as_ref())))
+        if let Some(conflicting) =
+            command.conflicting_program.filter(|program| conflicting_program::is_running(program, uid))
         {
             return Err(LaunchError::new(
                 format!(

@@ -30,6 +30,13 @@ argv = ["sleep", "987654"]
 always = true
 
 [[entries]]
+id = "screen"
+label = "Screen"
+profiles = ["anna"]
+argv = ["sh", "-c", "echo \"x11=$DISPLAY wayland=$WAYLAND_DISPLAY keys=$XAUTHORITY preload=$LD_PRELOAD.\""]
+always = true
+
+[[entries]]
 id = "game"
 label = "Game"
 profiles = ["anna"]
@@ -112,6 +119,24 @@ pub(super) fn children_launch(guest: &RunningGuest, _: &BuiltPackages) -> Result
     guest.run("ben", "shepherd stop")?;
     wait_until_idle(guest)?;
     no_program_left(guest)
+}
+
+/// A program is shown on the desktop of the child who launches it, and not on the desktop of somebody else (S6.8). The
+/// guest has no desktop, so the variables of one are enough.
+pub(super) fn desktop_display(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {
+    let desktop = "DISPLAY=:7 WAYLAND_DISPLAY=wayland-7 XAUTHORITY=/home/anna/keys";
+    let check = |account: &str, expected: &str| -> Result<()> {
+        guest.run(
+            account,
+            &format!("env {desktop} XDG_RUNTIME_DIR=/run/user/$(id -u) shepherd launch screen --wait --profile anna"),
+        )?;
+        wait_until_idle(guest)?;
+        // The output is complete a moment after the end of the session.
+        let shows = format!("shepherd log --profile anna | grep -qxF '{expected}'");
+        guest.wait_until(&format!("`{expected}` is shown"), Duration::from_secs(10), &shows)
+    };
+    check("anna", "x11=:7 wayland=wayland-7 keys=/home/anna/keys preload=.")?;
+    check("root", "x11= wayland= keys= preload=.")
 }
 
 pub(super) fn session_ends(guest: &RunningGuest, _: &BuiltPackages) -> Result<()> {

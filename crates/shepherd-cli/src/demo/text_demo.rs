@@ -76,7 +76,11 @@ impl TextDemo<'_> {
         let Some(closed) = entries.iter().find(|entry| !entry.enabled) else {
             return Err(ShepherdCliError::DemoCheckFailed("the starter policy refuses nothing".to_owned()));
         };
-        match self.client.call(Command::Launch { entry_id: closed.entry_id.clone(), profile: None }) {
+        match self.client.call(Command::Launch {
+            entry_id: closed.entry_id.clone(),
+            profile: None,
+            display: None,
+        }) {
             Err(CallError::Refused(error)) if !error.reasons.is_empty() => {
                 let reasons: Vec<String> =
                     error.reasons.iter().map(|reason| humanize::reason(reason, &display)).collect();
@@ -100,7 +104,7 @@ impl TextDemo<'_> {
             .map_err(|_| ShepherdCliError::DemoCheckFailed(format!("`{entry}` is not an entry")))?;
         self.client.subscribe()?;
         let began = Instant::now();
-        let reply = self.client.call(Command::Launch { entry_id, profile: None })?;
+        let reply = self.client.call(Command::Launch { entry_id, profile: None, display: None })?;
         let CommandReply::Launched { session } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
         let length = session.remaining.map(Duration::from).unwrap_or_default();
         ensure(!length.is_zero(), "the launch has no time limit")?;

@@ -6,8 +6,9 @@ use std::thread;
 
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
 use shepherd_api::{
-    AdminPin, ClientState, Command, CommandReply, EntryView, ErrorCode, Event, ExplanationView, Note,
-    ProfileView, ReasonCode, RequiredRefresh, StopMode, TimeRequestDecision, TimeRequestView,
+    AdminPin, ClientDisplay, ClientState, Command, CommandReply, EntryView, ErrorCode, Event,
+    ExplanationView, Note, ProfileView, ReasonCode, RequiredRefresh, StopMode, TimeRequestDecision,
+    TimeRequestView,
 };
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, WatchUpdate};
 use shepherd_util::{EntryId, ErrorChain, ProfileId, RequestId};
@@ -15,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use ward_terminal::TextTone;
 
+use crate::client_display;
 use crate::error::ShepherdCliError;
 use crate::pin_recipient;
 use crate::watch::LiveViewOptions;
@@ -106,8 +108,13 @@ pub(super) fn start(
     thread::spawn(move || read_keys(&for_keys));
     let (for_events, options) = (sender.clone(), settings.options.clone());
     thread::spawn(move || forward_events(DaemonWatcher::new(options), &for_events));
-    let (options, profile) = (settings.options.clone(), settings.profile.clone());
-    thread::spawn(move || LiveViewRequestWorker { options, profile, client: None }.run(&requests, &sender));
+    let worker = LiveViewRequestWorker {
+        options: settings.options.clone(),
+        profile: settings.profile.clone(),
+        desktop: settings.desktop.clone(),
+        client: None,
+    };
+    thread::spawn(move || worker.run(&requests, &sender));
     Ok((inputs, request_sender))
 }
 
@@ -149,6 +156,7 @@ fn forward_events(mut watch: DaemonWatcher, sender: &Sender<LiveViewInput>) {
 struct LiveViewRequestWorker {
     options: ClientOptions,
     profile: Option<ProfileId>,
+    desktop: Option<ClientDisplay>,
     client: Option<BlockingClient>,
 }
 
@@ -186,7 +194,9 @@ impl LiveViewRequestWorker {
             LiveViewRequest::Decide { request_id, decision } => {
                 Command::DecideRequest { request_id, decision }
             }
-            LiveViewRequest::Launch(entry_id) => Command::Launch { entry_id, profile },
+            LiveViewRequest::Launch(entry_id) => {
+                Command::Launch { entry_id, profile, display: self.desktop.clone() }
+            }
             LiveViewRequest::Stop(mode) => Command::StopCurrent { mode },
             LiveViewRequest::RequestTime { entry_id, minutes } => {
                 Command::RequestTime { entry_id, minutes, note: None::<Note>, profile }
@@ -273,7 +283,7 @@ impl LiveViewRequestWorker {
     fn call(&mut self, command: Command) -> Result<CommandReply, LiveViewRequestFailure> {
         let failed = LiveViewRequestFailure::from_message;
         let client = self.connect_if_needed().map_err(|error| failed(ErrorChain(&error).to_string()))?;
-        match client.call(command) {
+        match client_display::call_daemon(client, command) {
             Ok(reply) => Ok(reply),
             Err(CallError::Refused(error)) => {
                 let needs_pin = error.code == ErrorCode::PinRequired;

@@ -16,8 +16,8 @@ use ward_terminal::{TextTone, escape_label, format_count};
 use crate::context::{DisplaySettings, EntryLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
 use crate::humanize;
-use crate::watch::LiveViewExit;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
+use crate::watch::{DaemonLifetime, LiveViewExit};
 
 /// The number of event lines that are kept: more than any terminal shows.
 const MAX_EVENT_LINES: usize = 200;
@@ -28,6 +28,7 @@ const DEFAULT_REQUEST_MINUTES: &str = "15";
 pub(super) struct LiveViewModel {
     pub(super) display: DisplaySettings,
     pub(super) profile: Option<ProfileId>,
+    pub(super) lifetime: DaemonLifetime,
     pub(super) connection: LiveViewConnection,
     state: Option<ClientState>,
     pub(super) entries: Vec<LiveViewEntry>,
@@ -99,13 +100,19 @@ pub(super) enum LiveViewAction {
 }
 
 impl LiveViewModel {
-    pub(super) fn new(display: DisplaySettings, profile: Option<ProfileId>, greeting: Vec<String>) -> Self {
+    pub(super) fn new(
+        display: DisplaySettings,
+        profile: Option<ProfileId>,
+        lifetime: DaemonLifetime,
+        greeting: Vec<String>,
+    ) -> Self {
         let at = display.now;
         let greeting =
             greeting.into_iter().map(|text| EventLine { at, tone: TextTone::Strong, mark: "·", text });
         Self {
             display,
             profile,
+            lifetime,
             connection: LiveViewConnection::Connecting,
             state: None,
             entries: Vec::new(),

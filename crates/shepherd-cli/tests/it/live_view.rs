@@ -28,6 +28,9 @@ fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
     let terminal = TmuxTerminal::run(90, 26, &line);
     terminal.wait_for_text("Welcome.");
     terminal.wait_for_text("✓ Twenty seconds");
+    terminal.press("?");
+    terminal.wait_for_text("Closing this view ends this temporary Shepherd and its programs.");
+    terminal.press("x");
     terminal.press("Enter");
     terminal.wait_for_text("▶ Twenty seconds · running");
     terminal.wait_for_text("0:18");

@@ -5,6 +5,8 @@ mod daemon_commands;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod desktop_display;
+#[cfg(test)]
 mod documentation;
 #[cfg(test)]
 mod live_view;

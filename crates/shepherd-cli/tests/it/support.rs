@@ -57,10 +57,11 @@ macro_rules! disabled_entry {
 }
 pub(crate) use disabled_entry;
 
-/// Returns a command for the program, without environment variables that could lead it to another daemon.
+/// Returns a command for the program, without environment variables that could lead it to another daemon or display.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(program());
-    for variable in ["SHEPHERD_SOCKET", "SHEPHERD_POLICY", "SHEPHERD_DATA", "COLUMNS"] {
+    let daemon = ["SHEPHERD_SOCKET", "SHEPHERD_POLICY", "SHEPHERD_DATA", "COLUMNS"];
+    for variable in daemon.iter().chain(&["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]) {
         command.env_remove(variable);
     }
     command

@@ -10,6 +10,7 @@ use super::{CoreEngine, CoreEvent, Effects, EngineReply, POLICY_ACTOR, Provision
 use crate::evaluation::{EntryFinding, NoObserver};
 use crate::policy::{PolicyEntry, TimeCost, WindowDisplay};
 use crate::session::{ScheduledWarning, SessionDeadlines, SessionPlan, SessionRecord, SessionStage};
+use crate::user_display::{UserDisplay, has_own_display};
 
 /// A request to run an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct LaunchRequest {
     pub session_id: SessionId,
     /// The client, for the audit log.
     pub actor: String,
+    /// The display of the client's desktop, if it named one.
+    pub display: Option<UserDisplay>,
 }
 
 /// A program came up that no session waits for, because its launch timed out or was never approved.
@@ -100,7 +103,7 @@ impl CoreEngine {
         };
         self.append_audit(now, &request.actor, approved);
         self.announce(CoreEvent::SessionLaunching { session_id: session.session_id.clone() });
-        let plan = Arc::new(self.plan_session(&session, entry, now));
+        let plan = Arc::new(self.plan_session(request, &session, entry, now));
         self.snapshot.session = Some(session);
         self.effects.grant_provisionally(ProvisionalGrant::Launch(Arc::clone(&plan)));
         LaunchDecision::Approved(plan)
@@ -146,6 +149,7 @@ impl CoreEngine {
     /// Returns the terms of a new session, with the user that its program runs as.
     fn plan_session(
         &self,
+        request: &LaunchRequest,
         session: &SessionRecord,
         mut entry: PolicyEntry,
         now: ClockReading,
@@ -156,6 +160,7 @@ impl CoreEngine {
         SessionPlan {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
+            display: request.display.clone().filter(|_| !has_own_display(&entry.kind)),
             entry,
             profile: session.profile.clone(),
             started_at: session.started_at,

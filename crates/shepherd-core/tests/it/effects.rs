@@ -58,6 +58,7 @@ fn a_session_from_its_launch_to_its_end_in_effects() {
         profile: None,
         session_id: session_id.clone(),
         actor: "child".to_owned(),
+        display: None,
     };
     let launch = engine.request_launch(&request, world.now());
     assert_eq!(names(&launch.effects), ["persist a grant", "announce"]);

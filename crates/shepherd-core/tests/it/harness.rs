@@ -191,6 +191,7 @@ impl EngineHarness {
             profile: child.map(|child| child.parse().unwrap()),
             session_id: SessionId::from_random(self.sessions),
             actor: "test".to_owned(),
+            display: None,
         };
         let decision = self.engine.request_launch(&request, self.now());
         if matches!(decision, LaunchDecision::Approved(_)) {

@@ -7,6 +7,8 @@ mod audit;
 #[cfg(test)]
 mod calendar;
 #[cfg(test)]
+mod client_display;
+#[cfg(test)]
 mod clock_recovery;
 #[cfg(test)]
 mod clocks;

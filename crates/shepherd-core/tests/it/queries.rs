@@ -141,6 +141,7 @@ fn launch_request(id: &str, profile: Option<&str>, session: u128) -> LaunchReque
         profile: profile.map(|name| name.parse().unwrap()),
         session_id: SessionId::from_random(session),
         actor: "test".to_owned(),
+        display: None,
     }
 }
 

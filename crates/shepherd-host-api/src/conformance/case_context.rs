@@ -63,8 +63,12 @@ impl<'a, S: ConformanceHarness> CaseContext<'a, S> {
     pub(super) fn spawn(&mut self, program: TestProgram) -> CaseResult<SessionId> {
         let (entry, session_id) = (self.harness.entry_for(program), self.harness.new_session_id());
         self.started.push(session_id.clone());
-        let request =
-            HostSpawnRequest { session_id: session_id.clone(), entry, profile: ProfileId::default() };
+        let request = HostSpawnRequest {
+            session_id: session_id.clone(),
+            entry,
+            profile: ProfileId::default(),
+            display: None,
+        };
         self.host()?.spawn(request);
         Ok(session_id)
     }

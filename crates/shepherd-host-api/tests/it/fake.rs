@@ -34,7 +34,7 @@ pub(crate) fn entry(id: &str) -> PolicyEntry {
 
 fn spawn_request(id: &str, number: u128) -> HostSpawnRequest {
     let session_id = SessionId::from_random(number);
-    HostSpawnRequest { session_id, entry: entry(id), profile: ProfileId::default() }
+    HostSpawnRequest { session_id, entry: entry(id), profile: ProfileId::default(), display: None }
 }
 
 fn received_events(events: &mut HostEvents) -> Vec<HostEvent> {

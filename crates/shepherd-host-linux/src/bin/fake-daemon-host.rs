@@ -27,6 +27,7 @@ fn main() {
         session_id: session.parse().unwrap_or_else(|error| panic!("{error}")),
         entry: entry(vec![program.clone(), script.clone()]),
         profile: ProfileId::default(),
+        display: None,
     });
     loop {
         match events.blocking_recv() {

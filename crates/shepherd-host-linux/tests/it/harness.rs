@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use shepherd_api::EntryKind;
+use shepherd_core::UserDisplay;
 use shepherd_core::policy::{
     AvailabilityPolicy, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeCost, WarningPolicy,
 };
@@ -99,16 +100,24 @@ impl TestHost {
     }
 
     pub(crate) fn spawn(&mut self, entry: PolicyEntry) -> SessionId {
+        self.spawn_from(None, entry)
+    }
+
+    fn spawn_from(&mut self, display: Option<UserDisplay>, entry: PolicyEntry) -> SessionId {
         let session_id = new_session();
-        let request =
-            HostSpawnRequest { session_id: session_id.clone(), entry, profile: ProfileId::default() };
-        self.host.spawn(request);
+        let profile = ProfileId::default();
+        self.host.spawn(HostSpawnRequest { session_id: session_id.clone(), entry, profile, display });
         session_id
     }
 
     /// Starts a program, and waits until it runs.
     pub(crate) fn start(&mut self, entry: PolicyEntry) -> StartedProgram {
-        let session_id = self.spawn(entry);
+        self.start_from(None, entry)
+    }
+
+    /// Starts a program from a desktop with this display, and waits until the program runs.
+    pub(crate) fn start_from(&mut self, display: Option<UserDisplay>, entry: PolicyEntry) -> StartedProgram {
+        let session_id = self.spawn_from(display, entry);
         match self.next_event() {
             HostEvent::Spawned { session_id: spawned, output, shortcomings, .. } => {
                 assert_eq!(spawned, session_id);

@@ -1,6 +1,8 @@
 //! Tests of the Linux host with real programs, in every containment that this machine supports.
 
 #[cfg(test)]
+mod client_display;
+#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 #[path = "../../../ward-process/tests/it/containments.rs"]

@@ -163,6 +163,7 @@ fn no_session_starts_while_an_earlier_one_is_unresolved() {
         session_id: new_session(),
         entry: entry(process(&["true"])),
         profile: ProfileId::default(),
+        display: None,
     };
     test_host.host.spawn(request);
     match test_host.next_event() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -105,6 +105,11 @@ impl SwayDesktop {
         sway.wait().unwrap();
     }
 
+    /// Returns the user of Sway and of the programs.
+    pub(crate) fn uid(&self) -> u32 {
+        self.home().metadata().unwrap().uid()
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -166,6 +171,8 @@ pub(crate) struct DesktopWindow {
     pub(crate) pid: i32,
     pub(crate) is_fullscreen: bool,
     pub(crate) is_focused: bool,
+    /// Set if the window came through Xwayland.
+    pub(crate) is_x11: bool,
 }
 
 /// Returns the windows of a Sway, in the order in which they were opened.
@@ -181,7 +188,8 @@ pub(crate) fn windows_at(socket: &Path) -> Vec<DesktopWindow> {
 fn collect(node: &Value, found: &mut Vec<(i64, DesktopWindow)>) {
     if let Some(pid) = node["pid"].as_i64() {
         let (is_fullscreen, is_focused) = (node["fullscreen_mode"] == 1, node["focused"] == true);
-        let window = DesktopWindow { pid: i32::try_from(pid).unwrap(), is_fullscreen, is_focused };
+        let (pid, is_x11) = (i32::try_from(pid).unwrap(), node["shell"] == "xwayland");
+        let window = DesktopWindow { pid, is_fullscreen, is_focused, is_x11 };
         found.push((node["id"].as_i64().unwrap(), window));
     }
     for inner in ["nodes", "floating_nodes"].iter().filter_map(|key| node[key].as_array()).flatten() {

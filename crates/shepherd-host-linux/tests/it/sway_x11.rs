@@ -7,6 +7,7 @@ use shepherd_core::policy::{CompositorConfig, PolicyEntry, PolicyRules, WindowDi
 use shepherd_host_api::HostAdapter;
 use ward_process::Containment;
 
+use crate::client_display::client_display;
 use crate::harness::{SHORT_GRACE, TestHost, is_root, wait_until};
 use crate::sway::{await_window, own_socket};
 use crate::sway_desktop::{SwayDesktop, windows_at};
@@ -67,7 +68,9 @@ fn assert_fills_the_screen(program: &str) {
     test_host.host.show_window(&session.session_id, WindowDisplay::Fullscreen);
     await_window(&mut test_host, &session);
     let socket = own_socket(&desktop);
-    wait_until("fullscreen window", || windows_at(&socket).iter().any(|window| window.is_fullscreen));
+    wait_until("fullscreen window", || {
+        windows_at(&socket).iter().any(|window| window.is_fullscreen && window.is_x11)
+    });
     test_host.stop(&session, SHORT_GRACE);
     wait_until("the window is gone", || windows_at(&socket).is_empty());
 }
@@ -80,7 +83,9 @@ fn programs_get_both_displays_and_without_xwayland_only_one() {
             desktop.enable_xwayland();
         }
         let mut test_host = host_with_own_sway(&desktop);
-        let session = test_host.start(entry_with_home(&desktop, &["env"]));
+        // The display of a client's desktop doesn't replace the compositor's (S6.8).
+        let session =
+            test_host.start_from(client_display(desktop.uid()), entry_with_home(&desktop, &["env"]));
         test_host.wait_for_exit(&session);
         test_host.wait_for_cleanup();
         let output = session.output();
@@ -91,5 +96,6 @@ fn programs_get_both_displays_and_without_xwayland_only_one() {
         let display = environment.get("DISPLAY").copied().and_then(|name| name.strip_prefix(':'));
         let display: Option<u32> = display.map(|number| number.parse().unwrap());
         assert_eq!(display.is_some(), is_enabled, "{output}");
+        assert_eq!(environment.get("XAUTHORITY"), None, "{output}");
     }
 }

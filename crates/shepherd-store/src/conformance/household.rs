@@ -166,6 +166,7 @@ pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> StepOutcome 
                 profile: None,
                 session_id: SessionId::from_random(u128::from(*number)),
                 actor: "child".to_owned(),
+                display: None,
             };
             // The session in the snapshot, or its absence, shows the decision.
             engine.request_launch(&request, now).effects

@@ -102,7 +102,7 @@ impl Drop for BenchDaemon {
 }
 
 pub(crate) fn launch(client: &mut BlockingClient, entry: &str) -> SessionView {
-    match client.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None }) {
+    match client.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None, display: None }) {
         Ok(CommandReply::Launched { session }) => session,
         other => panic!("{other:?}"),
     }

@@ -199,6 +199,6 @@ impl DaemonService {
 }
 
 fn spawn_request(plan: Arc<SessionPlan>) -> HostSpawnRequest {
-    let SessionPlan { session_id, entry, profile, .. } = Arc::unwrap_or_clone(plan);
-    HostSpawnRequest { session_id, entry, profile }
+    let SessionPlan { session_id, entry, profile, display, .. } = Arc::unwrap_or_clone(plan);
+    HostSpawnRequest { session_id, entry, profile, display }
 }

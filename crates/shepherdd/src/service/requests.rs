@@ -78,7 +78,7 @@ impl DaemonService {
 
     fn perform_act(&mut self, request: &RequestContext, act: ClientAct) {
         match act {
-            ClientAct::Launch { entry_id, profile } => self.launch(request, entry_id, profile.as_ref()),
+            ClientAct::Launch(params) => self.launch(request, params),
             ClientAct::Stop { mode } => {
                 let answer = self.stop_current(request, mode);
                 self.respond(&request.reply_to, answer);

@@ -20,7 +20,7 @@ fn a_thousand_sessions_end_each_once_and_in_order() {
     let mut ended: Vec<(SessionId, EndReason)> = Vec::new();
     for round in 0..ROUNDS {
         let entry_id = if round % 2 == 0 { "one" } else { "two" }.parse().unwrap();
-        let launch = Command::Launch { entry_id: Clone::clone(&entry_id), profile: None };
+        let launch = Command::Launch { entry_id: Clone::clone(&entry_id), profile: None, display: None };
         let session = match call_at_allowed_rate(&mut client, &launch) {
             Ok(CommandReply::Launched { session }) => session,
             other => panic!("{other:?}"),

@@ -130,7 +130,8 @@ fn run_and_kill_repeatedly(fixture: &mut ShepherddFixture, random: &mut SeededRa
 fn launch_in_background(socket: PathBuf) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let Ok(mut client) = BlockingClient::connect(&ClientOptions::new(socket, "child")) else { return };
-        let _ = client.call(Command::Launch { entry_id: "play".parse().unwrap(), profile: None });
+        let _ =
+            client.call(Command::Launch { entry_id: "play".parse().unwrap(), profile: None, display: None });
     })
 }
 

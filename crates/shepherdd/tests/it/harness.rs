@@ -296,7 +296,7 @@ impl ShepherddFixture {
     }
 
     pub(crate) fn launch(&self, entry: &str) -> SessionView {
-        match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None }) {
+        match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None, display: None }) {
             Ok(CommandReply::Launched { session }) => session,
             other => panic!("{other:?}\n{}", self.log()),
         }
@@ -304,7 +304,7 @@ impl ShepherddFixture {
 
     /// Returns why an entry can't be launched.
     pub(crate) fn refusal(&self, entry: &str) -> ApiError {
-        match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None }) {
+        match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None, display: None }) {
             Err(CallError::Refused(error)) => error,
             other => panic!("{other:?}"),
         }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bypass;
 #[cfg(test)]
+mod client_display;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod clock_set;

@@ -129,7 +129,11 @@ fn send_many_requests(socket: &Path, enough: &AtomicBool) {
     let Ok(mut client) = BlockingClient::connect(&ClientOptions::new(socket, "rude")) else { return };
     while !enough.load(Ordering::Relaxed) {
         let _ = client.call(Command::GetState {});
-        let _ = client.call(Command::Launch { entry_id: "nothing".parse().unwrap(), profile: None });
+        let _ = client.call(Command::Launch {
+            entry_id: "nothing".parse().unwrap(),
+            profile: None,
+            display: None,
+        });
     }
 }
 
@@ -309,7 +313,7 @@ fn refusals_beyond_the_first_are_counted_instead_of_recorded() {
     let nobody: Option<shepherd_util::ProfileId> = Some("nobody".parse().unwrap());
     while refused < TRIES {
         for (entry, profile) in [("nothing", None), ("nap", nobody.clone())] {
-            let launch = Command::Launch { entry_id: entry.parse().unwrap(), profile };
+            let launch = Command::Launch { entry_id: entry.parse().unwrap(), profile, display: None };
             match call_at_allowed_rate(&mut client, &launch) {
                 Err(CallError::Refused(_)) => refused += 1,
                 other => panic!("{other:?}"),

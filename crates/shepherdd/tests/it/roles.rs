@@ -60,7 +60,11 @@ fn code(outcome: &Result<CommandReply, CallError>) -> Option<ErrorCode> {
 }
 
 fn launch(profile: Option<&str>) -> Command {
-    Command::Launch { entry_id: "nap".parse().unwrap(), profile: profile.map(|name| name.parse().unwrap()) }
+    Command::Launch {
+        entry_id: "nap".parse().unwrap(),
+        profile: profile.map(|name| name.parse().unwrap()),
+        display: None,
+    }
 }
 
 fn session_log(session: Option<&str>) -> Command {

@@ -11,9 +11,10 @@ use super::styles::{parse_painted_line, style};
 use crate::context::DisplaySettings;
 use crate::entries::why_lines;
 use crate::humanize;
+use crate::watch::DaemonLifetime;
 use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
-const HELP: [&str; 13] = [
+const HELP: [&str; 12] = [
     "↑ ↓ j k     choose an entry",
     "Enter       launch the entry",
     "w           show every rule for the entry",
@@ -26,8 +27,15 @@ const HELP: [&str; 13] = [
     "✓ can be launched now, for this long",
     "✗ can't be launched now, for this reason",
     "",
-    "Closing this view stops nothing and gives no extra time.",
 ];
+
+/// Returns the last line of the help.
+fn closing_line(lifetime: DaemonLifetime) -> &'static str {
+    match lifetime {
+        DaemonLifetime::Independent => "Closing this view stops nothing and gives no extra time.",
+        DaemonLifetime::EndsWithView => "Closing this view ends this temporary Shepherd and its programs.",
+    }
+}
 
 /// Widest popup, for lines that are easy to read.
 const MAX_POPUP_WIDTH: u16 = 90;
@@ -58,7 +66,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let room = area.width.saturating_sub(4).min(MAX_POPUP_WIDTH);
     let text_width = usize::from(room.saturating_sub(4));
     let (title, lines, scroll) = match popup {
-        LiveViewPopup::Help => (" Keys ", HELP.map(Line::from).to_vec(), 0),
+        LiveViewPopup::Help => {
+            let lines = HELP.into_iter().chain([closing_line(model.lifetime)]).map(Line::from);
+            (" Keys ", lines.collect(), 0)
+        }
         LiveViewPopup::Why { why, scroll } => {
             let display = DisplaySettings { width: text_width, ..model.display.clone() };
             let lines = why_lines(why, &display).iter().map(|line| parse_painted_line(line)).collect();

@@ -3,6 +3,7 @@ use ratatui::backend::TestBackend;
 use shepherd_api::{ExplanationView, ReasonCode, RuleOutcomeView, RuleView, StopMode};
 
 use super::*;
+use crate::watch::DaemonLifetime;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::model::LiveViewPopup;
 use crate::watch::model::tests::{at, connected, entry, household, session};
@@ -108,6 +109,17 @@ fn the_rules_popup_can_be_scrolled() {
     assert!(top.contains("rule-1 ") && !top.contains("rule-39"), "{top}");
     let end = shown(1_000, &mut model);
     assert!(end.contains("rule-39") && !end.contains("rule-1 "), "{end}");
+}
+
+#[test]
+fn the_help_says_what_closing_the_view_ends() {
+    let mut model = sample();
+    model.popup = Some(LiveViewPopup::Help);
+    let shown = render_at(&mut model, 80, 24);
+    assert!(shown.contains("Closing this view stops nothing and gives no extra time."), "{shown}");
+    model.lifetime = DaemonLifetime::EndsWithView;
+    let shown = render_at(&mut model, 80, 24);
+    assert!(shown.contains("Closing this view ends this temporary Shepherd and its programs."), "{shown}");
 }
 
 #[test]

@@ -50,8 +50,12 @@ fn the_pin_is_valid_for_one_request() {
     let socket = folder.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
     thread::spawn(move || serve(&listener));
-    let mut worker =
-        LiveViewRequestWorker { options: ClientOptions::new(socket, "test"), profile: None, client: None };
+    let mut worker = LiveViewRequestWorker {
+        options: ClientOptions::new(socket, "test"),
+        profile: None,
+        desktop: None,
+        client: None,
+    };
     let stop = LiveViewRequest::Stop(StopMode::Graceful);
     let with = |pin: &str| LiveViewRequest::WithPin {
         pin: AdminPin::try_from(pin.to_owned()).unwrap(),

@@ -56,7 +56,7 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
 /// Returns a connected view with two entries.
 pub(in crate::watch) fn connected(session: Option<SessionView>) -> LiveViewModel {
     let display = DisplaySettings::new(at(0), TimeZone::UTC, 80);
-    let mut model = LiveViewModel::new(display, None, Vec::new());
+    let mut model = LiveViewModel::new(display, None, DaemonLifetime::Independent, Vec::new());
     assert!(matches!(
         model.handle_input(LiveViewInput::Resynced { state: state(session), missed: 0 }),
         LiveViewAction::Send(_)
@@ -140,7 +140,7 @@ fn only_digits_are_accepted_in_a_request_for_time() {
 #[test]
 fn without_entries_keys_do_nothing() {
     let display = DisplaySettings::new(at(0), TimeZone::UTC, 80);
-    let mut model = LiveViewModel::new(display, None, Vec::new());
+    let mut model = LiveViewModel::new(display, None, DaemonLifetime::Independent, Vec::new());
     for code in
         [KeyCode::Down, KeyCode::Up, KeyCode::End, KeyCode::Enter, KeyCode::Char('w'), KeyCode::Char('r')]
     {

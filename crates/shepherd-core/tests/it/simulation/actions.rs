@@ -115,6 +115,7 @@ impl HouseholdSimulation {
             profile: Some(CHILDREN[child].parse().unwrap()),
             session_id: SessionId::from_random(self.next_id()),
             actor: "child".to_owned(),
+            display: None,
         };
         let now = self.world.now();
         let decision = self.world.engine.request_launch(&request, now);

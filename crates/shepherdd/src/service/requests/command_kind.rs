@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use shepherd_api::{AdminPin, Command, EntryScope, GrantKind, StopMode, TimeRequestDecision};
+use shepherd_api::{AdminPin, ClientDisplay, Command, EntryScope, GrantKind, StopMode, TimeRequestDecision};
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 pub(super) enum CommandKind {
@@ -30,7 +30,7 @@ pub(super) enum ClientQuestion {
 }
 
 pub(super) enum ClientAct {
-    Launch { entry_id: EntryId, profile: Option<ProfileId> },
+    Launch(LaunchParams),
     Stop { mode: StopMode },
     Extend { by: Duration },
     ReloadPolicy,
@@ -44,6 +44,13 @@ pub(super) enum ClientAct {
     ConfirmClock,
     SetPin { pin: Option<AdminPin> },
     Subscribe,
+}
+
+/// A launch, as the client sent it.
+pub(super) struct LaunchParams {
+    pub(super) entry_id: EntryId,
+    pub(super) profile: Option<ProfileId>,
+    pub(super) display: Option<ClientDisplay>,
 }
 
 /// A child's request for time, as the client sent it.
@@ -106,7 +113,9 @@ impl From<Command> for CommandKind {
             Command::ReadSessionLog { session, profile } => {
                 Self::Question(ClientQuestion::SessionLog { session, profile })
             }
-            Command::Launch { entry_id, profile } => Self::Act(ClientAct::Launch { entry_id, profile }),
+            Command::Launch { entry_id, profile, display } => {
+                Self::Act(ClientAct::Launch(LaunchParams { entry_id, profile, display }))
+            }
             Command::StopCurrent { mode } => Self::Act(ClientAct::Stop { mode }),
             Command::ExtendCurrent { by } => Self::Act(ClientAct::Extend { by: by.into() }),
             Command::ReloadConfig {} => Self::Act(ClientAct::ReloadPolicy),

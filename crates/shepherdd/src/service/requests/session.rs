@@ -1,17 +1,19 @@
 //! Acts about the session: launch and stop.
 
 use shepherd_api::{ApiError, ClientRole, CommandReply, ErrorCode, StopMode, StopRequester};
-use shepherd_core::{EngineReply, LaunchDecision, LaunchRequest, StopDecision, StopRequest};
-use shepherd_util::{EntryId, ProfileId, SessionId};
+use shepherd_core::{EngineReply, LaunchDecision, LaunchRequest, StopDecision, StopRequest, UserDisplay};
+use shepherd_util::{ProfileId, SessionId};
 
+use super::command_kind::LaunchParams;
 use super::{ReplyResult, RequestContext, random_id_bits};
 use crate::service::DaemonService;
 use crate::service::profile_choice::resolve_profile;
 
 impl DaemonService {
-    pub(super) fn launch(&mut self, request: &RequestContext, entry_id: EntryId, named: Option<&ProfileId>) {
+    pub(super) fn launch(&mut self, request: &RequestContext, params: LaunchParams) {
         let now = request.now;
-        let profile = match resolve_profile(&request.client, named, self.engine.policy()) {
+        let LaunchParams { entry_id, profile: named, display } = params;
+        let profile = match resolve_profile(&request.client, named.as_ref(), self.engine.policy()) {
             Ok(profile) => profile,
             Err(error) => return self.refuse_and_record(request, "launch", error),
         };
@@ -20,6 +22,7 @@ impl DaemonService {
             profile: Some(profile),
             session_id: SessionId::from_random(random_id_bits()),
             actor: request.actor(),
+            display: display.and_then(|named| UserDisplay::from_client(&named, request.client.peer.uid)),
         };
         let EngineReply { answer, effects } = self.engine.request_launch(&launch, now);
         match answer {

@@ -47,7 +47,7 @@ fn fixture_for_other_users() -> ShepherddFixture {
 }
 
 fn play() -> Command {
-    Command::Launch { entry_id: "game".parse().unwrap(), profile: None }
+    Command::Launch { entry_id: "game".parse().unwrap(), profile: None, display: None }
 }
 
 fn code(outcome: Result<CommandReply, CallError>) -> ErrorCode {
@@ -80,8 +80,11 @@ pub(super) fn second_account() {
     let reasons = refused.api_error().unwrap().reasons.clone();
     assert_eq!(reasons[0].code(), "quota-exhausted");
     if geteuid().is_root() {
-        let others =
-            Command::Launch { entry_id: "game".parse().unwrap(), profile: Some("ben".parse().unwrap()) };
+        let others = Command::Launch {
+            entry_id: "game".parse().unwrap(),
+            profile: Some("ben".parse().unwrap()),
+            display: None,
+        };
         assert_eq!(
             with_client_of(&fixture, CHILD, |mut client| code(client.call(others))),
             ErrorCode::NotPermitted
