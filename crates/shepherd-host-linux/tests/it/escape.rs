@@ -85,9 +85,12 @@ fn a_program_that_kills_or_stops_its_parent_does_not_escape() {
             let mut test_host = TestHost::new(containment);
             // As root, the program runs as another user than its keeper, as with a real daemon.
             let marked = MarkedScript::for_all_users();
-            let script = format!("ignore term; fork 2 [ FOREVER ]; arrive; sleep 200; {trick}; FOREVER");
-            let session = test_host.start(marked.entry_of_another_user(&script));
+            let release = marked.file("release");
+            let waits = format!("ignore term; fork 2 [ FOREVER ]; arrive; await {}", release.display());
+            let session =
+                test_host.start(marked.entry_of_another_user(&format!("{waits}; {trick}; FOREVER")));
             marked.wait_for_arrivals(3);
+            std::fs::write(release, "").unwrap();
             test_host.stop(&session, SHORT_GRACE);
             marked.assert_none_left();
         }

@@ -229,6 +229,11 @@ impl MarkedScript {
         marked
     }
 
+    /// Returns a path beside the test double. If the double is for all users, all of them can see the file.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.program.with_file_name(name)
+    }
+
     /// Returns an entry for a script. `FOREVER` in the script becomes the unique sleep; a process that reaches it has arrived.
     pub(crate) fn entry(&self, text: &str) -> PolicyEntry {
         entry(process(&[self.program.to_str().unwrap(), &self.script(text)]))

@@ -127,10 +127,14 @@ fn a_program_that_kills_its_keeper_is_killed_too() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
         let run = TestRun::new();
-        let script = "fork 2 [ daemon [ ignore term; FOREVER ] ]; arrive; sleep 300; kill-parent; FOREVER";
-        let spec = run.spec(script).lifetime(TreeLifetime::DiesWithSupervisor);
+        let directory = tempfile::tempdir().unwrap();
+        let release = directory.path().join("release");
+        let daemons = "fork 2 [ daemon [ ignore term; FOREVER ] ]";
+        let script = format!("{daemons}; arrive; await {}; kill-parent; FOREVER", release.display());
+        let spec = run.spec(&script).lifetime(TreeLifetime::DiesWithSupervisor);
         let mut tree = supervisor.spawn(run.id.clone(), spec).unwrap();
         run.wait_until_sleeping(3);
+        std::fs::write(release, "").unwrap();
         if containment != Containment::PidNamespace {
             // Programs of the keeper's user, or of root, can kill the keeper. The supervisor then kills the
             // tree.

@@ -61,8 +61,12 @@ fn a_tree_ends_with_its_last_member_and_not_with_its_first() {
 #[test]
 fn in_a_process_group_the_other_members_end_with_the_leader() {
     let run = TestRun::new();
-    let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), "fork 2 [ FOREVER ]; sleep 200; exit 3");
+    let directory = tempfile::tempdir().unwrap();
+    let release = directory.path().join("release");
+    let script = format!("fork 2 [ FOREVER ]; await {}; exit 3", release.display());
+    let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), &script);
     run.wait_until_sleeping(2);
+    std::fs::write(release, "").unwrap();
     assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(3));
     run.assert_none_left();
 }
