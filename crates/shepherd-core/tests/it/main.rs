@@ -7,6 +7,8 @@ mod audit;
 #[cfg(test)]
 mod calendar;
 #[cfg(test)]
+mod clock_changes;
+#[cfg(test)]
 mod clock_recovery;
 #[cfg(test)]
 mod clocks;
@@ -19,6 +21,8 @@ mod engine_driver;
 #[cfg(test)]
 mod engine_invariants;
 #[cfg(test)]
+mod extra_runs;
+#[cfg(test)]
 mod grant_and_clock_abuse;
 #[cfg(test)]
 mod grant_ceilings;
@@ -28,6 +32,8 @@ mod harness;
 mod heartbeats;
 #[cfg(test)]
 mod listing;
+#[cfg(test)]
+mod missed_warnings;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
@@ -49,6 +55,10 @@ mod replanning_and_charging;
 #[cfg(test)]
 mod reported_state;
 #[cfg(test)]
+mod request_limits;
+#[cfg(test)]
+mod revoked_grants;
+#[cfg(test)]
 mod rule_details;
 #[cfg(test)]
 mod sessions;
@@ -58,5 +68,7 @@ mod simulation;
 mod transitions;
 #[cfg(test)]
 mod unrecorded_grants;
+#[cfg(test)]
+mod usage_reports;
 #[cfg(test)]
 mod views;
