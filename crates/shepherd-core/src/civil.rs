@@ -132,8 +132,26 @@ mod tests {
         check("Europe/Berlin", "2026-10-24T22:30:00Z", "2026-10-25T23:00:00Z");
         // Midnight itself was skipped: the day begins at one.
         check("America/Sao_Paulo", "2017-10-14T12:00:00Z", "2017-10-15T03:00:00Z");
+        // At midnight the clocks went back to 23:00: the day ends at the second midnight.
+        check("America/Sao_Paulo", "2018-02-17T12:00:00Z", "2018-02-18T03:00:00Z");
         // 30 December 2011 was skipped.
         check("Pacific/Apia", "2011-12-29T12:00:00Z", "2011-12-30T10:00:00Z");
         check("Asia/Kathmandu", "2026-11-15T12:00:00Z", "2026-11-15T18:15:00Z");
+    }
+
+    #[test]
+    fn the_clock_is_right_on_both_sides_of_the_cached_period() {
+        // S4.3: the clocks of Berlin go forward on 29 March and back on 25 October 2026, both at 01:00 UTC.
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let clock = ZoneClock::cached_from(&zone, "2026-06-01T12:00:00Z".parse().unwrap());
+        for (at, offset_hours) in [
+            ("2026-03-29T00:59:59Z", 1),
+            ("2026-03-29T01:00:00Z", 2),
+            ("2026-06-01T12:00:00Z", 2),
+            ("2026-10-25T00:59:59Z", 2),
+            ("2026-10-25T01:00:00Z", 1),
+        ] {
+            assert_eq!(clock.local(at.parse().unwrap()).offset, offset_hours * 3600, "{at}");
+        }
     }
 }

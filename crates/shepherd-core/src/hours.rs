@@ -71,8 +71,7 @@ impl<'a> OpeningHours<'a> {
 
     /// Returns true if the entry is always open and no exception changes that. For most entries this avoids the search.
     fn never_closes(&self, today: Day) -> bool {
-        // An exception of yesterday may reach into today.
-        let may_apply = |exception: &DateException| exception.to >= today.plus_days(-1);
+        let may_apply = |exception: &DateException| exception.to >= today;
         self.entry.availability == AvailabilityPolicy::Always
             && !self.policy.rules().exceptions.iter().any(may_apply)
     }
@@ -170,7 +169,7 @@ impl<'a> OpeningHours<'a> {
         let rules = self.policy.rules();
         let dated = rules.exceptions.iter().map(|exception| exception.to);
         let mut dated = dated.chain(rules.modes.by_date.iter().map(|(_, to, _)| *to));
-        if dated.any(|to| to >= today.plus_days(-1)) { HORIZON_DAYS } else { 8 }
+        if dated.any(|to| to >= today) { HORIZON_DAYS } else { 8 }
     }
 
     /// Returns the time at which the entry reaches the target state. A jump of the wall clock, such as daylight saving time,

@@ -11,7 +11,7 @@ use super::reload::earlier_deadline;
 use super::{CoreEngine, Effects};
 use crate::civil::{LocalTime, ZoneClock};
 use crate::evaluation::EvaluationTime;
-use crate::policy::{Day, PolicyEntry, SuspendedTime, TimeCost};
+use crate::policy::{Day, PolicyEntry, SuspendedTime};
 use crate::session::SessionRecord;
 use crate::state::{PauseEnd, PlayStreak, StoreWrite, UsageCounter, UsageKey};
 
@@ -140,7 +140,7 @@ impl CoreEngine {
     pub(super) fn charge_far_days_again(&mut self, now: ClockReading) {
         let today = LocalTime::at(self.zone(), now.wall).day();
         let near = today.plus_days(DAYS_THAT_PAY_BACK);
-        let Some(last) = self.snapshot.clock.accounting_day.filter(|last| *last > near) else { return };
+        let Some(last) = self.snapshot.clock.accounting_day else { return };
         // The latest of those days was really today.
         let real_day = |day: Day| today.plus_days(day.0.saturating_sub(last.0));
         let far: Vec<_> = self.usage.iter().filter(|(key, _)| near < key.day && key.day <= last).collect();
@@ -180,9 +180,6 @@ impl CoreEngine {
     pub(super) fn shorten_to_quota(&mut self, now: ClockReading) {
         let Some(session) = &self.snapshot.session else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
-        if session.stage.end_reason().is_some() || entry.cost == TimeCost::Free {
-            return;
-        }
         let at = self.evaluation_time(now);
         let left = self.evaluation_context(at).quota_left(&session.profile, entry, at);
         let Some(left) = left else { return };
@@ -238,7 +235,7 @@ fn split_by_day(
     while !left.is_zero() {
         let day = wall.local(cursor).day().clamp(first, last);
         // The rest goes to the last day, even if the wall clock was set back.
-        let midnight = wall.end_of_day(cursor, day).filter(|midnight| day < last && *midnight > cursor);
+        let midnight = wall.end_of_day(cursor, day).filter(|_| day < last);
         let part = midnight.map_or(left, |midnight| duration_between(midnight, cursor).min(left));
         parts.push((day, part));
         left -= part;

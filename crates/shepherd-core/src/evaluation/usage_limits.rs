@@ -40,8 +40,10 @@ impl<'a> ExtraTimeGrant<'a> {
         let GrantKind::Extra { amount } = grant.gift else { return None };
         // A grant that was revoked before it began was never valid.
         let over = grant.revoked_at.map_or(grant.lapses_at, |revoked| revoked.min(grant.lapses_at));
-        let last_instant =
-            over.checked_sub(Duration::from_nanos(1)).ok().filter(|last| *last >= grant.valid_from)?;
+        if over <= grant.valid_from {
+            return None;
+        }
+        let last_instant = over.checked_sub(Duration::from_nanos(1)).ok()?;
         let (first, last) = (wall.local(grant.valid_from).day(), wall.local(last_instant).day());
         Some(Self { grant, amount: amount.into(), first, last })
     }

@@ -143,6 +143,31 @@ fn time_borrowed_from_tomorrow_stays_used_tomorrow() {
     }
 }
 
+#[test]
+fn only_time_more_than_a_week_ahead_is_charged_to_the_real_day_again() {
+    for (ahead, days) in [
+        (7, vec![("2026-11-16", minutes(10)), ("2026-11-23", minutes(20))]),
+        (8, vec![("2026-11-16", minutes(30)), ("2026-11-24", minutes(20))]),
+    ] {
+        for cure in CURES {
+            let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+            let ahead = SignedDuration::from_hours(24 * ahead);
+            for (moved, played) in [(SignedDuration::ZERO, 10), (ahead, 20)] {
+                world.move_wall(moved);
+                world.launch("game");
+                world.run_for(minutes(played));
+                world.exit();
+            }
+            world.move_wall(-ahead);
+            cure(&mut world);
+            let used: Vec<_> =
+                world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+            let expected: Vec<_> = days.iter().map(|(day, used)| ((*day).to_owned(), *used)).collect();
+            assert_eq!(used, expected);
+        }
+    }
+}
+
 /// Pauses after each run: twenty minutes for the game, and half an hour for all entries.
 fn with_pauses() -> Policy {
     let mut game = entry("game");
@@ -231,4 +256,45 @@ fn a_time_source_that_has_lost_hours_is_not_trusted() {
     world.move_wall(SignedDuration::from_hours(9));
     synchronise(&mut world);
     assert!(world.view("game").enabled);
+}
+
+#[test]
+fn a_time_source_may_fall_behind_by_the_tolerance_and_no_more() {
+    // Ten minutes. The clock was far ahead meanwhile, so it isn't trusted by itself.
+    for (behind, trusted) in [(600, true), (601, false)] {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        synchronise(&mut world);
+        world.move_wall(FAR_AHEAD);
+        world.move_wall(-FAR_AHEAD - SignedDuration::from_secs(behind));
+        assert!(!world.engine.is_clock_trusted(world.now()));
+        synchronise(&mut world);
+        assert_eq!(world.engine.is_clock_trusted(world.now()), trusted, "{behind} seconds behind");
+    }
+}
+
+#[test]
+fn small_steps_back_of_a_time_source_do_not_add_up() {
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    synchronise(&mut world);
+    world.tick();
+    for trusted in [true, false] {
+        world.move_wall(SignedDuration::from_mins(-6));
+        synchronise(&mut world);
+        assert_eq!(world.engine.is_clock_trusted(world.now()), trusted);
+    }
+}
+
+#[test]
+fn the_last_synchronised_time_counts_after_a_reboot() {
+    // The clock was synchronised at noon and at 22:00. A fake time server says 13:00.
+    let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+    synchronise(&mut world);
+    world.run_for(hours(10));
+    synchronise(&mut world);
+    world.engine.shut_down(world.now());
+    world.sync();
+    reboot(&mut world, boot(2));
+    world.move_wall(SignedDuration::from_hours(-9));
+    synchronise(&mut world);
+    assert!(!world.engine.is_clock_trusted(world.now()));
 }

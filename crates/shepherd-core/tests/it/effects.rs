@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_api::{AuditEvent, AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_core::policy::{OnShutdown, Policy, Profile, SystemAccount, WindowDisplay};
 use shepherd_core::{
     CoreEngine, CoreEvent, Effect, Effects, HostCapabilities, LaunchDecision, LaunchRequest,
-    ProvisionalGrant, ShutdownDecision, StopRequest, StoredState,
+    ProvisionalGrant, ShutdownDecision, StopRequest, StoreWrite, StoredState,
 };
 use shepherd_util::SessionId;
 
@@ -39,7 +39,7 @@ fn names(effects: &Effects) -> Vec<&'static str> {
         Effect::Spawn(_) => "spawn",
         Effect::Announce(_) => "announce",
     };
-    effects.iter().map(name).collect()
+    effects.into_iter().map(name).collect()
 }
 
 /// Returns an engine whose effects are not collected.
@@ -173,6 +173,66 @@ fn a_store_that_fails_and_works_again_is_announced_once_each() {
     assert_eq!(engine.store_trouble(), Some("still none"));
     engine.restart_from(StoredState::default());
     assert_eq!(engine.store_trouble(), Some("still none"), "nothing has been written since");
-    assert_eq!(names(&engine.store_recovered()), ["announce"]);
-    assert_eq!(names(&engine.store_recovered()), [""; 0]);
+    let recovered = engine.store_recovered();
+    assert_eq!((names(&recovered), recovered.is_empty()), (vec!["announce"], false));
+    let again = engine.store_recovered();
+    assert_eq!((names(&again), again.is_empty()), (vec![], true));
+}
+
+#[test]
+fn an_engine_that_starts_over_has_the_state_of_the_store() {
+    // S8.4b: the store could not be read when the daemon started.
+    let mut game = entry_with_max_run(minutes(30));
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(5));
+    world.exit();
+    let stored = StoredState { heartbeat: None, ..world.store.clone() };
+    assert_eq!((stored.usage.len(), stored.cooldowns.len()), (1, 1));
+    assert_eq!(world.engine.stored_state(), stored);
+    let mut engine = bare_engine(&world);
+    assert_eq!(engine.stored_state(), StoredState::default());
+    engine.restart_from(stored.clone());
+    assert_eq!(engine.stored_state(), stored);
+}
+
+#[test]
+fn an_event_outside_the_engine_is_recorded() {
+    // S8.3.
+    let world = game_world();
+    let effects = bare_engine(&world).record_audit("parent", AuditKind::DaemonStopped, world.now());
+    let line =
+        AuditEvent { at: world.now().wall, actor: "parent".to_owned(), what: AuditKind::DaemonStopped };
+    let writes = vec![StoreWrite::AppendAudit(Box::new(line))];
+    assert_eq!(effects.into_iter().collect::<Vec<_>>(), [Effect::Persist { writes, grants: None }]);
+}
+
+#[test]
+fn discarded_audit_lines_are_not_written_but_everything_else_is() {
+    let world = game_world();
+    let mut engine = bare_engine(&world);
+    let request = LaunchRequest {
+        entry_id: "lost".parse().unwrap(),
+        profile: None,
+        session_id: SessionId::from_random(1),
+        actor: "child".to_owned(),
+    };
+    let mut effects = engine.request_launch(&request, world.now()).effects;
+    let written = |effects: &Effects| -> Vec<&'static str> {
+        let writes = effects.iter().flat_map(|effect| match effect {
+            Effect::Persist { writes, .. } => writes.as_slice(),
+            _ => &[],
+        });
+        let name = |write: &StoreWrite| match write {
+            StoreWrite::AppendAudit(_) => "audit",
+            StoreWrite::SaveSnapshot(_) => "snapshot",
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } => "other",
+        };
+        writes.map(name).collect()
+    };
+    effects.discard_audit_lines(|what| matches!(what, AuditKind::DaemonStopped));
+    assert_eq!(written(&effects), ["audit", "snapshot"]);
+    effects.discard_audit_lines(|what| matches!(what, AuditKind::LaunchDenied { .. }));
+    assert_eq!(written(&effects), ["snapshot"]);
 }

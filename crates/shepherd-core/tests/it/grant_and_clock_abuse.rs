@@ -7,7 +7,7 @@ use jiff::tz::{TimeZone, offset};
 use shepherd_api::GrantKind;
 use shepherd_core::policy::{
     AvailabilityPolicy, DailyQuota, EarningRule, MinuteOfDay, OnReload, Policy, PolicyEntry, SuspendedTime,
-    TimeCost, Weekdays,
+    TimeCost, UnlockRule, Weekdays,
 };
 use shepherd_core::{GrantError, NewGrant, SessionLiveness};
 use shepherd_util::GrantId;
@@ -129,6 +129,21 @@ fn unseen_use_of_free_and_counted_entries_earns_no_time() {
         world.sync();
         assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}, after a power cut");
     }
+}
+
+#[test]
+fn unseen_use_unlocks_nothing() {
+    // S2.4, S9.2b: ten minutes of maths unlock the game. Daemon and program are killed after five.
+    let mut game = entry("game");
+    game.unlock = Some(UnlockRule { entry_id: "maths".parse().unwrap(), at_least: minutes(10) });
+    let mut world = EngineHarness::new(policy(vec![entry("maths"), game]), MONDAY_NOON);
+    world.launch("maths");
+    world.run_for(minutes(5));
+    world.crash();
+    world.clock.advance(hours(1));
+    world.engine.recover(SessionLiveness::Gone, world.now());
+    world.sync();
+    assert_eq!(world.denied_codes("game"), ["not-unlocked"]);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, EntryScope, GrantKind};
-use shepherd_core::policy::DailyQuota;
+use shepherd_core::policy::{DailyQuota, MinuteOfDay, PolicyEntry};
 use shepherd_core::{GrantError, NewGrant};
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use crate::harness::{
-    BERLIN, EngineHarness, MONDAY_NOON, entry, extra, grant, hours, minutes, policy_with, scoped_grant,
-    wall_time,
+    BERLIN, EngineHarness, MONDAY_NOON, entry, entry_in_window, extra, grant, hours, minutes, policy_with,
+    scoped_grant, wall_time,
 };
 
 /// A household with two children and a ceiling of an hour a day.
@@ -134,6 +134,28 @@ fn a_grant_that_ends_when_it_begins_is_refused() {
     let longer = moment + Duration::from_nanos(1);
     assert_eq!(world.engine.grant(new.clone(), world.now()), Err(GrantError::EmptyPeriod));
     world.grant(NewGrant { lapses_at: Some(longer), ..new });
+}
+
+#[test]
+fn the_ceiling_of_an_opening_follows_the_windows_of_its_own_entries() {
+    // At 00:30 the window of `night` still belongs to Monday, whose ceiling is over. The game has Tuesday's ceiling.
+    let night = PolicyEntry { entry_id: "night".parse().unwrap(), ..entry_in_window((22, 0), (1, 0)) };
+    let game = entry_in_window((15, 0), (18, 0));
+    let policy = policy_with(vec![night, game], |rules| {
+        rules.ceilings.open_until = MinuteOfDay::new(20, 0);
+    });
+    let mut world = EngineHarness::new(policy, "2026-11-17 00:30");
+    let now = world.now();
+    let mut open = |id: u128, entry_id: &str, until: &str| {
+        let scope = EntryScope::Entry { entry_id: entry_id.parse().unwrap() };
+        let until = wall_time(BERLIN, until);
+        world.engine.grant(scoped_grant(id, scope, GrantKind::OpenUntil { until }), now).map(drop)
+    };
+    let too_late = Err(GrantError::TooLate { latest: MinuteOfDay::new(20, 0).unwrap() });
+    assert_eq!(open(1, "night", "2026-11-17 02:00"), too_late);
+    assert_eq!(open(2, "game", "2026-11-17 02:00"), Ok(()));
+    assert_eq!(open(3, "game", "2026-11-17 20:00"), Ok(()));
+    assert_eq!(open(4, "game", "2026-11-17 20:01"), too_late);
 }
 
 #[test]

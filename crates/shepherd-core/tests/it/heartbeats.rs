@@ -128,6 +128,29 @@ fn a_heartbeat_that_is_older_than_the_last_charge_changes_nothing() {
 }
 
 #[test]
+fn a_heartbeat_that_is_older_than_the_last_write_leaves_the_clock_alone() {
+    // S4.2: the trusted time must not run ahead of the clock after a crash.
+    let mut world = world_with_two_hour_session();
+    world.clock.advance(Duration::from_secs(20));
+    world.engine.checkpoint_usage(world.now());
+    world.sync();
+    world.clock.advance(Duration::from_secs(5));
+    world.crash();
+    world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
+    world.sync();
+    assert_eq!(world.store.snapshot.clock.latest_seen, Some(world.now().wall));
+}
+
+#[test]
+fn the_lost_time_of_a_power_cut_before_midnight_is_charged_to_the_day_that_the_clock_shows() {
+    // S4.6: the machine is back before midnight, but up to half a minute is charged.
+    let mut world = world_with_two_hour_session();
+    world.advance(minutes(60) - Duration::from_secs(30));
+    power_cut(&mut world, Duration::from_secs(5));
+    assert_eq!(used_by_day(&world), [used_on("16", minutes(60) - Duration::from_secs(30) + MAX_LOST)]);
+}
+
+#[test]
 fn the_clock_of_the_last_heartbeat_is_remembered() {
     // S4.5: a clock that starts over after a power cut is not trusted, although only heartbeats were written.
     let mut world = world_with_two_hour_session();

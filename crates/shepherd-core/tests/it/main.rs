@@ -9,6 +9,8 @@ mod calendar;
 #[cfg(test)]
 mod client_display;
 #[cfg(test)]
+mod clock_changes;
+#[cfg(test)]
 mod clock_recovery;
 #[cfg(test)]
 mod clocks;
@@ -21,6 +23,8 @@ mod engine_driver;
 #[cfg(test)]
 mod engine_invariants;
 #[cfg(test)]
+mod extra_runs;
+#[cfg(test)]
 mod grant_and_clock_abuse;
 #[cfg(test)]
 mod grant_ceilings;
@@ -30,6 +34,8 @@ mod harness;
 mod heartbeats;
 #[cfg(test)]
 mod listing;
+#[cfg(test)]
+mod missed_warnings;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
@@ -51,6 +57,10 @@ mod replanning_and_charging;
 #[cfg(test)]
 mod reported_state;
 #[cfg(test)]
+mod request_limits;
+#[cfg(test)]
+mod revoked_grants;
+#[cfg(test)]
 mod rule_details;
 #[cfg(test)]
 mod sessions;
@@ -60,5 +70,7 @@ mod simulation;
 mod transitions;
 #[cfg(test)]
 mod unrecorded_grants;
+#[cfg(test)]
+mod usage_reports;
 #[cfg(test)]
 mod views;

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use shepherd_api::{EndReason, StopMode, StopRequester, WarningSeverity};
-use shepherd_core::policy::{DailyQuota, WarningPolicy};
+use shepherd_core::policy::DailyQuota;
 use shepherd_core::{CoreEvent, LaunchDecision, SessionLiveness, SessionStage, StopDecision, StopRequest};
 use shepherd_util::MonotonicInstant;
 
-use crate::harness::{
-    EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy, warning, warnings,
-};
+use crate::harness::{EngineHarness, MONDAY_NOON, boot, entry, entry_with_max_run, hours, minutes, policy};
 
 /// The cost of a power cut after the last heartbeat: the heartbeat interval, and the time to write a heartbeat.
 const MAX_LOST: Duration = Duration::from_secs(31);
@@ -234,6 +232,19 @@ fn a_program_that_seems_to_survive_a_reboot_is_ended() {
 }
 
 #[test]
+fn a_program_that_was_being_ended_before_a_reboot_gets_its_grace_again() {
+    // S9.2: the clock on which the grace period began is gone, even if the new one shows a later time.
+    let mut world = world_with_half_hour_session();
+    world.launch("game");
+    world.run_for(minutes(31));
+    world.place.boot = boot(2);
+    world.clock.advance(hours(1));
+    recover(&mut world, found_alive());
+    let session = world.engine.snapshot().session.clone().unwrap();
+    assert_eq!(session.grace_left(world.now().mono), session.stop_grace);
+}
+
+#[test]
 fn restarts_do_not_lengthen_the_grace() {
     // S6.2, S9.1: killing the daemon repeatedly does not lengthen the grace.
     let mut world = world_with_half_hour_session();
@@ -251,70 +262,6 @@ fn restarts_do_not_lengthen_the_grace() {
         assert_eq!(left(&world), grace.saturating_sub(passed));
         let StopDecision::Stop { grace: again, .. } = stop(&mut world) else { panic!() };
         assert_eq!(again.as_secs(), grace.saturating_sub(passed), "asking again gives none");
-    }
-}
-
-/// A session of half an hour with warnings ten and five minutes before its end.
-fn world_with_warnings() -> EngineHarness {
-    let mut game = entry_with_max_run(minutes(30));
-    game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
-    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
-    world.launch("game");
-    world
-}
-
-fn missed_warning_thresholds(world: &mut EngineHarness) -> Vec<u64> {
-    let event = world.engine.take_missed_warning(world.now());
-    warnings(event.as_slice())
-}
-
-#[test]
-fn the_most_urgent_missed_warning_goes_to_the_first_subscriber() {
-    // S9.1: the warning is recorded once and shown once.
-    let mut world = world_with_warnings();
-    world.run_for(minutes(15));
-    world.clock.advance(minutes(12));
-    assert_eq!(warnings(&recover(&mut world, found_alive())), [600, 300]);
-    world.clock.advance(Duration::from_secs(20));
-    let missed = world.engine.take_missed_warning(world.now());
-    let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = missed else {
-        panic!("{missed:?}")
-    };
-    assert_eq!((remaining, message.as_str()), (Duration::from_secs(160), "game ends in 2 minutes."));
-    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
-    recover(&mut world, found_alive());
-    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
-    assert_eq!(world.run_for(minutes(3)).len(), 1, "only its end is left");
-}
-
-#[test]
-fn a_warning_that_may_have_been_seen_is_not_repeated() {
-    // S9.1: the daemon is killed right after it gave the warning.
-    for (ran, away) in [(1_200, 0), (1_200, 200), (1_199, 30), (1_172, 60)] {
-        let mut world = world_with_warnings();
-        world.run_for(Duration::from_secs(1_170));
-        world.advance(Duration::from_secs(ran - 1_170));
-        world.clock.advance(Duration::from_secs(away));
-        assert_eq!(warnings(&recover(&mut world, found_alive())), [600], "{ran} {away}");
-        assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0], "{ran} {away}");
-    }
-}
-
-#[test]
-fn a_missed_warning_is_dropped_when_it_is_too_late() {
-    let mut world = world_with_warnings();
-    world.run_for(minutes(15));
-    world.clock.advance(minutes(7));
-    assert_eq!(warnings(&recover(&mut world, found_alive())), [600]);
-    assert_eq!(warnings(&world.run_for(minutes(4))), [300]);
-    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0], "a louder one was heard since");
-    for end in [EngineHarness::exit, |world: &mut EngineHarness| world.run_for(minutes(10))] {
-        let mut world = world_with_warnings();
-        world.run_for(minutes(15));
-        world.clock.advance(minutes(7));
-        recover(&mut world, found_alive());
-        end(&mut world);
-        assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
     }
 }
 

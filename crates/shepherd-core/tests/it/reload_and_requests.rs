@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, TimeRequestState};
-use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, DayRule, OnReload, Policy};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, DayRule, DisabledReason, OnReload, Policy, PolicyEntry, UnlockRule,
+};
 use shepherd_core::{CoreEvent, GrantError, NewTimeRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId};
 
 use crate::harness::{
-    EngineHarness, MONDAY_NOON, entry, entry_with_max_run, hours, minutes, policy, policy_with,
+    EngineHarness, MONDAY_NOON, entry, entry_with_max_run, has_expiry, hours, minutes, policy, policy_with,
 };
 use crate::queries::{add_modes, date_exception, entry_with_quota_by_mode};
 
@@ -61,6 +63,25 @@ fn a_reload_that_replans_ends_the_session_if_its_window_is_closed() {
     reload(&mut world, Policy::new(closed).unwrap());
     let events = world.tick();
     assert!(events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })), "{events:?}");
+}
+
+#[test]
+fn a_reload_that_replans_ends_a_session_that_the_new_policy_denies() {
+    // S7.3.
+    let denials: [fn(&mut PolicyEntry); 3] = [
+        |game| game.disabled = Some(DisabledReason { reason: None }),
+        |game| game.limits.daily_quota = DailyQuota::every_day(minutes(5)),
+        |game| game.unlock = Some(UnlockRule { entry_id: "piano".parse().unwrap(), at_least: minutes(5) }),
+    ];
+    for deny in denials {
+        let mut world = EngineHarness::new(policy_with_max_run(minutes(30), OnReload::Replan), MONDAY_NOON);
+        world.launch("game");
+        world.run_for(minutes(10));
+        let mut rules = world.engine.policy().rules().clone();
+        deny(&mut rules.entries[0]);
+        reload(&mut world, Policy::new(rules).unwrap());
+        assert!(has_expiry(&world.tick()));
+    }
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Warnings after the end of a session has moved (S2.5, S3.5b): each threshold warns once for each end.
 
+use std::time::Duration;
+
 use shepherd_api::EntryScope;
 use shepherd_core::policy::{PolicyEntry, WarningPolicy};
-use shepherd_core::{NewGrant, SessionLiveness};
+use shepherd_core::{CoreEvent, NewGrant, SessionLiveness};
 use shepherd_util::GrantId;
 
 use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, warning, warnings};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// A session of an hour with warnings ten and five minutes before the end.
 fn game() -> PolicyEntry {
@@ -67,6 +71,53 @@ fn only_thresholds_before_the_new_end_come_again() {
     let mut world = session_with_left(4);
     extend(&mut world, 4, 1);
     assert_eq!(warnings(&world.run_for(minutes(8))), [300]);
+    // With six more minutes, the end is exactly at the threshold of ten minutes.
+    let mut world = session_with_left(4);
+    extend(&mut world, 6, 1);
+    assert_eq!(warnings(&world.run_for(minutes(10))), [300]);
+}
+
+#[test]
+fn a_session_as_long_as_a_threshold_gets_no_such_warning() {
+    // S2.5.
+    for (length, expected) in [(minutes(10), vec![300]), (minutes(10) + SECOND, vec![600, 300])] {
+        let mut game = game();
+        game.limits.max_run = Some(length);
+        let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+        let planned: Vec<_> =
+            world.launch("game").warnings.iter().map(|warning| warning.before.as_secs()).collect();
+        assert_eq!(planned, expected, "{length:?}");
+        assert_eq!(warnings(&world.run_for(length)), expected, "{length:?}");
+    }
+}
+
+#[test]
+fn a_late_warning_rounds_the_time_up_to_seconds() {
+    for (late, text) in [
+        (Duration::ZERO, "game ends in 10 minutes."),
+        (Duration::from_millis(1), "game ends in 10 minutes."),
+        (Duration::from_millis(999), "game ends in 10 minutes."),
+        (SECOND, "game ends in 9 minutes."),
+    ] {
+        let mut world = session_with_left(11);
+        world.clock.advance(minutes(1) + late);
+        let message = world.tick().into_iter().find_map(|event| match event {
+            CoreEvent::Warning { message, .. } => Some(message),
+            _ => None,
+        });
+        assert_eq!(message.as_deref(), Some(text), "{late:?} late");
+    }
+}
+
+#[test]
+fn a_warning_that_was_repeated_twice_is_not_repeated_when_the_end_moves_back() {
+    let mut world = session_with_left(9);
+    extend(&mut world, 60, 1);
+    assert_eq!(warnings(&world.run_for(minutes(60))), [600]);
+    extend(&mut world, 60, 2);
+    world.run_for(minutes(1));
+    revoke(&mut world, 2);
+    assert_eq!(warnings(&world.run_for(minutes(2))), [] as [u64; 0], "eight minutes are left");
 }
 
 #[test]

@@ -78,6 +78,21 @@ fn the_mode_that_is_shown_is_the_one_that_counts() {
 }
 
 #[test]
+fn the_state_names_every_profile_with_its_label() {
+    // S3.7.
+    let test_policy = policy_with(vec![entry("game")], |rules| {
+        let named = |(id, label): (&str, &str)| {
+            (id.parse().unwrap(), Profile { label: label.to_owned(), accounts: Vec::new() })
+        };
+        rules.profiles = [("kid-1", "Anna"), ("kid-2", "Ben")].map(named).into();
+    });
+    let world = EngineHarness::new(test_policy, MONDAY_NOON);
+    let profiles = world.engine.get_state(world.now()).profiles;
+    let shown: Vec<_> = profiles.iter().map(|view| (view.profile.as_str(), view.label.as_str())).collect();
+    assert_eq!(shown, [("kid-1", "Anna"), ("kid-2", "Ben")]);
+}
+
+#[test]
 fn an_untrusted_clock_shows_when_it_will_be_trusted() {
     // S3.2, S4.5: with ten minutes of tolerance, a clock that is an hour behind is trusted after fifty minutes.
     let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);

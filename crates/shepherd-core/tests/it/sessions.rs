@@ -444,7 +444,8 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
     // S3.6: no stop is lost between the approval and the start.
     let request =
         StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
-    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let mut game = game();
+    let mut world = EngineHarness::new(policy(vec![game.clone()]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = world.engine.stop_current(&request, world.now());
     world.clock.advance(Duration::from_secs(2));
@@ -453,6 +454,8 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
     world.exit();
     assert_eq!(world.used("game"), Duration::ZERO);
 
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = world.engine.stop_current(&request, world.now());
     let events = world.engine.launch_failed(&plan.session_id, "no".to_owned(), world.now());
@@ -490,6 +493,8 @@ fn an_engine_is_built_from_policy_stored_state_and_capabilities() {
     let mut poor = HostCapabilities::all_supported();
     poor.spawn_kinds_supported.remove("process");
     let engine = CoreEngine::new(policy(vec![game()]), StoredState::default(), poor, world.place.clone());
+    assert!(!engine.capabilities().spawn_kinds_supported.contains("process"));
+    assert!(engine.capabilities().spawn_kinds_supported.contains("vm"));
     let reasons = &engine.list_entries(world.now())[0].reasons;
     assert_eq!(reasons.iter().map(shepherd_api::ReasonCode::code).collect::<Vec<_>>(), ["host-cannot-run"]);
 }

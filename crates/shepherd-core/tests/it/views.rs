@@ -48,7 +48,7 @@ fn current_and_future_grants_are_listed_and_lapsed_grants_can_be_found() {
         world.engine.active_grants(world.now()).into_iter().map(|grant| grant.grant_id).collect()
     };
     assert_eq!(held(&world), [GrantId::from_random(1), GrantId::from_random(2)]);
-    world.run_for(hours(13));
+    world.run_for(hours(12));
     assert_eq!(held(&world), [GrantId::from_random(2)], "the first lapsed at midnight");
     assert!(world.engine.find_grant(&GrantId::from_random(1)).is_some());
     assert_eq!(world.engine.find_grant(&GrantId::from_random(3)).unwrap().revoked_at, Some(now.wall));
