@@ -120,6 +120,9 @@ struct TracedProcesses {
     living: BTreeMap<i32, i32>,
     /// Labels by the id of the process.
     labels: BTreeMap<i32, ProcessLabel>,
+    /// Processes and threads that have stopped or ended before the event of their creator. The event must not give them a
+    /// label, because another process may get the id of one that has ended.
+    unannounced: BTreeSet<i32>,
     /// Set when the whole tree has to end: new processes are killed at their first stop.
     ending: bool,
 }
@@ -127,7 +130,8 @@ struct TracedProcesses {
 impl TracedProcesses {
     fn new(pid: i32, judge: Box<dyn ExecJudge>) -> Self {
         let labels = BTreeMap::from([(pid, ProcessLabel::default())]);
-        Self { judge, living: BTreeMap::from([(pid, pid)]), labels, ending: false }
+        let living = BTreeMap::from([(pid, pid)]);
+        Self { judge, living, labels, unannounced: BTreeSet::new(), ending: false }
     }
 
     /// Handles events until no tracee is left. An error of a request means that the tracee was killed, and its end is
@@ -145,6 +149,7 @@ impl TracedProcesses {
                     self.register(pid);
                     self.resume(pid, 0);
                 }
+                TraceeEvent::GroupStopped if self.ending => trace::kill(pid),
                 TraceeEvent::GroupStopped => {
                     self.register(pid);
                     let _ = trace::keep_stopped(pid);
@@ -163,14 +168,17 @@ impl TracedProcesses {
     }
 
     fn forget(&mut self, pid: i32) {
-        self.living.remove(&pid);
-        self.labels.remove(&pid);
+        let was_living = self.living.remove(&pid).is_some();
+        let was_announced = self.labels.remove(&pid).is_some();
+        if !was_living && !was_announced {
+            self.unannounced.insert(pid);
+        }
     }
 
     /// Gives a new process the label of its creator. The creator can't have executed another program since, because it
     /// is still stopped in the call that created the process.
     fn pass_label_on(&mut self, creator: i32, new: i32) {
-        if !self.living.contains_key(&new) {
+        if !self.unannounced.remove(&new) {
             let process = self.living.get(&creator).copied().unwrap_or(creator);
             let label = self.labels.get(&process).copied().unwrap_or_default();
             self.labels.insert(new, label);
@@ -185,11 +193,14 @@ impl TracedProcesses {
         }
         let (process, parent) = read_relatives(pid).unwrap_or((pid, 0));
         self.living.insert(pid, process);
-        if process != pid {
-            self.labels.remove(&pid);
-        } else if !self.labels.contains_key(&pid) {
+        if !self.labels.contains_key(&pid) {
+            self.unannounced.insert(pid);
             let label = self.labels.get(&parent).copied().unwrap_or_default();
             self.labels.insert(pid, label);
+        }
+        // The threads of a process have its label.
+        if process != pid {
+            self.labels.remove(&pid);
         }
     }
 
@@ -260,4 +271,57 @@ fn read_image(pid: i32, label: ProcessLabel, other_processes: usize) -> Result<E
         label,
         other_processes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoJudge;
+
+    impl ExecJudge for NoJudge {
+        fn judge(&mut self, _: &ExecutedImage) -> ExecDecision {
+            ExecDecision::KillTree
+        }
+
+        fn judge_unreadable(&mut self, _: io::Error) -> ExecDecision {
+            ExecDecision::KillTree
+        }
+    }
+
+    /// Ids that no process has.
+    const CREATOR: i32 = i32::MAX - 1;
+    const NEW: i32 = i32::MAX;
+
+    fn traced() -> TracedProcesses {
+        let mut traced = TracedProcesses::new(CREATOR, Box::new(NoJudge));
+        traced.labels.insert(CREATOR, ProcessLabel(1));
+        traced
+    }
+
+    #[test]
+    fn a_new_process_has_the_label_of_its_creator_until_it_ends() {
+        let mut traced = traced();
+        traced.pass_label_on(CREATOR, NEW);
+        traced.register(NEW);
+        assert_eq!(traced.labels.get(&NEW), Some(&ProcessLabel(1)));
+        traced.forget(NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+    }
+
+    #[test]
+    fn the_late_event_of_a_creator_leaves_no_label_for_an_id_that_is_free_again() {
+        let mut traced = traced();
+        traced.register(NEW);
+        traced.forget(NEW);
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+        // The process was killed before it has stopped once.
+        traced.forget(NEW);
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+        // The id is used again, in the usual order of events.
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), Some(&ProcessLabel(1)));
+    }
 }
