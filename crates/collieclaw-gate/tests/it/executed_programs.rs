@@ -27,6 +27,7 @@ fn check(origin: ProgramOrigin, text: &str, variables: &[(&str, &str)], policy: 
         folder: Path::new("/w"),
         started_by: origin,
         others: OtherProcesses::Waiting,
+        writable: &[PathBuf::from("/w"), PathBuf::from("/home/kid/.cache")],
     };
     match judge_executed_program(&executed, RiskLevel::Medium, policy, &JudgingMachine::new()) {
         ExecVerdict::Run(Line) => "line",
@@ -153,6 +154,27 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
     }
     policy.allowed_scripts.insert("/w/run.sh".into(), "other content".to_owned());
     assert_eq!(check(Line, "/usr/bin/python3 python3 ./run.sh", &[], &policy), "unlisted-program");
+}
+
+/// The shell opens the script after this check, so a symlink that the line can replace proves nothing.
+#[test]
+fn a_symlink_that_the_line_can_replace_does_not_count_as_the_command_it_leads_to() {
+    let policy = policy("ls");
+    for path in ["/usr/bin/which", "/home/kid/.local/bin/link-to-which"] {
+        assert_eq!(check(Line, &format!("/usr/bin/dash sh {path} ls"), &[], &policy), "program", "{path}");
+    }
+    for path in [
+        "./link-to-which",
+        "/w/link-to-which",
+        "/home/kid/.cache/link-to-which",
+        "/tmp/link-to-which",
+        "/usr/../w/link-to-which",
+    ] {
+        for program in ["/usr/bin/dash sh", "/usr/bin/python3 python3"] {
+            let text = format!("{program} {path} ls");
+            assert_ne!(check(Line, &text, &[], &policy), "program", "{text}");
+        }
+    }
 }
 
 #[test]

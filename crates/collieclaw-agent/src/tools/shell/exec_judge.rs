@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -83,10 +84,19 @@ pub(super) enum FirstProgram {
     Planned,
 }
 
+/// The rules for the programs of one process tree.
+pub(super) struct JudgingRules {
+    pub(super) policy: Arc<GatePolicy>,
+    pub(super) line_risk: RiskLevel,
+    /// Folders to which the programs can write.
+    pub(super) writable: Vec<PathBuf>,
+    /// Programs of the line in other process trees.
+    pub(super) neighbours: OtherProcesses,
+}
+
 /// Judges the programs of one process tree.
 pub(super) struct LineJudge {
-    policy: Arc<GatePolicy>,
-    line_risk: RiskLevel,
+    rules: JudgingRules,
     log: SharedCommandLog,
     /// The first program, until it is executed.
     first: Option<FirstProgram>,
@@ -95,13 +105,24 @@ pub(super) struct LineJudge {
 }
 
 impl LineJudge {
-    pub(super) fn new(
-        policy: Arc<GatePolicy>,
-        line_risk: RiskLevel,
-        log: SharedCommandLog,
-        first: FirstProgram,
-    ) -> Self {
-        Self { policy, line_risk, log, first: Some(first), environment: BTreeSet::new() }
+    pub(super) fn new(rules: JudgingRules, log: SharedCommandLog, first: FirstProgram) -> Self {
+        Self { rules, log, first: Some(first), environment: BTreeSet::new() }
+    }
+
+    /// Returns what the other processes of the line do. Only the answer about an allowed script matters, and finding it
+    /// may take a while.
+    fn other_processes(&self, image: &ExecutedImage, origin: ProgramOrigin) -> OtherProcesses {
+        let scripts = &self.rules.policy.allowed_scripts;
+        let is_allowed = |text: &OsString| {
+            let path = image.folder.join(text).canonicalize();
+            path.is_ok_and(|path| scripts.contains_key(&path))
+        };
+        // The kernel passes a script as the first or the second argument of its interpreter.
+        let may_matter = origin == ProgramOrigin::Line
+            && self.rules.neighbours == OtherProcesses::Waiting
+            && !scripts.is_empty()
+            && image.arguments.iter().skip(1).take(2).any(is_allowed);
+        if may_matter { wait_for_others(image) } else { OtherProcesses::MayRun }
     }
 
     fn refuse(&self, arguments: &[String], origin: ProgramOrigin, reason: &GateReason) -> ExecDecision {
@@ -160,13 +181,10 @@ impl ExecJudge for LineJudge {
             environment: &environment,
             folder: &image.folder,
             started_by: origin,
-            others: if self.policy.allowed_scripts.is_empty() {
-                OtherProcesses::MayRun
-            } else {
-                other_processes(image)
-            },
+            others: self.other_processes(image, origin),
+            writable: &self.rules.writable,
         };
-        match judge_executed_program(&executed, self.line_risk, &self.policy, &SystemFacts) {
+        match judge_executed_program(&executed, self.rules.line_risk, &self.rules.policy, &SystemFacts) {
             ExecVerdict::Run(origin) => {
                 self.log.add_run(&program, &arguments);
                 ExecDecision::Run(match origin {
@@ -193,9 +211,9 @@ fn lossy(text: &OsStr) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// Tells whether all other processes of the line wait for this one. A shell that has just forked the process may need a
-/// moment until it waits.
-fn other_processes(image: &ExecutedImage) -> OtherProcesses {
+/// Waits until all other processes of the tree wait for this one. A shell that has just forked the process may need a
+/// moment for that.
+fn wait_for_others(image: &ExecutedImage) -> OtherProcesses {
     const ATTEMPTS: u32 = 100;
     for _ in 0..ATTEMPTS {
         if ancestors_wait(image.pid, image.other_processes) {

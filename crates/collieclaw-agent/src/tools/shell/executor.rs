@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use collieclaw_gate::plan::{
     ListOperator, PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, ShellPlan,
 };
-use collieclaw_gate::{GatePolicy, MachineFacts, RiskLevel, can_start_programs, rejudge_command};
+use collieclaw_gate::{
+    GatePolicy, MachineFacts, OtherProcesses, RiskLevel, can_start_programs, may_change_script,
+    rejudge_command,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -21,7 +24,7 @@ use super::super::line_proxy::LineProxy;
 use super::super::memory_watch::{exceeds_memory, needs_memory_watch};
 use super::super::tool_sandbox::{MAX_MEMORY, MAX_PROCESSES, ToolSandbox};
 use super::super::{ToolContext, ToolResult};
-use super::exec_judge::{FirstProgram, LineJudge, SharedCommandLog};
+use super::exec_judge::{FirstProgram, JudgingRules, LineJudge, SharedCommandLog};
 use super::execution_output::ExecutionOutput;
 use super::output_capture::{CapturedStream, ReadProgress};
 use super::pipeline_member::{PipelineMember, spawn_failure_exit};
@@ -147,7 +150,7 @@ impl<'a> PlanExecutor<'a> {
             let spec = self.tool_sandbox.prepare_spawn(&program, &words, &[], folder);
             let spec = streams.attach_to(spec)?;
             drop(streams);
-            let judge = self.judge_for(FirstProgram::LineShell, risk);
+            let judge = self.judge_for(FirstProgram::LineShell, risk, OtherProcesses::Waiting);
             let mut members = vec![self.spawn_member(&program, spec, judge)?];
             self.finish_members(&mut members)
         });
@@ -155,9 +158,31 @@ impl<'a> PlanExecutor<'a> {
     }
 
     /// Returns the judge of a tree, if programs are judged when they are executed.
-    fn judge_for(&self, first: FirstProgram, risk: RiskLevel) -> Option<Box<dyn ExecJudge>> {
+    fn judge_for(
+        &self,
+        first: FirstProgram,
+        line_risk: RiskLevel,
+        neighbours: OtherProcesses,
+    ) -> Option<Box<dyn ExecJudge>> {
         let policy = Arc::clone(self.judged_by.as_ref()?);
-        Some(Box::new(LineJudge::new(policy, risk, self.log.clone(), first)))
+        let caches = self.context.toolchain.write.iter().cloned();
+        let writable = std::iter::once(policy.workspace.clone()).chain(caches).collect();
+        let rules = JudgingRules { policy, line_risk, writable, neighbours };
+        Some(Box::new(LineJudge::new(rules, self.log.clone(), first)))
+    }
+
+    /// Returns whether another command of a pipeline could swap the script that a command runs.
+    fn neighbours_of(&self, command: &PlannedCommand, pipeline: &PlannedPipeline) -> OtherProcesses {
+        let policy = self.context.policy;
+        let PlannedAction::Run { program, .. } = &command.action else { return OtherProcesses::Waiting };
+        let is_dangerous = |other: &PlannedCommand| {
+            !std::ptr::eq(other, command) && may_change_script(other, program, policy, &SystemFacts)
+        };
+        if policy.allowed_scripts.contains_key(program) && pipeline.commands.iter().any(is_dangerous) {
+            OtherProcesses::MayRun
+        } else {
+            OtherProcesses::Waiting
+        }
     }
 
     fn run_lists(&mut self, lists: &[PlannedList]) -> Result<ProcessExit, LineStop> {
@@ -248,7 +273,8 @@ impl<'a> PlanExecutor<'a> {
                 output.into(),
                 self.stderr.writer().into(),
             );
-            members.push(self.start_command(command, streams)?);
+            let neighbours = self.neighbours_of(command, pipeline);
+            members.push(self.start_command(command, streams, neighbours)?);
         }
         Ok(())
     }
@@ -257,6 +283,7 @@ impl<'a> PlanExecutor<'a> {
         &mut self,
         command: &PlannedCommand,
         mut streams: CommandStreams,
+        neighbours: OtherProcesses,
     ) -> Result<PipelineMember, LineStop> {
         // Checked before the redirections open files, because opening may truncate them.
         self.recheck_command(command)?;
@@ -281,7 +308,7 @@ impl<'a> PlanExecutor<'a> {
                 let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
                 let spec = streams.attach_to(spec)?;
                 let risk = self.line_risk.filter(|risk| can_start_programs(&command.action, *risk));
-                let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk));
+                let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk, neighbours));
                 if judge.is_none() {
                     self.log.add_run(&program.display().to_string(), words);
                 }

@@ -126,7 +126,13 @@ mod tests {
         let mut log = ConnectionLog::default();
         for number in 0..100 {
             let host = format!("{number}{}", "a".repeat(10_000));
-            log.add(ConnectionEnd { host, port: 443, refusal: Some("\u{1}".repeat(16_000)), sent: 0, received: 0 });
+            log.add(ConnectionEnd {
+                host,
+                port: 443,
+                refusal: Some("\u{1}".repeat(16_000)),
+                sent: 0,
+                received: 0,
+            });
         }
         let text = serde_json::to_string(&log.report()).unwrap();
         assert!(text.len() < 1 << 18, "{}", text.len());
