@@ -8,8 +8,9 @@ use crate::facts::{MachineFacts, PathStatus};
 use crate::plan::{PlannedAction, PlannedCommand, PlannedTarget};
 use crate::policy::GatePolicy;
 use crate::programs::CommandArgument;
+use crate::reason::GateReason;
 use crate::shell::BytePosition;
-use crate::verdict::ReasonWeight;
+use crate::verdict::AutonomyLevel;
 
 /// Programs that change no other files than those they name.
 const WRITES_NAMED_FILES: [&str; 1] = ["tee"];
@@ -58,5 +59,6 @@ fn only_reads(
     let folder = CommandFolder { folder: Some(command.folder.clone()) };
     evaluation.judge_program(&words, &folder, JudgingPhase::Name);
     evaluation.judge_program(&words, &folder, JudgingPhase::Words);
-    evaluation.findings.heaviest() == ReasonWeight::Low
+    let reasons = evaluation.findings.decide(AutonomyLevel::Supervised).reasons;
+    reasons.iter().all(GateReason::is_read_only)
 }

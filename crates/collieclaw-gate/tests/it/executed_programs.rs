@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use collieclaw_gate::{
     AutonomyLevel, ExecVerdict, ExecutedProgram, GatePolicy, OtherProcesses, ProgramOrigin, RiskLevel,
-    judge_executed_program,
+    judge_executed_program, judge_shell, may_change_script,
 };
 
 use crate::judged_lines::JudgingMachine;
@@ -174,6 +174,27 @@ fn a_symlink_that_the_line_can_replace_does_not_count_as_the_command_it_leads_to
             let text = format!("{program} {path} ls");
             assert_ne!(check(Line, &text, &[], &policy), "program", "{text}");
         }
+    }
+}
+
+#[test]
+fn a_command_that_only_reads_or_writes_other_files_can_not_change_a_script() {
+    let policy = policy("tee");
+    let machine = JudgingMachine::new();
+    for (line, expected) in [
+        ("cat a.txt", false),
+        ("grep -n x run.sh", false),
+        ("sort a.txt > out.txt", false),
+        ("tee out.txt", false),
+        ("tee run.sh", true),
+        ("tee src", false),
+        ("cat a.txt >> run.sh", true),
+        ("cp a.txt b.txt", true),
+        ("sed -i s/a/b/ a.txt", true),
+    ] {
+        let plan = judge_shell(line, AutonomyLevel::Full, &policy, &machine).plan.expect(line);
+        let command = &plan.lists()[0].first.commands[0];
+        assert_eq!(may_change_script(command, Path::new("/w/run.sh"), &policy, &machine), expected, "{line}");
     }
 }
 

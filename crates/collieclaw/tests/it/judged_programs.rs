@@ -370,6 +370,17 @@ fn an_allowed_script_runs_with_the_accepted_content_only() {
     }
 }
 
+/// The shell that forks the script needs a moment until it waits, and the judge has to let it get there.
+#[test]
+fn an_allowed_script_runs_every_time() {
+    let mut test_workspace = open_workspace("");
+    let text = "#!/bin/sh\nuname -s\n";
+    let script = write_script(&test_workspace, text);
+    test_workspace.policy.allowed_scripts.insert(script, collieclaw_agent::receipts::hash_text(text));
+    let outcome = run(&test_workspace, "for i in $(seq 100); do ./run.sh; done");
+    assert_eq!(outcome.output(), "Linux\n".repeat(100), "{outcome:?}");
+}
+
 /// Commands of a pipeline run at the same time, so one of them could swap the script after it was checked. Then the
 /// commands in the script count as commands of the line, and `uname` is not listed.
 #[test]
