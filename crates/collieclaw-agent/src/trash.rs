@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use crate::home::AgentHome;
 use crate::ids;
-use crate::security::{EntryKind, FileAccess, FileError};
+use crate::security::{EntryKind, FileAccess, FileError, remove_tree};
 
 /// The file with the record of an item.
 const RECORD_FILE: &str = "record.json";
@@ -77,7 +77,8 @@ impl TrashStore {
     /// Moves an entry of a workspace into the trash.
     ///
     /// # Errors
-    /// Fails if the entry can't be moved. Then it is still at its place.
+    /// Fails if the entry can't be moved. Then it is still at its place, except after [`FileError::PartlyRemoved`]: then
+    /// the trash has all of it.
     pub fn put(
         &self,
         access: FileAccess<'_>,
@@ -99,8 +100,10 @@ impl TrashStore {
         });
         match moved {
             Ok(kind) => Ok((item, kind)),
+            // The trash has the whole entry, and the workspace only a part of it, so the record is needed.
+            Err(error @ TrashError::Entry { source: FileError::PartlyRemoved(_), .. }) => Err(error),
             Err(error) => {
-                // The entry itself is not removed: after a failed copy to another file system both may be there.
+                // A part of the entry that a failed copy has left is not removed.
                 let _ = fs::remove_file(folder.join(RECORD_FILE)).and_then(|()| fs::remove_dir(&folder));
                 Err(error)
             }
@@ -142,7 +145,7 @@ impl TrashStore {
         access
             .move_entry_in(&handle, CONTENT_NAME, &item.path)
             .map_err(|source| TrashError::Entry { path: item.path.clone(), source })?;
-        fs::remove_dir_all(&folder).map_err(io_error("remove", &folder))
+        remove_tree(&folder).map_err(io_error("remove", &folder))
     }
 
     /// Removes all items for good, and returns their number.
@@ -151,7 +154,7 @@ impl TrashStore {
     /// Fails if an item can't be removed.
     pub fn empty(&self) -> Result<usize, TrashError> {
         let count = self.list()?.len();
-        match fs::remove_dir_all(&self.folder) {
+        match remove_tree(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             removed => removed.map(|()| count).map_err(io_error("remove", &self.folder)),
         }

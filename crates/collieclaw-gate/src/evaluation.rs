@@ -10,6 +10,7 @@ mod found_files;
 mod git_settings;
 mod jq;
 mod line_wrapper;
+mod pipeline_neighbour;
 mod possible_path;
 mod program_arguments;
 mod script_outputs;
@@ -34,6 +35,7 @@ use command::JudgingPhase;
 pub use executed::{
     ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, can_start_programs, judge_executed_program,
 };
+pub use pipeline_neighbour::may_change_script;
 
 /// The verdict on a shell line, with the plan that runs if the line is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -57,7 +57,7 @@ pub use address::{HttpMethod, UrlHost, UrlScheme, WebAddress, is_public};
 pub use call::{ApprovalQuestion, ApprovalSource, GateOutcome, GateRequest, Permit, judge, judge_unlisted};
 pub use evaluation::{
     ExecVerdict, ExecutedProgram, OtherProcesses, ProgramOrigin, ShellVerdict, can_start_programs,
-    judge_executed_program, judge_shell, rejudge_command,
+    judge_executed_program, judge_shell, may_change_script, rejudge_command,
 };
 pub use facts::{MachineFacts, PathStatus, ScriptContent};
 pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};

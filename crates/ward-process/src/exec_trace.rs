@@ -11,12 +11,13 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
 use crate::sys::barrier::StartBarrier;
 use crate::sys::child;
-use crate::sys::trace::{self, TraceeEvent};
+use crate::sys::trace::{self, EventWait, NextEvent, TraceeEvent};
 use crate::sys::wait::{reap, wait_readable};
 
 /// Judges the programs that a tree executes.
@@ -49,7 +50,7 @@ pub struct ExecutedImage {
     pub folder: PathBuf,
     /// The label of the process before this program.
     pub label: ProcessLabel,
-    /// Number of other processes of the tree that are alive.
+    /// Number of other processes of the tree that are alive, with those that have been created but have not run yet.
     pub other_processes: usize,
 }
 
@@ -62,7 +63,12 @@ pub enum ExecDecision {
     KillProcess,
     /// All processes of the tree are killed.
     KillTree,
+    /// The process stays stopped, and the judge is asked again in a moment. Meanwhile other processes of the tree go on.
+    AskAgain,
 }
+
+/// The time until a judge is asked again.
+const ASK_AGAIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Checks that this process may trace its descendants, by tracing a child that does nothing.
 ///
@@ -120,6 +126,11 @@ struct TracedProcesses {
     living: BTreeMap<i32, i32>,
     /// Labels by the id of the process.
     labels: BTreeMap<i32, ProcessLabel>,
+    /// Processes and threads that have stopped or ended before the event of their creator. The event must not give them a
+    /// label, because another process may get the id of one that has ended.
+    unannounced: BTreeSet<i32>,
+    /// Processes about whose program the judge has to be asked again.
+    deferred: BTreeSet<i32>,
     /// Set when the whole tree has to end: new processes are killed at their first stop.
     ending: bool,
 }
@@ -127,30 +138,46 @@ struct TracedProcesses {
 impl TracedProcesses {
     fn new(pid: i32, judge: Box<dyn ExecJudge>) -> Self {
         let labels = BTreeMap::from([(pid, ProcessLabel::default())]);
-        Self { judge, living: BTreeMap::from([(pid, pid)]), labels, ending: false }
+        let living = BTreeMap::from([(pid, pid)]);
+        Self { judge, living, labels, unannounced: BTreeSet::new(), deferred: BTreeSet::new(), ending: false }
     }
 
     /// Handles events until no tracee is left. An error of a request means that the tracee was killed, and its end is
     /// the next event.
     fn follow(mut self) {
-        while let Some((pid, event)) = trace::wait_for_event() {
-            match event {
-                TraceeEvent::Ended => self.forget(pid),
-                TraceeEvent::Created(new) => {
-                    self.pass_label_on(pid, new);
-                    self.resume(pid, 0);
+        loop {
+            let wait = if self.deferred.is_empty() { EventWait::Block } else { EventWait::ReturnAtOnce };
+            match trace::next_event(wait) {
+                NextEvent::Of(pid, event) => self.handle_event(pid, event),
+                NextEvent::NotYet => {
+                    std::thread::sleep(ASK_AGAIN_INTERVAL);
+                    for pid in std::mem::take(&mut self.deferred) {
+                        self.ask_judge(pid);
+                    }
                 }
-                TraceeEvent::Executed(former) => self.judge_program(pid, former),
-                TraceeEvent::Paused => {
-                    self.register(pid);
-                    self.resume(pid, 0);
-                }
-                TraceeEvent::GroupStopped => {
-                    self.register(pid);
-                    let _ = trace::keep_stopped(pid);
-                }
-                TraceeEvent::Signal(signal) => self.resume(pid, signal),
+                NextEvent::NeverAgain => return,
             }
+        }
+    }
+
+    fn handle_event(&mut self, pid: i32, event: TraceeEvent) {
+        match event {
+            TraceeEvent::Ended => self.forget(pid),
+            TraceeEvent::Created(new) => {
+                self.pass_label_on(pid, new);
+                self.resume(pid, 0);
+            }
+            TraceeEvent::Executed(former) => self.judge_program(pid, former),
+            TraceeEvent::Paused => {
+                self.register(pid);
+                self.resume(pid, 0);
+            }
+            TraceeEvent::GroupStopped if self.ending => trace::kill(pid),
+            TraceeEvent::GroupStopped => {
+                self.register(pid);
+                let _ = trace::keep_stopped(pid);
+            }
+            TraceeEvent::Signal(signal) => self.resume(pid, signal),
         }
     }
 
@@ -163,14 +190,18 @@ impl TracedProcesses {
     }
 
     fn forget(&mut self, pid: i32) {
-        self.living.remove(&pid);
-        self.labels.remove(&pid);
+        self.deferred.remove(&pid);
+        let was_living = self.living.remove(&pid).is_some();
+        let was_announced = self.labels.remove(&pid).is_some();
+        if !was_living && !was_announced {
+            self.unannounced.insert(pid);
+        }
     }
 
     /// Gives a new process the label of its creator. The creator can't have executed another program since, because it
     /// is still stopped in the call that created the process.
     fn pass_label_on(&mut self, creator: i32, new: i32) {
-        if !self.living.contains_key(&new) {
+        if !self.unannounced.remove(&new) {
             let process = self.living.get(&creator).copied().unwrap_or(creator);
             let label = self.labels.get(&process).copied().unwrap_or_default();
             self.labels.insert(new, label);
@@ -185,11 +216,14 @@ impl TracedProcesses {
         }
         let (process, parent) = read_relatives(pid).unwrap_or((pid, 0));
         self.living.insert(pid, process);
-        if process != pid {
-            self.labels.remove(&pid);
-        } else if !self.labels.contains_key(&pid) {
+        if !self.labels.contains_key(&pid) {
+            self.unannounced.insert(pid);
             let label = self.labels.get(&parent).copied().unwrap_or_default();
             self.labels.insert(pid, label);
+        }
+        // The threads of a process have its label.
+        if process != pid {
+            self.labels.remove(&pid);
         }
     }
 
@@ -199,11 +233,17 @@ impl TracedProcesses {
             self.living.remove(&former_thread);
         }
         self.living.insert(pid, pid);
+        self.ask_judge(pid);
+    }
+
+    /// Asks the judge about the program of a stopped process.
+    fn ask_judge(&mut self, pid: i32) {
         if self.ending {
             return trace::kill(pid);
         }
         let label = self.labels.get(&pid).copied().unwrap_or_default();
-        let processes: BTreeSet<i32> = self.living.values().copied().collect();
+        // A process that was created but has not stopped yet has only a label.
+        let processes: BTreeSet<i32> = self.living.values().chain(self.labels.keys()).copied().collect();
         let decision = match read_image(pid, label, processes.len().saturating_sub(1)) {
             Ok(image) => self.judge.judge(&image),
             // The process was killed before it could be looked at.
@@ -220,6 +260,7 @@ impl TracedProcesses {
                 self.ending = true;
                 self.living.keys().for_each(|pid| trace::kill(*pid));
             }
+            ExecDecision::AskAgain => _ = self.deferred.insert(pid),
         }
     }
 }
@@ -260,4 +301,57 @@ fn read_image(pid: i32, label: ProcessLabel, other_processes: usize) -> Result<E
         label,
         other_processes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoJudge;
+
+    impl ExecJudge for NoJudge {
+        fn judge(&mut self, _: &ExecutedImage) -> ExecDecision {
+            ExecDecision::KillTree
+        }
+
+        fn judge_unreadable(&mut self, _: io::Error) -> ExecDecision {
+            ExecDecision::KillTree
+        }
+    }
+
+    /// Ids that no process has.
+    const CREATOR: i32 = i32::MAX - 1;
+    const NEW: i32 = i32::MAX;
+
+    fn traced() -> TracedProcesses {
+        let mut traced = TracedProcesses::new(CREATOR, Box::new(NoJudge));
+        traced.labels.insert(CREATOR, ProcessLabel(1));
+        traced
+    }
+
+    #[test]
+    fn a_new_process_has_the_label_of_its_creator_until_it_ends() {
+        let mut traced = traced();
+        traced.pass_label_on(CREATOR, NEW);
+        traced.register(NEW);
+        assert_eq!(traced.labels.get(&NEW), Some(&ProcessLabel(1)));
+        traced.forget(NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+    }
+
+    #[test]
+    fn the_late_event_of_a_creator_leaves_no_label_for_an_id_that_is_free_again() {
+        let mut traced = traced();
+        traced.register(NEW);
+        traced.forget(NEW);
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+        // The process was killed before it has stopped once.
+        traced.forget(NEW);
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), None);
+        // The id is used again, in the usual order of events.
+        traced.pass_label_on(CREATOR, NEW);
+        assert_eq!(traced.labels.get(&NEW), Some(&ProcessLabel(1)));
+    }
 }

@@ -47,6 +47,12 @@ impl PreparedCall for FileDeleteCall {
                         self.path
                     )))
                 }
+                Err(TrashError::Entry { source: FileError::PartlyRemoved(errno), .. }) => {
+                    Ok(ToolResult::failed(format!(
+                        "`{}` is in the trash, but a part of it could not be removed from the workspace: {errno}",
+                        self.path
+                    )))
+                }
                 Err(TrashError::Entry { source, .. }) => Err(source),
                 Err(error) => Ok(ToolResult::failed(ward_diag::ErrorChain(&error).to_string())),
             }

@@ -5,8 +5,10 @@
 //! judged before its first instruction (C17), and so are the programs that a planned program may start.
 
 mod exec_judge;
+mod execution_output;
 mod executor;
 mod output_capture;
+mod pipeline_member;
 mod probe;
 mod report;
 mod repository_guard;
@@ -24,8 +26,9 @@ use super::tool_sandbox::{PROXY_PORT, SandboxAccess, ToolSandbox, WorkspaceAcces
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
 use crate::security::exec_judging_fault;
+pub(crate) use execution_output::ExecutionOutput;
+pub(crate) use executor::PlanExecutor;
 pub use executor::next_tree_id;
-pub(crate) use executor::{ExecutionOutput, PlanExecutor};
 pub use probe::SandboxProbe;
 pub use report::sandbox_level;
 pub(crate) use report::{LineEnd, exit_code};

@@ -35,6 +35,8 @@ pub struct ExecutedProgram<'a> {
     /// The other processes of the line. Only with [`OtherProcesses::Waiting`] can a script not be swapped after it was
     /// read.
     pub others: OtherProcesses,
+    /// Folders to which processes of the line can write, in addition to those for temporary files.
+    pub writable: &'a [PathBuf],
 }
 
 /// The processes of a line beside the one that has executed a program.
@@ -250,6 +252,10 @@ impl ShellEvaluation<'_> {
     /// its interpreter.
     fn find_listed_script<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(String, &'e [String])> {
         let ScriptOperand { written, script, arguments } = self.script_operand(executed)?;
+        // A process of the line could put another symlink there before the interpreter opens the script.
+        if is_replaceable(&executed.folder.join(written), executed.writable) {
+            return None;
+        }
         let names_script = |name: &&str| self.resolve_program(name).is_some_and(|known| known == script);
         // A command such as `which` can be a symlink to a script with another name.
         let name = Some(base_name(written))
@@ -380,6 +386,16 @@ fn read_loader_arguments(arguments: &[String]) -> LoaderAction<'_> {
 fn is_system_path(path: &Path) -> bool {
     let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     is_plain && ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|folder| path.starts_with(folder))
+}
+
+/// Returns true for a path that may lead elsewhere a moment later, because processes of a line can write to a folder on
+/// the way.
+fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
+    /// Folders with temporary files, and links to other places.
+    const CHANGING_FOLDERS: [&str; 4] = ["/dev", "/proc", "/tmp", "/var/tmp"];
+    let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
+    let changing = CHANGING_FOLDERS.iter().map(Path::new).chain(writable.iter().map(PathBuf::as_path));
+    !is_plain || changing.into_iter().any(|folder| path.starts_with(folder))
 }
 
 fn base_name(path: &str) -> &str {

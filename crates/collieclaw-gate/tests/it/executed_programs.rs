@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use collieclaw_gate::{
     AutonomyLevel, ExecVerdict, ExecutedProgram, GatePolicy, OtherProcesses, ProgramOrigin, RiskLevel,
-    judge_executed_program,
+    judge_executed_program, judge_shell, may_change_script,
 };
 
 use crate::judged_lines::JudgingMachine;
@@ -27,6 +27,7 @@ fn check(origin: ProgramOrigin, text: &str, variables: &[(&str, &str)], policy: 
         folder: Path::new("/w"),
         started_by: origin,
         others: OtherProcesses::Waiting,
+        writable: &[PathBuf::from("/w"), PathBuf::from("/home/kid/.cache")],
     };
     match judge_executed_program(&executed, RiskLevel::Medium, policy, &JudgingMachine::new()) {
         ExecVerdict::Run(Line) => "line",
@@ -153,6 +154,48 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
     }
     policy.allowed_scripts.insert("/w/run.sh".into(), "other content".to_owned());
     assert_eq!(check(Line, "/usr/bin/python3 python3 ./run.sh", &[], &policy), "unlisted-program");
+}
+
+/// The shell opens the script after this check, so a symlink that the line can replace proves nothing.
+#[test]
+fn a_symlink_that_the_line_can_replace_does_not_count_as_the_command_it_leads_to() {
+    let policy = policy("ls");
+    for path in ["/usr/bin/which", "/home/kid/.local/bin/link-to-which"] {
+        assert_eq!(check(Line, &format!("/usr/bin/dash sh {path} ls"), &[], &policy), "program", "{path}");
+    }
+    for path in [
+        "./link-to-which",
+        "/w/link-to-which",
+        "/home/kid/.cache/link-to-which",
+        "/tmp/link-to-which",
+        "/usr/../w/link-to-which",
+    ] {
+        for program in ["/usr/bin/dash sh", "/usr/bin/python3 python3"] {
+            let text = format!("{program} {path} ls");
+            assert_ne!(check(Line, &text, &[], &policy), "program", "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_only_reads_or_writes_other_files_can_not_change_a_script() {
+    let policy = policy("tee");
+    let machine = JudgingMachine::new();
+    for (line, expected) in [
+        ("cat a.txt", false),
+        ("grep -n x run.sh", false),
+        ("sort a.txt > out.txt", false),
+        ("tee out.txt", false),
+        ("tee run.sh", true),
+        ("tee src", false),
+        ("cat a.txt >> run.sh", true),
+        ("cp a.txt b.txt", true),
+        ("sed -i s/a/b/ a.txt", true),
+    ] {
+        let plan = judge_shell(line, AutonomyLevel::Full, &policy, &machine).plan.expect(line);
+        let command = &plan.lists()[0].first.commands[0];
+        assert_eq!(may_change_script(command, Path::new("/w/run.sh"), &policy, &machine), expected, "{line}");
+    }
 }
 
 #[test]

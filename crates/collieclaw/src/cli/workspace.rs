@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use collieclaw_agent::security::{ApprovalError, ApprovalStore};
+use collieclaw_agent::security::{ApprovalError, ApprovalStore, remove_tree};
 use collieclaw_agent::workspaces::{WorkspaceNetwork, WorkspaceRules, WorkspaceStore};
 use serde_json::{Value, json};
 use ward_terminal::{align_columns, escape_line, format_count};
@@ -203,7 +203,7 @@ fn forget(path: &Path, environment: &CliEnvironment, screen: &OutputPrinter) -> 
     }
     // The cache holds only copies of public packages and results of builds.
     let cache = wiring::toolchain_places(environment).cache_folder(&real);
-    match std::fs::remove_dir_all(&cache) {
+    match remove_tree(&cache) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             screen.print_remark(&format!("warning: could not remove {}: {error}", escape_path(&cache)));
         }

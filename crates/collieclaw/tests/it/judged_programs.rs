@@ -357,12 +357,7 @@ fn a_file_that_names_the_repository_can_not_be_changed() {
 fn an_allowed_script_runs_with_the_accepted_content_only() {
     let mut test_workspace = open_workspace("");
     let text = "#!/bin/sh\nuname -s\n";
-    let script = test_workspace.write("run.sh", text);
-    std::os::unix::fs::PermissionsExt::set_mode(
-        &mut std::fs::metadata(&script).unwrap().permissions(),
-        0o755,
-    );
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = write_script(&test_workspace, text);
     assert_eq!(run(&test_workspace, "./run.sh").status, "denied");
     let hash = collieclaw_agent::receipts::hash_text(text);
     test_workspace.policy.allowed_scripts.insert(script, hash);
@@ -373,4 +368,44 @@ fn an_allowed_script_runs_with_the_accepted_content_only() {
         assert_ne!(outcome.status, "done", "{line}: {outcome:?}");
         test_workspace.write("run.sh", text);
     }
+}
+
+/// The shell that forks the script needs a moment until it waits, and the judge has to let it get there.
+#[test]
+fn an_allowed_script_runs_every_time() {
+    let mut test_workspace = open_workspace("");
+    let text = "#!/bin/sh\nuname -s\n";
+    let script = write_script(&test_workspace, text);
+    test_workspace.policy.allowed_scripts.insert(script, collieclaw_agent::receipts::hash_text(text));
+    let outcome = run(&test_workspace, "for i in $(seq 100); do ./run.sh; done");
+    assert_eq!(outcome.output(), "Linux\n".repeat(100), "{outcome:?}");
+}
+
+/// Commands of a pipeline run at the same time, so one of them could swap the script after it was checked. Then the
+/// commands in the script count as commands of the line, and `uname` is not listed.
+#[test]
+fn an_allowed_script_beside_a_command_that_could_swap_it_is_judged_command_by_command() {
+    let mut test_workspace = open_workspace("tee");
+    let text = "#!/bin/sh\nuname -s\n";
+    let script = write_script(&test_workspace, text);
+    test_workspace.policy.allowed_scripts.insert(script, collieclaw_agent::receipts::hash_text(text));
+    for line in
+        ["cat victim | ./run.sh", "./run.sh | tail -n 1", "./run.sh | tee out", "./run.sh | cat > out"]
+    {
+        let outcome = run(&test_workspace, line);
+        assert_eq!(outcome.exit_code(), 0, "{line}: {outcome:?}");
+    }
+    for line in ["cp victim copy | ./run.sh", "./run.sh | tee run.sh", "cat victim >> run.sh | ./run.sh"] {
+        let outcome = run(&test_workspace, line);
+        assert_eq!(outcome.status, "failed", "{line}: {outcome:?}");
+        assert!(!outcome.output().contains("Linux"), "{line}: {outcome:?}");
+        test_workspace.write("run.sh", text);
+    }
+}
+
+/// Writes the script `run.sh`, which can be executed.
+fn write_script(test_workspace: &TestWorkspace, text: &str) -> std::path::PathBuf {
+    let script = test_workspace.write("run.sh", text);
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    script
 }

@@ -53,19 +53,38 @@ pub(crate) fn kill(pid: i32) {
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
-/// Waits for the next event of any tracee of this thread. `None` if no tracee is left.
+/// The answer to the question for the next event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextEvent {
+    /// An event of the process or thread with this id.
+    Of(i32, TraceeEvent),
+    /// No event has happened yet.
+    NotYet,
+    /// No tracee is left.
+    NeverAgain,
+}
+
+/// The behaviour while there is no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventWait {
+    Block,
+    ReturnAtOnce,
+}
+
+/// Returns the next event of any tracee of this thread.
 ///
 /// Only tracees and children of the calling thread are waited for, so the exits of other trees are left alone.
-pub(crate) fn wait_for_event() -> Option<(i32, TraceeEvent)> {
+pub(crate) fn next_event(wait: EventWait) -> NextEvent {
+    let flags = libc::__WALL | libc::__WNOTHREAD;
+    let flags = if wait == EventWait::ReturnAtOnce { flags | libc::WNOHANG } else { flags };
     loop {
         let mut status = 0;
         // SAFETY: the kernel writes one integer to `status`.
-        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::__WNOTHREAD) };
-        if pid > 0 {
-            return Some((pid, decode_status(pid, status)));
-        }
-        if last_error() != Errno::INTR {
-            return None;
+        match unsafe { libc::waitpid(-1, &raw mut status, flags) } {
+            0 => return NextEvent::NotYet,
+            pid if pid > 0 => return NextEvent::Of(pid, decode_status(pid, status)),
+            _ if last_error() == Errno::INTR => {}
+            _ => return NextEvent::NeverAgain,
         }
     }
 }

@@ -139,6 +139,59 @@ fn many_programs_at_once_are_all_judged() {
     }
 }
 
+/// Lets a program with an argument `later` wait until a program with an argument `other` has run.
+struct PatientJudge {
+    other_ran: bool,
+    questions: Arc<Mutex<usize>>,
+}
+
+impl ExecJudge for PatientJudge {
+    fn judge(&mut self, image: &ExecutedImage) -> ExecDecision {
+        let has = |text: &str| image.arguments.iter().any(|argument| argument == text);
+        self.other_ran |= has("other");
+        if has("later") && !self.other_ran {
+            *self.questions.lock().unwrap() += 1;
+            return ExecDecision::AskAgain;
+        }
+        ExecDecision::Run(image.label)
+    }
+
+    fn judge_unreadable(&mut self, error: io::Error) -> ExecDecision {
+        panic!("every program of this test can be read: {error}");
+    }
+}
+
+#[test]
+fn other_processes_go_on_while_a_program_waits_for_its_judge() {
+    // The first program runs only after the last one.
+    let line = "/bin/echo first later & env true; env true other; wait; echo end";
+    for containment in holding_containments() {
+        let (run, questions) = (TestRun::new(), Arc::default());
+        let judge = PatientJudge { other_ran: false, questions: Arc::clone(&questions) };
+        let spec = ProcessSpec::new("/bin/sh").args(["-c", line]).env("PATH", "/usr/bin:/bin");
+        let spec =
+            spec.stdout(OutputTarget::Capture { limit: 1 << 16 }).lifetime(TreeLifetime::DiesWithSupervisor);
+        let mut tree = supervisor(containment).spawn_judged(run.id.clone(), spec, Box::new(judge)).unwrap();
+        tree.wait(Some(PATIENCE)).unwrap().expect("the tree ends");
+        assert_eq!(captured(&mut tree), "first later\nend\n", "{containment}");
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_its_judge_is_killed_with_its_tree() {
+    for containment in holding_containments() {
+        let (run, questions) = (TestRun::new(), Arc::new(Mutex::new(0)));
+        let judge = PatientJudge { other_ran: false, questions: Arc::clone(&questions) };
+        let spec = ProcessSpec::new("/bin/sh").args(["-c", "/bin/echo later; true"]);
+        let supervisor = supervisor(containment);
+        let spec = spec.lifetime(TreeLifetime::DiesWithSupervisor);
+        let mut tree = supervisor.spawn_judged(run.id.clone(), spec, Box::new(judge)).unwrap();
+        crate::harness::wait_until("the judge is asked again", || *questions.lock().unwrap() > 1);
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
+        assert!(tree.wait(Some(PATIENCE)).unwrap().is_some(), "{containment}");
+    }
+}
+
 #[test]
 fn stopped_processes_continue() {
     // The signal to continue is repeated, because the first one may come before the process has stopped.

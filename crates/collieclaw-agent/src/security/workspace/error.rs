@@ -41,6 +41,9 @@ pub enum FileError {
     /// The entry would have to be copied to another file system.
     #[error("is too large to be copied to another file system")]
     TooLarge,
+    /// The entry was copied to another file system, and then a part of it could not be removed.
+    #[error("was copied, but not everything could be removed from its old place: {0}")]
+    PartlyRemoved(Errno),
     /// A rule forbids the real path.
     #[error("may not be used: {}", .0.detail())]
     Refused(GateReason),

@@ -52,7 +52,7 @@ pub(super) fn transfer_entry(
         let _ = remove_entry(to, MAX_DEPTH);
         return Err(error);
     }
-    remove_entry(from, MAX_DEPTH).map_err(FileError::from)
+    remove_entry(from, MAX_DEPTH).map_err(FileError::PartlyRemoved)
 }
 
 /// The remaining work of a copy.

@@ -71,14 +71,22 @@ impl MatchCollector {
         self.full
     }
 
-    /// Adds a line. Returns false if the result has no room for it.
+    /// Adds a line. Returns false if the result has no room for it; the first line always has.
     fn add_line(&mut self, line: Option<u64>, mark: char, text: &str) -> bool {
         let before = self.output.len();
         let _ = writeln!(self.output, "{}{mark}{}{mark}{text}", self.path, line.unwrap_or_default());
-        if self.output.len() > self.max_bytes && before > 0 {
+        let fits = self.output.len() <= self.max_bytes || before == 0;
+        if !fits {
             self.output.truncate(before);
-            self.full = true;
         }
+        fits
+    }
+
+    /// Adds a line around a match. Returns false if the result is full.
+    fn add_context(&mut self, line: Option<u64>, text: &str) -> bool {
+        let fits = self.add_line(line, '-', text);
+        // Without a match, the next call would have to begin at the same place.
+        self.full |= !fits && self.shown > 0;
         !self.full
     }
 
@@ -95,11 +103,18 @@ impl MatchCollector {
             self.full = true;
             return false;
         }
-        if self.add_line(line, ':', text) {
+        let mut fits = self.add_line(line, ':', text);
+        if !fits && self.shown == 0 {
+            // The lines before the first match have taken its place.
+            self.output.clear();
+            fits = self.add_line(line, ':', text);
+        }
+        if fits {
             self.seen += 1;
             self.shown += 1;
         }
-        !self.full
+        self.full = !fits;
+        fits
     }
 
     pub(super) fn into_result(self, incomplete: bool) -> ToolResult {
@@ -152,7 +167,7 @@ impl Sink for MatchSink<'_> {
         if self.found.seen < self.found.offset {
             return Ok(true);
         }
-        Ok(self.found.add_line(context.line_number(), '-', &shown_line(context.bytes(), 0)))
+        Ok(self.found.add_context(context.line_number(), &shown_line(context.bytes(), 0)))
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
@@ -205,5 +220,19 @@ mod tests {
         let shown = shown_line(line.as_bytes(), 1000);
         assert!(shown.starts_with("…aaa") && shown.contains("needle") && shown.ends_with("b…"), "{shown}");
         assert_eq!(shown_line(b"x\x1b[2J\ty\n", 0), "x\\u{1b}[2J\ty");
+    }
+
+    #[test]
+    fn a_result_has_a_match_even_if_the_lines_before_it_are_too_long() {
+        let mut found = MatchCollector::new(0, 10, NOTE_BYTES + 40);
+        found.begin_file(Path::new("file"));
+        for line in 1..=3 {
+            assert!(found.add_context(Some(line), &"context ".repeat(3)));
+        }
+        assert!(found.add_match(Some(4), "the match"));
+        assert!(!found.add_match(Some(5), &"another match ".repeat(3)));
+        let result = found.into_result(false);
+        assert_eq!(result.output, "file:4:the match\n");
+        assert_eq!(result.metadata["next_offset"], 1);
     }
 }

@@ -1,9 +1,9 @@
 //! Judges the programs that a line executes, in the thread that traces them (C17).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use collieclaw_gate::{
     ExecVerdict, ExecutedProgram, GatePolicy, GateReason, OtherProcesses, ProgramOrigin, RiskLevel,
@@ -23,6 +23,9 @@ const PROGRAM_LABEL: ProcessLabel = ProcessLabel(1);
 
 /// The number of refusals of programs that are reported for one line.
 const MAX_REPORTED_REFUSALS: usize = 8;
+
+/// The number of questions about a process until its neighbours count as running. There is a millisecond between two.
+const MAX_QUESTIONS: u32 = 100;
 
 /// The programs of a line so far, shared with the threads that judge them.
 #[derive(Debug, Default)]
@@ -83,25 +86,65 @@ pub(super) enum FirstProgram {
     Planned,
 }
 
+/// The rules for the programs of one process tree.
+pub(super) struct JudgingRules {
+    pub(super) policy: Arc<GatePolicy>,
+    pub(super) line_risk: RiskLevel,
+    /// Folders to which the programs can write.
+    pub(super) writable: Vec<PathBuf>,
+    /// Programs of the line in other process trees.
+    pub(super) neighbours: OtherProcesses,
+}
+
 /// Judges the programs of one process tree.
 pub(super) struct LineJudge {
-    policy: Arc<GatePolicy>,
-    line_risk: RiskLevel,
+    rules: JudgingRules,
     log: SharedCommandLog,
     /// The first program, until it is executed.
     first: Option<FirstProgram>,
     /// The environment of the first program.
     environment: BTreeSet<OsString>,
+    /// The number of questions about processes that are about to run an allowed script.
+    questions: BTreeMap<i32, u32>,
 }
 
 impl LineJudge {
-    pub(super) fn new(
-        policy: Arc<GatePolicy>,
-        line_risk: RiskLevel,
-        log: SharedCommandLog,
-        first: FirstProgram,
-    ) -> Self {
-        Self { policy, line_risk, log, first: Some(first), environment: BTreeSet::new() }
+    pub(super) fn new(rules: JudgingRules, log: SharedCommandLog, first: FirstProgram) -> Self {
+        let (environment, questions) = (BTreeSet::new(), BTreeMap::new());
+        Self { rules, log, first: Some(first), environment, questions }
+    }
+
+    /// Returns what the other processes of the line do; `None` if that can be told only later. Only the answer about an
+    /// allowed script matters. A shell that has just forked the process needs a moment until it waits.
+    fn other_processes(&mut self, image: &ExecutedImage, origin: ProgramOrigin) -> Option<OtherProcesses> {
+        if origin == ProgramOrigin::Program
+            || self.rules.neighbours == OtherProcesses::MayRun
+            || !self.may_run_script(image)
+        {
+            return Some(OtherProcesses::MayRun);
+        }
+        if ancestors_wait(image.pid, image.other_processes) {
+            self.questions.remove(&image.pid);
+            return Some(OtherProcesses::Waiting);
+        }
+        let questions = self.questions.entry(image.pid).or_default();
+        *questions += 1;
+        if *questions < MAX_QUESTIONS {
+            return None;
+        }
+        self.questions.remove(&image.pid);
+        Some(OtherProcesses::MayRun)
+    }
+
+    /// Returns true if an allowed script is among the arguments. The kernel passes a script as the first or the second
+    /// argument of its interpreter.
+    fn may_run_script(&self, image: &ExecutedImage) -> bool {
+        let scripts = &self.rules.policy.allowed_scripts;
+        let is_allowed = |text: &OsString| {
+            let path = image.folder.join(text).canonicalize();
+            path.is_ok_and(|path| scripts.contains_key(&path))
+        };
+        !scripts.is_empty() && image.arguments.iter().skip(1).take(2).any(is_allowed)
     }
 
     fn refuse(&self, arguments: &[String], origin: ProgramOrigin, reason: &GateReason) -> ExecDecision {
@@ -153,6 +196,7 @@ impl ExecJudge for LineJudge {
             ProgramOrigin::Line => self.changed_variables(&image.environment),
             ProgramOrigin::Program => Vec::new(),
         };
+        let Some(others) = self.other_processes(image, origin) else { return ExecDecision::AskAgain };
         let executed = ExecutedProgram {
             program: &image.program,
             file: &image.file,
@@ -160,13 +204,10 @@ impl ExecJudge for LineJudge {
             environment: &environment,
             folder: &image.folder,
             started_by: origin,
-            others: if self.policy.allowed_scripts.is_empty() {
-                OtherProcesses::MayRun
-            } else {
-                other_processes(image)
-            },
+            others,
+            writable: &self.rules.writable,
         };
-        match judge_executed_program(&executed, self.line_risk, &self.policy, &SystemFacts) {
+        match judge_executed_program(&executed, self.rules.line_risk, &self.rules.policy, &SystemFacts) {
             ExecVerdict::Run(origin) => {
                 self.log.add_run(&program, &arguments);
                 ExecDecision::Run(match origin {
@@ -191,19 +232,6 @@ impl ExecJudge for LineJudge {
 
 fn lossy(text: &OsStr) -> String {
     text.to_string_lossy().into_owned()
-}
-
-/// Tells whether all other processes of the line wait for this one. A shell that has just forked the process may need a
-/// moment until it waits.
-fn other_processes(image: &ExecutedImage) -> OtherProcesses {
-    const ATTEMPTS: u32 = 100;
-    for _ in 0..ATTEMPTS {
-        if ancestors_wait(image.pid, image.other_processes) {
-            return OtherProcesses::Waiting;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    OtherProcesses::MayRun
 }
 
 /// Returns true if the nearest `count` ancestors of a process all wait for a child.

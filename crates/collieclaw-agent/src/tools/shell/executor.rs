@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 use collieclaw_gate::plan::{
     ListOperator, PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, ShellPlan,
 };
-use collieclaw_gate::{GatePolicy, MachineFacts, RiskLevel, can_start_programs, rejudge_command};
+use collieclaw_gate::{
+    GatePolicy, MachineFacts, OtherProcesses, RiskLevel, can_start_programs, may_change_script,
+    rejudge_command,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::ErrorChain;
-use ward_process::{ExecJudge, ProcessExit, ProcessTree, SpawnError, StopLadder, TreeId};
+use ward_process::{ExecJudge, ProcessExit, ProcessTree, StopLadder, TreeId};
 
 use super::super::line_proxy::LineProxy;
 use super::super::memory_watch::{exceeds_memory, needs_memory_watch};
 use super::super::tool_sandbox::{MAX_MEMORY, MAX_PROCESSES, ToolSandbox};
-use super::super::{ToolContext, ToolEnd, ToolResult};
-use super::exec_judge::{FirstProgram, LineJudge, SharedCommandLog};
+use super::super::{ToolContext, ToolResult};
+use super::exec_judge::{FirstProgram, JudgingRules, LineJudge, SharedCommandLog};
+use super::execution_output::ExecutionOutput;
 use super::output_capture::{CapturedStream, ReadProgress};
-use super::report::{LineEnd, exit_code, format_result, is_unenforced, sandbox_level};
+use super::pipeline_member::{PipelineMember, spawn_failure_exit};
+use super::report::{LineEnd, exit_code, is_unenforced, sandbox_level};
 use super::streams::{CommandStreams, RedirectionError, StreamTarget};
-use crate::receipts::ExecutedCommands;
 use crate::security::SystemFacts;
-
-/// The exit codes of a shell for a program that doesn't exist, and for one that can't be executed.
-const EXIT_NOT_FOUND: ProcessExit = ProcessExit::Code(127);
-const EXIT_NOT_EXECUTABLE: ProcessExit = ProcessExit::Code(126);
 
 const EXIT_REDIRECTION_FAILED: ProcessExit = ProcessExit::Code(1);
 
@@ -57,13 +57,6 @@ impl From<std::io::Error> for LineStop {
     fn from(error: std::io::Error) -> Self {
         Self::Refused(format!("could not watch the command: {error}"))
     }
-}
-
-/// A command of a pipeline.
-struct PipelineMember {
-    /// `None` if no process was started.
-    tree: Option<ProcessTree>,
-    exit: Option<ProcessExit>,
 }
 
 /// The source of the event that ended a wait.
@@ -157,7 +150,7 @@ impl<'a> PlanExecutor<'a> {
             let spec = self.tool_sandbox.prepare_spawn(&program, &words, &[], folder);
             let spec = streams.attach_to(spec)?;
             drop(streams);
-            let judge = self.judge_for(FirstProgram::LineShell, risk);
+            let judge = self.judge_for(FirstProgram::LineShell, risk, OtherProcesses::Waiting);
             let mut members = vec![self.spawn_member(&program, spec, judge)?];
             self.finish_members(&mut members)
         });
@@ -165,9 +158,31 @@ impl<'a> PlanExecutor<'a> {
     }
 
     /// Returns the judge of a tree, if programs are judged when they are executed.
-    fn judge_for(&self, first: FirstProgram, risk: RiskLevel) -> Option<Box<dyn ExecJudge>> {
+    fn judge_for(
+        &self,
+        first: FirstProgram,
+        line_risk: RiskLevel,
+        neighbours: OtherProcesses,
+    ) -> Option<Box<dyn ExecJudge>> {
         let policy = Arc::clone(self.judged_by.as_ref()?);
-        Some(Box::new(LineJudge::new(policy, risk, self.log.clone(), first)))
+        let caches = self.context.toolchain.write.iter().cloned();
+        let writable = std::iter::once(policy.workspace.clone()).chain(caches).collect();
+        let rules = JudgingRules { policy, line_risk, writable, neighbours };
+        Some(Box::new(LineJudge::new(rules, self.log.clone(), first)))
+    }
+
+    /// Returns whether another command of a pipeline could swap the script that a command runs.
+    fn neighbours_of(&self, command: &PlannedCommand, pipeline: &PlannedPipeline) -> OtherProcesses {
+        let policy = self.context.policy;
+        let PlannedAction::Run { program, .. } = &command.action else { return OtherProcesses::Waiting };
+        let is_dangerous = |other: &PlannedCommand| {
+            !std::ptr::eq(other, command) && may_change_script(other, program, policy, &SystemFacts)
+        };
+        if policy.allowed_scripts.contains_key(program) && pipeline.commands.iter().any(is_dangerous) {
+            OtherProcesses::MayRun
+        } else {
+            OtherProcesses::Waiting
+        }
     }
 
     fn run_lists(&mut self, lists: &[PlannedList]) -> Result<ProcessExit, LineStop> {
@@ -258,7 +273,8 @@ impl<'a> PlanExecutor<'a> {
                 output.into(),
                 self.stderr.writer().into(),
             );
-            members.push(self.start_command(command, streams)?);
+            let neighbours = self.neighbours_of(command, pipeline);
+            members.push(self.start_command(command, streams, neighbours)?);
         }
         Ok(())
     }
@@ -267,6 +283,7 @@ impl<'a> PlanExecutor<'a> {
         &mut self,
         command: &PlannedCommand,
         mut streams: CommandStreams,
+        neighbours: OtherProcesses,
     ) -> Result<PipelineMember, LineStop> {
         // Checked before the redirections open files, because opening may truncate them.
         self.recheck_command(command)?;
@@ -291,7 +308,7 @@ impl<'a> PlanExecutor<'a> {
                 let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
                 let spec = streams.attach_to(spec)?;
                 let risk = self.line_risk.filter(|risk| can_start_programs(&command.action, *risk));
-                let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk));
+                let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk, neighbours));
                 if judge.is_none() {
                     self.log.add_run(&program.display().to_string(), words);
                 }
@@ -439,67 +456,6 @@ impl<'a> PlanExecutor<'a> {
             refusal: self.log.refusal(),
             commands: self.log.take_commands(),
         }
-    }
-}
-
-/// The outcome of a line or a program.
-pub(crate) struct ExecutionOutput {
-    /// The end of the line, or the reason why it could not be run safely.
-    pub(crate) end: Result<LineEnd, String>,
-    pub(crate) stdout: CapturedStream,
-    pub(crate) stderr: CapturedStream,
-    /// The level of the sandbox.
-    pub(crate) sandbox: Option<String>,
-    /// The connections through the proxy.
-    pub(crate) network: Option<serde_json::Value>,
-    /// The refusal of a command that ended the line.
-    refusal: Option<String>,
-    commands: ExecutedCommands,
-}
-
-impl ExecutionOutput {
-    fn into_tool_result(self, max_bytes: usize) -> ToolResult {
-        let result = match self.end {
-            Ok(end) => format_result(end, &self.stdout, &self.stderr, max_bytes),
-            Err(why) => ToolResult::failed(why),
-        };
-        let result = match self.network {
-            Some(network) => result.with_metadata("network", network),
-            None => result,
-        };
-        let end = match self.refusal {
-            Some(refusal) if result.end != ToolEnd::Cancelled => ToolEnd::Failed(refusal),
-            _ => result.end,
-        };
-        ToolResult { end, sandbox: self.sandbox, commands: self.commands, ..result }
-    }
-}
-
-impl PipelineMember {
-    fn poll_exit(&mut self) -> std::io::Result<()> {
-        if let (Some(tree), None) = (&mut self.tree, self.exit) {
-            self.exit = match tree.program_exit()? {
-                Some(exit) => Some(exit),
-                None => tree.poll_ended()?.map(|ended| ended.exit),
-            };
-        }
-        Ok(())
-    }
-
-    fn wake_fds(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
-        let tree = self.tree.as_ref().filter(|_| self.exit.is_none());
-        tree.into_iter().flat_map(|tree| [Some(tree.readiness_fd()), tree.program_exit_fd()]).flatten()
-    }
-}
-
-/// Returns the exit code of a shell for a program that failed to start, or `None` if the program is not the
-/// cause.
-fn spawn_failure_exit(error: &SpawnError) -> Option<ProcessExit> {
-    let SpawnError::Start { source, .. } = error else { return None };
-    match Errno::from_io_error(source)? {
-        Errno::NOENT | Errno::NOTDIR => Some(EXIT_NOT_FOUND),
-        Errno::ACCESS | Errno::NOEXEC | Errno::TOOBIG => Some(EXIT_NOT_EXECUTABLE),
-        _ => None,
     }
 }
 

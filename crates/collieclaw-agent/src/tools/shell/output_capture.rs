@@ -42,7 +42,7 @@ impl CapturedStream {
         self.reader.as_fd()
     }
 
-    /// Reads the available output without waiting.
+    /// Reads the available output without waiting: at least everything that was in the pipe at the beginning.
     pub(super) fn read_available(&mut self) -> Result<ReadProgress, Errno> {
         let mut taken = 0;
         while taken < PIPE_BYTES {
@@ -63,8 +63,9 @@ impl CapturedStream {
 
     /// Appends a message of CollieClaw.
     pub(super) fn append_message(&mut self, text: &str) {
-        // The output that was printed before has to come first.
-        while self.read_available() == Ok(ReadProgress::More) {}
+        // The output that was printed before has to come first. All of it is in the pipe, so one reading is enough; a
+        // command that prints on could make a loop endless.
+        let _ = self.read_available();
         self.total += text.len() as u64;
         let keep = text.len().min(self.limit.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(text.as_bytes().get(..keep).unwrap_or_default());
@@ -73,7 +74,7 @@ impl CapturedStream {
     /// Reads the rest after all commands have ended.
     pub(super) fn drain(&mut self) {
         self.writer = None;
-        while self.read_available() == Ok(ReadProgress::More) {}
+        let _ = self.read_available();
     }
 }
 
@@ -83,4 +84,32 @@ pub(super) enum ReadProgress {
     More,
     /// All available output was read.
     Drained,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_message_follows_the_output_before_it_even_if_a_command_floods_the_stream() {
+        let mut stream = CapturedStream::new(1 << 30).unwrap();
+        let flood = stream.writer.as_ref().unwrap().try_clone().unwrap();
+        rustix::io::write(&flood, b"before").unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&ends);
+        let writer = std::thread::spawn(move || {
+            let block = vec![b'.'; PIPE_BYTES];
+            // The write fails when the reader is closed.
+            while !ended.load(Ordering::Relaxed) && rustix::io::write(&flood, &block).is_ok() {}
+        });
+        stream.append_message("message");
+        assert!(stream.bytes.starts_with(b"before") && stream.bytes.ends_with(b"message"));
+        assert!(stream.bytes.len() < 2 * PIPE_BYTES);
+        ends.store(true, Ordering::Relaxed);
+        drop(stream);
+        writer.join().unwrap();
+    }
 }

@@ -9,8 +9,11 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::vcs_guard::set_aside;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+
+use super::vcs_guard::{rename_failure, rename_file};
 
 /// The maximum number of folders that are searched for repositories.
 const MAX_FOLDERS: usize = 20_000;
@@ -47,13 +50,22 @@ const HARMLESS_KEYS: [(&str, &[&str]); 4] = [
     ("remote", &["fetch", "partialclonefilter", "promisor", "pushurl", "tagopt", "url"]),
 ];
 
-/// Identifies one version of a file: device, inode, size, and time of the last change, which no program can forge.
-type FileVersion = (u64, u64, u64, i64, i64);
+/// One version of a file. No program can forge the time of the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileVersion {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// The seconds and nanoseconds of the last change.
+    changed: (i64, i64),
+}
 
 /// The settings of all repositories in a workspace, as they were before a line ran.
 pub(super) struct RepositoryGuard {
     workspace: PathBuf,
     before: RepositoryScan,
+    /// A time in seconds, just before the scan.
+    since: i64,
 }
 
 #[derive(Default)]
@@ -67,17 +79,20 @@ struct RepositoryScan {
 
 impl RepositoryGuard {
     pub(super) fn snapshot(workspace: &Path) -> Self {
-        Self { workspace: workspace.to_owned(), before: RepositoryScan::of(workspace) }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // The times of files come from a clock that may be some milliseconds behind.
+        let since = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1);
+        Self { workspace: workspace.to_owned(), before: RepositoryScan::of(workspace), since }
     }
 
     /// Renames new and changed settings that could make `git` run a command, and returns one message for each.
     pub(super) fn set_aside_harmful_settings(self) -> Vec<String> {
         let after = RepositoryScan::of(&self.workspace);
-        let changed =
-            after.settings.iter().filter(|(path, version)| self.before.settings.get(*path) != Some(*version));
+        let changed = after.settings.iter().filter(|(path, version)| self.has_changed(path, **version));
         let harmful = changed.filter(|(path, _)| !is_harmless(path, &after.repositories));
-        let mut messages: Vec<String> = harmful.map(|(path, _)| set_aside(path)).collect();
-        if after.folders > MAX_FOLDERS {
+        let mut messages: Vec<String> =
+            harmful.map(|(path, _)| set_aside_beneath(&self.workspace, path)).collect();
+        if after.is_incomplete() {
             messages.push(format!(
                 "collieclaw: `{}` has more than {MAX_FOLDERS} folders, so not all were searched for new repositories",
                 self.workspace.display()
@@ -85,9 +100,39 @@ impl RepositoryGuard {
         }
         messages
     }
+
+    /// Returns true if a file is new or has changed since the snapshot. A snapshot that is incomplete may have missed the
+    /// file, so then the time of its last change decides.
+    fn has_changed(&self, path: &Path, version: FileVersion) -> bool {
+        match self.before.settings.get(path) {
+            Some(before) => *before != version,
+            None => !self.before.is_incomplete() || version.changed.0 >= self.since,
+        }
+    }
+}
+
+/// Renames a file of the workspace, and returns a message. The commands of another line may run now, so no symlink on the
+/// way is followed.
+fn set_aside_beneath(workspace: &Path, file: &Path) -> String {
+    let (folder, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let below = folder.strip_prefix(workspace).unwrap_or(folder);
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let opened = openat(CWD, workspace, flags, Mode::empty()).and_then(|root| {
+        openat2(root, below, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    });
+    match opened {
+        Ok(folder) => rename_file(&folder, name, file),
+        Err(error) => rename_failure(file, error),
+    }
 }
 
 impl RepositoryScan {
+    /// Returns true if there are more folders than were searched.
+    fn is_incomplete(&self) -> bool {
+        self.folders > MAX_FOLDERS
+    }
+
     fn of(workspace: &Path) -> Self {
         let mut scan = Self::default();
         let mut pending = vec![workspace.to_owned()];
@@ -131,7 +176,12 @@ impl RepositoryScan {
 
     fn add_setting(&mut self, path: PathBuf) {
         if let Ok(found) = path.symlink_metadata() {
-            let version = (found.dev(), found.ino(), found.size(), found.ctime(), found.ctime_nsec());
+            let version = FileVersion {
+                device: found.dev(),
+                inode: found.ino(),
+                size: found.size(),
+                changed: (found.ctime(), found.ctime_nsec()),
+            };
             self.settings.insert(path, version);
         }
     }
@@ -159,7 +209,7 @@ fn is_harmless(path: &Path, repositories: &BTreeSet<PathBuf>) -> bool {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).ok()?;
     let file = std::fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
     let status = file.metadata().ok()?;
@@ -185,8 +235,8 @@ fn has_harmless_settings(text: &str) -> bool {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
         let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        // A helper of the name before `::` runs for such an address.
-        let runs_helper = value.contains("::") || value.ends_with('\\') || value.starts_with('"');
+        // A helper of the name before `::` runs for such an address. Quotes and backslashes could hide the colons.
+        let runs_helper = value.contains("::") || value.contains(['"', '\\']);
         let is_listed =
             HARMLESS_KEYS.iter().any(|(name, keys)| section == *name && keys.contains(&key.as_str()));
         // A submodule can be updated by a command.
@@ -222,11 +272,43 @@ mod tests {
             "[remote \"a\"]\nurl = ext::sh -c x",
             "[remote \"a\"]\nuploadpack = x",
             "[remote \"a\"]\nurl = a\\\nb",
+            "[remote \"a\"]\nurl = ext:\"\":sh -c x",
             "[submodule \"a\"]\nupdate = !x",
             "[user]\nname = a\n[user] x = 1\n[core]\rfsmonitor = x",
             "fsmonitor = x",
         ] {
             assert!(!has_harmless_settings(text), "{text}");
         }
+    }
+
+    #[test]
+    fn settings_that_an_incomplete_snapshot_has_missed_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("inner/.git/config");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(&config, "[core]\nfsmonitor = mine\n").unwrap();
+        let changed = config.metadata().unwrap().ctime();
+        let guard = |since| RepositoryGuard {
+            workspace: folder.path().to_owned(),
+            before: RepositoryScan { folders: MAX_FOLDERS + 1, ..RepositoryScan::default() },
+            since,
+        };
+        assert_eq!(guard(changed + 1).set_aside_harmful_settings(), Vec::<String>::new());
+        assert!(config.exists());
+        assert_eq!(guard(changed).set_aside_harmful_settings().len(), 1);
+        assert!(!config.exists());
+    }
+
+    #[test]
+    fn a_file_behind_a_symlink_is_not_renamed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [workspace, outside] = ["workspace", "outside"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::create_dir_all(outside.join(".git")).unwrap();
+        std::fs::write(outside.join(".git/config"), "").unwrap();
+        std::os::unix::fs::symlink(&outside, workspace.join("link")).unwrap();
+        let message = set_aside_beneath(&workspace, &workspace.join("link/.git/config"));
+        assert!(message.contains("could not be renamed"), "{message}");
+        assert!(outside.join(".git/config").exists());
     }
 }

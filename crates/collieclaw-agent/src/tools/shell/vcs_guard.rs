@@ -89,15 +89,7 @@ impl FolderSnapshot {
 }
 
 /// Renames a file that could make other programs run commands, and returns a message.
-pub(super) fn set_aside(file: &Path) -> String {
-    let (folder, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
-    match open_folder(folder) {
-        Ok(handle) => rename_file(&handle, name, file),
-        Err(error) => rename_failure(file, error),
-    }
-}
-
-fn rename_file(folder: &OwnedFd, name: &OsStr, file: &Path) -> String {
+pub(super) fn rename_file(folder: &OwnedFd, name: &OsStr, file: &Path) -> String {
     match rename_aside(folder, name) {
         Ok(new_name) => format!(
             "collieclaw: `{}` could make other programs run commands, so it was renamed to {}",
@@ -108,7 +100,8 @@ fn rename_file(folder: &OwnedFd, name: &OsStr, file: &Path) -> String {
     }
 }
 
-fn rename_failure(file: &Path, error: Errno) -> String {
+/// Returns the message about a file that could not be renamed.
+pub(super) fn rename_failure(file: &Path, error: Errno) -> String {
     format!(
         "collieclaw: `{}` could make other programs run commands, and could not be renamed ({error}). Remove it before \
          you run programs here",

@@ -2,11 +2,16 @@
 
 use serde::Serialize;
 
+use crate::text::truncate_text;
+
 /// The maximum number of different records. Further connections are only counted.
 const MAX_RECORDS: usize = 64;
 
 /// The longest host in a record, longer than any valid host name.
 const MAX_HOST_BYTES: usize = 260;
+
+/// The longest reason in a record. It may quote the server name of a TLS handshake, which a command can choose freely.
+const MAX_REASON_BYTES: usize = 500;
 
 /// All connections to one host and port with the same verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,7 +75,7 @@ impl ConnectionLog {
                 host,
                 port,
                 verdict,
-                reason: refusal,
+                reason: refusal.map(|reason| truncate_text(&reason, MAX_REASON_BYTES)),
                 connections: 1,
                 bytes_sent,
                 bytes_received,
@@ -114,5 +119,22 @@ mod tests {
             (report.connections.len(), report.unlisted),
             (MAX_RECORDS, 1_000 + 2 - MAX_RECORDS as u64)
         );
+    }
+
+    #[test]
+    fn records_leave_room_in_a_receipt_whatever_the_client_sends() {
+        let mut log = ConnectionLog::default();
+        for number in 0..100 {
+            let host = format!("{number}{}", "a".repeat(10_000));
+            log.add(ConnectionEnd {
+                host,
+                port: 443,
+                refusal: Some("\u{1}".repeat(16_000)),
+                sent: 0,
+                received: 0,
+            });
+        }
+        let text = serde_json::to_string(&log.report()).unwrap();
+        assert!(text.len() < 1 << 18, "{}", text.len());
     }
 }

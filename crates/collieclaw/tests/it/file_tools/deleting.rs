@@ -1,7 +1,7 @@
 //! `file_delete` and the trash: what was deleted can be restored, and nothing else is touched.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 
@@ -120,21 +120,40 @@ fn protected_paths_are_not_deleted() {
     assert!(secret.exists() && trash_ids(&test_agent).is_empty());
 }
 
+/// An agent whose home, with the trash, is on another file system than its workspace.
+struct DividedAgent {
+    agent: TestAgent,
+    shm: tempfile::TempDir,
+}
+
+impl DividedAgent {
+    fn new() -> Self {
+        let shm = tempfile::tempdir_in("/dev/shm").unwrap();
+        let divided = Self { agent: TestAgent::empty(), shm };
+        let device = |path: &std::path::Path| fs::metadata(path).unwrap().dev();
+        if device(divided.shm.path()) == device(divided.agent.path()) {
+            panic!(
+                "/dev/shm and the folder for temporary files are one file system; set TMPDIR to another one"
+            );
+        }
+        assert_eq!(divided.run(&["init"]).code, 0);
+        let config = divided.shm.path().join("home/config.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, text.replacen("\"supervised\"", "\"full\"", 1)).unwrap();
+        divided
+    }
+
+    fn run(&self, arguments: &[&str]) -> crate::support::AgentOutput {
+        let home = self.shm.path().join("home");
+        agent_output(self.agent.command(arguments).env("COLLIECLAW_HOME", home).output().unwrap())
+    }
+}
+
 #[test]
 fn the_trash_may_be_on_another_file_system() {
-    let shm = tempfile::tempdir_in("/dev/shm").unwrap();
-    let test_agent = TestAgent::empty();
-    if fs::metadata(shm.path()).unwrap().dev() == fs::metadata(test_agent.path()).unwrap().dev() {
-        panic!("/dev/shm and the folder for temporary files are one file system; set TMPDIR to another one");
-    }
-    let home = shm.path().join("home");
-    let run = |arguments: &[&str]| {
-        agent_output(test_agent.command(arguments).env("COLLIECLAW_HOME", &home).output().unwrap())
-    };
-    assert_eq!(run(&["init"]).code, 0);
-    let config = fs::read_to_string(home.join("config.toml")).unwrap();
-    fs::write(home.join("config.toml"), config.replacen("\"supervised\"", "\"full\"", 1)).unwrap();
-    let workspace = test_agent.workspace();
+    let divided = DividedAgent::new();
+    let run = |arguments: &[&str]| divided.run(arguments);
+    let workspace = divided.agent.workspace();
     write_files(&workspace, &[("folder/a", "a"), ("folder/sub/b", "b")]);
     symlink("a", workspace.join("folder/link")).unwrap();
     let deleted = run(&["tool", "run", "file_delete", "--json", "{\"path\": \"folder\"}"]);
@@ -150,6 +169,31 @@ fn the_trash_may_be_on_another_file_system() {
     assert!(kept.code == 1 && kept.err.contains("too large for the trash"), "{kept:?}");
     assert!(workspace.join("folder/huge").exists() && workspace.join("folder/sub/b").exists());
     assert_eq!(run(&["trash", "list", "--output", "json"]).json(), json!([]));
+}
+
+/// Only root can remove the file from the folder without write permission.
+#[test]
+fn an_entry_that_can_not_be_removed_completely_is_in_the_trash_as_a_whole() {
+    let divided = DividedAgent::new();
+    let workspace = divided.agent.workspace();
+    write_files(&workspace, &[("folder/a", "a"), ("folder/locked/b", "b")]);
+    let locked = workspace.join("folder/locked");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
+    let deleted = divided.run(&["tool", "run", "file_delete", "--json", "{\"path\": \"folder\"}"]);
+    assert!(deleted.code == 0 || deleted.err.contains("is in the trash, but"), "{deleted:?}");
+    assert_eq!(deleted.code == 0, !locked.exists(), "{deleted:?}");
+    if locked.exists() {
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_dir_all(workspace.join("folder")).unwrap();
+    }
+    let id = divided.run(&["trash", "list", "--output", "json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let _ = divided.run(&["trash", "restore", &id]);
+    assert_eq!(fs::read_to_string(workspace.join("folder/a")).unwrap(), "a");
+    assert_eq!(fs::read_to_string(workspace.join("folder/locked/b")).unwrap(), "b");
+    let emptied = divided.run(&["trash", "empty", "--yes"]);
+    assert_eq!(emptied.code, 0, "{emptied:?}");
+    // The folder for tests can be removed only now.
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
