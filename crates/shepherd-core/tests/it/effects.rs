@@ -217,6 +217,7 @@ fn discarded_audit_lines_are_not_written_but_everything_else_is() {
         profile: None,
         session_id: SessionId::from_random(1),
         actor: "child".to_owned(),
+        display: None,
     };
     let mut effects = engine.request_launch(&request, world.now()).effects;
     let written = |effects: &Effects| -> Vec<&'static str> {
