@@ -149,7 +149,7 @@ fn commands_read_files_that_describe_the_system() {
 
 /// A line that starts a server in the background and asks it for a page.
 const OWN_SERVER: &str = "python3 -m http.server --bind 127.0.0.1 8000 > /dev/null 2>&1 & \
-    curl -sS --retry 60 --retry-connrefused --retry-delay 1 localhost:8000/page.txt; kill %1";
+    curl -s --retry 60 --retry-connrefused --retry-delay 1 localhost:8000/page.txt; kill %1";
 
 #[test]
 fn a_line_reaches_its_own_server_and_no_server_of_the_machine() {

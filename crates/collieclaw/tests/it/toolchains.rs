@@ -166,7 +166,7 @@ fn find_sysroot(cargo: PathBuf) -> Option<PathBuf> {
 }
 
 /// Opens a Rust toolchain to a workspace, with a cache folder.
-fn with_rust(mut test_workspace: TestWorkspace, toolchain: &Path) -> TestWorkspace {
+pub(crate) fn with_rust(mut test_workspace: TestWorkspace, toolchain: &Path) -> TestWorkspace {
     let cache = test_workspace.home.join("cache");
     std::fs::create_dir(&cache).unwrap();
     test_workspace.toolchain = ToolchainAccess {
