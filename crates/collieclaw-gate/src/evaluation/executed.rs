@@ -16,7 +16,7 @@ use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::find_objection;
 use crate::plan::PlannedAction;
-use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy};
+use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
 use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
@@ -234,8 +234,10 @@ impl ShellEvaluation<'_> {
         };
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         self.judge_as(&name, arguments, executed.folder);
-        let is_trusted =
-            self.policy.autonomy == AutonomyLevel::Full || self.policy.allowed_commands.contains(&name);
+        // A script that a shell reads is a program of the project, too.
+        let is_trusted = self.policy.autonomy == AutonomyLevel::Full
+            || self.policy.allowed_commands.contains(&name)
+            || self.policy.project_programs == ProjectPrograms::Allowed;
         if passes_line_on(&name) && !(is_trusted && runs_script_file(&name, arguments)) {
             ProgramOrigin::Line
         } else {

@@ -22,8 +22,10 @@ impl ShellEvaluation<'_> {
         cwd: &CommandFolder,
     ) -> bool {
         let Some(name) = first.text.as_deref().filter(|name| name.contains('/')) else { return false };
-        let Some(folder) = cwd.folder.as_ref().filter(|_| self.judges_executions()) else { return false };
-        let place = folder.join(name);
+        if (cwd.folder.is_none() && !name.starts_with('/')) || !self.judges_executions() {
+            return false;
+        }
+        let place = self.base_folder(cwd).join(name);
         let written = normalize_path(&place);
         if !is_private_temporary(&written, self.policy) {
             match self.facts.inspect_path(&place) {

@@ -1,7 +1,7 @@
 //! Addresses that commands connect to: the loopback interface of a command is its sandbox's own (C7.5, C19.4).
 
 use collieclaw_gate::{
-    AutonomyLevel, GateDecision, GateOutcome, GateRequest, HttpMethod, judge, judge_shell,
+    AutonomyLevel, GateDecision, GateOutcome, GateReason, GateRequest, HttpMethod, judge, judge_shell,
 };
 
 use crate::judged_lines::JudgingMachine;
@@ -24,7 +24,7 @@ fn a_line_may_talk_to_its_own_server() {
             &JudgingMachine::new(),
         );
         assert_eq!(judged.verdict.decision, GateDecision::Ask, "{line}: {:?}", judged.verdict.reasons);
-        let codes: Vec<_> = judged.verdict.reasons.iter().map(|reason| reason.code()).collect();
+        let codes: Vec<_> = judged.verdict.reasons.iter().map(GateReason::code).collect();
         assert!(codes.contains(&"own-loopback"), "{line}: {codes:?}");
     }
 }
@@ -76,6 +76,6 @@ fn a_listed_port_of_this_machine_is_an_allowed_domain() {
         &policy("curl"),
         &JudgingMachine::new(),
     );
-    let codes: Vec<_> = judged.verdict.reasons.iter().map(|reason| reason.code()).collect();
+    let codes: Vec<_> = judged.verdict.reasons.iter().map(GateReason::code).collect();
     assert!(codes.contains(&"allowed-domain") && !codes.contains(&"own-loopback"), "{codes:?}");
 }

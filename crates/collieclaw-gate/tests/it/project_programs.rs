@@ -35,6 +35,7 @@ const PROJECT_LINES: &[&str] = &[
     "ls | xargs ./run.sh",
     "find src -name '*.rs' -exec ./run.sh {} \\;",
     "src/../ls",
+    "cd $x && ./run.sh; /w/run.sh",
     "gcc -o /tmp/app a.txt && /tmp/app",
     // A symlink to a listed program of the system is that program.
     "./link-to-ls -l",
@@ -167,6 +168,11 @@ fn executed_programs_of_the_project_run_like_those_of_a_build_tool() {
         ("/w/target/debug/app app", "program", "program-by-path"),
         ("/tmp/app /tmp/app", "program", "program-by-path"),
         ("/w/ls ./ls", "program", "program-by-path"),
+        // The commands of a script belong to the script, and those of a line to the line.
+        ("/usr/bin/bash /bin/sh ./run.sh x", "program", "line"),
+        ("/usr/bin/bash bash -c ls", "line", "line"),
+        ("/usr/bin/bash bash -s x", "line", "line"),
+        ("/usr/bin/bash bash /home/kid/x.sh", "outside-workspace", "outside-workspace"),
         // A known name always means the program of the system.
         ("/w/ls ls", "program-by-path", "program-by-path"),
         ("/w/.git/hooks/x .git/hooks/x", "program-by-path", "program-by-path"),
