@@ -50,6 +50,7 @@ const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("tuxpaint", "tuxpaint"),
     program("unshare", "util-linux"),
     program("Xwayland", "xwayland"),
+    file("/usr/share/doc/python3-pytest", "python3-pytest"),
     file("/usr/share/doc/python3-venv", "python3-venv"),
     file("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", "fonts-dejavu-core"),
     file("/usr/share/zoneinfo/Europe/London", "tzdata"),

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
+use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds, ProjectPrograms};
 use serde::{Serialize, Serializer};
 
 pub(crate) use expand::parse_duration;
@@ -165,6 +165,9 @@ pub struct RuntimeLimits {
     pub budget: UsageBudget,
 }
 
+/// The name of the tool for web pages.
+const HTTP_TOOL: &str = "http";
+
 impl Config {
     /// Returns the rules in the form that the gate uses. Symlinks are resolved now, so that a protected path
     /// is also protected under its real name.
@@ -192,6 +195,11 @@ impl Config {
                 .map(|(name, pinned)| (name.clone(), pinned.real.clone()))
                 .collect(),
             allowed_scripts: self.workspace.scripts.clone(),
+            project_programs: if self.workspace.project_programs {
+                ProjectPrograms::Allowed
+            } else {
+                ProjectPrograms::Refused
+            },
         }
     }
 
@@ -206,7 +214,9 @@ impl Config {
         self.workspace = rules;
         if self.works_in_project() {
             let channel = &mut self.channels.cli;
-            for tool in &channel.project_tools {
+            // Without an allowed domain, every request would need the operator.
+            let has_domain = !self.security.allowed_domains.is_empty();
+            for tool in channel.project_tools.iter().filter(|tool| has_domain || *tool != HTTP_TOOL) {
                 if !channel.tools_allow.contains(tool) {
                     channel.tools_allow.push(tool.clone());
                 }

@@ -15,6 +15,7 @@ mod trust;
 pub use allow::{AllowError, AllowReport, ProgramOrigin, RuleEditor};
 pub use path_search::{ProgramSearch, SkippedFolder};
 pub use rules::{PinnedProgram, WorkspaceNetwork, WorkspaceRules};
+pub(crate) use script::read_program_file;
 pub use script::{MAX_SCRIPT_BYTES, hash_file};
 pub use store::{WorkspaceError, WorkspaceStore};
 pub use toolchains::{ToolchainPlaces, plan_toolchain_access, toolchain_access};

@@ -93,6 +93,21 @@ impl WebAddress {
         Ok(Self { scheme, host, port })
     }
 
+    /// Returns true for the loopback interface: `localhost` and its two usual addresses.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match &self.host {
+            UrlHost::Name(name) => name == "localhost",
+            UrlHost::Ip(ip) => {
+                [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(ip)
+            }
+        }
+    }
+
+    /// Returns true if the list of allowed domains has exactly this host and port.
+    pub(crate) fn is_listed_with_port(&self, policy: &GatePolicy) -> bool {
+        policy.allowed_domains.contains(&self.host_and_port())
+    }
+
     /// Returns `host:port`, in the form that `allowed_domains` uses.
     #[must_use]
     pub fn host_and_port(&self) -> String {
@@ -209,7 +224,7 @@ pub(crate) fn judge(text: &str, method: HttpMethod, policy: &GatePolicy, finding
         }
     };
     let host = address.host.to_string();
-    let listed_with_port = policy.allowed_domains.contains(&address.host_and_port());
+    let listed_with_port = address.is_listed_with_port(policy);
     if !listed_with_port {
         if is_local_host(&address.host) {
             findings.add(GateReason::PrivateAddress { address: host });

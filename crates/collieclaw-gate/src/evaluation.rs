@@ -13,6 +13,8 @@ mod line_wrapper;
 mod pipeline_neighbour;
 mod possible_path;
 mod program_arguments;
+mod program_identity;
+mod project_program;
 mod script_outputs;
 mod sed;
 mod special_words;
@@ -120,6 +122,8 @@ struct ShellEvaluation<'a> {
     name_pattern: Option<String>,
     /// The functions that the line defines.
     functions: BTreeSet<String>,
+    /// The files that commands of the line download.
+    downloaded_files: BTreeSet<PathBuf>,
     /// True if a command before the current pipeline may have changed files.
     files_may_have_changed: bool,
     /// True if a part of the line needs a real shell that has its commands judged.
@@ -201,6 +205,7 @@ impl<'a> ShellEvaluation<'a> {
             braces: BracesMeaning::Literal,
             name_pattern: None,
             functions: BTreeSet::new(),
+            downloaded_files: BTreeSet::new(),
             files_may_have_changed: false,
             needs_shell: false,
             subject: JudgedSubject::Line,

@@ -48,6 +48,7 @@ mod presets;
 mod programs;
 mod reason;
 mod recheck;
+mod system_files;
 mod verdict;
 
 mod call;
@@ -64,7 +65,7 @@ pub use foreign::{ForeignToolAccess, NetworkReach, WriteAccess};
 pub use path::{PathAccess, normalize_path};
 pub use policy::{
     CommandNetwork, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
-    GatePolicy, PathBounds,
+    GatePolicy, PathBounds, ProjectPrograms,
 };
 pub use presets::{WORKSPACE_PRESETS, WorkspacePreset};
 pub use reason::GateReason;

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::policy::{GatePolicy, PathBounds};
 use crate::reason::GateReason;
+use crate::system_files::is_system_file;
 use crate::verdict::GateFindings;
 
 /// The longest path that the kernel accepts (`PATH_MAX`).
@@ -46,8 +47,21 @@ fn check_text(text: &str, findings: &mut GateFindings) -> bool {
 /// The temporary folder of the system. The sandbox has one of its own under this name.
 const TEMPORARY_FOLDER: &str = "/tmp";
 
+/// Returns true for a path in the temporary folder of the sandbox. A workspace inside the temporary folder of the
+/// system rules that out.
+pub(crate) fn is_private_temporary(place: &Path, policy: &GatePolicy) -> bool {
+    place.starts_with(TEMPORARY_FOLDER)
+        && !policy.workspace.starts_with(TEMPORARY_FOLDER)
+        && !is_protected(place, policy)
+}
+
+/// Returns true if the operator forbids a path, or it belongs to CollieClaw.
+fn is_protected(place: &Path, policy: &GatePolicy) -> bool {
+    policy.is_own(place) || policy.forbidden_paths.iter().any(|rule| place.starts_with(rule))
+}
+
 /// Judges a path that a command names. In the sandbox, the temporary folder is a private one, so the files of
-/// the real one don't matter. A workspace inside the temporary folder rules that out.
+/// the real one don't matter. Files of the system that every program needs can be read.
 pub(crate) fn judge_in_command(
     text: &str,
     from: &Path,
@@ -56,20 +70,33 @@ pub(crate) fn judge_in_command(
     findings: &mut GateFindings,
 ) {
     let written = normalize_path(&from.join(text));
-    let is_temporary = written.starts_with(TEMPORARY_FOLDER)
-        && !policy.workspace.starts_with(TEMPORARY_FOLDER)
-        && !policy.is_own(&written)
-        && !policy.forbidden_paths.iter().any(|rule| written.starts_with(rule))
-        && !text.contains('\0')
-        && text.len() <= LONGEST_PATH;
-    if !is_temporary {
-        return judge(text, from, access, (policy, facts), findings);
-    }
-    if access != PathAccess::Read && steers_programs(&written) {
-        findings.add(GateReason::SteersPrograms { path: text.to_owned() });
-    }
+    let is_path = !text.is_empty() && !text.contains('\0') && text.len() <= LONGEST_PATH;
     let read_only = access == PathAccess::Read;
-    findings.add(GateReason::UsesTemporary { path: text.to_owned(), read_only });
+    if is_path && is_private_temporary(&written, policy) {
+        if !read_only && steers_programs(&written) {
+            findings.add(GateReason::SteersPrograms { path: text.to_owned() });
+        }
+        findings.add(GateReason::UsesTemporary { path: text.to_owned(), read_only });
+    } else if is_path && read_only && reads_system_file(&from.join(text), (policy, facts)) {
+        findings.add(GateReason::ReadsSystem { path: text.to_owned() });
+    } else {
+        judge(text, from, access, (policy, facts), findings);
+    }
+}
+
+/// Returns true if a path names a file of the system that every program can read in the sandbox, and leads to one.
+pub(crate) fn reads_system_file(path: &Path, (policy, facts): (&GatePolicy, &dyn MachineFacts)) -> bool {
+    let is_readable = |place: &Path| {
+        is_system_file(place) && !place.starts_with(&policy.workspace) && !is_protected(place, policy)
+    };
+    is_readable(&normalize_path(path))
+        && match facts.inspect_path(path) {
+            PathStatus::Missing { leads_to }
+            | PathStatus::File { leads_to, .. }
+            | PathStatus::Folder { leads_to }
+            | PathStatus::Special { leads_to } => is_readable(&leads_to),
+            PathStatus::Unreachable => false,
+        }
 }
 
 /// Judges a path that a call names, relative to the folder `from`.
@@ -105,22 +132,42 @@ pub(crate) fn judge(
         findings.add(GateReason::WrongKind { path: path(), what: "is neither a file nor a folder" });
         return;
     }
-    let changes = access != PathAccess::Read;
+    let is_linked = matches!(seen, PathStatus::File { link_count, .. } if link_count > 1);
+    let links =
+        if access != PathAccess::Read && is_linked { HardLinks::Several } else { HardLinks::Irrelevant };
+    judge_places(text, access, [&written, leads_to], links, policy, findings);
+}
+
+/// The other names of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HardLinks {
+    /// The call would change the file under its other names, too.
+    Several,
+    Irrelevant,
+}
+
+/// Judges the use of a path that no rule forbids, by its places: as written and as the kernel resolves it.
+fn judge_places(
+    text: &str,
+    access: PathAccess,
+    places: [&Path; 2],
+    links: HardLinks,
+    policy: &GatePolicy,
+    findings: &mut GateFindings,
+) {
+    let path = || text.to_owned();
     if matches!(access, PathAccess::Move | PathAccess::Remove)
-        && let Some(reason) =
-            [&written, leads_to].into_iter().find_map(|place| find_rule_inside(text, place, policy))
+        && let Some(reason) = places.into_iter().find_map(|place| find_rule_inside(text, place, policy))
     {
-        findings.add(reason);
-        return;
+        return findings.add(reason);
     }
-    if changes && matches!(seen, PathStatus::File { link_count, .. } if link_count > 1) {
-        findings.add(GateReason::HardLink { path: path() });
-        return;
+    if links == HardLinks::Several {
+        return findings.add(GateReason::HardLink { path: path() });
     }
-    if changes && [&written, leads_to].into_iter().any(|place| steers_programs(place)) {
+    if access != PathAccess::Read && places.into_iter().any(steers_programs) {
         findings.add(GateReason::SteersPrograms { path: path() });
     }
-    let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
+    let inside = places.into_iter().all(|place| place.starts_with(&policy.workspace));
     findings.add(match (access, inside) {
         (PathAccess::Write | PathAccess::Move | PathAccess::Remove, true) => {
             GateReason::WritesInside { path: path() }
@@ -169,26 +216,14 @@ pub(crate) fn judge_entry(
         findings.add(GateReason::WrongKind { path: path(), what });
         return;
     }
-    if let Some(reason) =
-        [&written, &place].into_iter().find_map(|place| find_rule_inside(text, place, policy))
-    {
-        findings.add(reason);
-        return;
-    }
     // A path that leads to another place is a symlink, and the links of its target don't matter.
     let is_linked = |status| matches!(status, PathStatus::File { leads_to, link_count } if link_count > 1 && leads_to == place);
-    if access != PathAccess::Remove && is_linked(facts.inspect_path(&whole)) {
-        findings.add(GateReason::HardLink { path: path() });
-        return;
-    }
-    if [&written, &place].into_iter().any(|place| steers_programs(place)) {
-        findings.add(GateReason::SteersPrograms { path: path() });
-    }
-    let inside = place.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
-    findings.add(match inside {
-        true => GateReason::WritesInside { path: path() },
-        false => GateReason::WritesOutside { path: path() },
-    });
+    let links = if access != PathAccess::Remove && is_linked(facts.inspect_path(&whole)) {
+        HardLinks::Several
+    } else {
+        HardLinks::Irrelevant
+    };
+    judge_places(text, access, [&written, &place], links, policy, findings);
 }
 
 /// Returns the objection to moving a folder that contains a protected path: after the move, the protected

@@ -35,6 +35,8 @@ pub struct GatePolicy {
     /// Scripts of the workspace that may run: the real path of each and the SHA-256 of the accepted content, in
     /// hexadecimal digits (C16).
     pub allowed_scripts: BTreeMap<PathBuf, String>,
+    /// Whether programs of the workspace may run by their path, such as those that a compiler has built there.
+    pub project_programs: ProjectPrograms,
 }
 
 impl GatePolicy {
@@ -49,6 +51,16 @@ impl GatePolicy {
         let own = [&self.own_home].into_iter().chain(&self.own_files);
         own.chain(&self.forbidden_paths).map(PathBuf::as_path)
     }
+}
+
+/// The rule for programs that are files of the workspace, whatever their content is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProjectPrograms {
+    /// Only the scripts in [`GatePolicy::allowed_scripts`] run.
+    #[default]
+    Refused,
+    /// They run after the operator's approval, where every program is judged when it is executed.
+    Allowed,
 }
 
 /// Returns true if a path is the file itself, or a companion whose name starts with the file's name

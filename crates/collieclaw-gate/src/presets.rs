@@ -3,6 +3,8 @@
 //! A preset only suggests names. The operator accepts it for a workspace, and the gate judges every call by
 //! the resulting [`GatePolicy`](crate::GatePolicy) as before.
 
+use crate::policy::ProjectPrograms;
+
 /// A list of everything that one kind of work needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspacePreset {
@@ -17,6 +19,8 @@ pub struct WorkspacePreset {
     /// Files with passwords and tokens, inside the toolchain folders or near them. The sandbox must never show
     /// them. `*` stands for any text without a slash.
     pub secret_patterns: &'static [&'static str],
+    /// Whether programs of the workspace may run by their path, as in `cargo build && target/debug/app`.
+    pub project_programs: ProjectPrograms,
 }
 
 impl WorkspacePreset {
@@ -123,6 +127,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
             "~/.npm-global/etc/npmrc" "~/.yarnrc*" "~/.config/pnpm/rc" "~/.config/go/env"
             "~/.m2/settings*.xml" "~/.gradle/gradle.properties" "~/.gem/credentials" "~/.bundle/config"
         ),
+        project_programs: ProjectPrograms::Allowed,
     },
     WorkspacePreset {
         name: "python",
@@ -145,6 +150,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
             "~/.pypirc" "~/.config/pip/pip.conf" "~/.pip/pip.conf" "~/.config/pypoetry/auth.toml"
             "~/.local/share/uv/credentials"
         ),
+        project_programs: ProjectPrograms::Allowed,
     },
     WorkspacePreset {
         name: "rust",
@@ -159,6 +165,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         ),
         toolchain_folders: &["~/.cargo/bin", "~/.rustup"],
         secret_patterns: with_common_secrets!("~/.cargo/credentials*"),
+        project_programs: ProjectPrograms::Allowed,
     },
     WorkspacePreset {
         name: "node",
@@ -186,6 +193,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         secret_patterns: with_common_secrets!(
             "~/.npmrc" "~/.nvm/.npmrc" "~/.npm-global/etc/npmrc" "~/.yarnrc*" "~/.config/pnpm/rc"
         ),
+        project_programs: ProjectPrograms::Allowed,
     },
     WorkspacePreset {
         name: "go",
@@ -196,6 +204,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         domains: with_source_domains!("proxy.golang.org" "sum.golang.org" "go.dev" "pkg.go.dev"),
         toolchain_folders: &["~/go/bin", "~/sdk", "~/.asdf", "~/.local/share/mise"],
         secret_patterns: with_common_secrets!("~/.config/go/env"),
+        project_programs: ProjectPrograms::Allowed,
     },
     WorkspacePreset {
         name: "writing",
@@ -263,6 +272,7 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         domains: &["en.wikipedia.org", "en.wiktionary.org"],
         toolchain_folders: &[],
         secret_patterns: with_common_secrets!(),
+        project_programs: ProjectPrograms::Refused,
     },
 ];
 

@@ -29,12 +29,18 @@ pub enum GateReason {
     },
     /// The call reads a path outside of the workspace, and the policy allows such paths.
     ReadsOutside { path: String },
+    /// The call reads a file of the system that every program can read in the sandbox.
+    ReadsSystem { path: String },
     /// The call uses a path in the temporary folder, which is a private one in the sandbox.
     UsesTemporary {
         path: String,
         /// True if the call only reads there.
         read_only: bool,
     },
+    /// The program is a file of the workspace, and the operator allows such programs.
+    ProjectProgram { path: String },
+    /// The address is on the loopback interface of the command's own sandbox.
+    OwnLoopback { address: String },
     /// The host is not on the list of allowed domains.
     UnlistedDomain { host: String },
     /// The call sends data to an allowed domain.
@@ -159,7 +165,10 @@ impl GateReason {
             Self::WritesInside { .. }
             | Self::ListedProgram { .. }
             | Self::ReadsOutside { .. }
+            | Self::ReadsSystem { .. }
             | Self::UsesTemporary { .. }
+            | Self::ProjectProgram { .. }
+            | Self::OwnLoopback { .. }
             | Self::UnlistedDomain { .. }
             | Self::UnlistedTool { .. }
             | Self::JudgedWhenRun { .. }
@@ -199,7 +208,7 @@ impl GateReason {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::ListedProgram { read_only, .. } | Self::UsesTemporary { read_only, .. } => *read_only,
-            Self::ReadsOutside { .. } => true,
+            Self::ReadsOutside { .. } | Self::ReadsSystem { .. } => true,
             Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
             other => other.weight() == ReasonWeight::Low,
         }
@@ -216,7 +225,10 @@ impl GateReason {
             Self::WritesInside { .. } => "writes-inside",
             Self::ListedProgram { .. } => "listed-program",
             Self::ReadsOutside { .. } => "reads-outside",
+            Self::ReadsSystem { .. } => "reads-system",
             Self::UsesTemporary { .. } => "uses-temporary",
+            Self::ProjectProgram { .. } => "project-program",
+            Self::OwnLoopback { .. } => "own-loopback",
             Self::UnlistedDomain { .. } => "unlisted-domain",
             Self::Sends { .. } => "sends",
             Self::ForeignTool { .. } => "foreign-tool",
@@ -266,6 +278,15 @@ impl GateReason {
                 format!("{} is on the list of allowed commands", quoted(name))
             }
             Self::ReadsOutside { path } => format!("it reads {} outside of the workspace", quoted(path)),
+            Self::ReadsSystem { path } => format!("it reads {}, which belongs to the system", quoted(path)),
+            Self::ProjectProgram { path } => format!(
+                "{} is a program of this project; it runs in the sandbox, and the programs that it starts are judged",
+                quoted(path)
+            ),
+            Self::OwnLoopback { address } => format!(
+                "{} is in the sandbox of this line, where it reaches only servers that the same line has started",
+                quoted(address)
+            ),
             Self::UsesTemporary { path, .. } => {
                 format!("{} is in the sandbox's own temporary folder", quoted(path))
             }
@@ -287,13 +308,16 @@ impl GateReason {
                 "{} can make `git` or `hg` run commands outside of the sandbox; change it by hand",
                 quoted(path)
             ),
-            Self::UnlistedProgram { name } => {
-                format!("{} isn't on the list of allowed commands{}", quoted(name), allow_cure(name))
-            }
+            Self::UnlistedProgram { name } => format!(
+                "{} isn't on the list of allowed commands{}{}",
+                quoted(name),
+                file_tool_hint(name),
+                allow_cure(name)
+            ),
             Self::ProgramByPath { path } => format!(
-                "{} is a path, and commands are allowed by name only; use the name of an allowed command, or \
-                 allow a script of the workspace with `collieclaw allow`",
-                quoted(path)
+                "{} is a path, and commands are allowed by name only; use the name of an allowed command{}",
+                quoted(path),
+                allow_path_cure(path)
             ),
             Self::NotInstalled { name } => format!("no installed program is called {}", quoted(name)),
             Self::ChangedProgram { name, path } => format!(
@@ -327,7 +351,10 @@ impl GateReason {
             ),
             Self::OutsideWorkspace { path } => format!("{} is outside of the workspace", quoted(path)),
             Self::ForbiddenPath { path, rule } => {
-                format!("{} is under the forbidden path {}", quoted(path), quoted(rule))
+                // Agents often ask for the name of the system.
+                let hint =
+                    if path == "/etc/os-release" { "; read `/usr/lib/os-release` instead" } else { "" };
+                format!("{} is under the forbidden path {}{hint}", quoted(path), quoted(rule))
             }
             Self::OwnHome { path } => {
                 format!("{} belongs to CollieClaw itself, and no tool may touch it", quoted(path))
@@ -340,7 +367,7 @@ impl GateReason {
                 format!("{} {what}", quoted(path))
             }
             Self::ForbiddenCommand { name } => {
-                format!("{} is on the list of forbidden commands", quoted(name))
+                format!("{} is on the list of forbidden commands{}", quoted(name), file_tool_hint(name))
             }
             Self::UnknownCommand { column } => {
                 format!("column {column}: the name of this command is known only when it runs; write it out")
@@ -376,6 +403,24 @@ fn allow_cure(name: &str) -> String {
         return String::new();
     }
     format!(". To allow it in this workspace: `collieclaw allow {name}`")
+}
+
+/// Returns the sentence that names the commands which allow a program of the workspace. Left out for other places.
+fn allow_path_cure(path: &str) -> String {
+    let cure = if path.starts_with('/') { String::new() } else { allow_cure(path) };
+    if cure.is_empty() {
+        return ", or allow a script of the workspace with `collieclaw allow`".to_owned();
+    }
+    format!("{cure}, or all programs of the project: `collieclaw allow --project-programs`")
+}
+
+/// Returns the hint at the tool that does the work of a command.
+fn file_tool_hint(name: &str) -> &'static str {
+    match name {
+        "rm" | "rmdir" | "unlink" | "shred" => "; to delete files, use the tool `file_delete`",
+        "mv" | "rename" => "; to move files, use the tool `file_move`",
+        _ => "",
+    }
 }
 
 impl Serialize for GateReason {

@@ -52,7 +52,8 @@ pub struct GateVerdict {
 
 impl GateVerdict {
     /// Returns the programs without which the call was refused, if nothing else speaks against it: each is not on the
-    /// list of allowed commands, or no program of the system has its name.
+    /// list of allowed commands, or no program of the system has its name. A name with a slash is a file that may be a
+    /// script of the workspace.
     #[must_use]
     pub fn missing_programs(&self) -> Option<Vec<String>> {
         let mut names: Vec<String> = Vec::new();
@@ -61,7 +62,10 @@ impl GateVerdict {
             match reason {
                 // A full list may have dropped another reason.
                 _ if count >= MAX_REASONS_PER_WEIGHT => return None,
-                GateReason::UnlistedProgram { name } | GateReason::NotInstalled { name } => {
+                GateReason::UnlistedProgram { name }
+                | GateReason::NotInstalled { name }
+                | GateReason::ProgramByPath { path: name }
+                | GateReason::ChangedScript { path: name } => {
                     if !names.contains(name) {
                         names.push(name.clone());
                     }
@@ -69,6 +73,9 @@ impl GateVerdict {
                 _ => return None,
             }
         }
+        // A file that is named by its path is refused under its last name, too.
+        let paths: Vec<String> = names.iter().filter(|name| name.contains('/')).cloned().collect();
+        names.retain(|name| !paths.iter().any(|path| path != name && path.rsplit('/').next() == Some(name)));
         (self.decision == GateDecision::Deny && !names.is_empty()).then_some(names)
     }
 }

@@ -137,6 +137,7 @@ fn open_tool_gateway(
         command_network: Default::default(),
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
+        project_programs: Default::default(),
     };
     let time = Duration::from_secs(15);
     let timed = |tool| Box::new(TimedTool { tool, took: Rc::clone(took) }) as Box<dyn Tool>;

@@ -88,7 +88,8 @@ enabled = true
 # Tools that the model may call. Others are file_write, file_edit, file_search, file_glob, file_move, file_delete,
 # http, ask_user, web_search and pdf_extract.
 tools_allow = [{tools}]
-# Tools that it may call as well in a project folder that you trust. Those that change files ask you first.
+# Tools that it may call as well in a project folder that you trust. Those that change files ask you first, and http
+# is offered only if a domain is allowed.
 project_tools = [{project_tools}]
 
 [channels.gateway]

@@ -16,7 +16,7 @@ use ward_ledger::Sha256Hash;
 
 use super::blocking_workers::BlockingWorkers;
 use super::workspace::{read_folder_names, real_path};
-use crate::workspaces::MAX_SCRIPT_BYTES;
+use crate::workspaces::read_program_file;
 
 /// The folders that are searched for programs, in this order. Folders with locally installed programs come last, so that
 /// the name of an allowed program finds the system's program.
@@ -74,7 +74,7 @@ impl MachineFacts for SystemFacts {
 
     fn read_script(&self, path: &Path) -> Option<ScriptContent> {
         let path = path.to_owned();
-        let content = LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || read_limited(&path)).flatten()?;
+        let content = LOOKUP_WORKERS.run(LOOKUP_TIMEOUT, move || read_program_file(&path).ok()).flatten()?;
         let first_line =
             content.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next());
         let interpreter_line = first_line.and_then(|line| String::from_utf8(line.to_vec()).ok());
@@ -89,25 +89,12 @@ pub(crate) fn exec_judging_fault() -> Option<&'static str> {
     FAULT.get_or_init(|| ward_process::probe_exec_judging().err()).as_deref()
 }
 
-fn read_limited(path: &Path) -> Option<Vec<u8>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = std::fs::File::from(openat(CWD, path, flags, Mode::empty()).ok()?);
-    let status = file.metadata().ok()?;
-    if !status.is_file() || status.len() > MAX_SCRIPT_BYTES {
-        return None;
-    }
-    let mut content = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_SCRIPT_BYTES), &mut content).ok()?;
-    Some(content)
-}
-
 fn has_same_content(file: &Path, program: &Path) -> std::io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
     let [one, other] = [std::fs::metadata(file)?, std::fs::metadata(program)?];
     if (one.dev(), one.ino()) == (other.dev(), other.ino()) {
         return Ok(true);
     }
-    Ok(one.len() == other.len() && read_limited(file).is_some_and(|text| Some(text) == read_limited(program)))
+    Ok(one.len() == other.len() && read_program_file(file)? == read_program_file(program)?)
 }
 
 fn inspect_path(path: &Path) -> PathStatus {

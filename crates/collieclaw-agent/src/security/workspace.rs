@@ -110,6 +110,12 @@ impl<'a> FileAccess<'a> {
         Self { deadline: Some(deadline), ..self }
     }
 
+    /// Returns the path of the workspace.
+    #[must_use]
+    pub(crate) fn workspace_path(&self) -> &'a Path {
+        &self.workspace.path
+    }
+
     /// Returns the absolute path for a path in a tool's arguments.
     ///
     /// # Errors

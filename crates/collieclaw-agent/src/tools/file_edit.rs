@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use ward_ledger::Sha256Hash;
 
+use super::shell::guard_repositories;
 use super::timeout::run_with_files;
 use super::{BuiltInTool, CallPreview, PreparedCall, ToolContext, ToolEnd, ToolResult};
 use crate::runtime::CallGrant;
@@ -133,12 +134,15 @@ impl FileEditCall {
                 format!("`{}` has changed since the diff was shown; read it and try again", self.path);
             return Ok(ToolResult::failed(error));
         }
-        access.replace(&access.absolute_path(&self.path)?, edited.after.as_bytes())?;
-        let diff = unified_diff(&self.path, &edited.before, &edited.after, MAX_DIFF_BYTES);
-        let count = edited.replacements;
-        let word = if count == 1 { "replacement" } else { "replacements" };
-        let output = format!("edited `{}`, {count} {word}\n{diff}", self.path);
-        Ok(ToolResult::done(output).with_metadata("replacements", count))
+        let place = access.absolute_path(&self.path)?;
+        guard_repositories(access, &place, || {
+            access.replace(&place, edited.after.as_bytes())?;
+            let diff = unified_diff(&self.path, &edited.before, &edited.after, MAX_DIFF_BYTES);
+            let count = edited.replacements;
+            let word = if count == 1 { "replacement" } else { "replacements" };
+            let output = format!("edited `{}`, {count} {word}\n{diff}", self.path);
+            Ok(ToolResult::done(output).with_metadata("replacements", count))
+        })
     }
 }
 

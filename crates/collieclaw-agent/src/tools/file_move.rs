@@ -4,6 +4,7 @@ use collieclaw_gate::GateRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::shell::guard_repositories;
 use super::timeout::run_with_files;
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
@@ -43,7 +44,11 @@ impl FileMoveCall {
     fn move_entry(&self, access: FileAccess<'_>) -> Result<ToolResult, FileError> {
         let existing = if self.overwrite { ExistingTarget::Replace } else { ExistingTarget::Keep };
         let (from, to) = (access.absolute_path(&self.from)?, access.absolute_path(&self.to)?);
-        match access.move_entry(&from, &to, existing) {
+        guard_repositories(access, &to, || self.report_move(access.move_entry(&from, &to, existing)))
+    }
+
+    fn report_move(&self, moved: Result<EntryKind, FileError>) -> Result<ToolResult, FileError> {
+        match moved {
             Ok(kind) => {
                 let output = format!("moved the {} `{}` to `{}`", kind_name(kind), self.from, self.to);
                 Ok(ToolResult::done(output))

@@ -1,9 +1,12 @@
 //! The tool `file_write`, which creates a text file or replaces it atomically.
 
+use std::path::Path;
+
 use collieclaw_gate::GateRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::shell::guard_repositories;
 use super::timeout::run_with_files;
 use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
 use crate::runtime::CallGrant;
@@ -38,7 +41,12 @@ impl PreparedCall for FileWriteCall {
 
 impl FileWriteCall {
     fn write(&self, access: FileAccess<'_>) -> Result<ToolResult, FileError> {
-        let written = access.replace(&access.absolute_path(&self.path)?, self.content.as_bytes())?;
+        let place = access.absolute_path(&self.path)?;
+        guard_repositories(access, &place, || self.replace(access, &place))
+    }
+
+    fn replace(&self, access: FileAccess<'_>, place: &Path) -> Result<ToolResult, FileError> {
+        let written = access.replace(place, self.content.as_bytes())?;
         let (word, created) = match written {
             WriteOutcome::Created => ("created", true),
             WriteOutcome::Replaced => ("replaced", false),

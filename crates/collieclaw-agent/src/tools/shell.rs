@@ -33,6 +33,7 @@ pub use probe::SandboxProbe;
 pub use report::sandbox_level;
 pub(crate) use report::{LineEnd, exit_code};
 use repository_guard::RepositoryGuard;
+pub(super) use repository_guard::guard_repositories;
 use vcs_guard::VcsConfigGuard;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,7 +47,8 @@ impl BuiltInTool for ShellCall {
     const NAME: &'static str = "shell";
     const DESCRIPTION: &'static str = "Runs a bash command line in the workspace: pipes, variables, loops, functions, substitutions and \
      here-documents work. Each program that it starts is judged before it runs; a program that isn't allowed ends the line, \
-     and the result names it. Plain commands need fewer approvals.";
+     and the result names it. Plain commands need fewer approvals. A server that a line starts ends with the line, and only \
+     this line reaches it on localhost.";
 }
 
 impl PreparedCall for ShellCall {
@@ -120,7 +122,7 @@ fn sandbox_access(context: &ToolContext<'_>, judging: ExecJudging) -> SandboxAcc
     let workspace = match context.policy.autonomy {
         AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
         // Programs of the workspace run only where they are judged: those that a listed program starts, such as a test
-        // that `cargo` has built.
+        // that `cargo` has built, and those that the line names if the operator allows it.
         AutonomyLevel::Supervised if judging == ExecJudging::On => WorkspaceAccess::Execute,
         AutonomyLevel::Supervised => WorkspaceAccess::Write,
         AutonomyLevel::Full => WorkspaceAccess::Execute,

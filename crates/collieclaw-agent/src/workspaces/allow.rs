@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::WorkspacePreset;
+use collieclaw_gate::{ProjectPrograms, WorkspacePreset};
 use thiserror::Error;
 
 use super::path_search::{ProgramSearch, SkippedFolder};
@@ -39,6 +39,8 @@ pub struct AllowReport {
     pub scripts: Vec<(PathBuf, String)>,
     pub domains: Vec<String>,
     pub folders: Vec<PathBuf>,
+    /// True if the programs of the workspace were allowed as a whole.
+    pub project_programs: bool,
 }
 
 /// A reason why something can't be allowed.
@@ -102,6 +104,12 @@ impl RuleEditor<'_> {
         Ok(())
     }
 
+    /// Allows every program of the workspace by its path, whatever its content is.
+    pub fn allow_project_programs(&self, rules: &mut WorkspaceRules, report: &mut AllowReport) {
+        report.project_programs |= !rules.project_programs;
+        rules.project_programs = true;
+    }
+
     /// Adds the programs, domains and toolchain folders of a preset. Forbidden commands are left out.
     pub fn apply_preset(
         &self,
@@ -128,6 +136,9 @@ impl RuleEditor<'_> {
             if folder.is_dir() && rules.toolchain_folders.insert(folder.clone()) {
                 report.folders.push(folder);
             }
+        }
+        if preset.project_programs == ProjectPrograms::Allowed {
+            self.allow_project_programs(rules, report);
         }
     }
 

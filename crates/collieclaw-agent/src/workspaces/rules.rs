@@ -19,6 +19,9 @@ pub struct WorkspaceRules {
     /// The network that commands may use.
     #[serde(default)]
     pub network: WorkspaceNetwork,
+    /// True if programs of the workspace may run by their path, whatever their content is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub project_programs: bool,
     /// The presets that were applied, for people to read.
     #[serde(default)]
     pub presets: BTreeSet<String>,
@@ -88,6 +91,6 @@ impl WorkspaceRules {
     /// Returns whether commands of this workspace get folders for their caches: only if the operator allowed any.
     #[must_use]
     pub fn needs_cache(&self) -> bool {
-        !(self.allowed_commands.is_empty() && self.scripts.is_empty())
+        !(self.allowed_commands.is_empty() && self.scripts.is_empty()) || self.project_programs
     }
 }

@@ -1,4 +1,4 @@
-//! The content hash of scripts that the operator allows.
+//! Reads scripts and programs of the workspace, and computes the hash with which the operator allows them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,16 +15,24 @@ pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 /// # Errors
 /// Fails if the file can't be read, is no regular file, or is larger than [`MAX_SCRIPT_BYTES`].
 pub fn hash_file(path: &Path) -> io::Result<String> {
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    read_program_file(path).map(|content| Sha256Hash::of(&[&content]).to_string())
+}
+
+/// Reads a script or a program. A pipe in its place doesn't block.
+///
+/// # Errors
+/// Fails if the file can't be read, is no regular file, or is larger than [`MAX_SCRIPT_BYTES`].
+pub(crate) fn read_program_file(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     let known = file.metadata()?;
     if !known.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    if known.len() > MAX_SCRIPT_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 64 MiB"));
-    }
     let mut content = Vec::new();
     file.take(MAX_SCRIPT_BYTES + 1).read_to_end(&mut content)?;
-    Ok(Sha256Hash::of(&[&content]).to_string())
+    if content.len() as u64 > MAX_SCRIPT_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 64 MiB"));
+    }
+    Ok(content)
 }

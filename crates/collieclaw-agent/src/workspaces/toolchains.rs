@@ -96,9 +96,34 @@ const CACHE_VARIABLES: [(&str, &str); 9] = [
     ("UV_CACHE_DIR", "uv"),
 ];
 
+/// Variables that keep programs from waiting for a network that isn't there. Everything that works without a network
+/// still works: caches, folders and files.
+const OFFLINE_VARIABLES: [(&str, &str); 5] = [
+    ("CARGO_NET_OFFLINE", "true"),
+    ("npm_config_offline", "true"),
+    ("PIP_RETRIES", "0"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("UV_OFFLINE", "1"),
+];
+
 /// Variables that name a toolchain's own folder, with its usual place in the home.
 const TOOLCHAIN_VARIABLES: [(&str, &str); 3] =
     [("RUSTUP_HOME", ".rustup"), ("NVM_DIR", ".nvm"), ("PYENV_ROOT", ".pyenv")];
+
+/// The parts of any installation, beside the folder with its programs.
+const INSTALLATION_PARTS: [&str; 6] = ["include", "lib", "lib32", "lib64", "libexec", "share"];
+
+/// Installations that need more: a file or folder by which each is recognised, and its other parts.
+const INSTALLATION_KINDS: [(&str, &[&str]); 4] = [
+    // Python environments.
+    ("pyvenv.cfg", &["pyvenv.cfg"]),
+    // Conda.
+    ("conda-meta", &["conda-meta", "envs", "pkgs", "ssl"]),
+    // Go.
+    ("src/runtime", &["VERSION", "go.env", "pkg", "src"]),
+    // Java.
+    ("lib/modules", &["conf", "jmods", "release"]),
+];
 
 /// Secrets that no preset names because they are not in a fixed place of the home.
 const SECRET_NAMES: [&str; 6] =
@@ -130,22 +155,16 @@ impl ToolchainPlaces<'_> {
         self.folder_of("GOPATH", "go").join("pkg/mod/cache/download")
     }
 
-    /// Returns the folders that a program needs: those it was found in, and the installation around them.
+    /// Returns the folders that a program needs: those it was found in, and the parts of the installation around them.
     fn folders_of_program(&self, pinned: &PinnedProgram) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         for path in [&pinned.found, &pinned.real] {
             let Some(folder) = path.parent() else { continue };
             folders.push(folder.to_owned());
-            // `X/bin/program` belongs to the installation in X, unless X holds much more than programs.
+            // `X/bin/program` belongs to the installation in X.
             let is_bin = folder.file_name().is_some_and(|name| name == "bin" || name == "shims");
-            let shared = [
-                self.user_home.to_owned(),
-                self.user_home.join(".local"),
-                self.folder_of("CARGO_HOME", ".cargo"),
-            ];
-            let around =
-                folder.parent().filter(|around| is_bin && !shared.iter().any(|shared| shared == around));
-            folders.extend(around.filter(|around| around.starts_with(self.user_home)).map(Path::to_owned));
+            let around = folder.parent().filter(|_| is_bin);
+            folders.extend(around.into_iter().flat_map(|around| self.parts_of_installation(around)));
         }
         // A rustup shim starts the real program from here.
         if pinned.real.file_name().is_some_and(|name| name == "rustup") {
@@ -154,9 +173,39 @@ impl ToolchainPlaces<'_> {
         folders
     }
 
-    /// Returns the real path of a folder that may be shown in the sandbox.
+    /// Returns the parts of an installation in the user's home that its programs need. Other files beside them are no
+    /// concern of the programs: `~/X` may be somebody's project.
+    fn parts_of_installation(&self, around: &Path) -> Vec<PathBuf> {
+        // These hold much more than one installation.
+        let shared = [
+            self.user_home.to_owned(),
+            self.user_home.join(".local"),
+            self.folder_of("CARGO_HOME", ".cargo"),
+        ];
+        if !around.starts_with(self.user_home) || shared.iter().any(|shared| shared == around) {
+            return Vec::new();
+        }
+        if self.is_in_known_toolchain(around) {
+            return vec![around.to_owned()];
+        }
+        let kinds = INSTALLATION_KINDS.iter().filter(|(mark, _)| around.join(mark).exists());
+        let special = kinds.flat_map(|(_, parts)| *parts);
+        // A symlink to another place is no part of the installation.
+        let real = around.canonicalize().unwrap_or_else(|_| around.to_owned());
+        let is_inside = |part: &PathBuf| part.canonicalize().is_ok_and(|part| part.starts_with(&real));
+        INSTALLATION_PARTS.iter().chain(special).map(|part| around.join(part)).filter(is_inside).collect()
+    }
+
+    /// Returns true for a folder of a toolchain manager whose secrets we know.
+    fn is_in_known_toolchain(&self, folder: &Path) -> bool {
+        let known = WORKSPACE_PRESETS.iter().flat_map(|preset| preset.toolchain_folders);
+        let mut known = known.filter_map(|known| known.strip_prefix("~/"));
+        known.any(|known| folder.starts_with(self.user_home.join(known)))
+    }
+
+    /// Returns the real path of a folder, or of a file of an installation, that may be shown in the sandbox.
     fn readable_folder(&self, folder: &Path) -> Option<PathBuf> {
-        let real = folder.canonicalize().ok().filter(|real| real.is_dir())?;
+        let real = folder.canonicalize().ok()?;
         let is_too_much = self.user_home.starts_with(&real) || self.own_home.starts_with(&real);
         (!is_too_much && !real.starts_with(self.own_home)).then_some(real)
     }
@@ -185,7 +234,7 @@ impl ToolchainPlaces<'_> {
             }
         }
         if rules.network == WorkspaceNetwork::None {
-            variables.push(set("CARGO_NET_OFFLINE", "true".into()));
+            variables.extend(OFFLINE_VARIABLES.iter().map(|(name, value)| set(name, (*value).into())));
             let downloads = self.go_downloads();
             if downloads.is_dir() {
                 let mut address = OsString::from("file://");

@@ -96,8 +96,9 @@ impl ShellEvaluation<'_> {
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) = self.locate_program(name, base, cwd) else {
-                    // A shell that runs the line anyway says by itself that a listed program is missing.
-                    if self.needs_shell && self.policy.allowed_commands.contains(base) {
+                    // A shell that runs the line anyway says by itself that a listed program is missing. A name with a
+                    // slash was judged as a path.
+                    if self.needs_shell && (self.policy.allowed_commands.contains(base) || name != base) {
                         self.add_unknowable("no installed program has this name", at);
                     } else {
                         self.findings.add(GateReason::NotInstalled { name: name.to_owned() });
@@ -157,6 +158,7 @@ impl ShellEvaluation<'_> {
                     }
                     return self.judge_script_arguments(name, arguments, cwd);
                 }
+                _ if self.judge_project_program(first, arguments, cwd) => return,
                 ScriptStatus::Changed => {
                     self.findings.add(GateReason::ChangedScript { path: name.to_owned() });
                 }

@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 
 use super::command::JudgingPhase;
 use super::line_wrapper::{passes_line_on, runs_script_file};
+use super::program_identity::{
+    LOADERS, LoaderAction, MULTI_CALL_PROGRAMS, ProgramContent, ProgramIdentity, base_name, file_name,
+    identities, is_loader, is_system_path, read_loader_arguments,
+};
 use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::find_objection;
 use crate::plan::PlannedAction;
-use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy};
+use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
 use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
@@ -109,12 +113,6 @@ pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool 
     name == "find" || !DEFAULT_ALLOWED_COMMANDS.contains(&name)
 }
 
-/// A name and arguments under which an executed file acts.
-struct ProgramIdentity<'a> {
-    name: &'a str,
-    arguments: &'a [String],
-}
-
 /// A script that an interpreter runs.
 struct ScriptOperand<'a> {
     /// The path in the arguments of the interpreter.
@@ -128,7 +126,26 @@ struct ScriptOperand<'a> {
 impl ShellEvaluation<'_> {
     /// Returns the reason why nobody may run the program, whoever starts it.
     fn find_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
-        for ProgramIdentity { name, arguments } in identities(executed) {
+        let ExecutedProgram { program, file, arguments, .. } = *executed;
+        if let Some(reason) = self.find_identity_ban(program, file, arguments) {
+            return Some(reason);
+        }
+        let path = program.display().to_string();
+        let objection = find_objection(&path, program, self.policy);
+        if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
+            return Some(reason);
+        }
+        if is_loader(base_name(&path)) {
+            return self.find_loader_ban(executed);
+        }
+        self.find_copied_ban(program, file)
+    }
+
+    /// Returns the reason if a file with these arguments, starting with `argv[0]`, acts as a forbidden or destructive
+    /// command.
+    fn find_identity_ban(&self, program: &Path, file: &Path, arguments: &[String]) -> Option<GateReason> {
+        let content = self.program_content(program, file);
+        for ProgramIdentity { name, arguments } in identities(program, arguments, content) {
             if let Some(name) = self.find_forbidden(name) {
                 return Some(GateReason::ForbiddenCommand { name });
             }
@@ -137,22 +154,27 @@ impl ShellEvaluation<'_> {
                 return Some(GateReason::Destructive { what });
             }
         }
-        let path = executed.program.display().to_string();
-        let objection = find_objection(&path, executed.program, self.policy);
-        if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
-            return Some(reason);
+        None
+    }
+
+    /// Tells whether a file contains many programs, also if it is a copy under another name.
+    fn program_content(&self, program: &Path, file: &Path) -> ProgramContent {
+        let is_copy = |name: &&str| {
+            let original = self.facts.find_program(name);
+            original.is_some_and(|original| self.facts.is_same_program(file, &original))
+        };
+        let has_name = MULTI_CALL_PROGRAMS.iter().any(|name| file_name(program).starts_with(name));
+        if has_name || !is_system_path(program) && MULTI_CALL_PROGRAMS.iter().any(is_copy) {
+            ProgramContent::ManyPrograms
+        } else {
+            ProgramContent::OneProgram
         }
-        if is_loader(base_name(&path)) {
-            return self.find_loader_ban(executed);
-        }
-        self.find_copied_ban(executed.program, executed.file)
     }
 
     /// Returns the reason if a file outside of the system's folders is a forbidden program or the dynamic loader under
     /// another name.
     fn find_copied_ban(&self, program: &Path, file: &Path) -> Option<GateReason> {
-        let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if self.facts.find_program(name).is_some_and(|known| known == program) {
+        if self.facts.find_program(file_name(program)).is_some_and(|known| known == program) {
             return None;
         }
         // A copy of the dynamic loader could run any program unseen.
@@ -174,28 +196,31 @@ impl ShellEvaluation<'_> {
     fn find_loader_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         let refused = || Some(GateReason::ProgramByPath { path: executed.program.display().to_string() });
-        let operand = match read_loader_arguments(arguments) {
+        let started = match read_loader_arguments(arguments) {
             LoaderAction::Print => return None,
-            LoaderAction::Run(operand) => operand,
+            LoaderAction::Run(started) => started,
         };
-        let path = operand.map(|operand| executed.folder.join(operand));
+        let path = started.path.map(|path| executed.folder.join(path));
         // A symlink outside of the system's folders could lead elsewhere when the loader opens it.
         let path = path.filter(|path| is_system_path(path));
         let Some(PathStatus::File { leads_to, .. }) = path.map(|path| self.facts.inspect_path(&path)) else {
             return refused();
         };
-        let name = leads_to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if let Some(name) = self.find_forbidden(name) {
-            return Some(GateReason::ForbiddenCommand { name });
+        if let Some(reason) = self.find_identity_ban(&leads_to, &leads_to, &started.arguments()) {
+            return Some(reason);
         }
-        if self.facts.find_program(name).is_some_and(|known| known == leads_to) { None } else { refused() }
+        let known = self.facts.find_program(file_name(&leads_to));
+        if known.is_some_and(|known| known == leads_to) { None } else { refused() }
     }
 
     /// Judges a command of the line with its real arguments, and returns the origin of the programs that it starts.
     fn judge_command_of_line(&mut self, executed: &ExecutedProgram<'_>) -> ProgramOrigin {
-        let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let file_name = file_name(executed.program);
         for (name, value) in executed.environment {
             variable::judge_executed(name, value, self.policy, &mut self.findings);
+        }
+        if self.judge_executed_project_program(executed.program, executed.arguments, executed.folder) {
+            return ProgramOrigin::Program;
         }
         if let Some((name, arguments)) = self.find_listed_script(executed) {
             self.judge_as(&name, arguments, executed.folder);
@@ -211,8 +236,10 @@ impl ShellEvaluation<'_> {
         };
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         self.judge_as(&name, arguments, executed.folder);
-        let is_trusted =
-            self.policy.autonomy == AutonomyLevel::Full || self.policy.allowed_commands.contains(&name);
+        // A script that a shell reads is a program of the project, too.
+        let is_trusted = self.policy.autonomy == AutonomyLevel::Full
+            || self.policy.allowed_commands.contains(&name)
+            || self.policy.project_programs == ProjectPrograms::Allowed;
         if passes_line_on(&name) && !(is_trusted && runs_script_file(&name, arguments)) {
             ProgramOrigin::Line
         } else {
@@ -243,7 +270,7 @@ impl ShellEvaluation<'_> {
     }
 
     /// Returns the name of an allowed command whose file this is.
-    fn find_listed_name(&self, file: &Path) -> Option<String> {
+    pub(super) fn find_listed_name(&self, file: &Path) -> Option<String> {
         let names = self.policy.allowed_commands.iter();
         names.into_iter().find(|name| self.resolve_program(name).is_some_and(|known| known == file)).cloned()
     }
@@ -292,7 +319,7 @@ impl ShellEvaluation<'_> {
     /// Returns the script that an interpreter runs. The kernel passes the script as the first argument, or as the second
     /// one after the argument of its `#!` line.
     fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<ScriptOperand<'e>> {
-        let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let file_name = file_name(executed.program);
         let kind = ProgramSpec::find_described(file_name).map(|program| program.kind);
         if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
             return None;
@@ -319,75 +346,6 @@ impl ShellEvaluation<'_> {
     }
 }
 
-/// Returns the names under which an executed file may act, each with its arguments: `argv[0]`, the file's own name, and
-/// the applet of a program that contains many.
-fn identities<'e>(executed: &'e ExecutedProgram<'_>) -> Vec<ProgramIdentity<'e>> {
-    let arguments = executed.arguments.get(1..).unwrap_or_default();
-    let argv0 =
-        executed.arguments.first().map(|name| base_name(name.trim_start_matches('-'))).unwrap_or_default();
-    let file_name = executed.program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // The kernel marks the path of a removed file.
-    let file_name = file_name.strip_suffix(" (deleted)").unwrap_or(file_name);
-    let mut found =
-        vec![ProgramIdentity { name: file_name, arguments }, ProgramIdentity { name: argv0, arguments }];
-    if ["busybox", "toybox", "coreutils"].iter().any(|many| file_name.starts_with(many)) {
-        let is_flag = |text: &&String| text.starts_with('-');
-        let applets = arguments.iter().enumerate().filter(|(_, text)| !is_flag(text)).take(1);
-        found.extend(applets.map(|(place, name)| ProgramIdentity {
-            name: base_name(name),
-            arguments: arguments.get(place + 1..).unwrap_or_default(),
-        }));
-        // `--coreutils-prog=NAME` and `--coreutils-prog-shebang=NAME`.
-        let named = arguments.first().filter(|flag| flag.starts_with("--coreutils-prog"));
-        let named = named.and_then(|flag| flag.split_once('=')).map(|(_, name)| base_name(name));
-        found.extend(named.map(|name| ProgramIdentity { name, arguments }));
-    }
-    found
-}
-
-/// The dynamic loaders of the architectures and C libraries that we know.
-const LOADERS: [&str; 4] = [
-    "/lib64/ld-linux-x86-64.so.2",
-    "/lib/ld-linux-aarch64.so.1",
-    "/lib/ld-musl-x86_64.so.1",
-    "/lib/ld-musl-aarch64.so.1",
-];
-
-/// Returns true for the dynamic loader, which runs the program that its arguments name.
-fn is_loader(name: &str) -> bool {
-    name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64.so")
-}
-
-/// The effect of the dynamic loader as a command.
-enum LoaderAction<'a> {
-    /// The loader prints something about a program, as for `ldd`, and runs nothing.
-    Print,
-    /// The loader runs the program with this path.
-    Run(Option<&'a String>),
-}
-
-/// Reads the loader's own flags, which end at its program. The same words behind it are arguments of the program.
-fn read_loader_arguments(arguments: &[String]) -> LoaderAction<'_> {
-    const FLAGS_WITH_VALUE: [&str; 6] =
-        ["--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend"];
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--list" | "--verify" | "--help" | "--version" => return LoaderAction::Print,
-            flag if FLAGS_WITH_VALUE.contains(&flag) => _ = arguments.next(),
-            flag if flag.starts_with('-') => {}
-            _ => return LoaderAction::Run(Some(argument)),
-        }
-    }
-    LoaderAction::Run(None)
-}
-
-/// Returns true for a plain path below the folders of the system, which no process of a line can change.
-fn is_system_path(path: &Path) -> bool {
-    let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
-    is_plain && ["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|folder| path.starts_with(folder))
-}
-
 /// Returns true for a path that may lead elsewhere a moment later, because processes of a line can write to a folder on
 /// the way.
 fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
@@ -396,10 +354,6 @@ fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
     let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let changing = CHANGING_FOLDERS.iter().map(Path::new).chain(writable.iter().map(PathBuf::as_path));
     !is_plain || changing.into_iter().any(|folder| path.starts_with(folder))
-}
-
-fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn known_argument(text: &str) -> CommandArgument {

@@ -2,10 +2,11 @@
 
 use super::command::JudgingPhase;
 use super::found_files::deletes_everything;
+use super::project_program::downloads;
 use super::special_words::sends_data;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
-use crate::address::{self, HttpMethod};
+use crate::address::HttpMethod;
 use crate::facts::PathStatus;
 use crate::path::{PathAccess, normalize_path};
 use crate::programs::{
@@ -92,8 +93,8 @@ impl ShellEvaluation<'_> {
                 }
                 ParsedArgument::Value(WordMeaning::Address, text) if phase == JudgingPhase::Words => {
                     let method = if sends { HttpMethod::Post } else { HttpMethod::Get };
-                    address::judge(text, method, self.policy, &mut self.findings);
-                    self.judge_downloaded_name(text);
+                    self.judge_address(text, method);
+                    self.judge_downloaded_name(text, &folder);
                 }
                 found => changes |= self.judge_argument(name, found, &folder, phase),
             }
@@ -169,6 +170,9 @@ impl ShellEvaluation<'_> {
             ParsedArgument::Value(WordMeaning::WrittenPath, path) => {
                 if *path != DEV_NULL {
                     self.judge_path(path, PathAccess::Write, cwd);
+                    if downloads(name) {
+                        self.add_downloaded_file(path, cwd);
+                    }
                 }
             }
             ParsedArgument::Value(WordMeaning::MovedPath, path) => {

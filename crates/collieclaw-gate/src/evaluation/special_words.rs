@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::git_settings::{SettingEffect, setting_effect};
 use super::{CommandFolder, ShellEvaluation, sqlite};
+use crate::address::{self, HttpMethod, WebAddress};
 use crate::path::{LONGEST_PATH, PathAccess, steers_programs};
 use crate::programs::{ParsedArgument, WordMeaning};
 use crate::reason::GateReason;
@@ -77,13 +78,27 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// Refuses a download whose file would get a name that `git` or `hg` obeys.
-    pub(super) fn judge_downloaded_name(&mut self, address: &str) {
+    /// Judges the address that a command connects to.
+    pub(super) fn judge_address(&mut self, text: &str, method: HttpMethod) {
+        // `curl` and `wget` take a host without a scheme for one of the web.
+        let address = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        match WebAddress::parse(&address) {
+            // Commands have a loopback interface of their own, on which nothing of this machine listens.
+            Ok(parsed) if parsed.is_loopback() && !parsed.is_listed_with_port(self.policy) => {
+                self.findings.add(GateReason::OwnLoopback { address: parsed.host_and_port() });
+            }
+            _ => address::judge(&address, method, self.policy, &mut self.findings),
+        }
+    }
+
+    /// Remembers the file of a download, and refuses a name that `git` or `hg` obeys.
+    pub(super) fn judge_downloaded_name(&mut self, address: &str, cwd: &CommandFolder) {
         let path = address.split(['?', '#']).next().unwrap_or_default();
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         if steers_programs(Path::new(name)) {
             self.findings.add(GateReason::SteersPrograms { path: name.to_owned() });
         }
+        self.add_downloaded_file(name, cwd);
     }
 
     fn judge_file_mode(&mut self, name: &str, text: &str, cwd: &CommandFolder) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::destructive;
 use super::fetch_and_run::DownloadFlow;
+use super::project_program::downloads;
 use super::{CommandFolder, ShellEvaluation};
 use crate::path::{self, PathAccess};
 use crate::plan::{
@@ -124,6 +125,11 @@ impl ShellEvaluation<'_> {
                     self.add_unknowable("the folder of this command is known only when it runs", simple.at);
                 }
                 let redirections = self.judge_redirections(&simple.redirections, cwd);
+                let name = simple.words.first().and_then(ShellWord::literal).unwrap_or_default();
+                if downloads(name.rsplit('/').next().unwrap_or_default()) {
+                    let files = redirections.iter().flatten().filter_map(written_file);
+                    files.for_each(|file| self.add_downloaded_file(file, cwd));
+                }
                 let folder = cwd.folder.clone();
                 let action = self.judge_simple_command(simple, cwd);
                 if matches!(action, Some(PlannedAction::ChangeFolder(_)))
@@ -296,6 +302,12 @@ impl ShellEvaluation<'_> {
         if path != DEV_NULL {
             self.judge_path(&path, access, cwd);
         }
+        let place = self.base_folder(cwd).join(&path);
+        if access == PathAccess::Read && path::reads_system_file(&place, (self.policy, self.facts)) {
+            // A plan opens only files of the workspace.
+            self.add_unknowable("a file of the system is opened by a shell; name it as an argument", word.at);
+            return None;
+        }
         Some(path)
     }
 
@@ -353,6 +365,13 @@ impl ShellEvaluation<'_> {
                 );
                 None
             }
+            PathStatus::Folder { leads_to }
+                if path::reads_system_file(&leads_to, (self.policy, self.facts)) =>
+            {
+                cwd.folder = Some(leads_to);
+                self.add_unknowable("`cd` to a folder of the system needs a real shell", at);
+                None
+            }
             PathStatus::Folder { leads_to } => {
                 cwd.folder = Some(leads_to.clone());
                 Some(PlannedAction::ChangeFolder(leads_to))
@@ -383,6 +402,14 @@ fn opens_file(redirection: &PlannedRedirection) -> bool {
     match redirection.target {
         PlannedTarget::Read(_) | PlannedTarget::Write(_) | PlannedTarget::Append(_) => true,
         PlannedTarget::Duplicate(_) | PlannedTarget::Text(_) | PlannedTarget::Null => false,
+    }
+}
+
+/// Returns the file that a redirection writes.
+fn written_file(redirection: &PlannedRedirection) -> Option<&String> {
+    match &redirection.target {
+        PlannedTarget::Write(file) | PlannedTarget::Append(file) => Some(file),
+        _ => None,
     }
 }
 

@@ -56,6 +56,7 @@ fn policy() -> GatePolicy {
         command_network: Default::default(),
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
+        project_programs: Default::default(),
     }
 }
 

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use collieclaw_gate::{
-    AutonomyLevel, DEFAULT_FORBIDDEN_PATHS, GateDecision, GatePolicy, GateVerdict, MachineFacts, PathStatus,
-    WorkspacePreset, judge_shell, normalize_path,
+    AutonomyLevel, DEFAULT_FORBIDDEN_PATHS, GateDecision, GatePolicy, GateReason, GateVerdict, MachineFacts,
+    PathStatus, WorkspacePreset, judge_shell, normalize_path,
 };
 
 use crate::test_machine::{heaviest_reasons, policy};
@@ -97,11 +97,33 @@ impl MachineFacts for ProjectMachine {
     }
 }
 
+/// The same project on a machine that judges every program when it is executed.
+struct JudgingProjectMachine;
+
+impl MachineFacts for JudgingProjectMachine {
+    fn inspect_path(&self, path: &Path) -> PathStatus {
+        ProjectMachine.inspect_path(path)
+    }
+
+    fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
+        ProjectMachine.names_in(folder)
+    }
+
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
+        ProjectMachine.find_program(name)
+    }
+
+    fn judges_executions(&self) -> bool {
+        true
+    }
+}
+
 /// Returns the policy of a new installation with the developer preset.
 fn developer_policy() -> GatePolicy {
     let preset = WorkspacePreset::find("developer").expect("a preset");
     let mut policy = policy(&preset.programs.join(" "));
     policy.allowed_domains = preset.domains.iter().map(|&domain| domain.to_owned()).collect();
+    policy.project_programs = preset.project_programs;
     policy.forbidden_paths =
         DEFAULT_FORBIDDEN_PATHS.iter().map(|path| PathBuf::from(path.replace('~', "/home/kid"))).collect();
     policy
@@ -140,6 +162,38 @@ fn few_lines_of_agents_are_refused() {
 #[test]
 fn some_lines_of_agents_are_refused_with_a_reason() {
     assert_refused(REFUSED_LINES);
+}
+
+/// Where programs are judged when they are executed, the operator is asked about such lines, and no more than the bar
+/// of all lines are refused.
+#[test]
+fn lines_for_a_whole_shell_are_asked_about_where_programs_are_judged() {
+    let lines = || LITERAL_LINES.into_iter().flatten().chain(WHOLE_LANGUAGE_LINES).chain(SCRIPT_LINES);
+    let mut refused = Vec::new();
+    for line in lines().chain(REFUSED_LINES.iter().map(|(line, _)| line)) {
+        let policy = developer_policy();
+        let verdict = judge_shell(line, AutonomyLevel::Supervised, &policy, &JudgingProjectMachine).verdict;
+        assert_ne!(verdict.decision, GateDecision::Allow, "{}", describe(line, &verdict));
+        if verdict.decision == GateDecision::Deny {
+            refused.push(describe(line, &verdict));
+        }
+    }
+    let all = lines().count() + REFUSED_LINES.len();
+    println!("{} of {all} lines of agents are refused:\n{}", refused.len(), refused.join("\n"));
+    assert!(refused.len() * 100 <= all * MAX_REFUSED_PERCENT, "{} of {all}", refused.len());
+}
+
+/// Hostile lines stay refused there, too.
+#[test]
+fn hostile_lines_are_refused_where_programs_are_judged() {
+    for (line, _) in HOSTILE_GIT_LINES.iter().chain(HOSTILE_TOOL_LINES) {
+        let policy = developer_policy();
+        let verdict = judge_shell(line, AutonomyLevel::Supervised, &policy, &JudgingProjectMachine).verdict;
+        // The rest is judged where it is executed.
+        let is_judged = |reason: &GateReason| ["judged-when-run", "project-program"].contains(&reason.code());
+        let is_judged = verdict.reasons.iter().any(is_judged);
+        assert!(verdict.decision == GateDecision::Deny || is_judged, "{}", describe(line, &verdict));
+    }
 }
 
 /// Such a line is refused, or asked about if it runs in a real shell whose commands are judged when they start.

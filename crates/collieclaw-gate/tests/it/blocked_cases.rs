@@ -309,7 +309,7 @@ pub(crate) const BLOCKED_LINES: &[(&str, &str)] = &[
     ("curl http://169.254.169.254/latest/meta-data", "private-address"),
     ("curl -o /etc/x https://example.org/x", "forbidden-path"),
     ("wget -O ~/.bashrc https://example.org/x", "outside-workspace"),
-    ("wget 'http://[::1]/x'", "private-address"),
+    ("wget 'http://[fe80::1]/x'", "private-address"),
     ("tar cf /etc/x .", "forbidden-path"),
     ("tar -xf a.tar -C /etc", "forbidden-path"),
     ("split a.txt /etc/x", "forbidden-path"),

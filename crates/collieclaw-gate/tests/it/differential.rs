@@ -54,6 +54,7 @@ fn policy() -> GatePolicy {
         command_network: Default::default(),
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
+        project_programs: Default::default(),
     }
 }
 

@@ -94,6 +94,15 @@ fn programs_of_listed_programs_are_judged_by_what_nobody_may_do() {
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /w/link-to-ls x", "program-by-path"),
         ("/w/copied-loader x /usr/bin/rm x", "program-by-path"),
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/ls x", "program"),
+        // The loader in front of a program that contains many.
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/busybox rm x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/busybox -x busybox rm x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so --argv0 rm /usr/bin/busybox x", "forbidden-command"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/chown -R kid src", "destructive"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so --argv0 x /usr/bin/busybox ls rm", "program"),
+        ("/usr/bin/busybox busybox busybox rm x", "forbidden-command"),
+        ("/w/copied-busybox x rm x", "forbidden-command"),
+        ("/w/copied-busybox x ls", "program"),
         ("/usr/bin/chown chown -R kid src", "destructive"),
         ("/usr/bin/systemctl systemctl poweroff", "destructive"),
         ("/w/kept/secret secret", "forbidden-path"),
@@ -139,7 +148,8 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
         ("/usr/bin/dash /bin/sh /usr/bin/which ls", "program"),
         ("/usr/bin/node node /usr/bin/npm test", "program"),
         ("/usr/bin/node node evil.js", "unlisted-program"),
-        ("/usr/bin/node node -r /usr/bin/npm", "outside-workspace"),
+        ("/usr/bin/node node -r /usr/bin/npm", "unlisted-program"),
+        ("/usr/bin/node node -r /home/kid/x.js", "outside-workspace"),
         ("/usr/bin/python3 python3 /w/run.sh", "unlisted-program"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");

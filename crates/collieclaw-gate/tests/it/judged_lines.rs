@@ -20,7 +20,9 @@ impl JudgingMachine {
 impl MachineFacts for JudgingMachine {
     fn inspect_path(&self, path: &Path) -> PathStatus {
         match path.to_str() {
-            Some("/usr/bin/npm") => return PathStatus::File { leads_to: path.to_owned(), link_count: 1 },
+            Some("/usr/bin/npm" | "/usr/bin/busybox" | "/usr/bin/chown") => {
+                return PathStatus::File { leads_to: path.to_owned(), link_count: 1 };
+            }
             Some(text) if text == "/usr/bin/which" || text.ends_with("/link-to-which") => {
                 return PathStatus::File { leads_to: "/usr/bin/which.debianutils".into(), link_count: 1 };
             }
@@ -46,7 +48,11 @@ impl MachineFacts for JudgingMachine {
     }
 
     fn is_same_program(&self, file: &Path, program: &Path) -> bool {
-        let copies = [("/w/copy", "/usr/bin/rm"), ("/w/copied-loader", "/lib64/ld-linux-x86-64.so.2")];
+        let copies = [
+            ("/w/copy", "/usr/bin/rm"),
+            ("/w/copied-loader", "/lib64/ld-linux-x86-64.so.2"),
+            ("/w/copied-busybox", "/usr/bin/busybox"),
+        ];
         copies.iter().any(|(copy, original)| file == Path::new(copy) && program == Path::new(original))
     }
 

@@ -8,6 +8,8 @@ mod agent_lines;
 #[cfg(test)]
 mod blocked_cases;
 #[cfg(test)]
+mod command_addresses;
+#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod executed_programs;
@@ -38,6 +40,8 @@ mod paths;
 #[cfg(test)]
 mod planned_redirections;
 #[cfg(test)]
+mod project_programs;
+#[cfg(test)]
 mod readonly_cases;
 #[cfg(test)]
 mod reason_details;
@@ -47,6 +51,8 @@ mod sed_awk_scripts;
 mod slow;
 #[cfg(test)]
 mod slow_cases;
+#[cfg(test)]
+mod system_files;
 #[cfg(test)]
 mod test_machine;
 #[cfg(test)]

@@ -170,6 +170,7 @@ pub(crate) fn policy(extra_allowed: &str) -> GatePolicy {
         command_network: Default::default(),
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
+        project_programs: Default::default(),
     }
 }
 

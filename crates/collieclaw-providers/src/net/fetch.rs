@@ -262,6 +262,7 @@ mod tests {
             command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
+            project_programs: Default::default(),
         };
         let cancel = CancelFlag::new().unwrap();
         let timeout = Duration::from_secs(1);

@@ -16,11 +16,11 @@ use super::workspace::escape_path;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw allow cargo\n  collieclaw allow ./run.sh\n  collieclaw allow --preset python\n\nA program outside of the system's folders is pinned: only the file that your PATH has now will run. A script is allowed with its content; after a change, allow it again."
+    after_help = "Examples:\n  collieclaw allow cargo\n  collieclaw allow ./run.sh\n  collieclaw allow --preset python\n  collieclaw allow --project-programs\n\nA program outside of the system's folders is pinned: only the file that your PATH has now will run. A script is allowed with its content; after a change, allow it again."
 )]
 pub(crate) struct AllowArgs {
     /// Names of programs, or paths of scripts in the workspace
-    #[arg(value_name = "PROGRAM", required_unless_present = "preset")]
+    #[arg(value_name = "PROGRAM", required_unless_present_any = ["preset", "project_programs"])]
     programs: Vec<String>,
     #[command(flatten)]
     presets: PresetArgs,
@@ -33,14 +33,26 @@ pub(crate) struct PresetArgs {
     /// Allow everything for one kind of work: developer, python, rust, node, go or writing
     #[arg(long, value_name = "NAME", value_parser = preset_names())]
     pub(crate) preset: Vec<String>,
+    /// Allow every program of the project by its path, whatever its content is (such as `target/debug/app`)
+    #[arg(long)]
+    pub(crate) project_programs: bool,
+}
+
+impl PresetArgs {
+    fn is_empty(&self) -> bool {
+        self.preset.is_empty() && !self.project_programs
+    }
 }
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw disallow cargo\n  collieclaw disallow ./run.sh")]
 pub(crate) struct DisallowArgs {
     /// Names of programs, or paths of scripts in the workspace
-    #[arg(value_name = "PROGRAM", required = true)]
+    #[arg(value_name = "PROGRAM", required_unless_present = "project_programs")]
     programs: Vec<String>,
+    /// No longer allow the programs of the project as a whole
+    #[arg(long)]
+    project_programs: bool,
     #[command(flatten)]
     workspace: WorkspaceArgs,
 }
@@ -78,7 +90,7 @@ pub(crate) fn change_rules(
     let setup = wiring::load_setup_in(choice, environment)?;
     let path = setup.config.workspace.path;
     let mut report = AllowReport::default();
-    if programs.is_empty() && presets.preset.is_empty() {
+    if programs.is_empty() && presets.is_empty() {
         return Ok(report);
     }
     let context = &environment.config_context;
@@ -92,6 +104,9 @@ pub(crate) fn change_rules(
         let mut rules = before.unwrap_or_else(|| WorkspaceRules::new(&path, None));
         for preset in presets.preset.iter().filter_map(|name| WorkspacePreset::find(name)) {
             editor.apply_preset(&mut rules, preset, &mut report);
+        }
+        if presets.project_programs {
+            editor.allow_project_programs(&mut rules, &mut report);
         }
         for program in programs {
             if program.contains('/') {
@@ -122,6 +137,9 @@ pub(crate) fn disallow(
                 removed.push(program.clone());
             }
         }
+        if arguments.project_programs && std::mem::take(&mut rules.project_programs) {
+            removed.push(PROJECT_PROGRAMS.to_owned());
+        }
         Ok::<_, CommandFailure>(rules)
     })?;
     for name in arguments.programs.iter().filter(|name| !removed.contains(name)) {
@@ -136,7 +154,11 @@ pub(crate) fn disallow(
         ));
     }
     screen.print_answer(&json!({ "workspace": path, "disallowed": removed }), || {
-        let names: Vec<String> = removed.iter().map(|name| format!("`{}`", escape_line(name))).collect();
+        let quote = |name: &String| match name.as_str() {
+            PROJECT_PROGRAMS => name.clone(),
+            name => format!("`{}`", escape_line(name)),
+        };
+        let names: Vec<String> = removed.iter().map(quote).collect();
         match names.as_slice() {
             [] => "Nothing was changed.".to_owned(),
             names => format!("No longer allowed in {}: {}", escape_path(&path), names.join(", ")),
@@ -144,6 +166,9 @@ pub(crate) fn disallow(
     });
     Ok(())
 }
+
+/// The words for all programs of a workspace.
+pub(crate) const PROJECT_PROGRAMS: &str = "programs of the project";
 
 /// Returns the real path of a script, which may be gone.
 fn real_script(script: &str) -> PathBuf {
@@ -199,6 +224,9 @@ pub(crate) fn format_report(report: &AllowReport, presets: &[String]) -> Vec<Str
     for (script, _) in &report.scripts {
         lines.push(format!("  {}, with its current content", escape_path(script)));
     }
+    if report.project_programs {
+        lines.push(format!("  {PROJECT_PROGRAMS}, by their path"));
+    }
     if !report.domains.is_empty() {
         lines.push(format!("  domains: {}", report.domains.join(", ")));
     }
@@ -224,5 +252,6 @@ fn report_to_json(report: &AllowReport, workspace: &Path) -> Value {
         "scripts": report.scripts.iter().map(script).collect::<Vec<_>>(),
         "domains": report.domains,
         "toolchain_folders": report.folders,
+        "project_programs": report.project_programs,
     })
 }

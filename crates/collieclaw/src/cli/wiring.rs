@@ -231,7 +231,7 @@ fn build_rules_from(
 /// Returns the hash of everything that a verdict depends on, for receipts and approvals.
 fn hash_policy(config: &Config, policy: &GatePolicy, fingerprints: &[Value]) -> Result<String, ReceiptError> {
     let rules = &config.workspace;
-    hash_json(&json!({
+    let mut hashed = json!({
         "security": config.security,
         "workspace": policy.workspace,
         "tools_allow": config.channels.cli.tools_allow,
@@ -243,7 +243,12 @@ fn hash_policy(config: &Config, policy: &GatePolicy, fingerprints: &[Value]) -> 
         "allowed_scripts": policy.allowed_scripts,
         "network": rules.network,
         "toolchain_folders": rules.toolchain_folders,
-    }))
+    });
+    // Left out otherwise, so that approvals of earlier versions stay valid.
+    if let Some(fields) = hashed.as_object_mut().filter(|_| rules.project_programs) {
+        fields.insert("project_programs".to_owned(), Value::Bool(true));
+    }
+    hash_json(&hashed)
 }
 
 fn search_service(config: &Config, environment: &CliEnvironment) -> Option<SearchService> {

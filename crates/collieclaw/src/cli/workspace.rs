@@ -232,6 +232,7 @@ pub(crate) fn rules_to_json(rules: &WorkspaceRules, choice: &WorkspaceChoice) ->
         "pinned_programs": rules.programs,
         "scripts": rules.scripts,
         "toolchain_folders": rules.toolchain_folders,
+        "project_programs": rules.project_programs,
     })
 }
 
@@ -260,6 +261,8 @@ pub(crate) fn format_details(rules: &WorkspaceRules) -> Vec<(&'static str, Strin
     add("presets:", texts(&rules.presets));
     add("commands:", texts(&rules.allowed_commands));
     add("domains:", texts(&rules.allowed_domains));
+    let project = rules.project_programs.then(|| format!("{}, by their path", allow::PROJECT_PROGRAMS));
+    add("programs:", project.into_iter().collect());
     let pinned = |(name, program): (&String, &collieclaw_agent::workspaces::PinnedProgram)| {
         format!("{} = {}", escape_line(name), escape_path(&program.real))
     };

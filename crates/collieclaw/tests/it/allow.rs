@@ -145,6 +145,52 @@ fn the_operator_is_offered_to_allow_the_program() {
     assert_eq!(hashes[1], hashes[2], "the second receipt names the rules after the answer");
 }
 
+/// C16: a script that was refused only because it isn't allowed is offered with its content.
+#[test]
+fn the_operator_is_offered_to_allow_a_script() {
+    let test_agent = TestAgent::new();
+    let script = test_agent.workspace().join("count.sh");
+    fs::write(&script, "#!/bin/sh\necho 12 sheep\n").unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let call = ["tool", "run", "shell", "--json", r#"{"command":"./count.sh"}"#];
+    let question = "allow `./count.sh` in this workspace? [y/N] ";
+    assert_eq!(test_agent.at_terminal(&call, &[(question, "\n")]).code, 4);
+    let ran = test_agent.at_terminal(&call, &[(question, "y\n"), ("Approve? [y/N/a]", "y\n")]);
+    assert!(ran.code == 0 && ran.out.contains("12 sheep"), "{ran:?}");
+    // Only this content was allowed.
+    fs::write(&script, "#!/bin/sh\necho 13 sheep\n").unwrap();
+    assert_eq!(test_agent.at_terminal(&call, &[(question, "n\n")]).code, 4);
+}
+
+/// C16: the programs of a project are allowed as a whole, by a preset or by name.
+#[test]
+fn programs_of_the_project_are_allowed_as_a_whole() {
+    let test_agent = TestAgent::new();
+    let folder = project(&test_agent, "meadow");
+    trust(&test_agent, &folder);
+    let decision = |line: &str| explain(&test_agent, &folder, line)["decision"].clone();
+    for (arguments, expected) in [
+        (&["allow", "make"][..], "deny"),
+        (&["allow", "--preset", "writing"], "deny"),
+        (&["allow", "--project-programs"], "ask"),
+        (&["disallow", "--project-programs"], "deny"),
+        (&["allow", "--preset", "rust"], "ask"),
+        (&["disallow", "cargo"], "ask"),
+    ] {
+        let changed = run_in(&test_agent, &folder, arguments);
+        assert_eq!(changed.code, 0, "{changed:?}");
+        assert_eq!(decision("./target/debug/app --all"), expected, "{arguments:?}");
+        assert_eq!(decision("./target/debug/rm x"), "deny", "{arguments:?}");
+        assert_eq!(decision("../elsewhere/app"), "deny", "{arguments:?}");
+    }
+    let shown = run_in(&test_agent, &folder, &["workspace", "show", "--output", "json"]).json();
+    assert_eq!(shown["project_programs"], json!(true));
+    let text = run_in(&test_agent, &folder, &["workspace", "show"]).out;
+    assert!(text.contains("programs:    programs of the project, by their path"), "{text}");
+    // Another workspace isn't affected.
+    assert_eq!(explain(&test_agent, test_agent.path(), "./target/debug/app")["decision"], "deny");
+}
+
 #[test]
 fn nothing_is_offered_if_anything_else_speaks_against_the_call() {
     let test_agent = TestAgent::new();

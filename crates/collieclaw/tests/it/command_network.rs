@@ -10,6 +10,7 @@ use collieclaw_gate::{AutonomyLevel, CommandNetwork};
 use serde_json::Value;
 
 use crate::test_workspace::{TestCallResult, TestWorkspace};
+use crate::toolchains::{rust_toolchain, with_rust};
 
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -229,4 +230,34 @@ fn git_clones_and_fetches_from_a_listed_host() {
         server.address()
     );
     check(&run_script(&test_workspace, &script), "fetched with git");
+}
+
+#[test]
+fn cargo_fetches_from_a_listed_registry() {
+    let Some(toolchain) = rust_toolchain() else { return };
+    let server = FolderServer::start();
+    server.prepare(
+        "mkdir -p demo-1.0.0/src index/de/mo && echo 'pub const TEXT: &str = \"fetched with cargo\";' > demo-1.0.0/src/lib.rs \
+         && printf '[package]\\nname = \"demo\"\\nversion = \"1.0.0\"\\nedition = \"2021\"\\n' > demo-1.0.0/Cargo.toml \
+         && tar czf demo-1.0.0.crate demo-1.0.0 && python3 - <<'END'
+import hashlib, json
+digest = hashlib.sha256(open('demo-1.0.0.crate', 'rb').read()).hexdigest()
+json.dump({'dl': 'http://ADDRESS/{crate}-{version}.crate'}, open('index/config.json', 'w'))
+krate = {'name': 'demo', 'vers': '1.0.0', 'deps': [], 'cksum': digest, 'features': {}, 'yanked': False}
+open('index/de/mo/demo', 'w').write(json.dumps(krate) + '\\n')
+END",
+    );
+    let test_workspace = with_rust(open_workspace(&[server.address()]), &toolchain);
+    let sources = format!(
+        "[source.crates-io]\nreplace-with = \"local\"\n[source.local]\nregistry = \"sparse+http://{}/index/\"\n",
+        server.address()
+    );
+    test_workspace.write(".cargo/config.toml", &sources);
+    test_workspace.write(
+        "Cargo.toml",
+        "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ndemo = \"1\"\n",
+    );
+    test_workspace.write("src/main.rs", "fn main() { println!(\"{}\", demo::TEXT); }\n");
+    let outcome = run_script(&test_workspace, "cargo fetch 2>&1 && cargo run --offline -q 2>&1");
+    check(&outcome, "fetched with cargo");
 }

@@ -3,6 +3,7 @@
 mod deleting;
 mod editing;
 mod moving;
+mod repositories;
 mod result_size;
 mod searching;
 

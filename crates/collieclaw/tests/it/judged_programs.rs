@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use collieclaw_gate::AutonomyLevel;
+use collieclaw_gate::{AutonomyLevel, ProjectPrograms};
 use serde_json::json;
 
 use crate::support::{count_sleeps, unique_sleep_seconds, wait_until};
@@ -80,7 +80,7 @@ const REFUSED_COMMANDS: &[(&str, &str)] = &[
     // Programs that are not listed, or not the system's.
     ("a=gcc; $a --version", "on the list"),
     ("a=perl; $a -e 1", "on the list"),
-    ("cp /usr/bin/true ./ls; a=./ls; $a", "outside"),
+    ("cp /usr/bin/true ./ls; a=./ls; $a", "is a path"),
     ("ln -s /usr/bin/env x; a=./x; $a", "on the list"),
     ("PATH=$PWD:$PATH; printf '#!/usr/bin/perl\\n' > t; chmod +x t; t", "on the list"),
     // Arguments that are known only when the command runs.
@@ -185,6 +185,13 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
         "python3",
         "python3 -c 'import os; f = os.memfd_create(\"x\"); os.write(f, open(\"/bin/rm\", \"rb\").read()); os.execve(f, [\"x\", \"victim\"], {})'",
     ),
+    ("busybox", "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"/bin/busybox\", \"rm\", \"victim\"'"),
+    ("busybox", "cp /bin/busybox ./other; ./other rm victim"),
+    ("perl", "cp /bin/rm ./other; ./other victim"),
+    ("perl", "cp /lib64/ld-linux-x86-64.so.2 ./other; ./other /bin/rm victim"),
+    ("perl", "ln -s /bin/rm ./soft; ./soft victim"),
+    ("perl", "printf '#!/bin/rm\\n' > chain; chmod +x chain; ./chain victim"),
+    ("perl", "printf '#!/bin/sh\\nrm victim\\n' > chain; chmod +x chain; ./chain"),
     ("busybox", "busybox rm victim"),
     ("busybox", "busybox sh -c 'busybox rm victim'"),
     ("bash", "printf 'r%s victim\\n' m > s.sh; bash s.sh"),
@@ -193,8 +200,10 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
 #[test]
 fn forbidden_commands_never_run_however_they_are_called() {
     for autonomy in [AutonomyLevel::Supervised, AutonomyLevel::Full] {
-        let mut test_workspace = open_workspace("perl make python3 git busybox bash");
+        let mut test_workspace = open_workspace("perl make python3 git busybox bash chmod ln");
         test_workspace.policy.autonomy = autonomy;
+        // Programs of the workspace run, too, so that nothing but the ban is in the way.
+        test_workspace.policy.project_programs = ProjectPrograms::Allowed;
         for (program, line) in CALLED_BY_PROGRAMS.iter().filter(|(program, _)| is_installed(program)) {
             let outcome = run(&test_workspace, line);
             for made in ["hard", "soft", "other", "chain", "deep", "l", "s.sh", "Makefile"] {

@@ -67,6 +67,8 @@ mod process_escape;
 #[cfg(test)]
 mod project_instructions;
 #[cfg(test)]
+mod project_programs;
+#[cfg(test)]
 mod prompt;
 #[cfg(test)]
 mod protected_files;

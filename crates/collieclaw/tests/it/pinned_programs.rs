@@ -5,7 +5,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use collieclaw_agent::workspaces::{ToolchainPlaces, WorkspaceRules, toolchain_access};
+use collieclaw_agent::workspaces::{
+    PinnedProgram, ToolchainPlaces, WorkspaceNetwork, WorkspaceRules, toolchain_access,
+};
 use serde_json::{Value, json};
 
 use crate::support::{AgentOutput, TestAgent, agent_output};
@@ -209,4 +211,72 @@ fn toolchains_are_readable_and_their_secrets_closed() {
     let index = seeded.join("index/index.crates.io-1/.cache/ha/y/hay");
     assert!(fs::symlink_metadata(&index).unwrap().is_file());
     assert_eq!(fs::read_to_string(index).unwrap(), "index");
+}
+
+/// A program in `~/X/bin` needs the parts of its installation, not everything that is in `~/X`.
+#[test]
+fn only_the_parts_of_an_installation_become_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let at = |path: &str| home.join(path);
+    for file in [
+        "tools/bin/herd",
+        "tools/lib/herd.so",
+        "tools/share/herd/data",
+        "tools/diary.txt",
+        "tools/private/key",
+        "tools/.env",
+        ".secretive/bin/count",
+        ".secretive/token",
+        "venv/bin/python",
+        "venv/pyvenv.cfg",
+        "venv/notes",
+        "jdk/bin/java",
+        "jdk/lib/modules",
+        "jdk/conf/net.properties",
+        ".nvm/versions/node/v20/bin/node",
+        ".nvm/versions/node/v20/lib/node_modules/npm/index.js",
+        "diaries/today",
+    ] {
+        fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+        fs::write(at(file), "text").unwrap();
+    }
+    // A symlink is no part of the installation that it is in.
+    symlink(at("diaries"), at("tools/libexec")).unwrap();
+    let (user_home, own_home, variables) = (home.clone(), at(".collieclaw"), BTreeMap::new());
+    let places = ToolchainPlaces { user_home: &user_home, own_home: &own_home, variables: &variables };
+    let read = |program: &str| {
+        let mut rules = WorkspaceRules::new(&at("project"), None);
+        rules.allowed_commands.insert("x".to_owned());
+        let pinned = PinnedProgram { found: at(program), real: at(program) };
+        rules.programs.insert("x".to_owned(), pinned);
+        toolchain_access(&rules, &places).unwrap().read
+    };
+    for (program, parts) in [
+        ("tools/bin/herd", &["tools/bin", "tools/lib", "tools/share"][..]),
+        (".secretive/bin/count", &[".secretive/bin"]),
+        ("venv/bin/python", &["venv/bin", "venv/pyvenv.cfg"]),
+        ("jdk/bin/java", &["jdk/bin", "jdk/conf", "jdk/lib"]),
+        // The secrets of toolchain managers are known.
+        (".nvm/versions/node/v20/bin/node", &[".nvm/versions/node/v20", ".nvm/versions/node/v20/bin"]),
+    ] {
+        assert_eq!(read(program), parts.iter().map(|part| at(part)).collect::<Vec<_>>(), "{program}");
+    }
+}
+
+/// Without a network, package managers fail at once instead of trying again.
+#[test]
+fn programs_are_told_whether_there_is_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let (own_home, variables) = (home.join(".collieclaw"), BTreeMap::new());
+    let places = ToolchainPlaces { user_home: &home, own_home: &own_home, variables: &variables };
+    for (network, expected) in [(WorkspaceNetwork::None, true), (WorkspaceNetwork::Listed, false)] {
+        let mut rules = WorkspaceRules { network, ..WorkspaceRules::new(&home.join("project"), None) };
+        rules.allowed_commands.insert("npm".to_owned());
+        let environment = toolchain_access(&rules, &places).unwrap().environment;
+        for name in ["CARGO_NET_OFFLINE", "npm_config_offline", "PIP_RETRIES", "UV_OFFLINE"] {
+            assert_eq!(environment.iter().any(|(known, _)| known == name), expected, "{name}");
+        }
+    }
 }

@@ -40,19 +40,37 @@ fn omitted_output_is_counted_in_bytes() {
         let output = outcome.output();
         assert!(output.len() <= BOUND, "{}", output.len());
         assert_eq!(outcome.metadata("truncated"), json!(true), "{outcome:?}");
-        let (text, note) = output.split_once("\n[").unwrap();
-        assert!(text.chars().all(|letter| letter == shown), "{text}");
+        let (head, rest) = output.split_once("\n[").unwrap();
+        let (note, tail) = rest.split_once("]\n").unwrap();
+        assert!(head.chars().chain(tail.chars()).all(|letter| letter == shown), "{output}");
+        assert!(tail.len() > BOUND / 8, "{output}");
         let each = if shown == '€' { 3 } else { 1 };
-        let missing = bytes.len() - each * text.chars().count();
-        assert_eq!(note, format!("{missing} more bytes are not shown]\n"));
+        let missing = bytes.len() - each * (head.chars().count() + tail.chars().count());
+        assert_eq!(note, format!("{missing} more bytes are not shown"));
     }
+}
+
+#[test]
+fn the_end_of_a_long_log_is_kept_with_its_last_lines() {
+    // More than the beginning and the end that are captured together.
+    let log: String = (0..60_000).map(|number| format!("line {number}\n")).collect();
+    let outcome = run_and_print(format!("{log}test result: FAILED\n").as_bytes(), "cat file");
+    let output = outcome.output();
+    assert!(output.len() <= BOUND, "{}", output.len());
+    assert!(output.starts_with("line 0\nline 1\n"), "{output}");
+    assert!(output.ends_with("line 59998\nline 59999\ntest result: FAILED\n"), "{output}");
+    assert!(output.lines().all(|line| line.starts_with(['l', 't', '[']) || line.is_empty()), "{output}");
+    let note = output.lines().find(|line| line.starts_with('[')).unwrap();
+    let missing: usize = note[1..].split(' ').next().unwrap().parse().unwrap();
+    let shown = output.len() - note.len() - "\n\n".len();
+    assert_eq!(missing, log.len() + "test result: FAILED\n".len() - shown);
 }
 
 #[test]
 fn errors_are_shown_beside_large_output_and_both_are_counted() {
     let outcome = run_and_print(&[b'x'; 3000], "cat file; cat nowhere");
     let (stdout, stderr) = outcome.output().split_once("[stderr]\n").unwrap();
-    assert!(stdout.ends_with("more bytes are not shown]\n"), "{stdout}");
+    assert!(stdout.contains("more bytes are not shown]\nx"), "{stdout}");
     assert_eq!(stderr, "cat: nowhere: No such file or directory\n");
     assert_eq!(outcome.metadata("truncated"), json!(true));
 

@@ -69,6 +69,7 @@ impl TestWorkspace {
             command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
+            project_programs: Default::default(),
         };
         Self { _folder: folder, home, path, workspace, policy, toolchain: ToolchainAccess::default() }
     }

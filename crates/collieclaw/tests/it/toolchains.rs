@@ -77,6 +77,38 @@ fn python_tests_run_with_several_processes() {
 }
 
 #[test]
+fn pytest_runs_the_tests_of_a_project() {
+    let test_workspace = open_workspace();
+    test_workspace.write("calc.py", "def add(a, b):\n    return a + b\n");
+    test_workspace.write(
+        "tests/test_calc.py",
+        "import pytest\nfrom calc import add\n\n@pytest.mark.parametrize('a, b', [(1, 2), (2, 1)])\n\
+         def test_add(a, b, tmp_path):\n    (tmp_path / 'sum').write_text(str(add(a, b)))\n\
+         \x20   assert (tmp_path / 'sum').read_text() == '3'\n",
+    );
+    check(&test_workspace, "/usr/bin/python3 -m pytest -q 2>&1", "2 passed");
+    // In a virtual environment that sees the packages of the system.
+    let script = "/usr/bin/python3 -m venv --without-pip --system-site-packages .venv && .venv/bin/python -m pytest -q 2>&1";
+    check(&test_workspace, script, "2 passed");
+}
+
+/// No test needs Java, so `cargo xtask setup` doesn't install it.
+#[test]
+fn java_compiles_and_runs_a_program_if_it_is_installed() {
+    if !Path::new("/usr/bin/javac").exists() {
+        println!("not checked: javac isn't installed");
+        return;
+    }
+    let test_workspace = open_workspace();
+    test_workspace.write(
+        "Main.java",
+        "public class Main { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> \
+         System.out.println(\"from java \" + Runtime.getRuntime().availableProcessors())); t.start(); t.join(); } }\n",
+    );
+    check(&test_workspace, "javac Main.java && java Main", "from java ");
+}
+
+#[test]
 fn node_and_npm_run_the_tests_of_a_project() {
     let test_workspace = open_workspace();
     test_workspace
@@ -110,22 +142,31 @@ fn make_and_a_compiler_build_programs_with_sanitizers() {
     check(&test_workspace, "make -j2 2>&1 && ./main", "built");
 }
 
-/// Returns the folder of the Rust toolchain that runs the tests, if this user may read it. Tests of an ordinary user
-/// may run with a toolchain in root's home.
+/// Returns the folder of a Rust toolchain that this user may read: the one that runs the tests, or another one in
+/// `PATH`. Tests of an ordinary user may run with a toolchain in root's home; only then there may be none.
 pub(crate) fn rust_toolchain() -> Option<PathBuf> {
-    let cargo = PathBuf::from(std::env::var_os("CARGO")?);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join("cargo"));
+    let toolchain =
+        std::env::var_os("CARGO").map(PathBuf::from).into_iter().chain(in_path).find_map(find_sysroot);
+    if toolchain.is_none() {
+        assert!(!rustix::process::geteuid().is_root(), "no Rust toolchain was found");
+        println!("not checked: this user can't read the Rust toolchain");
+    }
+    toolchain
+}
+
+fn find_sysroot(cargo: PathBuf) -> Option<PathBuf> {
     let cargo = cargo.canonicalize().ok().filter(|cargo| std::fs::File::open(cargo).is_ok())?;
     // `cargo` may be the program of rustup, which starts that of a toolchain.
-    let output = std::process::Command::new(cargo.with_file_name("rustc"))
-        .args(["--print", "sysroot"])
-        .output()
-        .ok()?;
-    let folder = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    let rustc =
+        std::process::Command::new(cargo.with_file_name("rustc")).args(["--print", "sysroot"]).output();
+    let folder = PathBuf::from(String::from_utf8(rustc.ok()?.stdout).ok()?.trim());
     folder.join("bin/rustc").exists().then_some(folder)
 }
 
 /// Opens a Rust toolchain to a workspace, with a cache folder.
-fn with_rust(mut test_workspace: TestWorkspace, toolchain: &Path) -> TestWorkspace {
+pub(crate) fn with_rust(mut test_workspace: TestWorkspace, toolchain: &Path) -> TestWorkspace {
     let cache = test_workspace.home.join("cache");
     std::fs::create_dir(&cache).unwrap();
     test_workspace.toolchain = ToolchainAccess {

@@ -141,12 +141,16 @@ fn folders_that_hold_too_much_or_belong_to_others_are_refused() {
 #[test]
 fn a_folder_of_another_user_is_refused() {
     let test_agent = TestAgent::new();
-    let folder = project(&test_agent, "theirs");
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
-    let refused = test_agent.run(&["workspace", "trust", folder.to_str().unwrap(), "--yes"]);
+    let refused = if rustix::process::geteuid().is_root() {
+        let folder = project(&test_agent, "theirs");
+        std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
+        test_agent.run(&["workspace", "trust", folder.to_str().unwrap(), "--yes"])
+    } else {
+        // In a user namespace with only one user, all others have this number, also the owner of this folder.
+        let arguments = ["workspace", "trust", "/var/lib", "--yes"];
+        let mut command = test_agent.command_through("unshare", &["--user", "--map-root-user"], &arguments);
+        agent_output(command.output().unwrap())
+    };
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.err.contains("it belongs to another user (user id 65534)"), "{refused:?}");
 }

@@ -14,9 +14,9 @@ pub(in crate::config) const DEFAULT_TOOLS: &[&str] =
     &["file_read", "file_list", "time", "memory_search", "shell"];
 
 /// The tools that are offered as well in a trusted project folder: those that a developer's work needs. Calls that
-/// change files still ask at the level `supervised`.
+/// change files still ask at the level `supervised`. The tool `http` is offered only if a domain is allowed.
 pub(in crate::config) const DEFAULT_PROJECT_TOOLS: &[&str] =
-    &["file_search", "file_glob", "file_edit", "file_write", "file_move", "file_delete"];
+    &["file_search", "file_glob", "file_edit", "file_write", "file_move", "file_delete", "http"];
 
 impl ConfigReader<'_> {
     pub(super) fn channels(&self, table: Option<TomlTable<'_>>) -> ChannelSettings {

@@ -203,6 +203,7 @@ mod tests {
             command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
+            project_programs: Default::default(),
         };
         let access = workspace.access_under(&policy);
         let place = workspace.path().join("file");

@@ -1,6 +1,7 @@
-//! Captures the output of commands. Only the first part is kept, but everything is read, so that commands
-//! never block on a full pipe.
+//! Captures the output of commands. Only the beginning and the end are kept, but everything is read, so that
+//! commands never block on a full pipe.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -11,12 +12,18 @@ use rustix::pipe::{PipeFlags, pipe_with};
 /// can't delay the check of the deadline.
 const PIPE_BYTES: usize = 1 << 20;
 
+/// The maximum size of the end that is kept: more than a model gets of one result.
+const MAX_TAIL_BYTES: usize = 64 * 1024;
+
 /// An output stream of a whole line.
 pub(crate) struct CapturedStream {
     reader: OwnedFd,
     /// Kept open as long as further commands may write to the stream.
     writer: Option<Rc<OwnedFd>>,
+    /// The beginning of the output, up to the limit.
     pub(crate) bytes: Vec<u8>,
+    /// The end of the output, as far as it came after the beginning.
+    tail: VecDeque<u8>,
     /// The number of bytes that were printed.
     pub(crate) total: u64,
     limit: usize,
@@ -31,7 +38,15 @@ impl CapturedStream {
         // A larger pipe saves context switches. A failure does no harm.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES);
         let writer = Some(Rc::new(writer));
-        Ok(Self { reader, writer, bytes: Vec::new(), total: 0, limit, buffer: vec![0; 64 * 1024].into() })
+        Ok(Self {
+            reader,
+            writer,
+            bytes: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+            limit,
+            buffer: vec![0; 64 * 1024].into(),
+        })
     }
 
     pub(super) fn writer(&self) -> Option<Rc<OwnedFd>> {
@@ -50,9 +65,9 @@ impl CapturedStream {
                 Ok(0) | Err(Errno::AGAIN) => return Ok(ReadProgress::Drained),
                 Ok(count) => {
                     taken += count;
-                    self.total += count as u64;
-                    let keep = count.min(self.limit.saturating_sub(self.bytes.len()));
-                    self.bytes.extend_from_slice(self.buffer.get(..keep).unwrap_or_default());
+                    let buffer = std::mem::take(&mut self.buffer);
+                    self.keep(buffer.get(..count).unwrap_or_default());
+                    self.buffer = buffer;
                 }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
@@ -66,9 +81,29 @@ impl CapturedStream {
         // The output that was printed before has to come first. All of it is in the pipe, so one reading is enough; a
         // command that prints on could make a loop endless.
         let _ = self.read_available();
-        self.total += text.len() as u64;
-        let keep = text.len().min(self.limit.saturating_sub(self.bytes.len()));
-        self.bytes.extend_from_slice(text.as_bytes().get(..keep).unwrap_or_default());
+        self.keep(text.as_bytes());
+    }
+
+    /// Counts printed bytes, and keeps those of the beginning and the latest ones.
+    fn keep(&mut self, printed: &[u8]) {
+        self.total += printed.len() as u64;
+        let room = printed.len().min(self.limit.saturating_sub(self.bytes.len()));
+        let (first, rest) = printed.split_at(room);
+        self.bytes.extend_from_slice(first);
+        let latest = rest.get(rest.len().saturating_sub(MAX_TAIL_BYTES)..).unwrap_or_default();
+        let surplus = (self.tail.len() + latest.len()).saturating_sub(MAX_TAIL_BYTES);
+        self.tail.drain(..surplus);
+        self.tail.extend(latest);
+    }
+
+    /// Returns the last kept bytes, at most `max_bytes` and at most as many as came after the first `shown` ones.
+    pub(super) fn last_bytes(&self, shown: usize, max_bytes: usize) -> Vec<u8> {
+        let kept = self.bytes.len() + self.tail.len();
+        // The tail follows the beginning without a gap if nothing between them was dropped.
+        let has_gap = self.total > kept as u64;
+        let beginning = self.bytes.get(shown..).filter(|_| !has_gap).unwrap_or_default();
+        let all: Vec<u8> = beginning.iter().chain(&self.tail).copied().collect();
+        all.get(all.len().saturating_sub(max_bytes)..).unwrap_or_default().to_owned()
     }
 
     /// Reads the rest after all commands have ended.

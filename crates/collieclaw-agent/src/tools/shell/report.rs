@@ -81,9 +81,8 @@ fn format_output(stdout: &CapturedStream, stderr: &CapturedStream, max_bytes: us
     }
     let space = max_bytes.saturating_sub(NOTE_BYTES);
     let for_stderr = all_err.text.len().min((space / 4).max(space.saturating_sub(all_out.text.len())));
-    let shown =
-        [StreamExcerpt::new(stdout, space - for_stderr.min(space)), StreamExcerpt::new(stderr, for_stderr)];
-    let [out, err] = shown.map(StreamExcerpt::with_note);
+    let out = StreamExcerpt::with_both_ends(stdout, space - for_stderr.min(space));
+    let err = StreamExcerpt::with_both_ends(stderr, for_stderr);
     (join_streams(&out, &err), out.missing + err.missing > 0)
 }
 
@@ -128,12 +127,57 @@ impl StreamExcerpt {
         Self { text, missing: stream.total.saturating_sub(shown as u64) }
     }
 
-    /// Appends the number of missing bytes.
-    fn with_note(mut self) -> Self {
-        if self.missing > 0 {
-            self.text.push_str(&format!("\n[{} more bytes are not shown]\n", self.missing));
+    /// Takes the beginning and the end, with the number of missing bytes between them. The end of an output often has
+    /// its result, such as the summary of a test run.
+    fn with_both_ends(stream: &CapturedStream, max_bytes: usize) -> Self {
+        let whole = Self::new(stream, max_bytes);
+        if whole.missing == 0 {
+            return whole;
         }
-        self
+        let tail_bytes = max_bytes / 3;
+        let head = Self::new(stream, max_bytes - tail_bytes);
+        let shown = usize::try_from(stream.total - head.missing).unwrap_or(usize::MAX);
+        let tail = TailExcerpt::new(&stream.last_bytes(shown, tail_bytes), tail_bytes);
+        let missing = head.missing - tail.source_bytes as u64;
+        let text = format!("{}\n[{missing} more bytes are not shown]\n{}", head.text, tail.text);
+        Self { text, missing }
+    }
+}
+
+/// The last part of a stream, as text.
+struct TailExcerpt {
+    text: String,
+    /// The number of printed bytes that `text` shows.
+    source_bytes: usize,
+}
+
+impl TailExcerpt {
+    /// Takes at most `max_bytes` of text from the end, starting with a line if one starts in the first half. Invalid
+    /// UTF-8 is replaced.
+    fn new(bytes: &[u8], max_bytes: usize) -> Self {
+        // The first character may have been cut.
+        let is_inside_character = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        let start = bytes.iter().take(3).take_while(is_inside_character).count();
+        let mut letters: Vec<(char, usize)> = Vec::new();
+        for chunk in bytes.get(start..).unwrap_or_default().utf8_chunks() {
+            letters.extend(chunk.valid().chars().map(|letter| (letter, letter.len_utf8())));
+            let invalid = chunk.invalid().len();
+            letters.extend((invalid > 0).then_some((char::REPLACEMENT_CHARACTER, invalid)));
+        }
+        let mut space = max_bytes;
+        let fits = |(letter, _): &&(char, usize)| {
+            let left = space.checked_sub(letter.len_utf8());
+            space = left.unwrap_or_default();
+            left.is_some()
+        };
+        let count = letters.iter().rev().take_while(fits).count();
+        let mut shown = letters.get(letters.len() - count..).unwrap_or_default();
+        let line_end = shown.iter().take(count / 2).position(|(letter, _)| *letter == '\n');
+        shown = line_end.and_then(|at| shown.get(at + 1..)).unwrap_or(shown);
+        Self {
+            text: shown.iter().map(|(letter, _)| letter).collect(),
+            source_bytes: shown.iter().map(|(_, bytes)| bytes).sum(),
+        }
     }
 }
 

@@ -11,9 +11,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use collieclaw_gate::normalize_path;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
+use super::super::ToolResult;
 use super::vcs_guard::{rename_failure, rename_file};
+use crate::security::{FileAccess, FileError};
 
 /// The maximum number of folders that are searched for repositories.
 const MAX_FOLDERS: usize = 20_000;
@@ -60,12 +63,36 @@ struct FileVersion {
     changed: (i64, i64),
 }
 
-/// The settings of all repositories in a workspace, as they were before a line ran.
+/// The settings of repositories in a workspace, as they were before a line ran or a file was written.
 pub(super) struct RepositoryGuard {
     workspace: PathBuf,
+    scope: SearchScope,
     before: RepositoryScan,
     /// A time in seconds, just before the scan.
     since: i64,
+}
+
+/// The folders in which repositories are searched.
+enum SearchScope {
+    /// All folders below the workspace.
+    Workspace,
+    /// Only these folders, without those below them.
+    Folders(Vec<PathBuf>),
+}
+
+/// Changes a file of the workspace, and checks the repositories around it as after a shell line: a file can make a folder
+/// a repository, or be a setting of one.
+pub(in crate::tools) fn guard_repositories(
+    access: FileAccess<'_>,
+    path: &Path,
+    change: impl FnOnce() -> Result<ToolResult, FileError>,
+) -> Result<ToolResult, FileError> {
+    let guard = RepositoryGuard::snapshot_around(access.workspace_path(), &normalize_path(path));
+    let mut result = change()?;
+    for notice in guard.set_aside_harmful_settings() {
+        result.output.push_str(&format!("\n{notice}\n"));
+    }
+    Ok(result)
 }
 
 #[derive(Default)]
@@ -79,15 +106,26 @@ struct RepositoryScan {
 
 impl RepositoryGuard {
     pub(super) fn snapshot(workspace: &Path) -> Self {
+        Self::with_scope(workspace, SearchScope::Workspace)
+    }
+
+    /// Looks only at the path, if it is a folder, and at the folders around it.
+    fn snapshot_around(workspace: &Path, path: &Path) -> Self {
+        let folders = path.ancestors().take_while(|folder| folder.starts_with(workspace));
+        Self::with_scope(workspace, SearchScope::Folders(folders.map(Path::to_owned).collect()))
+    }
+
+    fn with_scope(workspace: &Path, scope: SearchScope) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // The times of files come from a clock that may be some milliseconds behind.
         let since = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(1);
-        Self { workspace: workspace.to_owned(), before: RepositoryScan::of(workspace), since }
+        let before = RepositoryScan::of(workspace, &scope);
+        Self { workspace: workspace.to_owned(), scope, before, since }
     }
 
     /// Renames new and changed settings that could make `git` run a command, and returns one message for each.
     pub(super) fn set_aside_harmful_settings(self) -> Vec<String> {
-        let after = RepositoryScan::of(&self.workspace);
+        let after = RepositoryScan::of(&self.workspace, &self.scope);
         let changed = after.settings.iter().filter(|(path, version)| self.has_changed(path, **version));
         let harmful = changed.filter(|(path, _)| !is_harmless(path, &after.repositories));
         let mut messages: Vec<String> =
@@ -133,8 +171,12 @@ impl RepositoryScan {
         self.folders > MAX_FOLDERS
     }
 
-    fn of(workspace: &Path) -> Self {
+    fn of(workspace: &Path, scope: &SearchScope) -> Self {
         let mut scan = Self::default();
+        if let SearchScope::Folders(folders) = scope {
+            folders.iter().for_each(|folder| scan.add_folder(folder, &mut Vec::new()));
+            return scan;
+        }
         let mut pending = vec![workspace.to_owned()];
         while let Some(folder) = pending.pop() {
             scan.folders += 1;

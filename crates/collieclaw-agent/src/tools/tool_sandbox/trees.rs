@@ -160,6 +160,7 @@ mod tests {
             command_network: Default::default(),
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
+            project_programs: Default::default(),
         };
         let trees =
             ["/etc/ld.so.cache", "/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"];

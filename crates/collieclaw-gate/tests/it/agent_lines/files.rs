@@ -286,4 +286,11 @@ pub(crate) const FILE_LINES: &[&str] = &[
     "bc <<'E'\n1 + 2\nE",
     "cal 2024",
     "locale",
+    "cat /proc/cpuinfo | grep processor",
+    "grep MemTotal /proc/meminfo",
+    "ls /usr/include/openssl",
+    "grep -rn SSL_new /usr/include | head",
+    "head -c 32 /dev/urandom | base64",
+    "curl -s http://localhost:3000/health",
+    "curl -s localhost:8080/api | jq .",
 ];

@@ -43,6 +43,7 @@ fn policy(allowed: &[String]) -> GatePolicy {
         command_network: CommandNetwork::Listed,
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
+        project_programs: Default::default(),
     }
 }
 

@@ -89,6 +89,11 @@ impl ProgramAllower for WorkspaceAllower {
     fn find_programs(&self, names: &[String]) -> Option<Vec<OfferedProgram>> {
         let search = program_search(&self.base, &self.home, &self.context);
         let offer = |name: &String| match search.find(name) {
+            ProgramOrigin::Missing { .. } if name.contains('/') => {
+                let path = self.workspace.join(name).canonicalize().ok()?;
+                (path.is_file() && path.starts_with(&self.workspace))
+                    .then(|| OfferedProgram { name: name.clone(), path })
+            }
             ProgramOrigin::System(path) => Some(OfferedProgram { name: name.clone(), path }),
             ProgramOrigin::Pinned(pinned) => Some(OfferedProgram { name: name.clone(), path: pinned.found }),
             ProgramOrigin::Missing { .. } => None,
@@ -107,7 +112,11 @@ impl ProgramAllower for WorkspaceAllower {
             let mut rules = before.unwrap_or_else(|| WorkspaceRules::new(&self.workspace, None));
             let mut report = AllowReport::default();
             for name in names {
-                editor.allow_program(&mut rules, name, &mut report)?;
+                if name.contains('/') {
+                    editor.allow_script(&mut rules, &self.workspace.join(name), &mut report)?;
+                } else {
+                    editor.allow_program(&mut rules, name, &mut report)?;
+                }
             }
             Ok::<_, RuleChangeError>(rules)
         });

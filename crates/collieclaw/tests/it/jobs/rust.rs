@@ -45,13 +45,14 @@ fn a_failing_rust_test_is_fixed_offline() {
         .shell("RUST_BACKTRACE=1 cargo test --offline 2>&1 | tail -n 30", "test tests::counts_all ... ok")
         .shell("cargo test --offline -q 2>&1 | tail -n 20; echo \"exit ${PIPESTATUS[0]}\"", "exit 0")
         .shell("cargo run --offline -q", "3 sheep")
+        .shell("cargo build --offline -q && ./target/debug/flock | head -n 1", "3 sheep")
         .shell(
             "out=$(cargo run -q --offline) && [[ $out == \"3 sheep\" ]] && echo \"as expected\"",
             "as expected",
         )
         .shell("cargo check --offline --message-format=short 2>&1 | grep -c warning || true", "0")
         .shell("cat src/*.rs | wc -l; du -sh target | cut -f1", "15");
-    assert_eq!(job.run(&script), 10, "the number of questions");
+    assert_eq!(job.run(&script), 11, "the number of questions");
     assert!(job.path.join("target/debug/flock").exists());
     assert!(job.read("src/lib.rs").contains("    sheep.len()\n"));
 }

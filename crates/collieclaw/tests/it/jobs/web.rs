@@ -1,6 +1,7 @@
 //! C19.2, C19.4: a page of an allowed local server is fetched by the tool and by commands, and no other server is reached.
 
-use serde_json::json;
+use collieclaw_agent::receipts::hash_json;
+use serde_json::{Value, json};
 
 use super::{JobFolder, JobScript};
 use crate::command_network::FolderServer;
@@ -17,10 +18,8 @@ fn a_page_of_an_allowed_server_is_fetched() {
     other.write("index.html", "nobody reads this");
     let mut job = JobFolder::create(&[("README.md", "# Sheep\n")]);
     let domains = format!("allowed_domains = [\"{}\"]", server.address());
-    job.test_agent = job
-        .test_agent
-        .with_config_change("allowed_domains = []", &domains)
-        .with_config_change("\"memory_search\", \"shell\"]", "\"memory_search\", \"shell\", \"http\"]");
+    // With an allowed domain, the tool `http` is offered in a project.
+    job.test_agent = job.test_agent.with_config_change("allowed_domains = []", &domains);
     job.trust(&["--network", "listed"]);
     let page = format!("http://{}/index.html", server.address());
     let script = JobScript::default()
@@ -49,4 +48,33 @@ fn a_page_of_an_allowed_server_is_fetched() {
         );
     assert_eq!(job.run(&script), 5, "the number of questions");
     assert_eq!(job.read("page.html"), PAGE);
+    check_receipts(&job.receipts(), &page, server.address().as_str(), other.address().as_str());
+}
+
+/// Checks that the receipts tell which programs ran with which arguments, and which servers they reached.
+fn check_receipts(receipts: &[Value], page: &str, listed: &str, unlisted: &str) {
+    assert_eq!(receipts[0].get("network"), None, "the tool `http` needs no proxy");
+    let commands = &receipts[1]["commands"];
+    let programs: Vec<&Value> = commands["listed"].as_array().unwrap().iter().collect();
+    assert_eq!(commands["total"], json!(2), "{commands}");
+    let curl = programs.iter().find(|program| program["program"] == "/usr/bin/curl").unwrap();
+    let arguments = hash_json(&json!(["curl", "-sS", page])).unwrap();
+    assert_eq!((&curl["verdict"], &curl["argv_hash"]), (&json!("run"), &json!(arguments)), "{commands}");
+    let (host, port) = listed.split_once(':').unwrap();
+    let connections = receipts[1]["network"]["connections"].as_array().unwrap();
+    assert_eq!(connections.len(), 1, "{connections:?}");
+    let connection = &connections[0];
+    assert_eq!(
+        (&connection["host"], &connection["verdict"]),
+        (&json!(host), &json!("allowed")),
+        "{connection}"
+    );
+    assert_eq!(connection["port"].to_string(), port);
+    assert_eq!(connection["connections"], json!(1));
+    assert!(connection["bytes_sent"].as_u64() > Some(0), "{connection}");
+    assert!(connection["bytes_received"].as_u64() > u64::try_from(PAGE.len()).ok(), "{connection}");
+    let refused = receipts.last().unwrap()["network"]["connections"][0].clone();
+    assert_eq!(format!("{}:{}", refused["host"].as_str().unwrap(), refused["port"]), unlisted);
+    assert_eq!(refused["verdict"], "refused", "{refused}");
+    assert!(refused["reason"].is_string() && refused["bytes_received"] == json!(0), "{refused}");
 }

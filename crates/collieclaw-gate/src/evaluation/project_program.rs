@@ -1,0 +1,113 @@
+//! Programs that are files of the workspace: built by a compiler, installed by a package manager, or written by somebody.
+//!
+//! A listed interpreter or build tool runs the same files without a question about each of them, so the operator can allow
+//! them as a whole ([`ProjectPrograms`]). They run only where every program is judged when it is executed (C17).
+
+use std::path::Path;
+
+use super::command::JudgingPhase;
+use super::{CommandFolder, ShellEvaluation};
+use crate::facts::PathStatus;
+use crate::path::{PathAccess, is_private_temporary, normalize_path, steers_programs};
+use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
+use crate::programs::{CommandArgument, ProgramSpec};
+use crate::reason::GateReason;
+
+impl ShellEvaluation<'_> {
+    /// Judges a command that names a program of the workspace by its path. Returns false if it is no such program.
+    pub(super) fn judge_project_program(
+        &mut self,
+        first: &CommandArgument,
+        arguments: &[CommandArgument],
+        cwd: &CommandFolder,
+    ) -> bool {
+        let Some(name) = first.text.as_deref().filter(|name| name.contains('/')) else { return false };
+        if (cwd.folder.is_none() && !name.starts_with('/')) || !self.judges_executions() {
+            return false;
+        }
+        let place = self.base_folder(cwd).join(name);
+        let written = normalize_path(&place);
+        if !is_private_temporary(&written, self.policy) {
+            match self.facts.inspect_path(&place) {
+                // The program of a virtual environment is a symlink to the system's.
+                PathStatus::File { leads_to, .. } if !leads_to.starts_with(&self.policy.workspace) => {
+                    return written.starts_with(&self.policy.workspace)
+                        && self.judge_linked_program(&leads_to, first, arguments, cwd);
+                }
+                // A command before this one may build the program.
+                PathStatus::File { leads_to, .. } | PathStatus::Missing { leads_to }
+                    if [&written, &leads_to].iter().all(|place| is_project_place(place, self.policy)) => {}
+                _ => return false,
+            }
+        }
+        if self.policy.project_programs == ProjectPrograms::Refused {
+            return false;
+        }
+        self.needs_shell = true;
+        self.judge_path(name, PathAccess::Read, cwd);
+        if self.downloaded_files.contains(&written) {
+            self.findings.add(GateReason::Destructive { what: "runs code that it downloads" });
+        }
+        self.findings.add(GateReason::ProjectProgram { path: name.to_owned() });
+        for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
+            self.judge_possible_path(text, cwd);
+        }
+        true
+    }
+
+    /// Judges a path that leads to a listed program of the system as that program. Returns false if it leads elsewhere.
+    fn judge_linked_program(
+        &mut self,
+        leads_to: &Path,
+        first: &CommandArgument,
+        arguments: &[CommandArgument],
+        cwd: &CommandFolder,
+    ) -> bool {
+        let Some(listed) = self.find_listed_name(leads_to) else { return false };
+        // The shell starts the program through the symlink, which tells it where its libraries are.
+        self.needs_shell = true;
+        let name = CommandArgument { text: Some(listed), at: first.at };
+        let words: Vec<_> = std::iter::once(name).chain(arguments.iter().cloned()).collect();
+        self.judge_program(&words, cwd, JudgingPhase::Words);
+        true
+    }
+
+    /// Remembers a file that a command of the line downloads.
+    pub(super) fn add_downloaded_file(&mut self, path: &str, cwd: &CommandFolder) {
+        self.downloaded_files.insert(normalize_path(&self.base_folder(cwd).join(path)));
+    }
+
+    /// Judges an executed program of the line that is a file of the workspace. Returns false if it is no such program.
+    pub(super) fn judge_executed_project_program(
+        &mut self,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+    ) -> bool {
+        let is_there = is_project_place(program, self.policy) || is_private_temporary(program, self.policy);
+        if !is_there || self.policy.project_programs == ProjectPrograms::Refused {
+            return false;
+        }
+        let (name, arguments) = arguments.split_first().map_or(("", arguments), |(name, rest)| (name, rest));
+        // Names that everybody knows always mean the programs of the system, whatever `PATH` says.
+        if DEFAULT_ALLOWED_COMMANDS.contains(&name) {
+            return false;
+        }
+        self.findings.add(GateReason::ProjectProgram { path: program.display().to_string() });
+        let cwd = CommandFolder { folder: Some(folder.to_owned()) };
+        for text in arguments {
+            self.judge_possible_path(text, &cwd);
+        }
+        true
+    }
+}
+
+/// Returns true for a program that fetches data from another machine.
+pub(super) fn downloads(name: &str) -> bool {
+    ProgramSpec::find_by_name(name).is_some_and(|program| program.downloads)
+}
+
+/// Returns true for places of the workspace from which programs may run.
+fn is_project_place(place: &Path, policy: &GatePolicy) -> bool {
+    place.starts_with(&policy.workspace) && !steers_programs(place)
+}

@@ -1,0 +1,177 @@
+//! Programs that the workspace itself builds run in the sandbox, under the judge of executed programs (C16, C17).
+
+use collieclaw_gate::{AutonomyLevel, CommandNetwork, ProjectPrograms};
+
+use crate::test_workspace::{SECRET, TestCallResult, TestWorkspace};
+
+/// A workspace at the level `supervised` in which the programs of the project are allowed.
+fn open_workspace(allowed: &str) -> TestWorkspace {
+    let mut test_workspace = TestWorkspace::new();
+    test_workspace.policy.allowed_commands.extend(allowed.split_whitespace().map(str::to_owned));
+    test_workspace.policy.project_programs = ProjectPrograms::Allowed;
+    test_workspace
+}
+
+fn run(test_workspace: &TestWorkspace, line: &str) -> TestCallResult {
+    test_workspace.gateway().shell(line)
+}
+
+fn check(test_workspace: &TestWorkspace, line: &str, expected: &str) {
+    let outcome = run(test_workspace, line);
+    assert_eq!((outcome.status, outcome.output()), ("done", expected), "{line}: {outcome:?}");
+}
+
+/// Prints its arguments, then tries to leave the sandbox: reads, writes, connects, and executes `rm`.
+const INTRUDER: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <sys/wait.h>
+int main(int argc, char **argv) {
+    char text[64] = {0};
+    FILE *secret = fopen("../secret", "r");
+    printf("read %d\n", secret && fgets(text, 64, secret) != 0);
+    printf("written %d\n", fopen("../new", "w") != 0);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = inet_addr("192.0.2.1")};
+    printf("connected %d\n", connect(s, (struct sockaddr *)&to, sizeof to) == 0);
+    fflush(stdout);
+    if (fork() == 0) execl("/bin/rm", "rm", "victim", (char *)0);
+    wait(0);
+    printf("over\n");
+}
+"#;
+
+#[test]
+fn a_program_that_was_just_built_runs() {
+    let test_workspace = open_workspace("gcc make");
+    test_workspace.write(
+        "hello.c",
+        "#include <stdio.h>\nint main(int c, char **v) { printf(\"hello %s\\n\", c > 1 ? v[1] : \"all\"); }\n",
+    );
+    check(&test_workspace, "gcc hello.c -o hello && ./hello world", "hello world\n");
+    check(&test_workspace, "mkdir -p build && cd build && gcc ../hello.c -o app && ./app", "hello all\n");
+    check(&test_workspace, "for n in 1 2; do ./hello $n; done | sort -r", "hello 2\nhello 1\n");
+    check(&test_workspace, "timeout 20 ./hello && build/app 'two words'", "hello all\nhello two words\n");
+    test_workspace.write("Makefile", "hello2: hello.c\n\tgcc -o $@ $<\n");
+    check(&test_workspace, "make -s hello2 && x=$(./hello2 made) && echo \"$x\"", "hello made\n");
+}
+
+#[test]
+fn scripts_and_virtual_environments_of_the_project_run() {
+    let test_workspace = open_workspace("python3 chmod bash");
+    test_workspace.write("run.sh", "#!/bin/sh\necho \"ran $1\"\nuname -s\n");
+    test_workspace.write("tool.py", "#!/usr/bin/env python3\nimport sys\nprint(sys.argv[1:])\n");
+    check(
+        &test_workspace,
+        "chmod +x run.sh tool.py && ./run.sh x && ./tool.py a b",
+        "ran x\nLinux\n['a', 'b']\n",
+    );
+    check(
+        &test_workspace,
+        "python3 -m venv --without-pip .venv && .venv/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'",
+        "True\n",
+    );
+    check(&test_workspace, "source .venv/bin/activate && python -c 'print(1)'", "1\n");
+}
+
+#[test]
+fn a_program_of_the_project_stays_in_the_sandbox() {
+    for autonomy in [AutonomyLevel::Supervised, AutonomyLevel::Full] {
+        let mut test_workspace = open_workspace("gcc");
+        test_workspace.policy.autonomy = autonomy;
+        test_workspace.write("intruder.c", INTRUDER);
+        test_workspace.write("victim", "alive\n");
+        let outcome = run(&test_workspace, "gcc intruder.c -o intruder && ./intruder");
+        let expected = "read 0\nwritten 0\nconnected 0\nover\n";
+        assert!(outcome.output().starts_with(expected), "{outcome:?}");
+        assert!(outcome.output().contains("refused to run `rm victim`"), "{outcome:?}");
+        assert!(test_workspace.path.join("victim").exists() && !test_workspace.home.join("new").exists());
+        assert_eq!(std::fs::read_to_string(test_workspace.home.join("secret")).unwrap(), SECRET);
+    }
+}
+
+#[test]
+fn without_the_permission_such_programs_are_refused() {
+    let mut test_workspace = open_workspace("gcc bash chmod");
+    test_workspace.policy.project_programs = ProjectPrograms::Refused;
+    test_workspace.write("hello.c", "int main(void) { return 0; }\n");
+    let denied = run(&test_workspace, "gcc hello.c -o hello && ./hello");
+    assert_eq!(denied.status, "denied", "{denied:?}");
+    assert!(denied.text.contains("collieclaw allow --project-programs"), "{denied:?}");
+    // A computed name is refused where it is executed.
+    let refused = run(&test_workspace, "gcc hello.c -o hello; p=./hello; $p; echo went-on");
+    assert_eq!(refused.status, "failed", "{refused:?}");
+    assert!(!refused.output().contains("went-on"), "{refused:?}");
+    test_workspace.policy.project_programs = ProjectPrograms::Allowed;
+    test_workspace.policy.autonomy = AutonomyLevel::ReadOnly;
+    assert_eq!(run(&test_workspace, "./hello").status, "denied");
+}
+
+/// `ls` means the system's program, whatever `PATH` says.
+#[test]
+fn a_program_of_the_project_does_not_take_the_place_of_a_known_one() {
+    let test_workspace = open_workspace("gcc");
+    test_workspace.write("fake.c", "#include <stdio.h>\nint main(void) { puts(\"fake\"); }\n");
+    let refused = run(&test_workspace, "gcc fake.c -o ls; PATH=$PWD:$PATH; ls");
+    assert_eq!(refused.status, "failed", "{refused:?}");
+    assert!(!refused.output().contains("fake"), "{refused:?}");
+    check(&test_workspace, "./ls", "fake\n");
+}
+
+#[test]
+fn commands_read_files_that_describe_the_system() {
+    let test_workspace = open_workspace("");
+    for (line, expected) in [
+        ("grep -c ^processor /proc/cpuinfo", None),
+        ("grep MemTotal /proc/meminfo | wc -l", Some("1\n")),
+        ("head -c 16 /dev/urandom | wc -c", Some("16\n")),
+        ("head -c 8 < /dev/zero | wc -c", Some("8\n")),
+        ("ls -d /usr/include /usr/share/doc", Some("/usr/include\n/usr/share/doc\n")),
+        ("cd /usr/share && pwd", Some("/usr/share\n")),
+        ("wc -l < /usr/lib/os-release", None),
+    ] {
+        let outcome = run(&test_workspace, line);
+        assert_eq!((outcome.status, outcome.exit_code()), ("done", 0), "{line}: {outcome:?}");
+        assert!(expected.is_none_or(|expected| outcome.output() == expected), "{line}: {outcome:?}");
+    }
+    for line in [
+        "cat /etc/os-release",
+        "cat /proc/self/environ",
+        "f=/proc/1/environ; cat $f",
+        "ls /root",
+        "x=/usr/x; touch $x",
+    ] {
+        let outcome = run(&test_workspace, line);
+        assert_ne!(outcome.status, "done", "{line}: {outcome:?}");
+    }
+}
+
+/// A line that starts a server in the background and asks it for a page.
+const OWN_SERVER: &str = "python3 -m http.server --bind 127.0.0.1 8000 > /dev/null 2>&1 & \
+    curl -s --retry 60 --retry-connrefused --retry-delay 1 localhost:8000/page.txt; kill %1";
+
+#[test]
+fn a_line_reaches_its_own_server_and_no_server_of_the_machine() {
+    for network in [CommandNetwork::None, CommandNetwork::Listed] {
+        let mut test_workspace = open_workspace("python3 curl");
+        test_workspace.policy.command_network = network;
+        test_workspace.policy.allowed_domains = vec!["example.org".to_owned()];
+        test_workspace.write("page.txt", "served inside");
+        check(&test_workspace, OWN_SERVER, "served inside");
+        let outside = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        outside.set_nonblocking(true).unwrap();
+        let port = outside.local_addr().unwrap().port();
+        for line in [
+            format!("curl -sS -m 10 http://127.0.0.1:{port}/"),
+            format!("curl -sS -m 10 localhost:{port}"),
+            // Through the proxy, which refuses it.
+            format!("no_proxy= NO_PROXY= curl -sS -m 10 -f http://127.0.0.1:{port}/"),
+            format!("x={port}; no_proxy=x NO_PROXY=x curl -sS -m 10 -f http://localhost:$x/"),
+        ] {
+            let outcome = run(&test_workspace, &line);
+            assert!(outcome.status != "done" || outcome.exit_code() != 0, "{line}: {outcome:?}");
+            assert!(outside.accept().is_err(), "a connection arrived: {line}");
+        }
+    }
+}
