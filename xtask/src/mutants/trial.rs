@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use super::mutant::Mutant;
+use super::mutant::{Mutant, MutantName};
+use super::run_progress::RunProgress;
 use super::switch::{ACTIVE_VARIABLE, NO_MUTANT, REACHED_VARIABLE};
 use super::test_process::{TestName, TestOutcome, run_test};
 
@@ -38,8 +39,16 @@ pub(crate) enum MutantVerdict {
     Unreached,
 }
 
+impl MutantVerdict {
+    /// Returns whether a test notices the mutant.
+    pub(crate) fn is_caught(self) -> bool {
+        matches!(self, Self::Caught | Self::TimedOut)
+    }
+}
+
 /// The tests that are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum TestChoice {
     All,
     /// Only tests that end within two seconds.
@@ -90,18 +99,30 @@ impl MutantTrial {
         Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests })
     }
 
-    /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.
+    /// Runs the tests that reach each mutant, until one of them fails. Mutants with a verdict in `progress` aren't tried
+    /// again. Accepted survivors are tried with the quick tests only, because all tests run with a mutant that survives.
+    /// `report` is called for each mutant at once.
     pub(crate) fn try_mutants(
         &self,
         mutants: &[&Mutant],
+        accepted: &BTreeSet<MutantName>,
+        progress: &RunProgress,
         report: impl Fn(&Mutant, MutantVerdict) + Sync,
     ) -> Result<Vec<MutantVerdict>> {
         let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
         let tried = AtomicUsize::new(0);
         in_parallel(mutants, |worker, mutant| {
+            if let Some(verdict) = progress.verdict_on(mutant) {
+                report(mutant, verdict);
+                tried.fetch_add(1, Ordering::Relaxed);
+                return Ok(verdict);
+            }
             let function = mutant.name.function.as_str();
             let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
-            let (verdict, catcher) = self.try_mutant(worker, mutant, &known.unwrap_or_default())?;
+            let longest = if accepted.contains(&mutant.name) { QUICK_LIMIT } else { Duration::MAX };
+            let (verdict, catcher) =
+                self.try_mutant((worker, longest), mutant, &known.unwrap_or_default())?;
+            progress.record(mutant, verdict)?;
             if let Some(catcher) = catcher {
                 catchers
                     .lock()
@@ -120,10 +141,10 @@ impl MutantTrial {
     }
 
     /// Tries a mutant with the fastest tests first, but before them with the tests that caught another mutant of the
-    /// same function. Returns the test that caught it.
+    /// same function. Tests that take longer than `longest` are left out. Returns the test that caught it.
     fn try_mutant(
         &self,
-        worker: usize,
+        (worker, longest): (usize, Duration),
         mutant: &Mutant,
         catchers: &BTreeSet<usize>,
     ) -> Result<(MutantVerdict, Option<usize>)> {
@@ -133,6 +154,7 @@ impl MutantTrial {
         if reaching.is_empty() {
             return Ok((MutantVerdict::Unreached, None));
         }
+        reaching.retain(|(_, test)| test.took <= longest);
         let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
         for (index, MeasuredTest { test, took, .. }) in reaching {
             let limit = SHORTEST_LIMIT.max(*took * 10);
