@@ -109,7 +109,7 @@ impl MutantTrial {
         progress: &RunProgress,
         report: impl Fn(&Mutant, MutantVerdict) + Sync,
     ) -> Result<Vec<MutantVerdict>> {
-        let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
+        let catches = Mutex::new(CatchRecord::default());
         let tried = AtomicUsize::new(0);
         in_parallel(mutants, |worker, mutant| {
             if let Some(verdict) = progress.verdict_on(mutant) {
@@ -118,18 +118,13 @@ impl MutantTrial {
                 return Ok(verdict);
             }
             let function = mutant.name.function.as_str();
-            let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
+            let order =
+                catches.lock().map_err(|_| anyhow!("a worker failed"))?.order_tests(&self.tests, function);
             let longest = if accepted.contains(&mutant.name) { QUICK_LIMIT } else { Duration::MAX };
-            let (verdict, catcher) =
-                self.try_mutant((worker, longest), mutant, &known.unwrap_or_default())?;
+            let (verdict, catcher) = self.try_mutant((worker, longest), mutant, &order)?;
             progress.record(mutant, verdict)?;
             if let Some(catcher) = catcher {
-                catchers
-                    .lock()
-                    .map_err(|_| anyhow!("a worker failed"))?
-                    .entry(function)
-                    .or_default()
-                    .insert(catcher);
+                catches.lock().map_err(|_| anyhow!("a worker failed"))?.add(function, catcher);
             }
             report(mutant, verdict);
             let count = tried.fetch_add(1, Ordering::Relaxed) + 1;
@@ -140,17 +135,16 @@ impl MutantTrial {
         })
     }
 
-    /// Tries a mutant with the fastest tests first, but before them with the tests that caught another mutant of the
-    /// same function. Tests that take longer than `longest` are left out. Returns the test that caught it.
+    /// Tries a mutant with the tests in this order, without tests that take longer than `longest`. Returns the test that
+    /// caught the mutant.
     fn try_mutant(
         &self,
         (worker, longest): (usize, Duration),
         mutant: &Mutant,
-        catchers: &BTreeSet<usize>,
+        order: &[usize],
     ) -> Result<(MutantVerdict, Option<usize>)> {
-        let reaching = self.tests.iter().enumerate().filter(|(_, test)| test.reached.contains(&mutant.id));
-        let mut reaching: Vec<_> = reaching.collect();
-        reaching.sort_by_key(|(index, test)| (!catchers.contains(index), test.took));
+        let tests = order.iter().filter_map(|index| Some((*index, self.tests.get(*index)?)));
+        let mut reaching: Vec<_> = tests.filter(|(_, test)| test.reached.contains(&mutant.id)).collect();
         if reaching.is_empty() {
             return Ok((MutantVerdict::Unreached, None));
         }
@@ -165,6 +159,34 @@ impl MutantTrial {
             }
         }
         Ok((MutantVerdict::Survived, None))
+    }
+}
+
+/// The tests that have caught mutants so far.
+#[derive(Default)]
+struct CatchRecord {
+    /// The tests that caught a mutant of a function.
+    by_function: BTreeMap<String, BTreeSet<usize>>,
+    /// The number of mutants that a test caught.
+    counts: BTreeMap<usize, u32>,
+}
+
+impl CatchRecord {
+    fn add(&mut self, function: &str, test: usize) {
+        self.by_function.entry(function.to_owned()).or_default().insert(test);
+        *self.counts.entry(test).or_default() += 1;
+    }
+
+    /// Returns the tests in the order in which they probably catch a mutant of a function soonest: first tests that
+    /// caught another mutant of the function, then tests that catch many mutants in a short time.
+    fn order_tests(&self, tests: &[MeasuredTest], function: &str) -> Vec<usize> {
+        let known = self.by_function.get(function);
+        let mut order: Vec<_> = tests.iter().enumerate().collect();
+        order.sort_by_key(|(index, test)| {
+            let count = self.counts.get(index).copied().unwrap_or_default();
+            (!known.is_some_and(|known| known.contains(index)), test.took / (count + 1))
+        });
+        order.into_iter().map(|(index, _)| index).collect()
     }
 }
 

@@ -84,6 +84,38 @@ fn files_with_a_plain_ending_may_be_edited() {
 }
 
 #[test]
+fn files_may_be_copied_to_a_folder_without_links() {
+    check(
+        (ReasonWeight::Medium, "writes-inside"),
+        &[
+            "find n -name '*.txt' -exec cp {} 'my dir' \\;",
+            "find n -name '*.txt' -exec cp {} src/deep \\;",
+            "find n -name x.git -exec cp {} 'my dir' \\;",
+            "find src -name '*.txt' -exec cp {} n \\;",
+        ],
+    );
+    check(
+        (ReasonWeight::High, "argument"),
+        &[
+            "find n -name '*.txt' -exec cp {} links \\;",
+            "find n -name '*.txt' -exec cp {} lost \\;",
+            "find n -name '*.txt' -exec cp {} src \\;",
+            "find n -name '*.txt' -exec cp {} kept \\;",
+            "find n -name '*.txt' -exec cp -r {} 'my dir' \\;",
+            "find n -name '*.txt' -exec cp -a {} 'my dir' \\;",
+            "find n -name '*.txt' -exec cp --archive {} 'my dir' \\;",
+            "find n -name '*.txt' -exec cp -d {} 'my dir' \\;",
+            "find n -name '*.txt' -exec cp {} . \\;",
+            "find n -name .git -exec cp {} 'my dir' \\;",
+            "find n -name '*t' -exec cp {} 'my dir' \\;",
+            "find n -name '.g[i]t' -exec cp {} 'my dir' \\;",
+            "find n -name '*' -exec cp {} 'my dir' \\;",
+            "find n -exec cp {} 'my dir' \\;",
+        ],
+    );
+}
+
+#[test]
 fn several_commands_for_each_file_may_only_read() {
     check(
         (ReasonWeight::Medium, "listed-program"),

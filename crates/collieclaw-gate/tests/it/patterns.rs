@@ -50,6 +50,10 @@ fn a_pattern_becomes_the_names_that_match() {
         ("ls [s]rc/none.rs", "ls|[s]rc/none.rs"),
         ("ls s*c/lib.rs b*", "ls|src/lib.rs|b.txt"),
         ("ls a.txt/*", "ls|a.txt/*"),
+        // A pattern also matches a symlink that leads to nothing.
+        ("ls [l]ost/link", "ls|lost/link"),
+        ("ls [l]ost/other", "ls|[l]ost/other"),
+        ("ls lo*/*", "ls|lost/link"),
         ("ls none/*", "ls|none/*"),
     ] {
         assert_eq!(words(line).as_deref(), Some(expected), "{line}");

@@ -138,8 +138,10 @@ fn a_script_runs_in_a_real_shell_if_its_commands_can_be_judged() {
     assert_eq!(codes("./run.sh x", true), "judged-when-run+listed-program");
     assert_eq!(codes("./run.sh /etc/passwd", true), "forbidden-path");
     // Only the running shell knows the folder.
+    assert_eq!(codes("cd -; ./run.sh", false), "program-by-path+unknowable+unlisted-program");
+    assert_eq!(codes("cd -; /w/run.sh", false), "unknowable");
     assert_eq!(codes("cd $x; ./run.sh", true), "judged-when-run");
-    assert_eq!(codes("cd $x; /w/other.sh", true), "not-installed+program-by-path+unlisted-program");
+    assert_eq!(codes("cd $x; /w/other.sh", true), "program-by-path+unlisted-program");
 }
 
 #[test]

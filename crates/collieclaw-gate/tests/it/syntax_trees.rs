@@ -111,6 +111,7 @@ fn check(lines: &[(&str, &str)]) {
 fn lists_and_pipelines() {
     check(&[
         ("a b; c\nd", "a b; c; d"),
+        ("a &&(b)|(c)", "a && [subshell (b)] | [subshell (c)]"),
         ("a && b || c & d", "a && b || c &; d"),
         ("! a | b |\n c", "! a | b | c"),
         ("a |& b", "a 2? | b"),
@@ -209,6 +210,7 @@ fn patterns_braces_and_tildes() {
         ("* a?b *.[ch] [!a-z]", "«*» a«?»b «*».«[ch]» «[!a-z]»"),
         ("[]a] [a] [ [] [!]", "«pattern»\"]a]\" «[a]» \"[\" \"[]\" «pattern»\"!]\""),
         ("[ a ] [ ]", "\"[\" a \"]\" \"[\" \"]\""),
+        ("[aaa [b]", "\"[aaa\" «[b]»"),
         ("[[a] x", "«pattern»«[a]» x"),
         ("[a'b'] [a\\b] [$x] [a", "«pattern»\"ab]\" «pattern»\"ab]\" «pattern»«$»\"]\" \"[a\""),
         ("{a,b} {1..3} {a} {} {a", "\"{a,b\"«braces»\"}\" \"{1..3\"«braces»\"}\" \"{a}\" \"{}\" \"{a\""),
@@ -229,6 +231,7 @@ fn redirections_and_here_documents() {
         ("a >&2 2>&1 <&0 >&- 3<&4 >& b", "a 1>&2 2>&1 0>&0 1>&- 3>&4 1?b"),
         ("a 10> b 2 > c a2> d", "a 2 a2 10>b 1>c 1>d"),
         ("> a b", "b 1>a"),
+        ("a 0> b 0< c", "a 0>b 0<c"),
         ("exec {fd}> a {fd} \"{fd}\"> b", "exec \"{fd}\" \"{fd}\" 10>a 1>b"),
         ("a >&99999999999", "a 1?99999999999"),
         ("a <<E\nx $y\nE", "a 0<<#0 # \"x \"«$»\"\\n\""),
