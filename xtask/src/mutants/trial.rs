@@ -19,8 +19,8 @@ use super::test_process::{TestName, TestOutcome, run_test};
 /// The time limit of a test without a mutant.
 const BASELINE_LIMIT: Duration = Duration::from_secs(600);
 
-/// A test with a mutant gets this time, or ten times its usual time if that's longer.
-const SHORTEST_LIMIT: Duration = Duration::from_secs(3);
+/// A test with a mutant may run for this time, or for three times its usual time if that's longer.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
 /// The time limit of a test that counts as quick.
 const QUICK_LIMIT: Duration = Duration::from_secs(2);
@@ -151,7 +151,7 @@ impl MutantTrial {
         reaching.retain(|(_, test)| test.took <= longest);
         let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
         for (index, MeasuredTest { test, took, .. }) in reaching {
-            let limit = SHORTEST_LIMIT.max(*took * 10);
+            let limit = SHORTEST_LIMIT.max(*took * 3);
             match run_test(test, (ACTIVE_VARIABLE, &mutant.id.to_string()), folders, limit)? {
                 TestOutcome::Passed(_) => {}
                 TestOutcome::Failed => return Ok((MutantVerdict::Caught, Some(index))),
