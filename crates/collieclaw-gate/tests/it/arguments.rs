@@ -205,3 +205,24 @@ fn flags_of_a_judged_shell_are_harmless() {
         assert_eq!(decision(line), GateDecision::Deny, "{line}");
     }
 }
+
+#[test]
+fn programs_that_may_change_something_do_not_run_at_readonly() {
+    let decision = |line: &str| judge_line(line, AutonomyLevel::ReadOnly, LISTED).decision;
+    for line in [
+        "python3 -c x",
+        "curl https://example.org/",
+        "git -c color.ui=never log",
+        "git log",
+        "foo",
+        "touch x",
+        "tee /dev/null",
+        "sort -o x a.txt",
+        "cat /tmp/x > y",
+    ] {
+        assert_eq!(decision(line), GateDecision::Deny, "{line}");
+    }
+    for line in ["cat a.txt", "sort a.txt", "env ls", "find . -name x", "ls > /dev/null"] {
+        assert_eq!(decision(line), GateDecision::Allow, "{line}");
+    }
+}

@@ -180,6 +180,8 @@ fn a_pinned_program_is_the_command_of_its_name() {
     policy.pinned_programs.insert("cargo".to_owned(), "/home/kid/.cargo/bin/rustup".into());
     assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup cargo build", &[], &policy), "program");
     assert_eq!(check(Line, "/usr/bin/cargo cargo build", &[], &policy), "program-by-path");
+    // The file is known by its place, whatever its caller calls it.
+    assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup x build", &[], &policy), "program");
 }
 
 #[test]

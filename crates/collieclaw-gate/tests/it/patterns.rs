@@ -1,7 +1,7 @@
 //! Patterns are expanded before the verdict, so that the judged words are the words that run (C7.3b).
 
 use collieclaw_gate::plan::PlannedAction;
-use collieclaw_gate::{AutonomyLevel, judge_shell};
+use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds, judge_shell};
 
 use crate::test_machine::{GateTestMachine, policy};
 
@@ -84,6 +84,15 @@ fn patterns_that_shells_expand_differently_need_a_shell() {
     }
     for line in ["ls .[h]*", "ls .h?dden", "ls src/*", "ls *.txt; touch x"] {
         assert!(words(line).is_some(), "{line}");
+    }
+}
+
+#[test]
+fn folders_outside_of_the_workspace_are_never_listed() {
+    let policy = GatePolicy { bounds: PathBounds::Anywhere, ..policy("") };
+    for line in ["ls /us[r]/bin", "ls /usr/bin/l*", "ls /home/kid/.bashrc/*"] {
+        let verdict = judge_shell(line, AutonomyLevel::Full, &policy, &GateTestMachine::new()).verdict;
+        assert!(verdict.reasons.iter().any(|reason| reason.code() == "unknowable"), "{line}: {verdict:?}");
     }
 }
 

@@ -39,6 +39,10 @@ fn a_refusal_names_the_column_of_its_cause() {
                 "column 9: a group needs a real shell; leave out the braces".to_owned(),
             ],
         ),
+        (
+            "cd -",
+            vec!["column 1: the folder of this `cd` is known only when it runs; name a folder".to_owned()],
+        ),
         ("echo é 'x", vec!["column 8: this quote is not closed".to_owned()]),
         ("echo é \"x", vec!["column 8: this quote is not closed".to_owned()]),
         ("ls é &", vec!["column 6: `&` leaves a command running in the background".to_owned()]),

@@ -154,6 +154,11 @@ fn awk_transforms_text() {
             "/a/ || /b > c/",
             "{gsub(/>/, \"x\"); print}",
             "{print 1; x = 2 > 1}",
+            "/a/ {print \"x > y\"}",
+            "/[a]/ {print \"x > y\"}",
+            "/a/ {print \"/ > \"}",
+            "{x = 4 /2; print \"a > b\"}",
+            "# print > x\n{print}",
         ],
     );
 }
@@ -192,9 +197,16 @@ fn awk_can_run_commands_and_use_files() {
             "{print(1) > \"x\"}",
             "{print ((1) > \"x\"}",
             "{print ) > \"x\"}",
+            "{print ) (1 > 2)}",
             "{x = 1; print 2 > \"x\"}",
             "{a = b / c; print 1 > \"x\"}",
             "{print 1,\n2 > \"x\"}",
+            // Here strings can't be told from code with certainty.
+            "{a = b / c; print \"a > b\"}",
+            "/xx[a]/ {print \"/ > \"}",
+            "{print \\\n\"a > b\"}",
+            "{print \"a\\\n> b\"}",
+            "{print \"a\n> b\"}",
             "{print \"a\nb\" > \"x\"}",
         ],
     );

@@ -48,6 +48,14 @@ fn lines_inside_of_builtins_are_judged() {
 }
 
 #[test]
+fn an_unreadable_line_inside_of_a_line_is_left_to_a_judged_shell() {
+    for line in ["eval \"echo 'x\"", "trap 'ls |' EXIT"] {
+        assert_eq!(planned(line), (ReasonWeight::Blocked, "unreadable".to_owned()), "{line}");
+        assert_eq!(decision(line), GateDecision::Ask, "{line}");
+    }
+}
+
+#[test]
 fn code_is_not_loaded_into_the_shell() {
     for line in ["enable -f ./x.so x", "enable -f./x.so x", "enable $x"] {
         assert_eq!(decision(line), GateDecision::Deny, "{line}");
@@ -116,6 +124,11 @@ fn kill_reaches_only_processes_of_the_line_in_a_judged_shell() {
     assert_eq!(decision("kill %1"), GateDecision::Ask);
     assert_eq!(decision("ls & kill $!"), GateDecision::Ask);
     assert_eq!(planned("kill 1"), (ReasonWeight::High, "unlisted-program".to_owned()));
+    let policy = policy("kill");
+    let judged = judge_shell("kill 1", AutonomyLevel::Full, &policy, &JudgingMachine::new());
+    assert_eq!(judged.plan, None);
+    let judged = judge_shell("kill 1", AutonomyLevel::Full, &policy, &GateTestMachine::new());
+    assert!(judged.plan.is_some());
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn data_is_sent_to_listed_domains() {
 #[test]
 fn permissions_are_told_from_files() {
     check_harmless(&["chmod 755 a.txt", "chmod u+x,go-w a.txt", "chmod +x src/main.rs", "chmod a=rX a.txt"]);
-    check_refused("argument", &["chmod 4755 a.txt", "chmod u+s a.txt", "chmod +t src"]);
+    check_refused("argument", &["chmod 4755 a.txt", "chmod u+s a.txt", "chmod +t src", "chmod 04755 a.txt"]);
     check_refused("forbidden-path", &["chmod 755 /etc/x", "chmod /etc/x 755", "chmod u+x/../../etc/x a.txt"]);
 }
 

@@ -5,6 +5,8 @@ use collieclaw_gate::shell;
 const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     // Commands and lists.
     ("ls )", 3, "unexpected character"),
+    ("(ls) pwd", 5, "unexpected character"),
+    ("{ (ls) pwd; }", 7, "unexpected character"),
     ("ls;; pwd", 2, "unexpected character"),
     ("ls |", 4, "a command is missing"),
     ("ls &&", 5, "a command is missing"),
