@@ -96,7 +96,14 @@ fn a_rule_forbids_a_command_and_its_variants() {
 
 #[test]
 fn flags_end_after_two_dashes() {
-    check_harmless(&["cat -- -n", "grep -- -f a.txt", "ls -- -l", "grep -e x -- a.txt", "cat -"]);
+    check_harmless(&[
+        "cat -- -n",
+        "grep -- -f a.txt",
+        "ls -- -l",
+        "grep -e x -- a.txt",
+        "cat -",
+        "echo -delete",
+    ]);
     check_refused(
         "forbidden-path",
         &["cat -- /etc/passwd", "grep -- -f /etc/passwd", "sort -- -o /etc/passwd"],
@@ -199,9 +206,15 @@ fn flags_of_a_judged_shell_are_harmless() {
     for line in ["bash --debug x.sh", "bash -x run.sh /api/x", "bash -c 'ls' x /y", "sh", "xargs -0 ls"] {
         assert_eq!(decision(line), GateDecision::Ask, "{line}");
     }
-    for line in
-        ["bash ../x.sh", "bash -c 'rm x'", "zsh x.sh", "bash -c 'cat ../x'", "xargs --x rm", "bash /etc/x"]
-    {
+    for line in [
+        "bash ../x.sh",
+        "bash -c 'rm x'",
+        "zsh x.sh",
+        "bash -c 'cat ../x'",
+        "xargs --x rm",
+        "xargs --x ls",
+        "bash /etc/x",
+    ] {
         assert_eq!(decision(line), GateDecision::Deny, "{line}");
     }
 }

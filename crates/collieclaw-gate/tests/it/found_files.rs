@@ -135,7 +135,13 @@ fn several_commands_for_each_file_may_only_read() {
 fn fd_adds_the_name_of_the_file_and_knows_parts_of_it() {
     check(
         (ReasonWeight::Medium, "listed-program"),
-        &["fd -e rs -x wc -l", "fd -e rs -x wc -l {}", "fdfind x -X cat", "fd -x cat {} \\; -x wc"],
+        &[
+            "fd -e rs -x wc -l",
+            "fd -e rs -x wc -l {}",
+            "fd -x uniq {}",
+            "fdfind x -X cat",
+            "fd -x cat {} \\; -x wc",
+        ],
     );
     check(
         (ReasonWeight::High, "argument"),

@@ -9,6 +9,7 @@ use collieclaw_gate::{
     judge_write_target, rejudge_command,
 };
 
+use crate::judged_lines::JudgingMachine;
 use crate::test_machine::{GateTestMachine, policy};
 
 fn code(result: Result<(), GateReason>) -> &'static str {
@@ -150,6 +151,25 @@ fn a_command_is_judged_again_with_the_files_as_they_are_now() {
     let mut moved = planned("cat a.txt", &policy);
     moved.folder = "/w/src".into();
     assert_eq!(rejudge_command(&moved, RiskLevel::Medium, &policy, &swapped), None);
+}
+
+#[test]
+fn everything_that_is_known_only_at_run_time_is_found_again() {
+    let policy = policy("xargs");
+    let again = |words: &[&str], risk, facts: &dyn MachineFacts| {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let action = PlannedAction::Run { program: "/usr/bin/x".into(), words, variables: Vec::new() };
+        let command = PlannedCommand { action, folder: "/w".into(), redirections: Vec::new() };
+        rejudge_command(&command, risk, &policy, facts).map(|reason| reason.code())
+    };
+    let machine = GateTestMachine::new();
+    let several = ["find", "src", "-exec", "cat", "{}", ";", "-exec", "touch", "x", ";"];
+    assert_eq!(again(&several, RiskLevel::Medium, &machine), Some("argument"));
+    assert_eq!(again(&["find", "src", "-delete"], RiskLevel::Medium, &machine), Some("argument"));
+    assert_eq!(again(&["xargs", "cat"], RiskLevel::Medium, &machine), Some("unknowable"));
+    assert_eq!(again(&["sed", "1e id", "a.txt"], RiskLevel::Medium, &machine), Some("argument"));
+    assert_eq!(again(&["env", "LD_PRELOAD=x", "ls"], RiskLevel::Medium, &machine), Some("variable"));
+    assert_eq!(again(&["bash", "x.sh"], RiskLevel::Low, &JudgingMachine::new()), Some("judged-when-run"));
 }
 
 #[test]
