@@ -14,6 +14,7 @@ mod operators;
 mod report;
 mod return_values;
 mod rewrite;
+mod run_progress;
 mod source_tree;
 mod switch;
 mod syntax;
@@ -31,6 +32,7 @@ use tempfile::TempDir;
 use self::mutant::{Mutant, MutantName};
 use self::mutant_crate::MutantCrate;
 use self::report::{MutantOutcome, RunExtent};
+use self::run_progress::RunProgress;
 use self::trial::{MutantTrial, TestChoice};
 use crate::terminal;
 use crate::workspace::{CargoPackage, CargoWorkspace};
@@ -102,8 +104,10 @@ fn test_crate(
     println!("  running {} tests once, to see which mutants they reach", tests.len());
     let choice = if options.quick { TestChoice::Quick } else { TestChoice::All };
     let trial = MutantTrial::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
-    let verdicts =
-        trial.try_mutants(&chosen, |mutant, verdict| report::print_uncaught(mutant, verdict, &accepted))?;
+    let progress = RunProgress::open(&results.join("progress.jsonl"), &programs, choice)?;
+    let verdicts = trial.try_mutants(&chosen, &accepted, &progress, |mutant, verdict| {
+        report::print_uncaught(mutant, verdict, &accepted);
+    })?;
     let outcomes: Vec<_> =
         chosen.iter().zip(verdicts).map(|(mutant, verdict)| MutantOutcome::new(mutant, verdict)).collect();
     let extent = if options.file.is_none() && !options.survivors && !options.quick {
@@ -112,6 +116,9 @@ fn test_crate(
         RunExtent::Part
     };
     report::save(&outcomes, &viable, &outcomes_file)?;
+    if extent == RunExtent::Whole {
+        progress.clear()?;
+    }
     Ok(report::print(&outcomes, &accepted, extent))
 }
 

@@ -261,7 +261,7 @@ fn rule_covers_host(rule: &str, host: &UrlHost) -> bool {
     let rule = rule.to_ascii_lowercase();
     match (host, rule.strip_prefix("*.")) {
         (UrlHost::Name(name), Some(domain)) => {
-            name.strip_suffix(domain).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
+            name.strip_suffix(domain).is_some_and(|before| before.ends_with('.'))
         }
         (host, None) => host.to_string() == rule,
         (UrlHost::Ip(_), Some(_)) => false,

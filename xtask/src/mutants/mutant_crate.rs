@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -83,6 +84,25 @@ impl MutantCrate {
 
     /// Builds the crate's tests with the mutants, without those that don't compile. Returns the test programs.
     pub(crate) fn build(&mut self) -> Result<Vec<PathBuf>> {
+        let kept = self.copy.root.with_file_name("rejected.json");
+        let sources = self.hash_sources();
+        let last = fs::read(&kept).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if let Some((_, rejected)) = last.filter(|(of, _): &(u64, BTreeSet<u32>)| *of == sources) {
+            self.rejected = rejected;
+        }
+        let programs = self.build_viable()?;
+        write_if_changed(&kept, &serde_json::to_vec(&(sources, &self.rejected))?)?;
+        Ok(programs)
+    }
+
+    /// Returns a hash of the sources. Equal sources have the same mutants that don't compile.
+    fn hash_sources(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.files.iter().for_each(|file| file.source.hash(&mut hasher));
+        hasher.finish()
+    }
+
+    fn build_viable(&mut self) -> Result<Vec<PathBuf>> {
         for arguments in [&["check", "--lib"][..], &["test", "--no-run", "--tests"]] {
             loop {
                 let rewritten = self.write_sources()?;

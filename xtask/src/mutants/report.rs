@@ -30,7 +30,7 @@ impl MutantOutcome {
 
     /// Returns whether no test notices the mutant.
     pub(crate) fn is_survivor(&self) -> bool {
-        matches!(self.verdict, MutantVerdict::Survived | MutantVerdict::Unreached)
+        !self.verdict.is_caught()
     }
 }
 

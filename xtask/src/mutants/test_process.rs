@@ -17,7 +17,7 @@ const MEMORY_BYTES: u64 = 8 << 30;
 const FILE_BYTES: u64 = 1 << 30;
 
 /// A test that waits has this many times the limit of a test that runs.
-const WAITING_FACTOR: u32 = 6;
+const WAITING_FACTOR: u32 = 20;
 
 /// The longest pause between two looks at a running test.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);

@@ -11,15 +11,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use super::mutant::Mutant;
+use super::mutant::{Mutant, MutantName};
+use super::run_progress::RunProgress;
 use super::switch::{ACTIVE_VARIABLE, NO_MUTANT, REACHED_VARIABLE};
 use super::test_process::{TestName, TestOutcome, run_test};
 
 /// The time limit of a test without a mutant.
 const BASELINE_LIMIT: Duration = Duration::from_secs(600);
 
-/// A test with a mutant gets this time, or ten times its usual time if that's longer.
-const SHORTEST_LIMIT: Duration = Duration::from_secs(3);
+/// A test with a mutant may run for this time, or for three times its usual time if that's longer.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
 /// The time limit of a test that counts as quick.
 const QUICK_LIMIT: Duration = Duration::from_secs(2);
@@ -38,8 +39,16 @@ pub(crate) enum MutantVerdict {
     Unreached,
 }
 
+impl MutantVerdict {
+    /// Returns whether a test notices the mutant.
+    pub(crate) fn is_caught(self) -> bool {
+        matches!(self, Self::Caught | Self::TimedOut)
+    }
+}
+
 /// The tests that are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum TestChoice {
     All,
     /// Only tests that end within two seconds.
@@ -90,25 +99,32 @@ impl MutantTrial {
         Ok(Self { folder: folder.to_owned(), temporary: temporary.to_owned(), tests })
     }
 
-    /// Runs the tests that reach each mutant, until one of them fails. `report` is called for each mutant at once.
+    /// Runs the tests that reach each mutant, until one of them fails. Mutants with a verdict in `progress` aren't tried
+    /// again. Accepted survivors are tried with the quick tests only, because all tests run with a mutant that survives.
+    /// `report` is called for each mutant at once.
     pub(crate) fn try_mutants(
         &self,
         mutants: &[&Mutant],
+        accepted: &BTreeSet<MutantName>,
+        progress: &RunProgress,
         report: impl Fn(&Mutant, MutantVerdict) + Sync,
     ) -> Result<Vec<MutantVerdict>> {
-        let catchers: Mutex<BTreeMap<&str, BTreeSet<usize>>> = Mutex::new(BTreeMap::new());
+        let catches = Mutex::new(CatchRecord::default());
         let tried = AtomicUsize::new(0);
         in_parallel(mutants, |worker, mutant| {
+            if let Some(verdict) = progress.verdict_on(mutant) {
+                report(mutant, verdict);
+                tried.fetch_add(1, Ordering::Relaxed);
+                return Ok(verdict);
+            }
             let function = mutant.name.function.as_str();
-            let known = catchers.lock().map_err(|_| anyhow!("a worker failed"))?.get(function).cloned();
-            let (verdict, catcher) = self.try_mutant(worker, mutant, &known.unwrap_or_default())?;
+            let order =
+                catches.lock().map_err(|_| anyhow!("a worker failed"))?.order_tests(&self.tests, function);
+            let longest = if accepted.contains(&mutant.name) { QUICK_LIMIT } else { Duration::MAX };
+            let (verdict, catcher) = self.try_mutant((worker, longest), mutant, &order)?;
+            progress.record(mutant, verdict)?;
             if let Some(catcher) = catcher {
-                catchers
-                    .lock()
-                    .map_err(|_| anyhow!("a worker failed"))?
-                    .entry(function)
-                    .or_default()
-                    .insert(catcher);
+                catches.lock().map_err(|_| anyhow!("a worker failed"))?.add(function, catcher);
             }
             report(mutant, verdict);
             let count = tried.fetch_add(1, Ordering::Relaxed) + 1;
@@ -119,23 +135,23 @@ impl MutantTrial {
         })
     }
 
-    /// Tries a mutant with the fastest tests first, but before them with the tests that caught another mutant of the
-    /// same function. Returns the test that caught it.
+    /// Tries a mutant with the tests in this order, without tests that take longer than `longest`. Returns the test that
+    /// caught the mutant.
     fn try_mutant(
         &self,
-        worker: usize,
+        (worker, longest): (usize, Duration),
         mutant: &Mutant,
-        catchers: &BTreeSet<usize>,
+        order: &[usize],
     ) -> Result<(MutantVerdict, Option<usize>)> {
-        let reaching = self.tests.iter().enumerate().filter(|(_, test)| test.reached.contains(&mutant.id));
-        let mut reaching: Vec<_> = reaching.collect();
-        reaching.sort_by_key(|(index, test)| (!catchers.contains(index), test.took));
+        let tests = order.iter().filter_map(|index| Some((*index, self.tests.get(*index)?)));
+        let mut reaching: Vec<_> = tests.filter(|(_, test)| test.reached.contains(&mutant.id)).collect();
         if reaching.is_empty() {
             return Ok((MutantVerdict::Unreached, None));
         }
+        reaching.retain(|(_, test)| test.took <= longest);
         let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
         for (index, MeasuredTest { test, took, .. }) in reaching {
-            let limit = SHORTEST_LIMIT.max(*took * 10);
+            let limit = SHORTEST_LIMIT.max(*took * 3);
             match run_test(test, (ACTIVE_VARIABLE, &mutant.id.to_string()), folders, limit)? {
                 TestOutcome::Passed(_) => {}
                 TestOutcome::Failed => return Ok((MutantVerdict::Caught, Some(index))),
@@ -143,6 +159,34 @@ impl MutantTrial {
             }
         }
         Ok((MutantVerdict::Survived, None))
+    }
+}
+
+/// The tests that have caught mutants so far.
+#[derive(Default)]
+struct CatchRecord {
+    /// The tests that caught a mutant of a function.
+    by_function: BTreeMap<String, BTreeSet<usize>>,
+    /// The number of mutants that a test caught.
+    counts: BTreeMap<usize, u32>,
+}
+
+impl CatchRecord {
+    fn add(&mut self, function: &str, test: usize) {
+        self.by_function.entry(function.to_owned()).or_default().insert(test);
+        *self.counts.entry(test).or_default() += 1;
+    }
+
+    /// Returns the tests in the order in which they probably catch a mutant of a function soonest: first tests that
+    /// caught another mutant of the function, then tests that catch many mutants in a short time.
+    fn order_tests(&self, tests: &[MeasuredTest], function: &str) -> Vec<usize> {
+        let known = self.by_function.get(function);
+        let mut order: Vec<_> = tests.iter().enumerate().collect();
+        order.sort_by_key(|(index, test)| {
+            let count = self.counts.get(index).copied().unwrap_or_default();
+            (!known.is_some_and(|known| known.contains(index)), test.took / (count + 1))
+        });
+        order.into_iter().map(|(index, _)| index).collect()
     }
 }
 

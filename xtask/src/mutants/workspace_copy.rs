@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::switch;
 use crate::workspace::CargoWorkspace;
 
 /// A copy of the workspace below its target folder.
@@ -50,7 +51,9 @@ impl WorkspaceCopy {
             let path = entry?.path();
             if path.is_dir() {
                 self.remove_others(&path, files)?;
-            } else if path.strip_prefix(&self.root).is_ok_and(|file| !files.contains(file)) {
+            } else if path.strip_prefix(&self.root).is_ok_and(|file| !files.contains(file))
+                && path.file_stem() != Some(switch::MODULE.as_ref())
+            {
                 fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
             }
         }

@@ -8,7 +8,7 @@ pub(super) fn destructive_effect(name: &str, arguments: &[CommandArgument]) -> O
     let texts = || arguments.iter().filter_map(|argument| argument.text.as_deref());
     let has = |letter: char, long: &str| {
         texts().take_while(|text| *text != "--").any(|text| match text.strip_prefix("--") {
-            Some(cut) => !cut.is_empty() && long.starts_with(cut),
+            Some(cut) => long.starts_with(cut),
             None => text.starts_with('-') && text.contains(letter),
         })
     };

@@ -171,13 +171,19 @@ fn runs_text(
         // `su` and `sudo -s` start a shell if they get no command.
         Some(ProgramKind::Elevates) if has_no_command => true,
         _ => {
-            // With `-f -`, the program itself comes through the pipe.
-            let is_input = |text: &str| matches!(text, "-" | "-f-" | "/dev/stdin");
-            let reads_input = |word: &CommandArgument| word.text.as_deref().is_some_and(is_input);
             matches!(name, "eval" | "source" | "." | "exec" | "trap")
-                || (matches!(name, "awk" | "gawk" | "mawk" | "make") && arguments.iter().any(reads_input))
+                || (matches!(name, "awk" | "gawk" | "mawk" | "make") && names_input_as_program(arguments))
         }
     }
+}
+
+/// Returns true if the value of a flag makes a program run its input, as in `awk -f -`. An operand `-` is only data.
+fn names_input_as_program(arguments: &[CommandArgument]) -> bool {
+    const JOINED: [&str; 6] =
+        ["-f-", "-f/dev/stdin", "--file=-", "--file=/dev/stdin", "--makefile=-", "--makefile=/dev/stdin"];
+    let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_deref().unwrap_or_default()).collect();
+    texts.iter().any(|text| JOINED.contains(text))
+        || texts.windows(2).any(|pair| matches!(pair, [flag, "-" | "/dev/stdin"] if flag.starts_with('-')))
 }
 
 /// Returns true if an interpreter runs its input as code: it got no script, or a script that may do so.

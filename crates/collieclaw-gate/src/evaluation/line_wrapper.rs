@@ -64,26 +64,10 @@ impl ShellEvaluation<'_> {
                 if is_shell { "a second shell reads commands" } else { "this command runs another one" };
             self.add_unknowable(what, at);
         }
-        let mut names_script = false;
         for found in parse_arguments(program, arguments) {
             match found {
                 // Flags of a shell change how it runs commands, and each command is judged.
                 ParsedArgument::UnknownFlag(_) | ParsedArgument::SideEffect(..) if is_shell => {}
-                ParsedArgument::Value(WordMeaning::ShellLine, _) => {
-                    names_script = true;
-                    self.judge_argument(name, &found, cwd, phase);
-                }
-                ParsedArgument::Value(WordMeaning::Text, path) if is_shell => {
-                    if !names_script && phase == JudgingPhase::Words {
-                        self.judge_argument(
-                            name,
-                            &ParsedArgument::Value(WordMeaning::PossiblePath, path),
-                            cwd,
-                            phase,
-                        );
-                    }
-                    names_script = true;
-                }
                 found => _ = self.judge_argument(name, &found, cwd, phase),
             }
         }

@@ -1,6 +1,7 @@
 //! An index of the flags of all programs, so that a long line of flags costs no more than linear time.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
 use super::{FlagEffect, FlagSpec, OperandRule, ProgramSpec, all_programs};
@@ -44,8 +45,16 @@ impl FlagIndex {
         ALL.get(&address(program))
     }
 
+    pub(super) fn find(&self, name: &str) -> Option<&'static FlagSpec> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn find_short(&self, letter: char) -> Option<&'static FlagSpec> {
+        self.short.get(&letter).copied()
+    }
+
     /// Finds the long flag that a text abbreviates, preferring flags with an effect.
-    fn find_abbreviated(&self, text: &str) -> Option<&'static FlagSpec> {
+    pub(super) fn find_abbreviated(&self, text: &str) -> Option<&'static FlagSpec> {
         let from = self.long.partition_point(|(name, _)| *name < text);
         let matches = || {
             let rest = self.long.get(from..).unwrap_or_default().iter();
@@ -55,48 +64,29 @@ impl FlagIndex {
     }
 }
 
-/// Finds flags by the index, or in the facts themselves if a program isn't in the table.
-#[derive(Debug, Clone, Copy)]
+/// The index of a program's flags.
+#[derive(Debug)]
 pub(super) enum FlagLookup {
     Indexed(&'static FlagIndex),
-    Listed(&'static [FlagSpec]),
+    /// The index of a program that isn't in the table.
+    Built(FlagIndex),
 }
 
 impl FlagLookup {
     pub(super) fn of(program: &'static ProgramSpec) -> Self {
-        FlagIndex::of(program).map_or(Self::Listed(program.flags), Self::Indexed)
-    }
-
-    pub(super) fn find(self, name: &str) -> Option<&'static FlagSpec> {
-        match self {
-            Self::Indexed(index) => index.by_name.get(name).copied(),
-            Self::Listed(flags) => find_listed(flags, |known| known == name),
-        }
-    }
-
-    pub(super) fn find_short(self, letter: char) -> Option<&'static FlagSpec> {
-        match self {
-            Self::Indexed(index) => index.short.get(&letter).copied(),
-            Self::Listed(flags) => find_listed(flags, |known| {
-                let mut letters = known.chars();
-                letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
-            }),
-        }
-    }
-
-    /// Finds the long flag that a text abbreviates, preferring flags with an effect.
-    pub(super) fn find_abbreviated(self, text: &str) -> Option<&'static FlagSpec> {
-        match self {
-            Self::Indexed(index) => index.find_abbreviated(text),
-            Self::Listed(flags) => {
-                find_listed(flags, |known| known.starts_with("--") && known.starts_with(text))
-            }
-        }
+        FlagIndex::of(program).map_or_else(|| Self::Built(FlagIndex::new(program)), Self::Indexed)
     }
 }
 
-fn find_listed(flags: &'static [FlagSpec], fits: impl Fn(&str) -> bool) -> Option<&'static FlagSpec> {
-    flags.iter().find(|flag| flag.names.split(' ').any(&fits))
+impl Deref for FlagLookup {
+    type Target = FlagIndex;
+
+    fn deref(&self) -> &FlagIndex {
+        match self {
+            Self::Indexed(index) => index,
+            Self::Built(index) => index,
+        }
+    }
 }
 
 fn has_effect(flag: &&'static FlagSpec) -> bool {

@@ -36,12 +36,10 @@ impl ShellParser<'_> {
     fn dollar_quotes(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.take_until(|byte| matches!(byte, b'\'' | b'\\'));
-            if self.take("'") {
-                return Ok(());
-            }
-            self.next += 1;
-            if self.take_char().is_none() {
-                return self.error("a quote is not closed");
+            match self.take_char() {
+                Some('\\') => _ = self.take_char(),
+                Some(_) => return Ok(()),
+                None => return self.error("a quote is not closed"),
             }
         }
     }

@@ -241,8 +241,8 @@ impl ShellParser<'_> {
             .bytes()
             .take(LONGEST_BRACKET)
             .enumerate()
-            .skip(1)
             .take_while(|(_, byte)| !ends_word(*byte))
+            .skip(1)
             .find(|(_, byte)| *byte == b']');
         let Some((length, _)) = closes else {
             let word = inside.bytes().take(LONGEST_BRACKET).take_while(|byte| !ends_word(*byte));

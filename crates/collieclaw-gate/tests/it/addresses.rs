@@ -1,6 +1,11 @@
 //! The verdicts on web addresses (C7.5).
 
-use collieclaw_gate::{AutonomyLevel, GateDecision, GatePolicy, GateRequest, HttpMethod, is_public, judge};
+use std::net::IpAddr;
+
+use collieclaw_gate::{
+    AutonomyLevel, GateDecision, GatePolicy, GateRequest, HttpMethod, UrlHost, UrlScheme, WebAddress,
+    is_public, judge,
+};
 
 use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
@@ -140,13 +145,130 @@ fn no_level_reaches_this_machine() {
 
 #[test]
 fn public_and_private_ip_addresses_are_distinguished() {
-    for public in
-        ["1.1.1.1", "9.9.9.9", "172.32.0.1", "100.128.0.1", "192.0.1.1", "2606:4700::1", "2a00:1450::1"]
-    {
+    for public in [
+        "1.1.1.1",
+        "9.9.9.9",
+        "168.63.129.17",
+        "172.32.0.1",
+        "100.128.0.1",
+        "192.0.1.1",
+        "2606:4700::1",
+        "2a00:1450::1",
+        "2a00:100::1",
+        "2606:db8::1",
+        "2001:200::1",
+        "2001:db9::1",
+        "2003::1",
+        "3ffe::1",
+        "3fff:1000::1",
+    ] {
         assert!(is_public(public.parse().expect("an IP address")), "{public}");
     }
-    for other in ["255.255.255.255", "198.18.0.1", "203.0.113.9", "2001:db8::1", "3fff::1", "::ffff:10.0.0.1"]
-    {
+    for other in [
+        "255.255.255.255",
+        "198.18.0.1",
+        "203.0.113.9",
+        "168.63.129.16",
+        "::ffff:10.0.0.1",
+        "1fff::1",
+        "4000::1",
+        "2001:1ff::1",
+        "2001:db8::1",
+        "2002:808::1",
+        "3fff::1",
+        "3fff:fff::1",
+        "e001::1",
+    ] {
         assert!(!is_public(other.parse().expect("an IP address")), "{other}");
+    }
+}
+
+#[test]
+fn an_ip_address_has_many_notations() {
+    let host = |text: &str| WebAddress::parse(&format!("http://{text}/")).map(|address| address.host);
+    for text in ["1.2.3.4", "1.2.772", "1.131844", "16909060", "0x1.2.0x3.4", "01.02.03.04", "0x01020304"] {
+        assert_eq!(host(text), Ok(UrlHost::Ip(IpAddr::from([1, 2, 3, 4]))), "{text}");
+    }
+    for (text, expected) in [
+        ("255.255.255.255", [255; 4]),
+        ("4294967295", [255; 4]),
+        ("1.2.65535", [1, 2, 255, 255]),
+        ("1.16777215", [1, 255, 255, 255]),
+        ("255.1", [255, 0, 0, 1]),
+        ("010.0.0.1", [8, 0, 0, 1]),
+        ("0", [0; 4]),
+        ("0x", [0; 4]),
+    ] {
+        assert_eq!(host(text), Ok(UrlHost::Ip(IpAddr::from(expected))), "{text}");
+    }
+    for text in [
+        "256.1",
+        "1.256.1",
+        "1.2.3.256",
+        "1.2.65536",
+        "1.16777216",
+        "4294967296",
+        "1.2.3.4.5",
+        "08",
+        "1.0xg",
+        "a.1",
+        "a.0x1",
+        "1..2",
+    ] {
+        assert!(host(text).is_err(), "{text}");
+    }
+    assert_eq!(host("a.x1"), Ok(UrlHost::Name("a.x1".to_owned())));
+    assert_eq!(host("1.a"), Ok(UrlHost::Name("1.a".to_owned())));
+}
+
+#[test]
+fn an_address_is_split_into_scheme_host_and_port() {
+    for (text, scheme, shown) in [
+        ("https://example.org", UrlScheme::Https, "example.org:443"),
+        ("HTTP://Example.ORG./x", UrlScheme::Http, "example.org:80"),
+        ("https://a_b-c.example:8443?x", UrlScheme::Https, "a_b-c.example:8443"),
+        ("http://[2606:4700::1]:8080/", UrlScheme::Http, "[2606:4700::1]:8080"),
+        ("http://[2606:4700::1]", UrlScheme::Http, "[2606:4700::1]:80"),
+        ("http://[::ffff:1.2.3.4]/", UrlScheme::Http, "1.2.3.4:80"),
+        ("http://example.org:65535#x", UrlScheme::Http, "example.org:65535"),
+    ] {
+        let address = WebAddress::parse(text).unwrap();
+        assert_eq!((address.scheme, address.host_and_port().as_str()), (scheme, shown), "{text}");
+    }
+    for (text, what) in [
+        ("http://[::1]x/", "only a port can follow the closing bracket"),
+        ("http://[1.2.3.4]/", "this is not an IPv6 address"),
+        ("http://[::1/", "the closing bracket of the IPv6 address is missing"),
+        ("http://a+b/", "this is not a host name; write names with other letters as `xn--…`"),
+        ("http://a/\u{7f}", "an address can't contain blanks, control characters or backslashes"),
+    ] {
+        assert_eq!(WebAddress::parse(text), Err(what), "{text}");
+    }
+}
+
+#[test]
+fn a_rule_names_a_host_its_subdomains_or_a_host_with_a_port() {
+    let check = |rule: &str, address: &str| {
+        let policy = GatePolicy { allowed_domains: vec![rule.to_owned()], ..policy("") };
+        let outcome = judge(GateRequest::Http(HttpMethod::Get, address), &policy, &GateTestMachine::new());
+        heaviest_reasons(outcome.verdict()).1.join("+")
+    };
+    for (rule, address, expected) in [
+        ("Example.ORG", "https://example.org/", "allowed-domain"),
+        ("*.Example.org", "https://a.example.org/", "allowed-domain"),
+        ("*.example.org", "https://example.org/", "unlisted-domain"),
+        ("*.example.org", "https://xexample.org/", "unlisted-domain"),
+        ("1.1.1.1", "https://1.1.1.1/", "allowed-domain"),
+        ("*.1.1.1", "https://1.1.1.1/", "unlisted-domain"),
+        ("example.org:8443", "https://example.org:8443/", "allowed-domain"),
+        ("example.org:8443", "https://example.org/", "unlisted-domain"),
+        // A rule without a port doesn't open other ports or the local network.
+        ("example.org", "https://example.org:8443/", "odd-port"),
+        ("localhost", "http://localhost/", "private-address"),
+        ("localhost:3000", "http://localhost:3000/", "allowed-domain"),
+        ("localhost:3000", "http://localhost:3001/", "private-address"),
+        ("[::1]:3000", "http://[::1]:3000/", "allowed-domain"),
+    ] {
+        assert_eq!(check(rule, address), expected, "{rule} {address}");
     }
 }

@@ -14,6 +14,15 @@ use ProgramOrigin::{Line, Program};
 
 /// Judges `FILE ARGV…`, separated by blanks, and returns `line`, `program` or the code of the reason.
 fn check(origin: ProgramOrigin, text: &str, variables: &[(&str, &str)], policy: &GatePolicy) -> &'static str {
+    check_beside((origin, OtherProcesses::Waiting, RiskLevel::Medium), text, variables, policy)
+}
+
+fn check_beside(
+    (started_by, others, risk): (ProgramOrigin, OtherProcesses, RiskLevel),
+    text: &str,
+    variables: &[(&str, &str)],
+    policy: &GatePolicy,
+) -> &'static str {
     let mut words = text.split(' ').map(str::to_owned);
     let program = PathBuf::from(words.next().unwrap());
     let arguments: Vec<String> = words.collect();
@@ -25,11 +34,11 @@ fn check(origin: ProgramOrigin, text: &str, variables: &[(&str, &str)], policy: 
         arguments: &arguments,
         environment: &environment,
         folder: Path::new("/w"),
-        started_by: origin,
-        others: OtherProcesses::Waiting,
+        started_by,
+        others,
         writable: &[PathBuf::from("/w"), PathBuf::from("/home/kid/.cache")],
     };
-    match judge_executed_program(&executed, RiskLevel::Medium, policy, &JudgingMachine::new()) {
+    match judge_executed_program(&executed, risk, policy, &JudgingMachine::new()) {
         ExecVerdict::Run(Line) => "line",
         ExecVerdict::Run(Program) => "program",
         ExecVerdict::Refused(reason) => reason.code(),
@@ -224,4 +233,114 @@ fn a_pinned_program_is_the_command_of_its_name() {
     policy.pinned_programs.insert("cargo".to_owned(), "/home/kid/.cargo/bin/rustup".into());
     assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup cargo build", &[], &policy), "program");
     assert_eq!(check(Line, "/usr/bin/cargo cargo build", &[], &policy), "program-by-path");
+    // The file is known by its place, whatever its caller calls it.
+    assert_eq!(check(Line, "/home/kid/.cargo/bin/rustup x build", &[], &policy), "program");
+}
+
+#[test]
+fn a_listed_shell_runs_a_script_file_like_an_interpreter() {
+    let full = GatePolicy { autonomy: AutonomyLevel::Full, ..policy("") };
+    for (text, unlisted, listed) in [
+        ("/usr/bin/bash bash script.sh", "line", "program"),
+        ("/usr/bin/bash bash -e script.sh x", "line", "program"),
+        ("/usr/bin/bash bash -c ls", "line", "line"),
+        ("/usr/bin/bash bash -s x", "line", "line"),
+        ("/usr/bin/bash bash", "line", "line"),
+        ("/usr/bin/bash bash -e", "line", "line"),
+        ("/usr/bin/env env ls", "line", "line"),
+        ("/usr/bin/xargs xargs ls", "line", "line"),
+    ] {
+        assert_eq!(check(Line, text, &[], &policy("")), unlisted, "{text}");
+        assert_eq!(check(Line, text, &[], &policy("bash env xargs")), listed, "{text}");
+        assert_eq!(check(Line, text, &[], &full), listed, "{text}");
+    }
+}
+
+#[test]
+fn an_allowed_script_is_read_when_nothing_can_swap_it() {
+    let mut policy = policy("");
+    policy.allowed_scripts.insert("/w/run.sh".into(), "good".to_owned());
+    for (text, alone, beside_others) in [
+        ("/usr/bin/python3 python3 ./run.sh", "program", "unlisted-program"),
+        ("/usr/bin/env env ./run.sh", "line", "line"),
+        ("/usr/bin/bash bash -e ./run.sh", "program", "line"),
+        // The executed file itself is read through the process.
+        ("/w/run.sh ./run.sh", "program", "program"),
+        ("/w/ls ./run.sh", "program-by-path", "program-by-path"),
+        // These programs don't interpret their arguments.
+        ("/usr/bin/cp cp ./run.sh /etc/x", "forbidden-path", "forbidden-path"),
+        ("/usr/bin/cat cat ./run.sh /etc/passwd", "forbidden-path", "forbidden-path"),
+        // Another flag than that of the script's `#!` line.
+        ("/usr/bin/bash bash -x ./run.sh", "line", "line"),
+        ("/usr/bin/python3 python3 run.sh", "unlisted-program", "unlisted-program"),
+    ] {
+        for (others, expected) in [(OtherProcesses::Waiting, alone), (OtherProcesses::MayRun, beside_others)]
+        {
+            let found = check_beside((Line, others, RiskLevel::Medium), text, &[], &policy);
+            assert_eq!(found, expected, "{text} {others:?}");
+        }
+    }
+}
+
+#[test]
+fn a_program_may_weigh_as_much_as_its_approved_line() {
+    for (text, risk, expected) in [
+        ("/usr/bin/ls ls", RiskLevel::Low, "listed-program"),
+        ("/usr/bin/ls ls", RiskLevel::Medium, "program"),
+        ("/usr/bin/gcc gcc", RiskLevel::Medium, "unlisted-program"),
+        ("/usr/bin/gcc gcc", RiskLevel::High, "program"),
+        ("/usr/bin/cat cat /etc/passwd", RiskLevel::High, "forbidden-path"),
+    ] {
+        let found = check_beside((Line, OtherProcesses::Waiting, risk), text, &[], &policy(""));
+        assert_eq!(found, expected, "{text} {risk}");
+    }
+}
+
+#[test]
+fn every_name_of_an_executed_file_is_judged() {
+    let mut policy = policy("");
+    for (text, expected) in [
+        ("/usr/bin/busybox busybox /bin/rm x", "forbidden-command"),
+        ("/usr/bin/busybox busybox -x rm", "forbidden-command"),
+        ("/usr/bin/busybox busybox ls rm", "program"),
+        ("/usr/bin/busybox busybox chown -R kid src", "destructive"),
+        ("/usr/bin/busybox.static busybox.static rm x", "forbidden-command"),
+        ("/usr/bin/toybox toybox rm x", "forbidden-command"),
+        ("/usr/bin/coreutils coreutils --coreutils-prog-shebang=rm x", "forbidden-command"),
+        ("/usr/bin/coreutils coreutils --coreutils-prog=/bin/rm x", "forbidden-command"),
+        ("/usr/bin/coreutils coreutils --coreutils-prog=ls x", "program"),
+        ("/usr/bin/ls ls rm", "program"),
+        ("/usr/bin/x -rm x", "forbidden-command"),
+        ("/usr/lib/ld64.so.1 ld64.so.1 /usr/bin/rm x", "forbidden-command"),
+        ("/usr/bin/ld.so ld.so /usr/bin/rm x", "forbidden-command"),
+        ("/usr/bin/ld.so ld.so", "program-by-path"),
+        ("/usr/bin/ld.so ld.so --preload x /usr/bin/ls", "program"),
+        ("/usr/bin/ld.so ld.so --x /usr/bin/ls", "program"),
+        ("/usr/bin/ld.so ld.so --help", "program"),
+        ("/usr/bin/ld.so ld.so /usr/bin/../bin/ls", "program-by-path"),
+        ("/usr/bin/ld.so ld.so /usr/bin", "program-by-path"),
+        ("/usr/bin/ldd ldd /usr/bin/rm", "program"),
+        ("/w/copied-which which x", "program"),
+    ] {
+        assert_eq!(check(Program, text, &[], &policy), expected, "{text}");
+    }
+    // A file with many names is more than one forbidden command.
+    policy.forbidden_commands.insert("which".to_owned());
+    assert_eq!(check(Program, "/w/copied-which x", &[], &policy), "program");
+    assert_eq!(check(Program, "/w/copied-which which", &[], &policy), "forbidden-command");
+}
+
+#[test]
+fn exported_functions_and_variables_of_the_shell_are_harmless() {
+    for (name, expected) in [
+        ("BASH_FUNC_f%%", "program"),
+        ("BASH_FUNC_f", "variable"),
+        ("LD_PRELOAD%%", "variable"),
+        ("PS1", "program"),
+        ("IFS", "program"),
+        ("SHELLOPTS", "program"),
+        ("PS4", "variable"),
+    ] {
+        assert_eq!(check(Line, "/usr/bin/ls ls", &[(name, "x")], &policy("")), expected, "{name}");
+    }
 }

@@ -39,6 +39,10 @@ fn a_refusal_names_the_column_of_its_cause() {
                 "column 9: a group needs a real shell; leave out the braces".to_owned(),
             ],
         ),
+        (
+            "cd -",
+            vec!["column 1: the folder of this `cd` is known only when it runs; name a folder".to_owned()],
+        ),
         ("echo é 'x", vec!["column 8: this quote is not closed".to_owned()]),
         ("echo é \"x", vec!["column 8: this quote is not closed".to_owned()]),
         ("ls é &", vec!["column 6: `&` leaves a command running in the background".to_owned()]),
@@ -74,4 +78,28 @@ fn long_quotations_are_shortened() {
     );
     let line = format!("X{long}=1 ls");
     assert!(reason_sentences(&line).iter().all(|sentence| sentence.chars().count() < 300));
+}
+
+#[test]
+fn a_program_is_refused_with_the_command_that_allows_it() {
+    let detail = |name: &str| GateReason::UnlistedProgram { name: name.to_owned() }.detail();
+    let longest = "a".repeat(64);
+    for name in ["gcc", "g++", "python3.11", "x_y", "./run.sh", &longest] {
+        let cure = format!(". To allow it in this workspace: `collieclaw allow {name}`");
+        assert!(detail(name).ends_with(&cure), "{name}");
+    }
+    // A shell would read these names as something else.
+    for name in ["", "-x", "a b", "é", "$x", "a;b", &"a".repeat(65)] {
+        assert!(detail(name).ends_with("isn't on the list of allowed commands"), "{name}");
+    }
+}
+
+#[test]
+fn advice_for_a_plan_is_left_out_if_commands_are_judged_when_they_run() {
+    let reason =
+        GateReason::JudgedWhenRun { what: "a subshell needs a real shell; leave out the rest", column: 3 };
+    assert_eq!(
+        reason.detail(),
+        "column 3: a subshell needs a real shell, so each command is judged when it runs"
+    );
 }

@@ -32,6 +32,8 @@ impl GateTestMachine {
             "/w/.git",
             "/w/my dir",
             "/w/kept",
+            "/w/links",
+            "/w/lost",
             "/w/n",
             "/w/n/.git",
             "/w/n/.vault",
@@ -82,6 +84,8 @@ impl GateTestMachine {
         nodes.insert("/w/link-to-ls".into(), TestMachineNode::Link("/usr/bin/ls"));
         nodes.insert("/w/inner".into(), TestMachineNode::Link("src"));
         nodes.insert("/w/chain".into(), TestMachineNode::Link("inner/../passwd"));
+        nodes.insert("/w/links/b.txt".into(), TestMachineNode::Link("../b.txt"));
+        nodes.insert("/w/lost/link".into(), TestMachineNode::Link("nowhere"));
         nodes.insert("/w/round".into(), TestMachineNode::Link("round"));
         nodes.insert("/w/gone".into(), TestMachineNode::Link("/tmp/not-there"));
         nodes.insert("/w/pipe".into(), TestMachineNode::Device);

@@ -331,6 +331,7 @@ mod tests {
         std::fs::write(&config, "[core]\nfsmonitor = mine\n").unwrap();
         let changed = config.metadata().unwrap().ctime();
         let guard = |since| RepositoryGuard {
+            scope: SearchScope::Workspace,
             workspace: folder.path().to_owned(),
             before: RepositoryScan { folders: MAX_FOLDERS + 1, ..RepositoryScan::default() },
             since,
