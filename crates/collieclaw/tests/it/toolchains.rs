@@ -147,8 +147,11 @@ fn make_and_a_compiler_build_programs_with_sanitizers() {
 pub(crate) fn rust_toolchain() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join("cargo"));
-    let toolchain =
-        std::env::var_os("CARGO").map(PathBuf::from).into_iter().chain(in_path).find_map(find_sysroot);
+    let toolchain = std::env::var_os("CARGO")
+        .map(PathBuf::from)
+        .into_iter()
+        .chain(in_path)
+        .find_map(|cargo| find_sysroot(&cargo));
     if toolchain.is_none() {
         assert!(!rustix::process::geteuid().is_root(), "no Rust toolchain was found");
         println!("not checked: this user can't read the Rust toolchain");
@@ -156,7 +159,7 @@ pub(crate) fn rust_toolchain() -> Option<PathBuf> {
     toolchain
 }
 
-fn find_sysroot(cargo: PathBuf) -> Option<PathBuf> {
+fn find_sysroot(cargo: &Path) -> Option<PathBuf> {
     let cargo = cargo.canonicalize().ok().filter(|cargo| std::fs::File::open(cargo).is_ok())?;
     // `cargo` may be the program of rustup, which starts that of a toolchain.
     let rustc =
