@@ -152,7 +152,9 @@ fn sandbox_base() -> Result<&'static SandboxBase, String> {
         let supervisor = Supervisor::with_containment(Containment::PidNamespace)
             .or_else(|_| Supervisor::new())
             .map_err(|error| ErrorChain(&error).to_string())?;
-        Ok(SandboxBase { supervisor, system: Sandbox::system_read_only(), umask: umask() })
+        let mut system = Sandbox::system_read_only();
+        system.read.extend(system_files::java_settings());
+        Ok(SandboxBase { supervisor, system, umask: umask() })
     };
     BASE.get_or_init(make).as_ref().map_err(Clone::clone)
 }

@@ -31,6 +31,25 @@ pub(super) fn memory_files(readable: &[PathBuf]) -> MemoryFiles {
     MemoryFiles { max_bytes: SHARED_MEMORY_BYTES, replacements: replacements.collect() }
 }
 
+/// The start of the names of folders in `/etc` with the settings of Java.
+const JAVA_SETTINGS: &str = "/etc/java-";
+
+/// The parts of these folders without which Java doesn't start. The others can contain passwords for remote control.
+const JAVA_PARTS: [&str; 5] =
+    ["jvm-amd64.cfg", "jvm-arm64.cfg", "logging.properties", "net.properties", "security"];
+
+/// Returns the settings of the installed versions of Java.
+pub(super) fn java_settings() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let parts = entries.filter(|path| is_java_setting(path));
+    parts.flat_map(|folder| JAVA_PARTS.map(|part| folder.join(part))).filter(|path| path.exists()).collect()
+}
+
+/// Returns true for paths in the folders with the settings of Java.
+pub(super) fn is_java_setting(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| path.starts_with(JAVA_SETTINGS))
+}
+
 fn password_file(user: u32, group: u32) -> String {
     let mut text = String::new();
     if user != 0 && user != NOBODY {

@@ -53,8 +53,10 @@ pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &G
     let closed: Vec<&Path> =
         policy.forbidden_paths.iter().chain([&policy.own_home]).chain(&own).map(PathBuf::as_path).collect();
     let with_network = if access.network == SandboxNetwork::On { ETC_NETWORK_ALLOWLIST } else { &[] };
-    let is_needed =
-        |tree: &Path| ETC_ALLOWLIST.iter().chain(with_network).any(|needed| tree == Path::new(needed));
+    let is_needed = |tree: &Path| {
+        ETC_ALLOWLIST.iter().chain(with_network).any(|needed| tree == Path::new(needed))
+            || system_files::is_java_setting(tree)
+    };
     let part =
         |tree: &PathBuf| if is_needed(tree) { vec![tree.clone()] } else { exclude_closed(tree, &closed) };
     let open = |trees: &[PathBuf]| trees.iter().flat_map(part).collect::<Vec<_>>();
