@@ -91,6 +91,8 @@ fn sed_can_run_commands_and_use_files() {
             "s\\a\\b\\",
             "s/a\n/b/",
             "s[a[b[",
+            "saxaya",
+            "s/a/b\nc/",
             "s/[a\\]//",
         ],
     );
@@ -116,6 +118,7 @@ fn sed_can_run_commands_and_use_files() {
             "/[]x[]/p",
             "/a\\\nb/p",
             "yaabb",
+            "y/a\nb/cde/",
             "s/a/b/g p",
             "ba-b",
         ],

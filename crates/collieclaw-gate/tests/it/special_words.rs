@@ -105,7 +105,10 @@ fn settings_of_git_may_run_commands() {
         "git config --list",
         "git config core.pager",
         "git config get core.hooksPath",
+        // From the real folder, `src/deep`, this leads to a file of the workspace.
+        "git -C links/deep add ../../a.txt",
     ]);
+    check_refused("outside-workspace", &["git -C links/deep add ../../../x", "git -C src add ../../x"]);
     check_refused(
         "argument",
         &["git -c core.pager=less\\ -x log", "git -c core.pager log", "git -c alias.x=!x x"],

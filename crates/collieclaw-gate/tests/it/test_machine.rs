@@ -85,6 +85,7 @@ impl GateTestMachine {
         nodes.insert("/w/inner".into(), TestMachineNode::Link("src"));
         nodes.insert("/w/chain".into(), TestMachineNode::Link("inner/../passwd"));
         nodes.insert("/w/links/b.txt".into(), TestMachineNode::Link("../b.txt"));
+        nodes.insert("/w/links/deep".into(), TestMachineNode::Link("../src/deep"));
         nodes.insert("/w/lost/link".into(), TestMachineNode::Link("nowhere"));
         nodes.insert("/w/round".into(), TestMachineNode::Link("round"));
         nodes.insert("/w/gone".into(), TestMachineNode::Link("/tmp/not-there"));
