@@ -130,10 +130,10 @@ impl ShellEvaluation<'_> {
                 self.judge_for_each(name, *command, cwd, phase);
                 return false;
             }
+            // A program with subcommands counts as changing something, whatever its subcommand does.
             ParsedArgument::Subcommand(program, words) => {
                 let found = parse_arguments(program, words);
-                return self.judge_arguments(name, &found, cwd, phase)
-                    | (program.kind != ProgramKind::ReadOnly);
+                self.judge_arguments(name, &found, cwd, phase);
             }
             _ if phase == JudgingPhase::Name => return false,
             ParsedArgument::Value(
@@ -248,10 +248,10 @@ impl ShellEvaluation<'_> {
             ParsedArgument::Value(WordMeaning::SedScript, text) => Some((*text).to_owned()),
             _ => None,
         };
-        let parts: Vec<String> = found.iter().filter_map(part).collect();
-        if parts.is_empty() || phase == JudgingPhase::Name {
+        if phase == JudgingPhase::Name {
             return;
         }
+        let parts: Vec<String> = found.iter().filter_map(part).collect();
         let script = parts.join("\n");
         let effect = if self.braces == BracesMeaning::FileNames && script.contains("{}") {
             Some("run the name of a file as a program")

@@ -1,6 +1,6 @@
 //! The words of a command: flags, their values, and the operands that are paths.
 
-use collieclaw_gate::{AutonomyLevel, GateDecision, ReasonWeight, judge_shell};
+use collieclaw_gate::{AutonomyLevel, GateDecision, GateReason, ReasonWeight, judge_shell};
 
 use crate::judged_lines::JudgingMachine;
 use crate::test_machine::{heaviest_reasons, judge_line, policy};
@@ -237,5 +237,19 @@ fn programs_that_may_change_something_do_not_run_at_readonly() {
     }
     for line in ["cat a.txt", "sort a.txt", "env ls", "find . -name x", "ls > /dev/null"] {
         assert_eq!(decision(line), GateDecision::Allow, "{line}");
+    }
+}
+
+#[test]
+fn a_reading_program_is_listed_as_writing_if_an_argument_writes() {
+    for (line, read_only) in [
+        ("sort a.txt", true),
+        ("sort -o x a.txt", false),
+        ("sort -o x -o y a.txt", false),
+        ("sort -o /dev/null a.txt", false),
+    ] {
+        let listed = GateReason::ListedProgram { name: "sort".to_owned(), read_only };
+        let verdict = judge_line(line, AutonomyLevel::Full, "");
+        assert!(verdict.reasons.contains(&listed), "{line}: {verdict:?}");
     }
 }

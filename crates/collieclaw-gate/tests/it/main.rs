@@ -40,6 +40,8 @@ mod hostile;
 #[cfg(test)]
 mod hostile_cases;
 #[cfg(test)]
+mod jq_programs;
+#[cfg(test)]
 mod judged_lines;
 #[cfg(test)]
 mod limits;

@@ -76,11 +76,11 @@ fn patterns_that_shells_expand_differently_need_a_shell() {
         "ls ~/*",
         // The command before may have created files.
         "touch x; ls *.txt",
+        "touch x; ls; ls *.txt",
         "ls [z[:alpha:]]*",
     ] {
         let judged = judge_shell(line, AutonomyLevel::Full, &policy(""), &GateTestMachine::new());
-        let plan = judged.plan.filter(|_| !line.starts_with("touch"));
-        assert_eq!(plan, None, "{line}: {:?}", judged.verdict);
+        assert_eq!(judged.plan, None, "{line}: {:?}", judged.verdict);
     }
     for line in ["ls .[h]*", "ls .h?dden", "ls src/*", "ls *.txt; touch x"] {
         assert!(words(line).is_some(), "{line}");

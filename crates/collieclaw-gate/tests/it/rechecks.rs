@@ -155,7 +155,7 @@ fn a_command_is_judged_again_with_the_files_as_they_are_now() {
 
 #[test]
 fn everything_that_is_known_only_at_run_time_is_found_again() {
-    let policy = policy("xargs");
+    let policy = policy("xargs git curl");
     let again = |words: &[&str], risk, facts: &dyn MachineFacts| {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let action = PlannedAction::Run { program: "/usr/bin/x".into(), words, variables: Vec::new() };
@@ -167,6 +167,8 @@ fn everything_that_is_known_only_at_run_time_is_found_again() {
     assert_eq!(again(&several, RiskLevel::Medium, &machine), Some("argument"));
     assert_eq!(again(&["find", "src", "-delete"], RiskLevel::Medium, &machine), Some("argument"));
     assert_eq!(again(&["xargs", "cat"], RiskLevel::Medium, &machine), Some("unknowable"));
+    assert_eq!(again(&["git", "-C", "/etc", "log"], RiskLevel::Medium, &machine), Some("forbidden-path"));
+    assert_eq!(again(&["curl", "http://127.0.0.1/"], RiskLevel::Medium, &machine), Some("private-address"));
     assert_eq!(again(&["sed", "1e id", "a.txt"], RiskLevel::Medium, &machine), Some("argument"));
     assert_eq!(again(&["env", "LD_PRELOAD=x", "ls"], RiskLevel::Medium, &machine), Some("variable"));
     assert_eq!(again(&["bash", "x.sh"], RiskLevel::Low, &JudgingMachine::new()), Some("judged-when-run"));

@@ -1,4 +1,4 @@
-//! Scripts of `sed`, `awk` and `jq`: most only transform text, others run commands or use other files.
+//! Scripts of `sed` and `awk`: most only transform text, others run commands or use other files.
 
 use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight};
 
@@ -14,7 +14,7 @@ fn effect(line: &str) -> Option<&'static str> {
 }
 
 /// Asserts the effect of each script, which takes the place of `SCRIPT` in a line.
-fn check(line: &str, expected: Option<&str>, scripts: &[&str]) {
+pub(crate) fn check(line: &str, expected: Option<&str>, scripts: &[&str]) {
     for script in scripts {
         assert!(!script.contains('\''), "{script}");
         assert_eq!(effect(&line.replace("SCRIPT", script)), expected, "{script:?}");
@@ -23,7 +23,6 @@ fn check(line: &str, expected: Option<&str>, scripts: &[&str]) {
 
 const SED: &str = "sed 'SCRIPT' a.txt";
 const AWK: &str = "awk 'SCRIPT' a.txt";
-const JQ: &str = "jq 'SCRIPT' package.json";
 
 #[test]
 fn sed_transforms_text() {
@@ -65,6 +64,7 @@ fn sed_transforms_text() {
             "s/[[:digit:]]//",
             "s/[^[:space:]]//",
             "s/[]x]//",
+            "s/[a[b]//",
             "p;\t;p",
             "=;l;x;z;F;n;g;G;H",
             "l 5",
@@ -91,6 +91,8 @@ fn sed_can_run_commands_and_use_files() {
             "s\\a\\b\\",
             "s/a\n/b/",
             "s[a[b[",
+            "saxaya",
+            "s/a/b\nc/",
             "s/[a\\]//",
         ],
     );
@@ -116,6 +118,7 @@ fn sed_can_run_commands_and_use_files() {
             "/[]x[]/p",
             "/a\\\nb/p",
             "yaabb",
+            "y/a\nb/cde/",
             "s/a/b/g p",
             "ba-b",
         ],
@@ -221,54 +224,6 @@ fn variables_of_awk_are_harmless_unless_they_are_built_in() {
         let found = effect(&format!("awk -v '{variable}' '{{print}}' a.txt"));
         assert_eq!(found, Some("change a built-in variable"), "{variable}");
     }
-}
-
-#[test]
-fn jq_transforms_json() {
-    check(
-        JQ,
-        None,
-        &[
-            ".import",
-            ".a.include",
-            "$import | .",
-            "{import: 1}",
-            "{a: .b, include}",
-            "{include, a: 1}",
-            "[import]",
-            "(include)",
-            "import | .a",
-            ".a | import",
-            "import_x | reimport",
-            "\"import x\"",
-            "\"a\\\"import x\"",
-            ". # import x\n",
-            "\"#\" | .import",
-            ".modulemeta | $modulemeta",
-            "\"modulemeta\"",
-        ],
-    );
-}
-
-#[test]
-fn jq_can_read_other_files() {
-    check(
-        JQ,
-        Some("possibly read another file"),
-        &[
-            "import \"x\" as x; .",
-            "include \"x\"; .",
-            "  include\t\"x\"; .",
-            "\"a\" | modulemeta",
-            "{modulemeta: 1}",
-            "\"\\(import \"x\" as x; .)\"",
-            "# \\\nimport \"x\" as x; .",
-            ". # include \"x\"",
-            ".a | import \"x\" as $x; .",
-            "\"import x",
-            "{import \"x\" as x}",
-        ],
-    );
 }
 
 #[test]

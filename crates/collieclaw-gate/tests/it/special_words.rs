@@ -1,6 +1,9 @@
 //! Words with a meaning of their own: links, data to send, permissions, and repositories and settings of `git`.
 
+use collieclaw_gate::{AutonomyLevel, GatePolicy, GateReason, PathBounds, judge_shell};
+
 use crate::arguments::{check_harmless, check_refused};
+use crate::test_machine::{GateTestMachine, policy};
 
 #[test]
 fn a_link_is_judged_by_the_place_that_it_names() {
@@ -43,6 +46,7 @@ fn data_is_sent_to_listed_domains() {
         "curl -F 'f=<a.txt' https://example.org/",
         "curl -d 'a<b' https://example.org/",
         "curl -d 'kim@example.org' https://example.org/",
+        "curl -d 'kim@passwd' https://example.org/",
         "curl https://other.org/",
         "curl -X HEAD https://other.org/",
     ]);
@@ -84,6 +88,7 @@ fn repositories_are_folders_or_addresses() {
     check_harmless(&[
         "git clone https://example.org/x.git",
         "git clone src copy",
+        "git clone https://example.org/../../../x.git",
         "git clone git@example.org:x/y.git",
         "git fetch origin main",
         "git push origin HEAD",
@@ -105,7 +110,10 @@ fn settings_of_git_may_run_commands() {
         "git config --list",
         "git config core.pager",
         "git config get core.hooksPath",
+        // From the real folder, `src/deep`, this leads to a file of the workspace.
+        "git -C links/deep add ../../a.txt",
     ]);
+    check_refused("outside-workspace", &["git -C links/deep add ../../../x", "git -C src add ../../x"]);
     check_refused(
         "argument",
         &["git -c core.pager=less\\ -x log", "git -c core.pager log", "git -c alias.x=!x x"],
@@ -123,5 +131,24 @@ fn settings_of_git_may_run_commands() {
     check_refused(
         "argument",
         &["git config http.proxy x", "git clone -c http.proxy=x src y", "git config edit"],
+    );
+}
+
+#[test]
+fn copies_are_judged_by_every_file_that_they_replace() {
+    check_harmless(&["cp -r two n", "cp -r two/. n/src", "cp -r n/src/. src/deep", "cp two/a.txt ."]);
+    check_refused("hard-link", &["cp -r two/. .", "cp two/shared.txt .", "cp -rT two ."]);
+    check_refused("argument", &["cp -r none/. src"]);
+    check_refused("outside-workspace", &["cp a.txt /", "cp a.txt ../"]);
+    let policy = GatePolicy { bounds: PathBounds::Anywhere, ..policy("") };
+    let verdict = judge_shell("cp a.txt /", AutonomyLevel::Full, &policy, &GateTestMachine::new()).verdict;
+    assert!(
+        verdict.reasons.contains(&GateReason::WritesOutside { path: "/a.txt".to_owned() }),
+        "{verdict:?}"
+    );
+    let verdict = judge_shell("cp a.txt ''", AutonomyLevel::Full, &policy, &GateTestMachine::new()).verdict;
+    assert!(
+        !verdict.reasons.contains(&GateReason::WritesOutside { path: "/a.txt".to_owned() }),
+        "{verdict:?}"
     );
 }

@@ -34,6 +34,7 @@ impl GateTestMachine {
             "/w/kept",
             "/w/links",
             "/w/lost",
+            "/w/two",
             "/w/n",
             "/w/n/.git",
             "/w/n/.vault",
@@ -55,6 +56,8 @@ impl GateTestMachine {
             "/w/a.txt",
             "/w/b.txt",
             "/w/src/main.rs",
+            "/w/two/a.txt",
+            "/w/two/shared.txt",
             "/w/src/lib.rs",
             "/w/src/deep/x.rs",
             "/w/src/deep/rm",
@@ -85,6 +88,7 @@ impl GateTestMachine {
         nodes.insert("/w/inner".into(), TestMachineNode::Link("src"));
         nodes.insert("/w/chain".into(), TestMachineNode::Link("inner/../passwd"));
         nodes.insert("/w/links/b.txt".into(), TestMachineNode::Link("../b.txt"));
+        nodes.insert("/w/links/deep".into(), TestMachineNode::Link("../src/deep"));
         nodes.insert("/w/lost/link".into(), TestMachineNode::Link("nowhere"));
         nodes.insert("/w/round".into(), TestMachineNode::Link("round"));
         nodes.insert("/w/gone".into(), TestMachineNode::Link("/tmp/not-there"));
