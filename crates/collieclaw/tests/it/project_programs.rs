@@ -59,7 +59,7 @@ fn a_program_that_was_just_built_runs() {
 
 #[test]
 fn scripts_and_virtual_environments_of_the_project_run() {
-    let test_workspace = open_workspace("python3 chmod bash");
+    let test_workspace = open_workspace("python python3 chmod bash");
     test_workspace.write("run.sh", "#!/bin/sh\necho \"ran $1\"\nuname -s\n");
     test_workspace.write("tool.py", "#!/usr/bin/env python3\nimport sys\nprint(sys.argv[1:])\n");
     check(
