@@ -319,17 +319,22 @@ impl ShellEvaluation<'_> {
     /// Returns the script that an interpreter runs. The kernel passes the script as the first argument, or as the second
     /// one after the argument of its `#!` line.
     fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<ScriptOperand<'e>> {
-        let file_name = file_name(executed.program);
-        let kind = ProgramSpec::find_described(file_name).map(|program| program.kind);
+        let kind = ProgramSpec::find_described(file_name(executed.program)).map(|program| program.kind);
         if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
             return None;
         }
+        // A program that nobody has described may do anything with the file, unless the kernel chose it for the script.
+        let may_interpret =
+            |script: &PathBuf| kind.is_some() || self.names_interpreter(script, executed.program);
         let real_path = |text: &String| {
             let seen = text.contains('/').then(|| self.facts.inspect_path(&executed.folder.join(text)))?;
             if let PathStatus::File { leads_to, .. } = seen { Some(leads_to) } else { None }
         };
         let [_, first, rest @ ..] = executed.arguments else { return None };
         if let Some(script) = real_path(first).filter(|_| !first.starts_with('-')) {
+            if !may_interpret(&script) {
+                return None;
+            }
             return Some(ScriptOperand { written: first, script, arguments: rest });
         }
         let (second, arguments) = rest.split_first()?;
@@ -338,11 +343,28 @@ impl ShellEvaluation<'_> {
             let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
             argument.is_some_and(|(_, argument)| argument.trim() == first)
         };
-        real_path(second).filter(follows_first).map(|script| ScriptOperand {
+        real_path(second).filter(follows_first).filter(may_interpret).map(|script| ScriptOperand {
             written: second,
             script,
             arguments,
         })
+    }
+
+    /// Returns true if the `#!` line of a script names this interpreter, by its path or through `env`.
+    fn names_interpreter(&self, script: &Path, interpreter: &Path) -> bool {
+        let line =
+            self.facts.read_script(script).and_then(|script| script.interpreter_line).unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(named) = words.next() else { return false };
+        if base_name(named) == "env" {
+            let name = words.find(|word| !word.starts_with('-'));
+            return name
+                .and_then(|name| self.resolve_program(name))
+                .is_some_and(|known| known == interpreter);
+        }
+        let named = Path::new(named);
+        named == interpreter
+            || matches!(self.facts.inspect_path(named), PathStatus::File { leads_to, .. } if leads_to == interpreter)
     }
 }
 

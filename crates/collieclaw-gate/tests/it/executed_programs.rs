@@ -164,10 +164,17 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
     }
     policy.allowed_scripts.insert("/w/run.sh".into(), "good".to_owned());
+    policy.allowed_scripts.insert("/w/tool".into(), "tool".to_owned());
     for (text, expected) in [
         ("/usr/bin/bash /bin/bash -e ./run.sh x", "program"),
         ("/usr/bin/python3 python3 ./run.sh", "program"),
         ("/usr/bin/python3 python3 -m ./run.sh", "unlisted-program"),
+        // Nobody knows what this program does with the script.
+        ("/usr/bin/somewhat somewhat ./run.sh", "unlisted-program"),
+        ("/usr/bin/somewhat somewhat -e ./run.sh", "unlisted-program"),
+        ("/usr/bin/somewhat somewhat /usr/bin/npm ci", "unlisted-program"),
+        ("/usr/bin/own-interpreter own-interpreter ./tool x", "program"),
+        ("/usr/bin/other-interpreter other-interpreter ./tool x", "unlisted-program"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
     }
