@@ -6,13 +6,15 @@ use shepherd_api::{ClientDisplay, Command, CommandReply, ErrorCode};
 use shepherd_ipc::{BlockingClient, CallError};
 use shepherd_util::EnvironmentVariables;
 
-/// The longest value that is sent: the kernel's `PATH_MAX`. The daemon accepts no longer one.
-const MAX_VALUE: usize = 4096;
+/// The longest value that is sent. Three of them fit into a line of the protocol, even if every byte is escaped.
+const MAX_VALUE: usize = 2048;
 
 /// Returns the display that the environment names, if it names one.
 pub(crate) fn from_environment(environment: &EnvironmentVariables) -> Option<ClientDisplay> {
     let text = |name: &str| environment.get(name)?.to_str().filter(|value| !value.is_empty());
-    let sent = |value: String| Some(value).filter(|value| value.len() <= MAX_VALUE);
+    let sent = |value: String| {
+        Some(value).filter(|value| value.len() <= MAX_VALUE && !value.contains(char::is_control))
+    };
     // A name of a socket is relative to this program's runtime folder, which may not be the one that the daemon expects.
     let wayland = text("WAYLAND_DISPLAY").and_then(|name| match text("XDG_RUNTIME_DIR") {
         Some(folder) => Path::new(folder).join(name).to_str().map(str::to_owned),
@@ -82,6 +84,8 @@ mod tests {
     fn without_a_desktop_nothing_is_sent() {
         assert_eq!(named(&[]), None);
         assert_eq!(named(&[("DISPLAY", ""), ("XAUTHORITY", "/home/anna/.Xauthority")]), None);
-        assert_eq!(named(&[("DISPLAY", &":0".repeat(100_000))]), None, "the daemon would end the connection");
+        for long in [":0".repeat(100_000), "\u{1}".repeat(2_000)] {
+            assert_eq!(named(&[("DISPLAY", &long)]), None, "the daemon would end the connection");
+        }
     }
 }

@@ -8,7 +8,7 @@ use shepherd_core::policy::{PolicyEntry, RunPolicy};
 
 use crate::harness::{TestHost, entry, is_root, process};
 
-/// The variables that name displays, and those that a hostile client would like to set.
+/// The variables that name displays.
 const WATCHED: &[&str] = &["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"];
 
 /// Returns the display of a client of this user.
