@@ -162,8 +162,10 @@ impl<'a> TomlValue<'a> {
     pub fn elements(self) -> Option<Vec<TomlValue<'a>>> {
         let DeValue::Array(items) = self.raw.get_ref() else {
             let help = match self.kind() {
-                ValueKind::Table => self.example_help("[\"one\", \"two\"]"),
                 _ if self.is_hidden() => "put it in brackets: `[…]`".to_owned(),
+                ValueKind::Table if !self.source_text().starts_with('{') => {
+                    self.example_help("[\"one\", \"two\"]")
+                }
                 _ => format!("put it in brackets: `[{}]`", self.source_text()),
             };
             return self.reject_type("a list", help);

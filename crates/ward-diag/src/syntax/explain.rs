@@ -1,7 +1,7 @@
 //! Translates the parser's errors into messages for people who have never heard of TOML.
 
 use super::lines::SourceLines;
-use super::other_notations::explain_other_notation;
+use super::other_notations::{explain_other_notation, explain_quotes, find_open_brace, find_open_quote};
 use crate::escape::escape_and_truncate;
 use crate::{ConfigFault, Span, code};
 
@@ -30,10 +30,8 @@ pub(super) fn explain_error(lines: &SourceLines<'_>, parser_message: &str, place
 fn explain_in_list(lines: &SourceLines<'_>, parser_message: &str, place: Span, list: Span) -> SyntaxRepair {
     let whole = lines.whole_lines(list);
     if let Some(swallowed) = lines.first_statement_in(list) {
-        let opening = Span { start: list.start, end: list.start + 1 };
-        let fault =
-            syntax_fault(opening, "this list is never closed").help("put a `]` after its last element");
-        return SyntaxRepair { fault, blank: Span { start: whole.start, end: swallowed } };
+        let blank = Span { start: whole.start, end: swallowed };
+        return SyntaxRepair { fault: explain_unclosed_list(lines, blank, list.start), blank };
     }
     let fault = if let Some(fault) = explain_other_notation(lines, place) {
         fault
@@ -43,6 +41,23 @@ fn explain_in_list(lines: &SourceLines<'_>, parser_message: &str, place: Span, l
         explain_parser_message(lines, parser_message, place)
     };
     SyntaxRepair { fault, blank: whole }
+}
+
+/// Explains why a list in these lines has no end: a wrong or missing quote or an open `{` may hide its `]`.
+fn explain_unclosed_list(lines: &SourceLines<'_>, list_lines: Span, list_start: usize) -> ConfigFault {
+    if let Some(fault) = explain_quotes(lines, list_lines) {
+        return fault;
+    }
+    if let Some(quote) = find_open_quote(lines, list_lines) {
+        let place = Span { start: quote, end: quote + 1 };
+        return missing_quote_fault(place);
+    }
+    if let Some(brace) = find_open_brace(lines, list_lines) {
+        let place = Span { start: brace, end: brace + 1 };
+        return syntax_fault(place, "this `{` is never closed").help("put a `}` before the `]`");
+    }
+    let opening = Span { start: list_start, end: list_start + 1 };
+    syntax_fault(opening, "this list is never closed").help("put a `]` after its last element")
 }
 
 fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: Span) -> ConfigFault {
@@ -57,8 +72,11 @@ fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: 
     if let Some(fault) = explain_other_notation(lines, place) {
         return fault;
     }
+    // The parser takes a word for `true`, `false`, `inf` or `nan` if it begins with the same letter.
+    let is_word = lines.source.slice(place).starts_with(char::is_alphabetic);
     if starts_with("string values must be quoted")
         || starts_with("invalid literal string") && place.start == place.end
+        || is_word && (starts_with("invalid boolean") || starts_with("invalid float"))
     {
         return unquoted_text_fault(lines, place);
     }
@@ -67,8 +85,7 @@ fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: 
             .help("write `key = value`, put a table's name in `[…]`, or start a comment with `#`");
     }
     if starts_with("invalid basic string") || starts_with("invalid literal string") {
-        return syntax_fault(place, "this text has no closing quote")
-            .help("end it with the quote it began with, on the same line");
+        return missing_quote_fault(place);
     }
     if starts_with("unquoted keys cannot be empty") {
         return syntax_fault(place, "there is no key before the `=`").help("write `key = value`");
@@ -84,17 +101,29 @@ fn explain_parser_message(lines: &SourceLines<'_>, parser_message: &str, place: 
     parser_message_fault(parser_message, place)
 }
 
+fn missing_quote_fault(place: Span) -> ConfigFault {
+    syntax_fault(place, "this text has no closing quote")
+        .help("end it with the quote it began with, on the same line")
+}
+
 fn is_stray_control(character: char) -> bool {
     character.is_control() && !matches!(character, '\n' | '\r' | '\t')
 }
 
 fn duplicate_key_fault(lines: &SourceLines<'_>, place: Span, header: bool) -> ConfigFault {
     let key = lines.boundary.may_show(place).then(|| escape_and_truncate(lines.source.slice(place)));
-    let (message, help) = match (header, key) {
-        (true, Some(key)) => (format!("the table `{key}` is defined twice"), "merge the two tables"),
-        (true, None) => ("this table is defined twice".to_owned(), "merge the two tables"),
-        (false, Some(key)) => (format!("`{key}` is set twice"), "keep one of the two"),
-        (false, None) => ("this key is set twice".to_owned(), "keep one of the two"),
+    let message = match (header, key) {
+        (true, Some(key)) => format!("the table `{key}` is defined twice"),
+        (true, None) => "this table is defined twice".to_owned(),
+        (false, Some(key)) => format!("`{key}` is set twice"),
+        (false, None) => "this key is set twice".to_owned(),
+    };
+    let help = match lines.repeated_header_of(place) {
+        _ if header => "merge the two tables".to_owned(),
+        Some(repeated) => {
+            format!("keep one of the two, or write `{repeated}` above it if another one begins here")
+        }
+        None => "keep one of the two".to_owned(),
     };
     ConfigFault::new(code::DUPLICATE_KEY, place, message).help(help)
 }

@@ -72,6 +72,21 @@ impl SourceLines<'_> {
         Span { start, end: self.source.line_span(last).end }
     }
 
+    /// Returns the header `[[name]]` of the section that a statement belongs to, if the statement begins at a place and the
+    /// header may be shown.
+    pub(super) fn repeated_header_of(&self, place: Span) -> Option<String> {
+        let line = self.source.line_of(place.start);
+        if self.trimmed_line(place).start != place.start {
+            return None;
+        }
+        let header = (0..line).rev().find(|line| self.is_header(self.source.line_span(*line).start))?;
+        let span = self.trimmed_line(self.source.line_span(header));
+        let text = self.source.slice(span);
+        let name = text.strip_prefix("[[")?.strip_suffix("]]")?;
+        let is_shown = self.boundary.may_show(span) && !name.contains(['[', ']', ',']);
+        is_shown.then(|| escape_and_truncate(text))
+    }
+
     /// Returns true if a line looks like `key = …` or `[name]` rather than like elements of a list.
     fn starts_statement(&self, line: usize) -> bool {
         let line = self.line(line).trim();

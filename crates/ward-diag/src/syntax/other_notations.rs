@@ -29,6 +29,44 @@ pub(super) fn explain_other_notation(lines: &SourceLines<'_>, place: Span) -> Op
         .or_else(|| boolean_word_fault(lines, line, whole.start, place))
 }
 
+/// Explains the first typographic quote in these lines.
+pub(super) fn explain_quotes(lines: &SourceLines<'_>, span: Span) -> Option<ConfigFault> {
+    lines_with_offsets(lines, span).find_map(|(start, line)| typographic_quote_fault(line, start))
+}
+
+/// Returns the offset of the first quote in these lines that isn't closed in its line.
+pub(super) fn find_open_quote(lines: &SourceLines<'_>, span: Span) -> Option<usize> {
+    lines_with_offsets(lines, span).find_map(|(start, line)| {
+        let (at, _) = *LineParts::of(line).unclosed.first()?;
+        Some(start + at - 1)
+    })
+}
+
+/// Returns the offset of a `{` in these lines that a `]` follows before its `}`.
+pub(super) fn find_open_brace(lines: &SourceLines<'_>, span: Span) -> Option<usize> {
+    let mut open: Vec<(usize, char)> = Vec::new();
+    for (start, line) in lines_with_offsets(lines, span) {
+        for (at, character) in LineParts::of(line).outside {
+            match (character, open.last()) {
+                ('[' | '{', _) => open.push((start + at, character)),
+                (']', Some((brace, '{'))) => return Some(*brace),
+                (']' | '}', _) => drop(open.pop()),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+fn lines_with_offsets<'l>(lines: &'l SourceLines<'_>, span: Span) -> impl Iterator<Item = (usize, &'l str)> {
+    let text = lines.text.get(span.start..span.end).unwrap_or_default();
+    text.split_inclusive('\n').scan(span.start, |start, line| {
+        let at = *start;
+        *start += line.len();
+        Some((at, line.trim_end()))
+    })
+}
+
 fn typographic_quote_fault(line: &str, line_start: usize) -> Option<ConfigFault> {
     let is_typographic =
         |character: char| DOUBLE_QUOTES.contains(&character) || SINGLE_QUOTES.contains(&character);

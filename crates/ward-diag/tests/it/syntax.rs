@@ -72,7 +72,7 @@ policy.toml:9:1: `label` is set twice
      | ----- first set here
    9 | label = "x"
      | ^^^^^
-help: keep one of the two
+help: keep one of the two, or write `[[entry]]` above it if another one begins here
 "#);
 }
 
@@ -118,6 +118,48 @@ policy.toml:10:8: this list is never closed
    10 | argv = ["tuxmath",
       |        ^
 help: put a `]` after its last element
+"#);
+}
+
+#[test]
+fn an_unclosed_quote_in_a_list() {
+    assert_snapshot!(good_policy_with("[\"tuxmath\", \"--windowed\"]", "[\"tuxmath\", \"--windowed]"), @r#"
+policy.toml:10:20: this text has no closing quote
+   10 | argv = ["tuxmath", "--windowed]
+      |                    ^
+help: end it with the quote it began with, on the same line
+"#);
+}
+
+/// The parser takes these words for broken numbers and booleans.
+#[test]
+fn a_name_without_quotes() {
+    for name in ["tom", "Theo", "finn", "nina", "inge", "emil"] {
+        for value in [name.to_owned(), format!("[{name}]")] {
+            let report = good_policy_with("[\"tuxmath\", \"--windowed\"]", &value);
+            assert!(report.contains("the text after `argv =` must be in quotes"), "{report}");
+            assert!(report.ends_with("help: put `\"` before and after it\n"), "{report}");
+        }
+    }
+}
+
+#[test]
+fn an_open_brace_in_a_list() {
+    assert_snapshot!(good_policy_with("[\"tuxmath\", \"--windowed\"]", "[{ from = \"15:00\", to = \"18:00\" ]"), @r#"
+policy.toml:10:9: this `{` is never closed
+   10 | argv = [{ from = "15:00", to = "18:00" ]
+      |         ^
+help: put a `}` before the `]`
+"#);
+}
+
+#[test]
+fn a_typographic_quote_and_a_straight_one_in_a_list() {
+    assert_snapshot!(good_policy_with("[\"tuxmath\", \"--windowed\"]", "[“tuxmath\"]"), @r#"
+policy.toml:10:9: `“` is a typographic quote, not a straight one
+   10 | argv = [“tuxmath"]
+      |         ^
+help: use straight quotes in this line: `"` before and after the text
 "#);
 }
 
