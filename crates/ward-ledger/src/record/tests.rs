@@ -168,3 +168,18 @@ fn only_a_report_about_adopted_records_is_an_adoption() {
     assert!(!is_adoption("in_order".into()) && !is_adoption("begun".into()) && !is_adoption(Value::Null));
     assert!(!is_adoption(serde_json::json!({"brought_forward": {"from": 1, "to": 2}})));
 }
+
+#[test]
+fn half_a_signature_is_no_record() {
+    let (format, key) = (LedgerFormat::new("receipt_hash").unwrap(), LedgerKey::from_bytes(&[3; 32]));
+    let sealed = seal(&format, Some(&key), (7, Sha256Hash::of(&[b"before"])), Map::new()).unwrap();
+    let whole = canonical::parse_object(sealed.line.strip_suffix(b"\n").unwrap()).unwrap();
+    for missing in [KEY_ID, MAC] {
+        let mut half = whole.clone();
+        half.remove(missing).unwrap();
+        let line = canonical_json(&half).unwrap();
+        for reader in readers() {
+            assert_eq!(reader.read(&line), Err(RecordParseError::missing_member(missing)));
+        }
+    }
+}
