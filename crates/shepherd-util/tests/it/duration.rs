@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use shepherd_util::{
-    DurationProblem, DurationText, HumanDuration, MAX_DURATION, format_duration, parse_duration,
+    DurationProblem, DurationText, ExactDuration, HumanDuration, MAX_DURATION, format_duration,
+    parse_duration,
 };
 
 #[test]
@@ -88,14 +89,17 @@ fn text_and_whole_seconds_are_deserialised() {
 }
 
 #[test]
-fn durations_in_words_are_rounded_down() {
+fn measured_durations_have_seconds_only_below_ten_minutes() {
     for (seconds, words) in [
         (0, "no time"),
         (1, "1 second"),
         (59, "59 seconds"),
         (60, "1 minute"),
-        (119, "1 minute"),
+        (75, "1 minute 15 seconds"),
+        (119, "1 minute 59 seconds"),
         (300, "5 minutes"),
+        (599, "9 minutes 59 seconds"),
+        (601, "10 minutes"),
         (3_600, "1 hour"),
         (3_660, "1 hour 1 minute"),
         (5_400, "1 hour 30 minutes"),
@@ -107,7 +111,30 @@ fn durations_in_words_are_rounded_down() {
         assert_eq!(HumanDuration(Duration::from_secs(seconds)).to_string(), words);
     }
     assert_eq!(HumanDuration(Duration::from_millis(1)).to_string(), "less than a second");
+    for (millis, words) in [
+        (999, "less than a second"),
+        (1_001, "2 seconds"),
+        (74_980, "1 minute 15 seconds"),
+        (1_799_001, "30 minutes"),
+    ] {
+        assert_eq!(HumanDuration(Duration::from_millis(millis)).to_string(), words);
+    }
     assert!(HumanDuration(Duration::MAX).to_string().ends_with("hours"));
+}
+
+#[test]
+fn exact_durations_have_all_their_units() {
+    for (millis, words) in [
+        (0, "no time"),
+        (500, "500 milliseconds"),
+        (60_000, "1 minute"),
+        (630_000, "10 minutes 30 seconds"),
+        (5_415_000, "1 hour 30 minutes 15 seconds"),
+        (93_661_001, "1 day 2 hours 1 minute 1 second 1 millisecond"),
+    ] {
+        assert_eq!(ExactDuration(Duration::from_millis(millis)).to_string(), words);
+    }
+    assert!(!ExactDuration(Duration::MAX).to_string().is_empty());
 }
 
 proptest! {
