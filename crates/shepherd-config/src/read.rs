@@ -19,7 +19,7 @@ mod windows;
 pub(crate) use self::access::format_account;
 pub(crate) use self::run::DISPLAYS;
 pub(crate) use self::size::format_size;
-pub(crate) use self::time::{DAY_GROUPS, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
+pub(crate) use self::time::{DAY_GROUPS, SHORT_PLAY, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
 pub(crate) use self::values::{escape_name, limit_elements};
 
 use ward_diag::{ConfigFault, TomlTable, TomlValue, ValueKind, code};

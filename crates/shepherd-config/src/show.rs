@@ -7,7 +7,7 @@ use shepherd_core::policy::{
     AvailabilityPolicy, DEFAULT_CRASH_WITHIN, DateException, DayRule, OnReload, OnShutdown, Policy,
     PolicyEntry, PolicyRules, SuspendedTime, TimeCost,
 };
-use shepherd_util::{EntryId, HumanDuration};
+use shepherd_util::{EntryId, ExactDuration};
 
 pub(crate) use self::formatting::day_name;
 use self::formatting::{describe_quota, format_day_range, format_days, format_hours, join_words};
@@ -38,7 +38,7 @@ fn describe_household(rules: &PolicyRules) -> Vec<String> {
     lines.push(format!("All hours are in the time zone {}.", zone.unwrap_or("of this machine")));
     for budget in rules.budgets.values() {
         let mut amounts = describe_quota(&budget.daily);
-        amounts.extend(budget.weekly.map(|amount| format!("{} a week", HumanDuration(amount))));
+        amounts.extend(budget.weekly.map(|amount| format!("{} a week", ExactDuration(amount))));
         lines.push(format!("Budget {}: {}.", budget.label, amounts.join("; ")));
     }
     if !rules.modes.names.is_empty() {
@@ -48,11 +48,11 @@ fn describe_household(rules: &PolicyRules) -> Vec<String> {
         lines.push(format!("{}: the mode is {mode}.", format_day_range(*from, *to)));
     }
     if let Some(breaks) = rules.breaks {
-        let (after, length) = (HumanDuration(breaks.after), HumanDuration(breaks.length));
+        let (after, length) = (ExactDuration(breaks.after), ExactDuration(breaks.length));
         lines.push(format!("After {after} without a pause, a break of {length} is required."));
     }
     if let Some(extra) = rules.ceilings.extra_per_day {
-        lines.push(format!("At most {} of extra time can be granted per day.", HumanDuration(extra)));
+        lines.push(format!("At most {} of extra time can be granted per day.", ExactDuration(extra)));
     }
     if let Some(time) = rules.ceilings.open_until {
         lines.push(format!("No grant can allow anything after {time}."));
@@ -126,19 +126,18 @@ fn describe_entry(entry: &PolicyEntry, policy: &Policy) -> Vec<String> {
     if let Some(unlock) = &entry.unlock {
         lines.push(format!(
             "Only after {} of {} on the same day.",
-            HumanDuration(unlock.at_least),
+            ExactDuration(unlock.at_least),
             entry_label(policy, &unlock.entry_id)
         ));
     }
     if let Some(earning) = &entry.earns {
         let label = rules.budgets.get(&earning.budget).map_or("", |budget| &budget.label);
-        let (each, earned) = (HumanDuration(earning.for_each), HumanDuration(earning.earned));
-        let ceiling = HumanDuration(earning.ceiling);
+        let (each, earned) = (ExactDuration(earning.for_each), ExactDuration(earning.earned));
+        let ceiling = ExactDuration(earning.ceiling);
         lines.push(format!("Every {each} of use earns {earned} for {label}, at most {ceiling} a day."));
     }
     let warnings = entry.warnings.warnings().iter();
-    let times: Vec<String> =
-        warnings.map(|warning| formatting::format_short_duration(warning.before)).collect();
+    let times: Vec<String> = warnings.map(|warning| ExactDuration(warning.before).to_string()).collect();
     if !times.is_empty() {
         lines.push(format!("Warnings {} before the end.", join_words(&times)));
     }
@@ -149,11 +148,11 @@ fn describe_entry(entry: &PolicyEntry, policy: &Policy) -> Vec<String> {
 fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     let limits = &entry.limits;
     let mut lines = vec![match limits.max_run {
-        Some(longest) => format!("At most {} per run.", HumanDuration(longest)),
+        Some(longest) => format!("At most {} per run.", ExactDuration(longest)),
         None => "No limit for a single run.".to_owned(),
     }];
     let mut quotas = describe_quota(&limits.daily_quota);
-    quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", HumanDuration(amount))));
+    quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", ExactDuration(amount))));
     if entry.cost == TimeCost::Free {
         lines.push("Its time is free.".to_owned());
     } else if !quotas.is_empty() {
@@ -166,11 +165,11 @@ fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
         lines.push(format!("Uses the {noun} {}.", join_words(&budgets)));
     }
     if !limits.cooldown_after_run.is_zero() {
-        lines.push(format!("Pause of {} after each run.", HumanDuration(limits.cooldown_after_run)));
+        lines.push(format!("Pause of {} after each run.", ExactDuration(limits.cooldown_after_run)));
         if limits.crash_within.is_zero() {
             lines.push("The pause also follows a crash.".to_owned());
         } else if limits.crash_within != DEFAULT_CRASH_WITHIN {
-            let soon = HumanDuration(limits.crash_within);
+            let soon = ExactDuration(limits.crash_within);
             lines.push(format!("No pause after a crash within {soon} of the launch."));
         }
     }

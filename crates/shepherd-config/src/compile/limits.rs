@@ -1,14 +1,16 @@
 //! Compiles limits and warnings, from the entry or else from the defaults (S2.6).
 
+use std::time::Duration;
+
 use shepherd_core::policy::{
     DEFAULT_CRASH_WITHIN, DailyQuota, LimitsPolicy, WarningPolicy, WarningThreshold,
 };
-use shepherd_util::{HumanDuration, format_duration};
-use ward_diag::{ConfigFault, FaultCollector, Spanned, code};
+use shepherd_util::{ExactDuration, format_duration};
+use ward_diag::{ConfigFault, FaultCollector, Span, Spanned, code};
 
 use super::names::{DefinedNames, NameKind};
 use crate::raw::{RawDefaults, RawEntry, RawQuota, RawWarning, TimeLimitSetting};
-use crate::read::escape_name;
+use crate::read::{SHORT_PLAY, escape_name};
 
 pub(super) fn compile_limits(
     raw: &RawEntry,
@@ -62,6 +64,14 @@ pub(super) fn compile_warnings(
     WarningPolicy::new(chosen.iter().filter(fits).map(warning).collect())
 }
 
+/// Returns the number of seconds if a short duration was written as a number without a unit, which takes no more room
+/// than its digits.
+fn bare_seconds(duration: Duration, written: Span) -> Option<u64> {
+    let seconds = duration.as_secs();
+    let is_bare = written.end - written.start == seconds.to_string().len();
+    (is_bare && duration < SHORT_PLAY).then_some(seconds)
+}
+
 /// Reports warnings that would come before the start of the longest run.
 pub(super) fn check_warnings(
     entry: Option<&str>,
@@ -76,7 +86,7 @@ pub(super) fn check_warnings(
         if before.value < longest {
             continue;
         }
-        let (early, short) = (HumanDuration(before.value), HumanDuration(longest));
+        let (early, short) = (ExactDuration(before.value), ExactDuration(longest));
         let message = match entry {
             Some(id) => {
                 format!(
@@ -86,7 +96,12 @@ pub(super) fn check_warnings(
             }
             None => format!("the defaults warn {early} before the end, but allow runs of only {short}"),
         };
-        let help = format!("lower the warning below \"{}\", or raise `max_run`", format_duration(longest));
+        let help = match bare_seconds(longest, max_run_span) {
+            Some(seconds) => format!(
+                "a number without a unit is in seconds; write `max_run = \"{seconds}m\"` for {seconds} minutes"
+            ),
+            None => format!("lower the warning below \"{}\", or raise `max_run`", format_duration(longest)),
+        };
         faults.push(
             ConfigFault::new(code::INVALID, before.span, message)
                 .related(max_run_span, "the longest run")

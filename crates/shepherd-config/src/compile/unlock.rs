@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shepherd_core::policy::TimeCost;
-use shepherd_util::HumanDuration;
+use shepherd_util::ExactDuration;
 use ward_diag::{ConfigFault, FaultCollector, Span, code};
 
 use crate::raw::{RawDefaults, RawEntry, RawUnlock, SpannedName};
@@ -127,14 +127,14 @@ fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, fa
     let Some((most, quota_span, period)) = least.filter(|(most, ..)| *most < unlock.at_least.value) else {
         return;
     };
-    let (name, needed) = (escape_name(&unlock.entry.value), HumanDuration(unlock.at_least.value));
+    let (name, needed) = (escape_name(&unlock.entry.value), ExactDuration(unlock.at_least.value));
     let (message, help) = if most.is_zero() {
         (
             format!("this entry needs {needed} of `{name}`, which gets no time at all"),
             format!("give `{name}` a quota of at least {needed}, or remove `unlock`"),
         )
     } else {
-        let most = HumanDuration(most);
+        let most = ExactDuration(most);
         (
             format!("this entry needs {needed} of `{name}`, which gets at most {most} {period}"),
             format!("lower `at_least`, or give `{name}` more time"),

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{ReasonCode, RuleOutcomeView};
 use shepherd_core::policy::{DateException, Day, HouseholdModes, Policy, PolicyRules};
 use shepherd_core::{CoreEngine, EngineEnvironment, EngineSnapshot, HostCapabilities, StoredState};
-use shepherd_util::{BootId, EntryId, HumanDuration, ProfileId};
+use shepherd_util::{BootId, EntryId, ExactDuration, ProfileId};
 use ward_diag::Spanned;
 
 use super::{ExampleDay, ExpectedOutcome, PolicyExample};
@@ -56,7 +56,7 @@ impl ExampleResult {
     pub(super) fn explanation(&self) -> String {
         if self.reasons.is_empty() {
             return match self.longest {
-                Some(longest) => format!("it may run for {}", HumanDuration(longest)),
+                Some(longest) => format!("it may run for {}", ExactDuration(longest)),
                 None => "it may run with no time limit".to_owned(),
             };
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::{Day, MinuteOfDay, Weekdays};
-use shepherd_util::{HumanDuration, MAX_DURATION, parse_duration};
+use shepherd_util::{ExactDuration, MAX_DURATION, parse_duration};
 use ward_diag::{InvalidValue, TomlValue, ValueKind, closest, code};
 
 use super::values;
@@ -72,7 +72,7 @@ pub(super) fn read_nonzero_duration(value: TomlValue<'_>) -> Option<Duration> {
 }
 
 /// A bare number of seconds below this is a strange length for play, and probably means minutes.
-pub(super) const SHORT_PLAY: Duration = Duration::from_mins(5);
+pub(crate) const SHORT_PLAY: Duration = Duration::from_mins(5);
 
 /// A bare number of seconds below this is a strange time for a warning, and probably means minutes.
 pub(super) const SHORT_WARNING: Duration = Duration::from_secs(30);
@@ -106,7 +106,7 @@ pub(super) fn check_at_most(
     if duration <= most {
         return Some(duration);
     }
-    let fault = format!("can't be longer than {}", HumanDuration(most));
+    let fault = format!("can't be longer than {}", ExactDuration(most));
     reject_duration(value, &fault, &format!("check the unit; a usual value is \"{usual}\""))
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shepherd_core::policy::{MinuteOfDay, Weekdays};
-use shepherd_util::HumanDuration;
+use shepherd_util::ExactDuration;
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use super::key_advice::{self, PolicySection};
@@ -41,11 +41,16 @@ pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
 }
 
 fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
+    if let ValueKind::Text(text) = value.kind() {
+        let message = "`windows` must be a list of tables, but this is text";
+        let help = format!("write `windows = [{}]`", suggest_window(text));
+        value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
+        return None;
+    }
     let if_empty = "add a window, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
     values::read_all(values::non_empty_list(value, if_empty)?, |element| match element.kind() {
         ValueKind::Text(text) => {
-            let (from, to) = suggest_hours(text).unwrap_or(("15:00".to_owned(), "18:00".to_owned()));
-            let help = format!("write `{{ from = \"{from}\", to = \"{to}\" }}`, without quotes around it");
+            let help = format!("write `{}`, without quotes around it", suggest_window(text));
             let message = "a window must be a table, but this is text";
             element.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
             None
@@ -54,7 +59,12 @@ fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
     })
 }
 
-/// Returns the hours that are meant by a text such as `15:00-18:00`.
+/// Returns the window that is meant by a text such as `15:00-18:00`, or an example.
+fn suggest_window(text: &str) -> String {
+    let (from, to) = suggest_hours(text).unwrap_or(("15:00".to_owned(), "18:00".to_owned()));
+    format!("{{ from = \"{from}\", to = \"{to}\" }}")
+}
+
 fn suggest_hours(text: &str) -> Option<(String, String)> {
     let (from, to) = ["-", "–", "to"].iter().find_map(|between| text.split_once(between))?;
     Some((time::suggest_time(from)?, time::suggest_time(to)?))
@@ -105,7 +115,7 @@ fn read_hours(table: &mut TomlTable<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
     }
     // A window that closes at 00:00 ends with its own day.
     if start > end && end.minutes() != 0 && start.minutes() - end.minutes() < LEAST_CLOSED {
-        let open = HumanDuration(Duration::from_mins(u64::from(
+        let open = ExactDuration(Duration::from_mins(u64::from(
             MINUTES_PER_DAY - (start.minutes() - end.minutes()),
         )));
         let message = format!("this window closes before it opens, so it lasts {open}, past midnight");

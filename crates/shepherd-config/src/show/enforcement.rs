@@ -5,8 +5,9 @@ use shepherd_core::policy::{
     AccessPolicy, CompositorConfig, PolicyRules, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount,
     WindowDisplay,
 };
+use shepherd_util::ExactDuration;
 
-use super::formatting::{format_short_duration, join_words};
+use super::formatting::join_words;
 use crate::read::format_size;
 
 /// Describes the settings for the whole household.
@@ -88,7 +89,7 @@ pub(super) fn describe_run(run: &RunPolicy) -> Vec<String> {
         lines.push(format!("May use {}.", join_words(&limits)));
     }
     if let Some(grace) = run.stop_grace {
-        lines.push(format!("Has {} to exit when asked to.", format_short_duration(grace)));
+        lines.push(format!("Has {} to exit when asked to.", ExactDuration(grace)));
     }
     if let Some(kept) = run.output_limit {
         lines.push(format!("Up to {} of its output is kept.", format_size(kept)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shepherd_core::policy::{DailyQuota, Day, MinuteOfDay, WeekdayAmounts, Weekdays};
-use shepherd_util::HumanDuration;
+use shepherd_util::ExactDuration;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -52,33 +52,15 @@ fn amounts_by_day(amounts: &WeekdayAmounts) -> Vec<String> {
     }
     match groups.as_slice() {
         [(None, _)] => Vec::new(),
-        [(Some(amount), _)] => vec![format!("{} a day", HumanDuration(*amount))],
+        [(Some(amount), _)] => vec![format!("{} a day", ExactDuration(*amount))],
         several => several
             .iter()
             .map(|(amount, group)| match amount {
-                Some(amount) => format!("{} {}", format_days(*group), HumanDuration(*amount)),
+                Some(amount) => format!("{} {}", format_days(*group), ExactDuration(*amount)),
                 None => format!("{} no limit", format_days(*group)),
             })
             .collect(),
     }
-}
-
-/// Formats a duration exact to the second.
-pub(super) fn format_short_duration(duration: Duration) -> String {
-    if duration.as_secs().is_multiple_of(60) {
-        HumanDuration(duration).to_string()
-    } else {
-        format_seconds(duration)
-    }
-}
-
-/// Formats a duration such as "1 minute 30 seconds".
-fn format_seconds(duration: Duration) -> String {
-    let (minutes, seconds) = (duration.as_secs() / 60, Duration::from_secs(duration.as_secs() % 60));
-    if minutes == 0 {
-        return HumanDuration(seconds).to_string();
-    }
-    format!("{} {}", HumanDuration(Duration::from_secs(minutes * 60)), HumanDuration(seconds))
 }
 
 /// Joins words as in "a, b and c".

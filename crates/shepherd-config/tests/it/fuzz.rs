@@ -12,8 +12,8 @@ fn kind(text: &str) -> String {
 
 #[test]
 fn no_policy_makes_the_loader_panic() {
-    let good =
-        ["family", "minimal", "starter"].map(|name| fixture::text(&format!("../../policies/{name}.toml")));
+    let good = ["all-keys", "family", "minimal", "starter"]
+        .map(|name| fixture::text(&format!("../../policies/{name}.toml")));
     let shown = documentation::blocks(&fixture::text("../../docs/policy.md"));
     let bad = broken::fixtures().into_iter().map(|(_, text)| text);
     let corpus: Vec<Vec<u8>> = good.into_iter().chain(shown).chain(bad).map(String::into_bytes).collect();

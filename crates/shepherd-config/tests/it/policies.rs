@@ -1,12 +1,15 @@
 //! The policies in `policies/` (S7.4).
 
 use shepherd_config::{STARTER_POLICY, load};
+use shepherd_core::policy::RunPolicy;
 
 use crate::fixture;
 
 #[test]
 fn the_policies_in_the_repository_load() {
-    for (name, entries) in [("family.toml", 9), ("minimal.toml", 1), ("starter.toml", 7)] {
+    for (name, entries) in
+        [("all-keys.toml", 9), ("family.toml", 5), ("minimal.toml", 1), ("starter.toml", 7)]
+    {
         let loaded = load(name, &fixture::text(&format!("../../policies/{name}")))
             .unwrap_or_else(|report| panic!("{report}"));
         assert_eq!(loaded.policy.entries().len(), entries, "{name}");
@@ -28,6 +31,18 @@ fn the_starter_policy_still_loads_with_its_real_programs() {
     let loaded = load("starter.toml", &format!("{STARTER_POLICY}\n{commented}"))
         .unwrap_or_else(|report| panic!("{report}"));
     assert_eq!((loaded.policy.entries().len(), loaded.examples), (10, 6));
+}
+
+/// A family can use its policy on any desktop: nothing in it needs a compositor, or another account than the child's.
+#[test]
+fn the_family_policy_needs_no_screen_and_no_account_of_its_own() {
+    let loaded = load("family.toml", &fixture::text("../../policies/family.toml")).unwrap();
+    assert_eq!(loaded.policy.rules().compositor, None);
+    for entry in loaded.policy.entries() {
+        assert_eq!(entry.run, RunPolicy::default(), "{}", entry.entry_id);
+    }
+    let accounts = loaded.policy.rules().profiles.values().map(|profile| profile.accounts.len());
+    assert_eq!(accounts.collect::<Vec<_>>(), [1, 1]);
 }
 
 /// The starter policy uses only programs that every machine has, so that a new user can try it at once.

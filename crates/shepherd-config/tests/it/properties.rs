@@ -158,15 +158,15 @@ proptest! {
     }
 
     #[test]
-    fn a_mutated_family_policy_loads_or_is_explained(mutations in prop::collection::vec(mutation(), 1..6)) {
-        let text = fixture::text("../../policies/family.toml");
+    fn a_mutated_policy_loads_or_is_explained(mutations in prop::collection::vec(mutation(), 1..6)) {
+        let text = fixture::text("../../policies/all-keys.toml");
         check(&mutations.iter().fold(text, |text, mutation| apply(&text, mutation)));
     }
 }
 
 #[test]
 fn the_same_text_gives_the_same_policy_and_the_same_report() {
-    let family = fixture::text("../../policies/family.toml");
+    let family = fixture::text("../../policies/all-keys.toml");
     assert_eq!(load("family.toml", &family), load("family.toml", &family));
     let broken = family.replace("\"games\"", "\"gmes\"");
     let (one, other) = (load("family.toml", &broken).unwrap_err(), load("family.toml", &broken).unwrap_err());

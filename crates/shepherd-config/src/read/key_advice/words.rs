@@ -180,7 +180,7 @@ pub(super) const SHARED: &[KeyWords] = &[
         "write `resources = { file_size = \"100MiB\" }`",
     ),
     means(
-        &["fullscreen", "full_screen", "window", "screen"],
+        &["fullscreen", "full_screen", "screen"],
         "/defaults/display",
         "write `display = \"fullscreen\"`; hours are `windows`",
     ),
