@@ -59,18 +59,16 @@ pub(crate) fn base(
 /// gets parts of two displays.
 pub(crate) fn replace_display(
     environment: &mut Vec<(OsString, OsString)>,
-    display: Vec<(&'static str, String)>,
+    display: Vec<(OsString, OsString)>,
 ) {
     if display.is_empty() {
         return;
     }
-    let is_replaced = |name: &OsString| {
-        let mut replaced =
-            DISPLAY_VARIABLES.iter().chain(&["XAUTHORITY"]).chain(display.iter().map(|(name, _)| name));
-        replaced.any(|variable| name == *variable)
-    };
-    environment.retain(|(name, _)| !is_replaced(name));
-    environment.extend(display.into_iter().map(|(name, value)| (name.into(), value.into())));
+    let is_of_daemon =
+        |name: &OsString| DISPLAY_VARIABLES.iter().chain(&["XAUTHORITY"]).any(|variable| name == *variable);
+    environment
+        .retain(|(name, _)| !is_of_daemon(name) && display.iter().all(|(replaced, _)| replaced != name));
+    environment.extend(display);
 }
 
 /// Returns the value of a variable.
@@ -133,7 +131,10 @@ mod tests {
         let mut replaced = base.clone();
         replace_display(&mut replaced, Vec::new());
         assert_eq!(replaced, base);
-        replace_display(&mut replaced, vec![("DISPLAY", ":1".to_owned()), ("HOME", "/home/kid".to_owned())]);
+        replace_display(
+            &mut replaced,
+            vec![("DISPLAY".into(), ":1".into()), ("HOME".into(), "/home/kid".into())],
+        );
         assert_eq!(names(&replaced), ["LANG", "LC_TIME", "PATH", "DISPLAY", "HOME"]);
         assert_eq!(get(&replaced, "HOME"), Some(OsStr::new("/home/kid")));
     }

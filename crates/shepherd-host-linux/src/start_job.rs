@@ -59,13 +59,15 @@ impl StartJob {
         let identity = user.map(|user| UserIdentity::new(user.uid, user.gid, &user.gids));
         let uid = uid_of(identity.as_ref());
         let display = self.compositor.prepare_session(&self.request.session_id, uid);
-        match &self.request.display {
-            // The compositor comes first: its windows can be brought to the front.
-            Some(of_client) if display.variables.is_empty() => {
-                environment::replace_display(&mut base, of_client.variables_for(uid));
-            }
-            _ => base.extend(display.variables),
-        }
+        // The compositor comes first: its windows can be brought to the front.
+        let shown_on = if display.variables.is_empty() {
+            let of_client = self.request.display.as_ref().map(|named| named.variables_for(uid));
+            let variables = of_client.unwrap_or_default().into_iter();
+            variables.map(|(name, value)| (name.into(), value.into())).collect()
+        } else {
+            display.variables
+        };
+        environment::replace_display(&mut base, shown_on);
         let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.request.session_id));
         let builder =
             LaunchCommandBuilder { resources: &self.resources, environment: base, socket_folder: &sockets };

@@ -18,14 +18,15 @@ pub(crate) fn write_disk(path: &Path, button: PowerButton) {
         0x8e, 0xd0, // mov ss, ax
         0xbc, 0x00, 0x7c, // mov sp, 0x7c00
         0xfc, // cld
+        // The button is switched on before the guest says that it is up: QEMU ignores a press before that.
+        0xba, 0x02, 0x06, // mov dx, 0x602: the event mask
+        0xb8, 0x00, 0x01, // mov ax, 0x100: the power button
+        0xef, // out dx, ax
         0xbe, 0x00, 0x7d, // mov si, up
-        0xe8, 0x70, 0x00, // call say
+        0xe8, 0x69, 0x00, // call say
     ];
     let rest = match button {
         PowerButton::Obeyed => &[
-            0xba, 0x02, 0x06, // mov dx, 0x602: the event mask
-            0xb8, 0x00, 0x01, // mov ax, 0x100: the power button
-            0xef, // out dx, ax
             0xfb, // wait: sti
             0xf4, // hlt: until the next tick
             0xba, 0x00, 0x06, // mov dx, 0x600: the event status

@@ -70,11 +70,15 @@ impl SharedDesktop {
         PolicyEntry { kind: shepherd_api::EntryKind::Process { argv, env, cwd }, run, ..entry }
     }
 
-    /// Returns the folder of Sway whose name ends like this.
-    fn folder_of_sway(&self, part: &str) -> PathBuf {
+    /// Returns the folders of Sway whose names end like this.
+    fn folders_of_sway(&self, part: &str) -> Vec<PathBuf> {
         let files = self.folder.read_dir().unwrap().flatten().map(|file| file.path());
-        let mut found: Vec<PathBuf> =
-            files.filter(|path| path.to_str().unwrap().ends_with(&format!("-{part}"))).collect();
+        files.filter(|path| path.to_str().unwrap().ends_with(&format!("-{part}"))).collect()
+    }
+
+    /// Returns the only folder of Sway whose name ends like this.
+    fn folder_of_sway(&self, part: &str) -> PathBuf {
+        let mut found = self.folders_of_sway(part);
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0)
     }
@@ -293,6 +297,9 @@ fn a_session_keeps_its_window_and_its_access_when_the_host_ends() {
     next.host.stop(HostStopRequest { session_id: session.session_id, grace: TEST_TIMEOUT });
     // Sway is replaced after a session that was reattached, and its folders go with it.
     wait_until("the end of Sway", || alive(&sway).is_empty() && !wayland.exists() && !socket.exists());
-    wait_until("another Sway", || next.host.capabilities().can_force_fullscreen);
+    // The host may report the ended Sway for another moment, so the folder of the next one has to be there too.
+    wait_until("another Sway", || {
+        !shared.folders_of_sway("display").is_empty() && next.host.capabilities().can_force_fullscreen
+    });
     assert!(!connects_to_wayland(PLAYER, &shared.wayland_socket()));
 }
