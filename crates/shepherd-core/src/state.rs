@@ -125,6 +125,8 @@ pub struct PlayStreak {
 pub enum StoreWrite {
     /// Adds to the stored usage of a key.
     AddUsage { key: UsageKey, amount: Duration },
+    /// Removes the stored usage of a key.
+    RemoveUsage { key: UsageKey },
     /// Stores the pause after a run.
     SetCooldown { profile: ProfileId, entry_id: EntryId, until: PauseEnd },
     /// Replaces the stored snapshot.

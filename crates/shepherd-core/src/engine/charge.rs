@@ -134,20 +134,23 @@ impl CoreEngine {
         self.save_snapshot();
     }
 
-    /// Charges usage of days that lie far in the future to the days on which it really happened. The clock was ahead
-    /// then, so the time would never be missing on a real day. Usage of the next few days isn't charged again: it is
-    /// missing on those days (S4.5).
-    pub(super) fn charge_far_days_again(&mut self, now: ClockReading) {
+    /// Moves usage of days that lie far in the future to the days on which it really happened. The clock was ahead then,
+    /// so the time would never be missing on a real day. Usage of the next few days isn't moved: it is missing on those
+    /// days (S4.5).
+    pub(super) fn move_usage_of_far_days(&mut self, now: ClockReading) {
         let today = LocalTime::at(self.zone(), now.wall).day();
         let near = today.plus_days(DAYS_THAT_PAY_BACK);
         let Some(last) = self.snapshot.clock.accounting_day else { return };
         // The latest of those days was really today.
         let real_day = |day: Day| today.plus_days(day.0.saturating_sub(last.0));
         let far: Vec<_> = self.usage.iter().filter(|(key, _)| near < key.day && key.day <= last).collect();
-        for (key, amount) in far {
-            let key = UsageKey { day: real_day(key.day), ..key };
+        for (far_key, amount) in far {
+            let key = UsageKey { day: real_day(far_key.day), ..far_key.clone() };
             self.usage.add(&key, amount);
             self.write_usage(key, amount);
+            // Otherwise the time would be charged again when the clock is far ahead for a second time.
+            self.usage.remove(&far_key);
+            self.effects.writes.push(StoreWrite::RemoveUsage { key: far_key });
         }
     }
 

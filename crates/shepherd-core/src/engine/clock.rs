@@ -149,7 +149,7 @@ impl CoreEngine {
         self.effects.grant_provisionally(ProvisionalGrant::Clock { before });
         // Usage until now is charged by the clock as it was.
         self.count_usage_until(now);
-        self.charge_far_days_again(now);
+        self.move_usage_of_far_days(now);
         self.shorten_pauses_to_rules(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
@@ -216,7 +216,8 @@ impl CoreEngine {
         now: ClockReading,
     ) -> EngineReply<Result<ModeName, UnknownModeError>> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
-            let unknown = UnknownModeError(name.clone());
+            let known = self.policy.rules().modes.names.iter().cloned().collect();
+            let unknown = UnknownModeError { mode: name.clone(), known };
             return self.answer(Err(unknown));
         }
         let before = self.snapshot.mode.clone();

@@ -23,14 +23,14 @@ pub enum GrantError {
     EmptyPeriod,
     /// Extra time for an entry whose only limits are its hours, if any.
     #[error(
-        "`{0}` has no quota, budget, longest run or break that extra time could raise; `shepherd grant \
-         --open-until` keeps it open for longer"
+        "`{0}` has no quota, budget, longest run or break that extra time could raise; `shepherd grant --open-until \
+         20:00 --entry {0}` keeps it open until 20:00"
     )]
     NothingToExtend(EntryId),
     #[error("the budget `{0}` has no limit on those days that extra time could raise")]
     BudgetWithoutLimit(BudgetId),
     #[error(
-        "no entry has a limit that extra time could raise; `shepherd grant --open-until` keeps entries open for longer"
+        "no entry has a limit that extra time could raise; `shepherd grant --open-until 20:00` keeps entries open until 20:00"
     )]
     NoLimits,
     #[error("`{0}` isn't available for `{1}`")]
@@ -77,8 +77,19 @@ pub enum QueryError {
 
 /// The policy has no such mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such mode `{0}`")]
-pub struct UnknownModeError(pub ModeName);
+#[error("no such mode `{mode}`; {}", describe_modes(.known))]
+pub struct UnknownModeError {
+    pub mode: ModeName,
+    /// The modes of the policy.
+    pub known: Vec<ModeName>,
+}
+
+fn describe_modes(known: &[ModeName]) -> String {
+    match known {
+        [] => "the policy has no modes".to_owned(),
+        known => format!("the modes are `{}`", known.join("`, `")),
+    }
+}
 
 impl CoreEngine {
     /// Returns a denied launch in the form of the protocol. The sentence names entries and budgets by their label, and

@@ -230,12 +230,7 @@ fn warning_message(
 ) -> String {
     let template = warning.message_template.as_deref().unwrap_or("{label} ends in {remaining}.");
     template
-        .replace("{remaining}", &HumanDuration(round_up_to_seconds(remaining)).to_string())
+        .replace("{remaining}", &HumanDuration(remaining).to_string())
         .replace("{label}", &session.label)
         .replace("{profile}", profile)
-}
-
-/// Rounds up, so that a warning that comes a moment late still says "ten seconds", not "nine".
-fn round_up_to_seconds(length: Duration) -> Duration {
-    Duration::from_secs(length.as_secs() + u64::from(length.subsec_nanos() > 0))
 }

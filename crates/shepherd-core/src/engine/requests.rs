@@ -228,6 +228,11 @@ impl CoreEngine {
             .collect();
         for request_id in late {
             self.set_request_state(&request_id, TimeRequestState::Lapsed, "lapsed", POLICY_ACTOR, now);
+            if let Some(lapsed) =
+                self.snapshot.requests.iter().find(|request| request.request_id == request_id)
+            {
+                self.announce_request(&lapsed.clone());
+            }
         }
         let old = |over: Timestamp| over.checked_add(RETENTION).is_ok_and(|forgotten| forgotten <= at);
         let (grants, requests) = (self.snapshot.grants.len(), self.snapshot.requests.len());

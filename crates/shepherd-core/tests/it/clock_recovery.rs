@@ -8,7 +8,9 @@ use shepherd_core::policy::{BreakRule, DailyQuota, Policy, PolicyEntry};
 use shepherd_core::{ClockRecord, SessionLiveness};
 use shepherd_util::{BootId, ManualClock};
 
-use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, policy_with, zone};
+use crate::harness::{
+    EngineHarness, boot, entry, entry_in_window, hours, minutes, policy, policy_with, zone,
+};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
@@ -144,10 +146,10 @@ fn time_borrowed_from_tomorrow_stays_used_tomorrow() {
 }
 
 #[test]
-fn only_time_more_than_a_week_ahead_is_charged_to_the_real_day_again() {
+fn only_time_more_than_a_week_ahead_is_moved_to_the_real_day() {
     for (ahead, days) in [
         (7, vec![("2026-11-16", minutes(10)), ("2026-11-23", minutes(20))]),
-        (8, vec![("2026-11-16", minutes(30)), ("2026-11-24", minutes(20))]),
+        (8, vec![("2026-11-16", minutes(30))]),
     ] {
         for cure in CURES {
             let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
@@ -165,6 +167,29 @@ fn only_time_more_than_a_week_ahead_is_charged_to_the_real_day_again() {
             let expected: Vec<_> = days.iter().map(|(day, used)| ((*day).to_owned(), *used)).collect();
             assert_eq!(used, expected);
         }
+    }
+}
+
+#[test]
+fn a_clock_that_is_far_ahead_twice_charges_no_time_twice() {
+    for cure in CURES {
+        let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
+        for played in [20, 10] {
+            world.move_wall(FAR_AHEAD);
+            world.launch("game");
+            world.run_for(minutes(played));
+            world.exit();
+            world.move_wall(-FAR_AHEAD);
+            cure(&mut world);
+        }
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30).into()));
+        let used = |world: &EngineHarness| -> Vec<_> {
+            world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect()
+        };
+        assert_eq!(used(&world), [("2026-11-16".to_owned(), minutes(30))]);
+        // A restarted daemon knows the same.
+        world.crash();
+        assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30).into()));
     }
 }
 
@@ -297,4 +322,25 @@ fn the_last_synchronised_time_counts_after_a_reboot() {
     world.move_wall(SignedDuration::from_hours(-9));
     synchronise(&mut world);
     assert!(!world.engine.is_clock_trusted(world.now()));
+}
+
+#[test]
+fn a_power_cut_brings_no_closed_hours_back() {
+    // The daemon reports the synchronised clock before each tick, and the tick that closes a window saves it. Later times
+    // are forgotten, but nothing has closed since.
+    let mut world = EngineHarness::new(policy(vec![entry_in_window((11, 0), (13, 0))]), MONDAY_NOON);
+    synchronise(&mut world);
+    world.tick();
+    for _ in 0..2 {
+        world.advance(hours(1));
+        synchronise(&mut world);
+        world.tick();
+    }
+    world.advance(hours(8));
+    synchronise(&mut world);
+    // A fake time server says 12:30 at 22:00, after a power cut.
+    world.clock.move_wall(-SignedDuration::from_mins(9 * 60 + 30));
+    reboot(&mut world, boot(2));
+    synchronise(&mut world);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted", "outside-hours"]);
 }

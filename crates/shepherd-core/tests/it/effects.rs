@@ -228,7 +228,9 @@ fn discarded_audit_lines_are_not_written_but_everything_else_is() {
         let name = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(_) => "audit",
             StoreWrite::SaveSnapshot(_) => "snapshot",
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } => "other",
+            StoreWrite::AddUsage { .. } | StoreWrite::RemoveUsage { .. } | StoreWrite::SetCooldown { .. } => {
+                "other"
+            }
         };
         writes.map(name).collect()
     };

@@ -41,7 +41,10 @@ fn the_most_urgent_missed_warning_goes_to_the_first_subscriber() {
     let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = missed else {
         panic!("{missed:?}")
     };
-    assert_eq!((remaining, message.as_str()), (Duration::from_secs(160), "game ends in 2 minutes."));
+    assert_eq!(
+        (remaining, message.as_str()),
+        (Duration::from_secs(160), "game ends in 2 minutes 40 seconds.")
+    );
     assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
     restart(&mut world);
     assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);

@@ -379,7 +379,8 @@ fn the_mode_is_switched_by_date_and_by_command() {
     assert_eq!(world.engine.get_state(world.now()).mode, "holiday");
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(3)));
     let unknown = world.engine.switch_mode(Some("party".to_owned()), "parent", world.now());
-    assert_eq!(unknown, Err(shepherd_core::UnknownModeError("party".to_owned())));
+    let known = ["holiday", "school"].map(str::to_owned).into();
+    assert_eq!(unknown, Err(shepherd_core::UnknownModeError { mode: "party".to_owned(), known }));
     world.engine.switch_mode(None, "parent", world.now()).unwrap();
     world.sync();
     assert_eq!(world.denied_codes("game"), ["outside-hours"]);

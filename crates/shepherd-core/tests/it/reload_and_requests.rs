@@ -186,7 +186,8 @@ fn a_request_can_be_seen_granted_denied_or_lapse() {
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(minutes(10)));
     world.run_for(hours(23));
     assert_eq!(states(&world)[2], TimeRequestState::Seen);
-    world.run_for(hours(1));
+    let is_lapse = |event: &CoreEvent| matches!(event, CoreEvent::RequestChanged { request } if request.state == TimeRequestState::Lapsed);
+    assert_eq!(world.run_for(hours(1)).iter().filter(|event| is_lapse(event)).count(), 1);
     let ends = [
         TimeRequestState::Granted { grant_id: grant_id.clone() },
         TimeRequestState::Denied { why },

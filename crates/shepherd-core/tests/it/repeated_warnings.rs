@@ -97,7 +97,7 @@ fn a_late_warning_rounds_the_time_up_to_seconds() {
         (Duration::ZERO, "game ends in 10 minutes."),
         (Duration::from_millis(1), "game ends in 10 minutes."),
         (Duration::from_millis(999), "game ends in 10 minutes."),
-        (SECOND, "game ends in 9 minutes."),
+        (SECOND, "game ends in 9 minutes 59 seconds."),
     ] {
         let mut world = session_with_left(11);
         world.clock.advance(minutes(1) + late);

@@ -240,7 +240,20 @@ fn a_refusal_has_a_code_and_a_sentence() {
         ErrorCode::InvalidRange,
         "The time range is longer than 42 days.",
     );
-    check(UnknownModeError("grandma".to_owned()).into(), ErrorCode::UnknownMode, "No such mode `grandma`.");
+    let unknown_mode = |known: &[&str]| UnknownModeError {
+        mode: "grandma".to_owned(),
+        known: known.iter().map(|mode| (*mode).to_owned()).collect(),
+    };
+    check(
+        unknown_mode(&["holiday", "school"]).into(),
+        ErrorCode::UnknownMode,
+        "No such mode `grandma`; the modes are `holiday`, `school`.",
+    );
+    check(
+        unknown_mode(&[]).into(),
+        ErrorCode::UnknownMode,
+        "No such mode `grandma`; the policy has no modes.",
+    );
 
     let mut world = EngineHarness::new(policy(Vec::new()), MONDAY_NOON);
     let LaunchDecision::Denied { reasons } = world.request_launch("chess") else { panic!() };

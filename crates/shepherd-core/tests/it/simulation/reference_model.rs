@@ -164,15 +164,13 @@ impl ReferenceModel {
         }
     }
 
-    /// Adds time that may be charged twice: usage on days more than a week ahead of the clock is charged again to the
-    /// days on which it was really used, the last of which is today.
-    pub(super) fn charge_far_days_again(&mut self, now: ClockReading) -> Duration {
+    /// Moves usage on days more than a week ahead of the clock to the days on which it was really used, the last of which
+    /// is today.
+    pub(super) fn move_usage_of_far_days(&mut self, now: ClockReading) {
         let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
-        let far = self.usage.charged_to_entries_after(today.plus_days(7));
-        for (child, entry, day, amount) in &far {
-            self.usage.add_overcharge(*child, *entry, today.plus_days(day.0 - last.0), *amount);
-        }
-        far.iter().map(|(_, _, _, amount)| *amount).sum()
+        let near = today.plus_days(7);
+        self.usage
+            .move_days(|day| if near < day && day <= last { today.plus_days(day.0 - last.0) } else { day });
     }
 
     /// Checks an approved launch against the rules, as far as the model knows them.

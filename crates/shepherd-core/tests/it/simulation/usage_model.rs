@@ -46,14 +46,14 @@ impl UsageModel {
         self.get(child, CounterIndex::Entry(entry), day) + paid
     }
 
-    /// Returns the time that may have been charged to entries on days after this one, by child, entry and day.
-    pub(super) fn charged_to_entries_after(&self, day: Day) -> Vec<(usize, usize, Day, Duration)> {
-        let played = self.played.iter().filter_map(|((child, what, on), amount)| match what {
-            CounterIndex::Entry(entry) => Some((*child, *entry, *on, *amount)),
-            CounterIndex::Budget(_) => None,
-        });
-        let paid = self.paid.iter().map(|((child, entry, on), amount)| (*child, *entry, *on, *amount));
-        played.chain(paid).filter(|(_, _, on, _)| *on > day).collect()
+    /// Moves all time to other days.
+    pub(super) fn move_days(&mut self, new_day: impl Fn(Day) -> Day) {
+        for ((child, what, day), amount) in std::mem::take(&mut self.played) {
+            *self.played.entry((child, what, new_day(day))).or_default() += amount;
+        }
+        for ((child, entry, day), amount) in std::mem::take(&mut self.paid) {
+            *self.paid.entry((child, entry, new_day(day))).or_default() += amount;
+        }
     }
 
     fn played_on_days(&self, child: usize, what: CounterIndex, days: &[Day]) -> Duration {
