@@ -63,7 +63,7 @@ pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventKind};
 pub use grant::{EntryScope, GrantKind, GrantView, TimeRequestState, TimeRequestView};
 pub use handshake::{ClientHello, ClientRole, ServerWelcome};
-pub use health::{HealthCheck, HealthView};
+pub use health::{HealthCheck, HealthView, RejectedPolicyView};
 pub use message::{ApiRequest, ApiResponse, ClientMessage, CommandResult, MessageParseError, ServerMessage};
 pub use millis::Millis;
 pub use note::{MAX_NOTE_LENGTH, Note, NoteError};

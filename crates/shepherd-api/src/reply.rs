@@ -67,6 +67,9 @@ pub enum CommandReply {
         text: Option<String>,
         /// SHA-256 of the text.
         digest: Option<String>,
+        /// The path of the policy file. The file may have been changed since the daemon read it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// The reply to `why`.
     Why {

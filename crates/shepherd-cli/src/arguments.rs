@@ -1,10 +1,12 @@
 //! The command line: global options and subcommands.
 
+use std::io::Write;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
-use shepherd_util::ProfileId;
 use ward_cli::OutputArgs;
+use ward_terminal::escape_lines;
 
 use crate::{
     audit, entries, generate, grants, household, pin, policy, requests, session, session_log, up, usage, week,
@@ -42,9 +44,9 @@ pub(crate) struct ShepherdArgs {
     /// Path of the daemon's socket [default: SHEPHERD_SOCKET, else the machine's daemon, else your own]
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) socket: Option<PathBuf>,
-    /// Profile to use [default: your own]
+    /// Child whose profile is used, by id or label [default: your own]
     #[arg(long, value_name = "NAME", global = true)]
-    pub(crate) profile: Option<ProfileId>,
+    pub(crate) profile: Option<String>,
     /// File with the administrator's PIN [default: ask in the terminal when the PIN is needed]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) pin_file: Option<PathBuf>,
@@ -67,6 +69,22 @@ impl ShepherdArgs {
     }
 }
 
+/// Prints an error of the command line and exits. A word that is no command may be an entry.
+pub(crate) fn exit_with_advice(error: &clap::Error) -> ! {
+    let is_no_command =
+        error.kind() == ErrorKind::InvalidSubcommand && error.get(ContextKind::SuggestedSubcommand).is_none();
+    if is_no_command
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && std::env::args().nth(1).as_ref() == Some(word)
+    {
+        let advice = format!("\nTo start a program, type `shepherd launch {word}`.\n");
+        // Standard error may be closed.
+        let _ = error.print().and_then(|()| write!(std::io::stderr(), "{}", escape_lines(&advice)));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ShepherdCommand {
     /// Run the daemon in the foreground; write a starter policy if there is none
@@ -86,6 +104,7 @@ pub(crate) enum ShepherdCommand {
     /// Show when entries can be launched in the next seven days
     Week(week::WeekArgs),
     /// Start an entry
+    #[command(aliases = ["start", "run", "play"])]
     Launch(session::LaunchArgs),
     /// Stop the running entry
     Stop(session::StopArgs),

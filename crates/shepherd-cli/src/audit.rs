@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use shepherd_api::{AuditRecord, Command as Order, CommandReply, EventKind};
-use shepherd_ipc::{ConnectError, ServerPush};
+use shepherd_ipc::ServerPush;
 use ward_ledger::{LedgerFormat, LedgerKey};
 
 use crate::context::{CommandContext, DisplaySettings};
@@ -89,14 +89,12 @@ fn daemon_log_path(
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<PathBuf, ShepherdCliError> {
-    let log = match daemon::send_command(context, Order::Health {}) {
+    let log = match daemon::send_command(context, &Order::Health {}) {
         Ok(CommandReply::Health { health }) => {
             health.audit_log.ok_or(ShepherdCliError::UnexpectedReply)?.into()
         }
         Ok(_) => return Err(ShepherdCliError::UnexpectedReply),
-        Err(ShepherdCliError::Connect(ConnectError::NoDaemon { .. }))
-            if context.socket_override().is_none() =>
-        {
+        Err(ShepherdCliError::NoDaemon { .. }) if context.socket_override().is_none() => {
             context.paths().map_err(ShepherdCliError::Paths)?.data.join(LOG_NAME)
         }
         Err(failure) => return Err(failure),

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
-use shepherd_api::{ClientDisplay, EntryView};
+use shepherd_api::{ClientDisplay, EntryView, ProfileView};
 use shepherd_util::{EntryId, EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
 
 use crate::arguments::ShepherdArgs;
@@ -19,26 +19,27 @@ use crate::time_argument::TimeArgument;
 pub(crate) struct CommandContext {
     socket: Option<PathBuf>,
     environment: EnvironmentVariables,
-    pub(crate) profile: Option<ProfileId>,
+    /// The profile as it was typed; `DaemonConnection` finds its id.
+    pub(crate) profile: Option<String>,
     pub(crate) pin_file: Option<PathBuf>,
     pub(crate) display: DisplaySettings,
 }
 
-/// The reader's time, time zone and terminal width, and the labels that name entries as the family does.
+/// The reader's time, time zone and terminal width, and the labels that name entries and children as the family does.
 #[derive(Clone)]
 pub(crate) struct DisplaySettings {
     pub(crate) now: Timestamp,
     pub(crate) zone: TimeZone,
     pub(crate) width: usize,
-    pub(crate) labels: EntryLabels,
+    pub(crate) labels: PolicyLabels,
 }
 
 impl DisplaySettings {
     pub(crate) fn new(now: Timestamp, zone: TimeZone, width: usize) -> Self {
-        Self { now, zone, width, labels: EntryLabels::default() }
+        Self { now, zone, width, labels: PolicyLabels::default() }
     }
 
-    pub(crate) fn with_labels(&self, labels: EntryLabels) -> Self {
+    pub(crate) fn with_labels(&self, labels: PolicyLabels) -> Self {
         Self { labels, ..self.clone() }
     }
 
@@ -51,21 +52,33 @@ impl DisplaySettings {
     }
 }
 
-/// Labels of entries by id, as far as they are known.
+/// Labels of entries and profiles by id, as far as they are known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EntryLabels(BTreeMap<EntryId, String>);
+pub(crate) struct PolicyLabels {
+    entries: BTreeMap<EntryId, String>,
+    profiles: BTreeMap<ProfileId, String>,
+}
 
-impl EntryLabels {
+impl PolicyLabels {
     pub(crate) fn from_entries(entries: &[EntryView]) -> Self {
-        Self(entries.iter().map(|entry| (entry.entry_id.clone(), entry.label.clone())).collect())
+        let labels = entries.iter().map(|entry| (entry.entry_id.clone(), entry.label.clone()));
+        Self { entries: labels.collect(), profiles: BTreeMap::new() }
     }
 
     pub(crate) fn insert(&mut self, entry_id: EntryId, label: String) {
-        self.0.insert(entry_id, label);
+        self.entries.insert(entry_id, label);
+    }
+
+    pub(crate) fn insert_profile(&mut self, profile: ProfileView) {
+        self.profiles.insert(profile.profile, profile.label);
     }
 
     pub(crate) fn get(&self, entry_id: &EntryId) -> Option<&str> {
-        self.0.get(entry_id).map(String::as_str)
+        self.entries.get(entry_id).map(String::as_str)
+    }
+
+    pub(crate) fn profile(&self, profile: &ProfileId) -> Option<&str> {
+        self.profiles.get(profile).map(String::as_str)
     }
 }
 
@@ -121,6 +134,15 @@ impl CommandContext {
         let own = self.paths().map(|paths| paths.socket);
         let system = ShepherdPaths::system(&self.environment).map(|paths| paths.socket);
         choose_socket(own, system.ok()).map_err(ShepherdCliError::Paths)
+    }
+
+    /// Returns the policy file of the machine's daemon if it exists, else that of a daemon that this user would start.
+    pub(crate) fn policy_file(&self) -> Result<PathBuf, PathError> {
+        let system = ShepherdPaths::system(&self.environment).map(|paths| paths.policy);
+        match system {
+            Ok(policy) if policy.exists() => Ok(policy),
+            _ => self.paths().map(|paths| paths.policy),
+        }
     }
 
     /// Returns true if a daemon listens on the socket that commands use.

@@ -1,15 +1,20 @@
 //! The connection to the daemon. It sends commands, and the administrator's PIN if a command needs the PIN.
 
+mod name_lookup;
+
 use std::io::IsTerminal;
 
-use shepherd_api::{Command, CommandReply, ErrorCode, ReasonCode};
+use shepherd_api::{ApiError, ClientRole, Command, CommandReply, ErrorCode, ReasonCode};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
+use shepherd_util::ProfileId;
 
 use crate::client_display;
-use crate::context::{CommandContext, DisplaySettings, EntryLabels};
+use crate::context::{CommandContext, DisplaySettings, PolicyLabels};
 use crate::error::ShepherdCliError;
+use crate::humanize;
 use crate::pin;
 use crate::pin_recipient;
+use crate::refusal::RefusedCommand;
 
 /// The client's name in the daemon's log.
 const CLIENT_NAME: &str = "shepherd";
@@ -17,6 +22,8 @@ const CLIENT_NAME: &str = "shepherd";
 pub(crate) struct DaemonConnection<'c> {
     client: BlockingClient,
     context: &'c CommandContext,
+    /// The profile that was chosen with `--profile`.
+    profile: Option<ProfileId>,
 }
 
 pub(crate) fn client_options(context: &CommandContext) -> Result<ClientOptions, ShepherdCliError> {
@@ -26,22 +33,32 @@ pub(crate) fn client_options(context: &CommandContext) -> Result<ClientOptions, 
 impl<'c> DaemonConnection<'c> {
     pub(crate) fn connect(context: &'c CommandContext) -> Result<Self, ShepherdCliError> {
         let client = BlockingClient::connect(&client_options(context)?)?;
-        Ok(Self { client, context })
+        let mut daemon = Self { client, context, profile: None };
+        if let Some(given) = &context.profile {
+            daemon.profile = Some(daemon.resolve_profile(given)?);
+        }
+        Ok(daemon)
+    }
+
+    /// Returns the profile that was chosen with `--profile`.
+    pub(crate) fn profile(&self) -> Option<ProfileId> {
+        self.profile.clone()
     }
 
     /// Sends a command. If the daemon asks for the PIN, obtains the PIN and sends the command again.
-    pub(crate) fn send_command(&mut self, command: Command) -> Result<CommandReply, ShepherdCliError> {
+    pub(crate) fn send_command(&mut self, command: &Command) -> Result<CommandReply, ShepherdCliError> {
         if matches!(command, Command::SetPin { pin: Some(_) }) {
             pin_recipient::check_pin_recipient(&self.client)?;
         }
         match client_display::call_daemon(&mut self.client, command.clone()) {
             Err(CallError::Refused(error)) if error.code == ErrorCode::PinRequired => {
-                let Some(pin) = self.obtain_pin()? else { return Err(ShepherdCliError::Refused(error)) };
-                self.call(Command::Authenticate { pin })?;
+                let Some(pin) = self.obtain_pin()? else {
+                    return Err(self.describe_refusal(error, command));
+                };
+                self.call(&Command::Authenticate { pin })?;
                 self.call(command)
             }
-            Err(error) => Err(error.into()),
-            Ok(reply) => Ok(reply),
+            result => self.check_reply(result, command),
         }
     }
 
@@ -49,19 +66,19 @@ impl<'c> DaemonConnection<'c> {
         &mut self.client
     }
 
-    /// Fetches the labels of the profile's entries and of the running entry. A label that can't be fetched is missing, and
-    /// its entry is shown by its id.
-    pub(crate) fn fetch_labels(&mut self) -> EntryLabels {
-        let profile = self.context.profile.clone();
-        let mut labels = match self.call(Command::ListEntries { at_time: None, profile }) {
-            Ok(CommandReply::Entries { entries, .. }) => EntryLabels::from_entries(&entries),
-            _ => EntryLabels::default(),
-        };
-        // An entry of another profile may be running.
-        if let Ok(CommandReply::State { snapshot }) = self.call(Command::GetState {})
-            && let Some(session) = snapshot.session
-        {
-            labels.insert(session.entry_id, session.label);
+    /// Fetches the labels of the profiles, of the profile's entries and of the running entry. If a label can't be fetched,
+    /// the id is shown.
+    pub(crate) fn fetch_labels(&mut self) -> PolicyLabels {
+        let mut labels = PolicyLabels::default();
+        for (entry_id, label) in self.fetch_entry_names(self.profile().as_ref()).unwrap_or_default() {
+            labels.insert(entry_id, label);
+        }
+        if let Ok(CommandReply::State { snapshot }) = self.call(&Command::GetState {}) {
+            // An entry of another profile may be running.
+            if let Some(session) = snapshot.session {
+                labels.insert(session.entry_id, session.label);
+            }
+            snapshot.profiles.into_iter().for_each(|profile| labels.insert_profile(profile));
         }
         labels
     }
@@ -72,8 +89,33 @@ impl<'c> DaemonConnection<'c> {
         self.context.display.with_labels(labels)
     }
 
-    fn call(&mut self, command: Command) -> Result<CommandReply, ShepherdCliError> {
-        Ok(client_display::call_daemon(&mut self.client, command)?)
+    fn call(&mut self, command: &Command) -> Result<CommandReply, ShepherdCliError> {
+        let result = client_display::call_daemon(&mut self.client, command.clone());
+        self.check_reply(result, command)
+    }
+
+    fn check_reply(
+        &mut self,
+        result: Result<CommandReply, CallError>,
+        command: &Command,
+    ) -> Result<CommandReply, ShepherdCliError> {
+        result.map_err(|error| match error {
+            CallError::Refused(error) => self.describe_refusal(error, command),
+            other => other.into(),
+        })
+    }
+
+    /// Adds to a refusal what the user probably meant.
+    fn describe_refusal(&mut self, error: ApiError, command: &Command) -> ShepherdCliError {
+        let mut refused =
+            RefusedCommand::new(error, command, self.client.welcome().role, &self.context.display);
+        if refused.error.code == ErrorCode::UnknownProfile {
+            let known = self.fetch_profile_names().unwrap_or_default();
+            refused.near = known.first().map(|(profile, _)| profile.to_string());
+        } else if let Some(entry_id) = refused.unknown_entry().cloned() {
+            refused.near = self.find_near_entry(entry_id.as_str(), refused.profile().cloned().as_ref());
+        }
+        ShepherdCliError::Refused(Box::new(refused))
     }
 
     fn obtain_pin(&self) -> Result<Option<shepherd_api::AdminPin>, ShepherdCliError> {
@@ -94,9 +136,21 @@ impl<'c> DaemonConnection<'c> {
 /// Sends one command on a new connection.
 pub(crate) fn send_command(
     context: &CommandContext,
-    command: Command,
+    command: &Command,
 ) -> Result<CommandReply, ShepherdCliError> {
     DaemonConnection::connect(context)?.send_command(command)
+}
+
+/// Returns a line for an administrator if the rules in force aren't those of the policy file. A daemon that gives no
+/// health is no reason to hide everything else.
+pub(crate) fn fetch_old_rules(client: &mut BlockingClient) -> Option<String> {
+    if client.welcome().role != ClientRole::Admin {
+        return None;
+    }
+    match client.call(Command::Health {}) {
+        Ok(CommandReply::Health { health }) => humanize::old_rules(&health),
+        _ => None,
+    }
 }
 
 /// Returns the display settings for an error, with the labels of entries if a reason of the error names an entry.
@@ -105,7 +159,7 @@ pub(crate) fn display_for_error(failure: &ShepherdCliError, context: &CommandCon
         matches!(reason, ReasonCode::SessionActive { .. } | ReasonCode::NotUnlocked { .. })
     };
     match failure {
-        ShepherdCliError::Refused(error) if error.reasons.iter().any(names_entry) => {
+        ShepherdCliError::Refused(refused) if refused.error.reasons.iter().any(names_entry) => {
             DaemonConnection::connect(context)
                 .map_or_else(|_| context.display.clone(), |mut daemon| daemon.display_with_labels())
         }

@@ -10,8 +10,8 @@ use ward_process::sandbox::{self, SandboxPartStatus, SandboxReport};
 use ward_process::{Containment, ContainmentReport};
 use ward_terminal::{TextTone, escape_label};
 
-use crate::context::CommandContext;
-use crate::error::ShepherdCliError;
+use crate::context::{CommandContext, DisplaySettings};
+use crate::error::{NO_DAEMON_HELP, ShepherdCliError};
 use crate::humanize;
 use crate::output::ConsoleOutput;
 
@@ -46,8 +46,11 @@ pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Resul
         daemon: inspect_daemon(context.socket()?),
     };
     output.print_result(&findings, |output| {
-        show_daemon(output, &findings.daemon);
-        show_containments(output, &findings.containments, ContainmentScope::NewDaemon);
+        show_daemon(output, &findings.daemon, &context.display);
+        // The daemon of another user reports its containment itself.
+        if findings.daemon.unreachable.is_some() || findings.daemon.same_user == Some(true) {
+            show_containments(output, &findings.containments, ContainmentScope::NewDaemon);
+        }
         show_sandbox(output, &findings.sandbox);
     });
     Ok(())
@@ -71,16 +74,12 @@ fn inspect_daemon(socket: PathBuf) -> DaemonFindings {
     findings
 }
 
-fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
+fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings, display: &DisplaySettings) {
     output.print_heading("The daemon");
     let socket = daemon.socket.display();
     if let Some(why) = &daemon.unreachable {
         output.print_marked(TextTone::Bad, "✗", &escape_label(why));
-        output.print_marked(
-            TextTone::Faint,
-            "→",
-            "start it with `shepherd up`, or as a service with `systemctl start shepherdd`",
-        );
+        output.print_marked(TextTone::Faint, "→", NO_DAEMON_HELP);
         return;
     }
     if let Some(role) = daemon.role {
@@ -107,6 +106,9 @@ fn show_daemon(output: &mut ConsoleOutput, daemon: &DaemonFindings) {
             mark,
             &format!("{}: {}", escape_label(&check.name), escape_label(&check.detail)),
         );
+    }
+    if let Some(advice) = humanize::rejected_policy(health, display) {
+        output.print_marked(TextTone::Warn, "!", &advice);
     }
     if let Some(containment) = humanize::containment(health) {
         output.print_marked(TextTone::Good, "●", &containment);

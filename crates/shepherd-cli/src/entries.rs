@@ -5,11 +5,10 @@ use jiff::Timestamp;
 use shepherd_api::{
     Command, CommandReply, EntryView, ExplanationView, ReasonCode, RuleOutcomeView, RuleView,
 };
-use shepherd_util::EntryId;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, escape_label, paint, wrap};
 
-use crate::context::{CommandContext, DisplaySettings, EntryLabels};
-use crate::daemon::{self, DaemonConnection};
+use crate::context::{CommandContext, DisplaySettings};
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
@@ -29,8 +28,8 @@ pub(crate) struct ListArgs {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd why tuxmath\n  shepherd why tuxmath --at \"tomorrow 9:00\"")]
 pub(crate) struct WhyArgs {
-    /// Id of the entry, as shown by `shepherd list`
-    entry: EntryId,
+    /// Entry, by id or label
+    entry: String,
     /// Show the state at this time instead of now
     #[arg(long, value_name = "TIME")]
     at: Option<TimeArgument>,
@@ -42,22 +41,23 @@ pub(crate) fn list(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let at_time = context.resolve_time(list.at)?;
-    let reply =
-        daemon::send_command(context, Command::ListEntries { at_time, profile: context.profile.clone() })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let profile = daemon.profile();
+    let reply = daemon.send_command(&Command::ListEntries { at_time, profile })?;
     let CommandReply::Entries { at, profile, entries } = &reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
     output.print_result(&reply, |output| {
+        let display = daemon.display_with_labels();
         if at_time.is_some() {
-            let time = full_time(*at, &context.display);
-            output.print_line(&format!("For {profile} on {time}, counting the time used so far:"));
+            let (time, name) = (full_time(*at, &display), humanize::profile_name(profile, &display));
+            output.print_line(&format!("For {name} on {time}, counting the time used so far:"));
         }
         if entries.is_empty() {
             output.print_line(
                 "The policy has no entries. `shepherd policy init FILE` writes a policy with examples.",
             );
         }
-        let display = context.display.with_labels(EntryLabels::from_entries(entries));
         let date = |at: Timestamp| at.to_zoned(display.zone.clone()).date();
         let mut entries = entries.clone();
         if date(*at) != date(display.now) {
@@ -174,9 +174,10 @@ pub(crate) fn why(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let at = context.resolve_time(why.at)?;
-    let entry_id = why.entry.clone();
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(Command::Why { entry_id, at, profile: context.profile.clone() })?;
+    let profile = daemon.profile();
+    let entry_id = daemon.resolve_entry(&why.entry, profile.as_ref())?;
+    let reply = daemon.send_command(&Command::Why { entry_id, at, profile })?;
     let CommandReply::Why { why } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         for line in why_lines(why, &daemon.display_with_labels()) {
@@ -193,9 +194,18 @@ pub(crate) fn why_lines(why: &ExplanationView, display: &DisplaySettings) -> Vec
         let next = why.entry.next_available.map(|next| format!(" until {}", humanize::time(next, display)));
         (TextTone::Bad, "✗", format!("not available{}", next.unwrap_or_default()))
     };
-    let label = paint(TextTone::Strong, &escape_label(&why.entry.label));
-    let time = full_time(why.at, display);
-    let mut lines = vec![format!("{} {label} for {} on {time}: {answer}", paint(tone, mark), why.profile)];
+    let label = escape_label(&why.entry.label);
+    let (time, name) = (full_time(why.at, display), humanize::profile_name(&why.profile, display));
+    let heading = format!("{label} for {name} on {time}: {answer}");
+    let mut lines = Vec::new();
+    for part in wrap(&heading, display.width.saturating_sub(2)) {
+        let part = match part.strip_prefix(&label) {
+            Some(rest) if lines.is_empty() => format!("{}{rest}", paint(TextTone::Strong, &label)),
+            _ => part,
+        };
+        let start = if lines.is_empty() { paint(tone, mark) } else { " ".to_owned() };
+        lines.push(format!("{start} {part}"));
+    }
     for rule in &why.rules {
         let (tone, mark, outcome) = match &rule.outcome {
             RuleOutcomeView::Passes => (TextTone::Good, "✓", None),

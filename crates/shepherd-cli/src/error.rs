@@ -1,21 +1,24 @@
 //! Errors of the command line, with their help text and exit code.
 
+use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use shepherd_api::{ApiError, ErrorCode, NoteError, PinFormatError, ReasonCode};
+use shepherd_api::{ErrorCode, NoteError, PinFormatError};
 use shepherd_ipc::{CallError, ConnectError};
 use shepherd_util::PathError;
 use ward_ledger::verify::LedgerVerifyError;
 use ward_ledger::{LedgerAppendError, LedgerFormatError, LedgerKeyError, LedgerOpenError};
 use ward_process::{SetupError, SpawnError, StopError};
 
+use crate::refusal::{RefusedCommand, unknown_login_help};
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShepherdCliError {
     #[error("the log failed verification")]
     LogNotSound,
-    #[error("the policy is not valid: {count} fault{}", if *count == 1 { "" } else { "s" })]
+    #[error("the policy is not valid: {count} mistake{}", if *count == 1 { "" } else { "s" })]
     PolicyNotValid { count: usize },
     #[error("could not read {}", file.display())]
     Policy { file: PathBuf, source: io::Error },
@@ -23,16 +26,20 @@ pub(crate) enum ShepherdCliError {
     PolicyExists { file: PathBuf },
     #[error("{} is longer than the {limit} bytes that can be sent to the daemon", file.display())]
     PolicyTooLong { file: PathBuf, limit: usize },
+    #[error("{} was not replaced: it has no mistake, but rules that are not in force yet", file.display())]
+    ValidPolicyKept { file: PathBuf },
     #[error("{0}")]
     DemoCheckFailed(String),
     #[error("the daemon is not ready")]
     NotReady,
     #[error("could not start the program: {0}")]
     LaunchFailed(String),
+    #[error("could not reach the daemon: no daemon listens at {}", socket.display())]
+    NoDaemon { socket: PathBuf },
     #[error("could not reach the daemon")]
-    Connect(#[from] ConnectError),
-    #[error("{}", .0.sentence)]
-    Refused(ApiError),
+    Connect(#[source] ConnectError),
+    #[error("{}", .0.error.sentence)]
+    Refused(Box<RefusedCommand>),
     #[error("the connection to the daemon failed")]
     Call(#[source] CallError),
     #[error("unexpected reply from the daemon")]
@@ -41,6 +48,12 @@ pub(crate) enum ShepherdCliError {
     NoMatch { what: &'static str, given: String, list: &'static str },
     #[error("`{given}` matches several {what}s; type more of the id")]
     AmbiguousId { what: &'static str, given: String },
+    #[error("no such {what} `{given}`")]
+    UnknownName { what: &'static str, given: String, help: String },
+    #[error("several {what} are called `{given}`")]
+    AmbiguousName { what: &'static str, given: String, ids: Vec<String> },
+    #[error("there are no rules in force")]
+    NoPolicy,
     #[error("could not find the daemon's folders")]
     Paths(#[source] PathError),
     #[error("could not find the daemon's folders")]
@@ -83,10 +96,24 @@ pub(crate) enum ShepherdCliError {
     File { path: PathBuf, source: io::Error },
 }
 
+/// The advice if no daemon runs.
+pub(crate) const NO_DAEMON_HELP: &str =
+    "`sudo systemctl start shepherdd` starts the service; `shepherd up` tries Shepherd without a service";
+
+impl From<ConnectError> for ShepherdCliError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            // The error of the operating system says nothing more.
+            ConnectError::NoDaemon { socket, .. } => Self::NoDaemon { socket },
+            other => Self::Connect(other),
+        }
+    }
+}
+
 impl From<CallError> for ShepherdCliError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Refused(error) => Self::Refused(error),
+            CallError::Refused(error) => Self::Refused(Box::new(error.into())),
             other => Self::Call(other),
         }
     }
@@ -102,13 +129,42 @@ impl ShepherdCliError {
         move |source| Self::File { path, source }
     }
 
+    /// Returns true if the daemon refuses to talk to this user.
+    pub(crate) fn is_refused_connection(&self) -> bool {
+        matches!(self, Self::Connect(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
+    }
+
     /// Returns the advice for the `help:` line.
-    pub(crate) fn help(&self) -> Option<&'static str> {
+    pub(crate) fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::Refused(refused) => return refused.help(),
+            _ if self.is_refused_connection() => return Some(unknown_login_help()),
+            Self::UnknownName { help, .. } => return Some(help.clone()),
+            Self::AmbiguousName { ids, .. } => {
+                return Some(format!("use an id instead: `{}`", ids.join("`, `")));
+            }
+            _ => self.fixed_help().or_else(|| self.sudo_help())?,
+        };
+        Some(help.to_owned())
+    }
+
+    /// Returns the advice for a file that only root may read or write.
+    fn sudo_help(&self) -> Option<&'static str> {
+        let mut cause: Option<&dyn Error> = Some(self);
+        while let Some(error) = cause {
+            let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            if error.downcast_ref().is_some_and(denied) {
+                return Some("put `sudo` before the command");
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// Returns the advice that depends on nothing but the kind of error.
+    fn fixed_help(&self) -> Option<&'static str> {
         match self {
-            Self::Connect(ConnectError::NoDaemon { .. }) => Some(
-                "start it with `shepherd up`, or as a service with `systemctl start shepherdd`; \
-                 if it listens elsewhere, use `--socket`",
-            ),
+            Self::NoDaemon { .. } => Some(NO_DAEMON_HELP),
             Self::Connect(ConnectError::PermissionDenied { .. }) => {
                 Some("ask an administrator of this machine to add you under `access` in the policy")
             }
@@ -125,6 +181,9 @@ impl ShepherdCliError {
                 "this machine's daemon runs as root; stop the program that listens on the socket, or choose the \
                  daemon's socket with `--socket`",
             ),
+            Self::ValidPolicyKept { .. } => Some(
+                "`sudo shepherd reload` puts the file into force; `sudo shepherd policy restore --yes` gives its rules up",
+            ),
             Self::PolicyExists { .. } => Some("remove it first, or choose another file"),
             Self::UnexpectedReply => Some("install `shepherd` and `shepherdd` in the same version"),
             Self::InvalidTime => {
@@ -132,12 +191,14 @@ impl ShepherdCliError {
             }
             Self::NotATerminal => Some("use `shepherd status` or `shepherd list` instead"),
             Self::NoTerminalForPin => Some("give the PIN in a file, with `--from FILE`"),
-            Self::Refused(error)
-                if error.reasons.iter().any(|reason| matches!(reason, ReasonCode::UnknownEntry { .. })) =>
-            {
-                refusal_help(ErrorCode::UnknownEntry)
+            Self::Policy { file, source } if source.kind() == io::ErrorKind::NotFound => {
+                Some(if file == Path::new("/etc/shepherd/policy.toml") {
+                    "`sudo shepherd policy init` writes rules to start from"
+                } else {
+                    "the rules of the service are in /etc/shepherd/policy.toml"
+                })
             }
-            Self::Refused(error) => refusal_help(error.code),
+            Self::NoPolicy => Some("`shepherd health` shows what is wrong with the policy file"),
             _ => None,
         }
     }
@@ -147,14 +208,18 @@ impl ShepherdCliError {
             Self::LogNotSound
             | Self::PolicyNotValid { .. }
             | Self::PolicyExists { .. }
+            | Self::ValidPolicyKept { .. }
             | Self::PolicyTooLong { .. }
             | Self::DemoCheckFailed(_)
             | Self::NotReady
             | Self::LaunchFailed(_)
             | Self::NoMatch { .. }
             | Self::AmbiguousId { .. }
+            | Self::UnknownName { .. }
+            | Self::AmbiguousName { .. }
+            | Self::NoPolicy
             | Self::PinsDiffer => ExitCode::from(1),
-            Self::Refused(error) if !is_daemon_failure(error.code) => ExitCode::from(1),
+            Self::Refused(refused) if !is_daemon_failure(refused.error.code) => ExitCode::from(1),
             Self::InvalidTime | Self::Note(_) | Self::Pin(_) => ExitCode::from(2),
             _ => ExitCode::from(3),
         }
@@ -183,31 +248,4 @@ fn is_daemon_failure(code: ErrorCode) -> bool {
             | ErrorCode::Internal
             | ErrorCode::Unknown
     )
-}
-
-fn refusal_help(code: ErrorCode) -> Option<&'static str> {
-    match code {
-        ErrorCode::UnknownEntry => Some("`shepherd list` shows all entries"),
-        ErrorCode::UnknownProfile => Some("choose a profile with `--profile NAME`"),
-        ErrorCode::NotPermitted => {
-            Some("ask an administrator; `access` in the policy names the administrators")
-        }
-        ErrorCode::PinRequired => {
-            Some("give the PIN with `--pin-file FILE`, or run the command in a terminal")
-        }
-        ErrorCode::Denied => {
-            Some("`shepherd why ENTRY` shows every rule; `shepherd request ENTRY 15m` asks a parent for time")
-        }
-        ErrorCode::UnknownSession => Some(
-            "`shepherd log` without an id shows the latest session; an administrator finds others with `shepherd audit \
-             list`",
-        ),
-        ErrorCode::NoSession => Some("`shepherd list` shows what can be launched"),
-        ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
-            Some("install `shepherd` and `shepherdd` in the same version")
-        }
-        ErrorCode::RateLimited => Some("wait a moment and try again"),
-        ErrorCode::StoreUnavailable => Some("`shepherd health` shows what is wrong"),
-        _ => None,
-    }
 }

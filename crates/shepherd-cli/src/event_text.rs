@@ -1,7 +1,7 @@
 //! Turns events into lines for people, for the live view, `launch --wait` and the demonstration.
 
 use jiff::Timestamp;
-use shepherd_api::{EndReason, Event, EventKind, Millis, SessionView, TimeRequestState, WarningSeverity};
+use shepherd_api::{EndReason, Event, EventKind, SessionView, TimeRequestState, WarningSeverity};
 use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::DisplaySettings;
@@ -24,6 +24,11 @@ pub(crate) struct EventFormatter {
 }
 
 impl EventFormatter {
+    /// Creates a formatter for the later events of a session.
+    pub(crate) fn for_session(session: &SessionView) -> Self {
+        Self { label: Some(escape_label(&session.label)), stop_began: None }
+    }
+
     /// Returns the line for an event, or `None` if people need not see the event.
     pub(crate) fn format_event(&mut self, event: &Event, display: &DisplaySettings) -> Option<EventLine> {
         let (tone, mark, text) = self.describe_event(event, display)?;
@@ -42,10 +47,7 @@ impl EventFormatter {
             EventKind::SessionStarted { session } => {
                 let most = session.remaining.map_or_else(
                     || "with no time limit".to_owned(),
-                    // Some milliseconds have passed since the launch, but people expect the round number.
-                    |Millis(left)| {
-                        format!("for up to {}", humanize::duration(Millis(left.saturating_add(999))))
-                    },
+                    |left| format!("for up to {}", humanize::duration(left)),
                 );
                 (TextTone::Good, "▶", format!("{} is running, {most}", self.remember_label(session)))
             }
@@ -107,9 +109,10 @@ impl EventFormatter {
                     humanize::duration(request.amount),
                     humanize::entry_name(&request.entry_id, display)
                 );
+                let name = humanize::profile_name(&request.profile, display);
                 match request.state {
-                    TimeRequestState::Asked => (tone, "?", format!("{} asks for {wants}", request.profile)),
-                    _ => (tone, "?", format!("{}'s request for {wants}: {state}", request.profile)),
+                    TimeRequestState::Asked => (tone, "?", format!("{name} asks for {wants}")),
+                    _ => (tone, "?", format!("{name}'s request for {wants}: {state}")),
                 }
             }
             EventKind::GrantChanged { grant } => {
@@ -159,7 +162,7 @@ fn describe_stop_duration(began: Timestamp, ended: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::SessionPhase;
+    use shepherd_api::{Millis, SessionPhase};
     use shepherd_util::SessionId;
 
     use super::*;

@@ -2,8 +2,8 @@
 
 use clap::{ArgGroup, Args};
 use jiff::Timestamp;
-use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note, ReasonCode};
-use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
+use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note};
+use shepherd_util::{BudgetId, DurationText, IdError};
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
@@ -11,6 +11,7 @@ use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
+use crate::refusal::open_command;
 use crate::time_argument::{TimeArgument, duration_argument};
 
 #[derive(Args)]
@@ -28,15 +29,15 @@ pub(crate) struct GrantArgs {
     /// Allow launches until this time, whatever the hours in the policy say
     #[arg(long, value_name = "TIME")]
     open_until: Option<TimeArgument>,
-    /// Limit the grant to this entry
+    /// Limit the grant to this entry, by id or label
     #[arg(long, value_name = "ENTRY")]
-    entry: Option<EntryId>,
+    entry: Option<String>,
     /// Limit the grant to this budget
-    #[arg(long, value_name = "BUDGET")]
+    #[arg(long, value_name = "BUDGET", value_parser = budget_argument)]
     budget: Option<BudgetId>,
-    /// Limit the grant to this profile
+    /// Limit the grant to this child, by id or label
     #[arg(long = "for", value_name = "NAME")]
-    profile: Option<ProfileId>,
+    child: Option<String>,
     /// Start of the grant [default: now]
     #[arg(long, value_name = "TIME")]
     from: Option<TimeArgument>,
@@ -56,6 +57,11 @@ pub(crate) struct RevokeArgs {
     id: String,
 }
 
+/// Parses the id of a budget, in upper or lower case.
+fn budget_argument(text: &str) -> Result<BudgetId, IdError> {
+    text.to_lowercase().parse()
+}
+
 pub(crate) fn create(
     grant: &GrantArgs,
     context: &CommandContext,
@@ -67,21 +73,25 @@ pub(crate) fn create(
         // clap requires one of the two.
         (None, None) => return Err(ShepherdCliError::InvalidTime),
     };
+    let mut daemon = DaemonConnection::connect(context)?;
+    let profile = match &grant.child {
+        Some(given) => Some(daemon.resolve_profile(given)?),
+        None => daemon.profile(),
+    };
     let scope = match (&grant.entry, &grant.budget) {
-        (Some(entry_id), _) => EntryScope::Entry { entry_id: entry_id.clone() },
+        (Some(given), _) => EntryScope::Entry { entry_id: daemon.resolve_entry(given, profile.as_ref())? },
         (None, Some(budget_id)) => EntryScope::Budget { budget_id: budget_id.clone() },
         (None, None) => EntryScope::Everything {},
     };
     let command = Command::Grant {
-        profile: grant.profile.clone().or_else(|| context.profile.clone()),
+        profile,
         scope,
         gift,
         valid_from: context.resolve_time(grant.from)?,
         lapses_at: context.resolve_time(grant.until)?,
         why: grant.why.clone().map(Note::try_from).transpose()?,
     };
-    let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(command)?;
+    let reply = daemon.send_command(&command)?;
     let CommandReply::Grant { grant } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let display = daemon.display_with_labels();
@@ -107,33 +117,36 @@ pub(crate) fn describe_closed_hours(
     if grant.valid_from > Timestamp::now() {
         return None;
     }
-    let command = Command::ListEntries { at_time: None, profile: grant.profile.clone() };
-    let CommandReply::Entries { entries, .. } = daemon.client().call(command).ok()? else { return None };
-    let entry = entries.into_iter().find(|entry| entry.entry_id == *entry_id)?;
-    let opens = entry.reasons.iter().find_map(|reason| match reason {
-        ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
-        _ => None,
-    })?;
-    let until = opens.map_or(String::new(), |at| format!(" until {}", humanize::time(at, display)));
-    let command = format!("shepherd grant --open-until TIME --entry {entry_id}");
-    Some(format!("  It stays closed{until}, because of its hours. To open it now: `{command}`"))
+    let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;
+    let closed = humanize::closed_hours(&entries, entry_id, display)?;
+    let command = open_command(&humanize::time_in_an_hour(display), entry_id, grant.profile.as_ref());
+    Some(format!("  {closed} To open it for an hour: `{command}`"))
 }
 
 fn describe_new_grant(grant: &GrantView, display: &DisplaySettings) -> String {
-    let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
+    let lapses = match grant.gift {
+        GrantKind::OpenUntil { until } if until == grant.lapses_at => String::new(),
+        _ => format!(", until {}", humanize::grant_end(grant.lapses_at, display)),
+    };
     format!(
-        "{} {} for {profile}: {}, until {}. To revoke the grant: `shepherd revoke {}`",
+        "{} {} for {}: {}{lapses}. To revoke the grant: `shepherd revoke {}`",
         paint(TextTone::Good, "✓"),
         humanize::scope(&grant.scope, display),
+        recipient(grant, display),
         humanize::gift(&grant.gift, display),
-        humanize::time(grant.lapses_at, display),
         humanize::short_id(grant.grant_id.as_str()),
     )
 }
 
+/// Returns the name of the child who gets a grant.
+fn recipient(grant: &GrantView, display: &DisplaySettings) -> String {
+    let profile = grant.profile.as_ref();
+    profile.map_or("everybody".to_owned(), |profile| humanize::profile_name(profile, display))
+}
+
 pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(Command::ListGrants {})?;
+    let reply = daemon.send_command(&Command::ListGrants {})?;
     let CommandReply::Grants { grants } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         if grants.is_empty() {
@@ -154,7 +167,7 @@ fn list_lines(grants: &[GrantView], display: &DisplaySettings) -> Vec<String> {
     let mut table =
         ConsoleTable::new(&["Id", "For", "Entry", "Gives", "Valid", "Reason"]).shrinkable(&["For"]);
     for grant in grants {
-        let profile = grant.profile.as_ref().map_or("everybody".to_owned(), ToString::to_string);
+        let profile = recipient(grant, display);
         let valid = match grant.revoked_at {
             Some(at) => format!("revoked {}", humanize::time(at, display)),
             None if grant.valid_from > display.now => {
@@ -162,7 +175,7 @@ fn list_lines(grants: &[GrantView], display: &DisplaySettings) -> Vec<String> {
                     (humanize::time(grant.valid_from, display), humanize::time(grant.lapses_at, display));
                 format!("{from} to {to}")
             }
-            None => format!("until {}", humanize::time(grant.lapses_at, display)),
+            None => format!("until {}", humanize::grant_end(grant.lapses_at, display)),
         };
         let why = grant.why.clone().unwrap_or_default();
         let id = humanize::short_id(grant.grant_id.as_str());
@@ -178,12 +191,12 @@ pub(crate) fn revoke(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let CommandReply::Grants { grants } = daemon.send_command(Command::ListGrants {})? else {
+    let CommandReply::Grants { grants } = daemon.send_command(&Command::ListGrants {})? else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
     let ids = grants.into_iter().map(|grant| grant.grant_id);
     let grant_id = find_by_prefix("grant", "grants", &revoke.id, ids)?;
-    let reply = daemon.send_command(Command::RevokeGrant { grant_id })?;
+    let reply = daemon.send_command(&Command::RevokeGrant { grant_id })?;
     let CommandReply::Grant { grant } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let id = humanize::short_id(grant.grant_id.as_str());
@@ -261,10 +274,10 @@ mod tests {
         let lines = list_lines(&[grant.clone(), ahead, taken], &display).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
         Id              For        Entry       Gives                 Valid                   Reason
-        grant-1a2b3c4d  anna       tuxmath     30 minutes more       until tomorrow 00:00    tidied up
+        grant-1a2b3c4d  anna       tuxmath     30 minutes more       until midnight          tidied up
         grant-1a2b3c4d  everybody  everything  open until Sat 20:00  Sat 09:00 to Sat 20:00
         grant-1a2b3c4d  anna       tuxmath     30 minutes more       revoked 10:00:00        tidied up
         ");
-        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &display)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. To revoke the grant: `shepherd revoke grant-1a2b3c4d`");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&describe_new_grant(&grant, &display)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until midnight. To revoke the grant: `shepherd revoke grant-1a2b3c4d`");
     }
 }

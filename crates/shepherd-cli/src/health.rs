@@ -10,7 +10,7 @@ use crate::humanize;
 use crate::output::ConsoleOutput;
 
 pub(crate) fn health(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, Command::Health {})?;
+    let reply = daemon::send_command(context, &Command::Health {})?;
     let CommandReply::Health { health } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         for line in health_lines(health, &context.display) {
@@ -21,17 +21,29 @@ pub(crate) fn health(context: &CommandContext, output: &mut ConsoleOutput) -> Re
 }
 
 fn health_lines(health: &HealthView, display: &DisplaySettings) -> Vec<String> {
-    let (tone, mark, state) =
-        if health.ready { (TextTone::Good, "●", "ready") } else { (TextTone::Bad, "✗", "not ready") };
+    let (tone, mark, state) = match (health.ready, &health.rejected_policy) {
+        (true, None) => (TextTone::Good, "●", "ready"),
+        (true, Some(_)) => (TextTone::Warn, "●", "ready, with the old rules"),
+        (false, _) => (TextTone::Bad, "✗", "not ready"),
+    };
     let version = escape_label(&health.daemon_version);
     let uptime = humanize::duration(health.uptime);
     let mut lines = vec![format!("{} shepherdd {version} is {state}, up {uptime}", paint(tone, mark))];
     let column = health.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     for check in &health.checks {
-        let (tone, mark) = if check.passed { (TextTone::Good, "✓") } else { (TextTone::Bad, "✗") };
+        let rejected = health.rejected_policy.as_ref().filter(|_| check.name == "policy");
+        let (tone, mark) = match (check.passed, rejected) {
+            (true, None) => (TextTone::Good, "✓"),
+            (true, Some(_)) => (TextTone::Warn, "!"),
+            (false, _) => (TextTone::Bad, "✗"),
+        };
         let name = pad_or_truncate(&escape_label(&check.name), column);
         let mut start = format!("  {} {name}  ", paint(tone, mark));
-        for part in wrap(&escape_label(&check.detail), display.width.saturating_sub(column + 6)) {
+        let advice = rejected.and_then(|_| humanize::rejected_policy(health, display));
+        let texts = [Some(escape_label(&check.detail)), advice];
+        for part in
+            texts.iter().flatten().flat_map(|text| wrap(text, display.width.saturating_sub(column + 6)))
+        {
             lines.push(format!("{start}{part}"));
             start = " ".repeat(column + 6);
         }
@@ -53,7 +65,7 @@ fn health_lines(health: &HealthView, display: &DisplaySettings) -> Vec<String> {
 }
 
 pub(crate) fn metrics(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    let reply = daemon::send_command(context, Command::Metrics {})?;
+    let reply = daemon::send_command(context, &Command::Metrics {})?;
     let CommandReply::Metrics { text } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         for line in text.lines() {
@@ -66,7 +78,7 @@ pub(crate) fn metrics(context: &CommandContext, output: &mut ConsoleOutput) -> R
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::{HealthCheck, Millis};
+    use shepherd_api::{HealthCheck, Millis, RejectedPolicyView};
 
     use super::*;
 
@@ -90,6 +102,7 @@ mod tests {
                 "No cgroups here: programs are contained by a PID namespace instead.".to_owned(),
             ],
             containment: Some("pid_namespace".to_owned()),
+            rejected_policy: None,
             audit_log: None,
         };
         let lines = health_lines(&health, &display).join("\n");
@@ -103,5 +116,54 @@ mod tests {
           – No cgroups here: programs are contained by a PID
             namespace instead.
         ");
+    }
+
+    // S13.2
+    #[test]
+    fn a_daemon_that_keeps_its_old_rules_is_ready() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
+        let sentence = "/etc/shepherd/policy.toml has 2 mistakes";
+        let health = HealthView {
+            ready: true,
+            daemon_version: "0.1.0".to_owned(),
+            uptime: Millis(60_000),
+            checks: vec![HealthCheck {
+                name: "policy".to_owned(),
+                passed: true,
+                detail: format!("the old rules apply (7 entries): {sentence}"),
+            }],
+            limitations: Vec::new(),
+            containment: None,
+            rejected_policy: Some(RejectedPolicyView {
+                path: "/etc/shepherd/policy.toml".to_owned(),
+                since: "2026-11-16T09:30:00Z".parse().unwrap(),
+                fault_count: 2,
+                sentence: sentence.to_owned(),
+            }),
+            audit_log: None,
+        };
+        let lines = health_lines(&health, &display).join("\n");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
+        ● shepherdd 0.1.0 is ready, with the old rules, up 1 minute
+          ! policy  the old rules apply (7 entries): /etc/shepherd/policy.toml has 2
+                    mistakes
+                    The file has not been used since 09:30. `shepherd policy check
+                    /etc/shepherd/policy.toml` shows how to fix it, and `sudo shepherd
+                    policy restore` puts the old rules back into the file.
+        ");
+        let unused = HealthView {
+            ready: false,
+            checks: vec![HealthCheck {
+                name: "policy".to_owned(),
+                passed: false,
+                detail: "every launch is denied".to_owned(),
+            }],
+            ..health
+        };
+        let lines = health_lines(&unused, &display).join("\n");
+        assert!(
+            lines.contains("shepherd policy") && !lines.contains("restore"),
+            "no rules can be put back:\n{lines}"
+        );
     }
 }

@@ -34,13 +34,13 @@ pub(crate) fn mode(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let Some(name) = &mode.mode else {
-        let reply = daemon::send_command(context, Command::GetState {})?;
+        let reply = daemon::send_command(context, &Command::GetState {})?;
         let CommandReply::State { snapshot } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
         let reply = CommandReply::Mode { mode: snapshot.mode };
         return print_mode(&reply, output);
     };
     let mode = (name != AUTO).then(|| name.clone());
-    print_mode(&daemon::send_command(context, Command::SwitchMode { mode })?, output)
+    print_mode(&daemon::send_command(context, &Command::SwitchMode { mode })?, output)
 }
 
 fn print_mode(reply: &CommandReply, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
@@ -61,7 +61,7 @@ pub(crate) fn clock(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let ClockCommand::Confirm = clock;
-    let reply = daemon::send_command(context, Command::ConfirmClock {})?;
+    let reply = daemon::send_command(context, &Command::ConfirmClock {})?;
     let CommandReply::ClockConfirmed { at } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let time = full_time(*at, &context.display);
@@ -74,7 +74,7 @@ pub(crate) fn clock(
 }
 
 pub(crate) fn reload(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    print_policy_applied(&daemon::send_command(context, Command::ReloadConfig {})?, output)
+    print_policy_applied(&daemon::send_command(context, &Command::ReloadConfig {})?, output)
 }
 
 /// Prints that the daemon has applied a policy.

@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
+use jiff::civil::Time;
 use shepherd_api::{
-    EndReason, EntryGrantView, EntryScope, GrantKind, HealthView, Millis, PolicyItem, ReasonCode,
+    EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, HealthView, Millis, PolicyItem, ReasonCode,
     SessionPhase, StopRequester, TimeRequestState, TimeRequestView,
 };
-use shepherd_util::{EntryId, HumanDuration, parse_passwd};
+use shepherd_util::{EntryId, HumanDuration, ProfileId, parse_passwd};
 use ward_process::Containment;
 use ward_terminal::{TextTone, escape_label};
 
@@ -22,6 +23,33 @@ pub(crate) fn containment(health: &HealthView) -> Option<String> {
     let code = health.containment.as_deref()?;
     let name = Containment::from_code(code).map_or_else(|| escape_label(code), |known| known.to_string());
     Some(format!("a {name} keeps each program and everything it starts together"))
+}
+
+/// Says since when a policy file doesn't apply, and what helps. Without old rules, none can be put back.
+pub(crate) fn rejected_policy(health: &HealthView, display: &DisplaySettings) -> Option<String> {
+    let rejected = health.rejected_policy.as_ref()?;
+    let (since, path) = (time(rejected.since, display), escape_label(&rejected.path));
+    let remedy = if has_rules(health) {
+        "`sudo shepherd policy restore` puts the old rules back into the file"
+    } else {
+        "`sudo shepherd policy init` writes rules to start from if the file is missing"
+    };
+    Some(format!(
+        "The file has not been used since {since}. `shepherd policy check {path}` shows how to fix it, and {remedy}."
+    ))
+}
+
+/// Returns true if rules are in force.
+fn has_rules(health: &HealthView) -> bool {
+    health.checks.iter().any(|check| check.name == "policy" && check.passed)
+}
+
+/// Says in one line that the rules in force aren't those of the policy file.
+pub(crate) fn old_rules(health: &HealthView) -> Option<String> {
+    let sentence = escape_label(&health.rejected_policy.as_ref()?.sentence);
+    let consequence =
+        if has_rules(health) { "The old rules are in force" } else { "Nothing can be launched" };
+    Some(format!("{consequence}: {sentence}. `shepherd health` shows what helps."))
 }
 
 /// Formats a countdown such as `0:19`, `12:05` or `1:02:03`, rounded up so that it shows zero only when time is up.
@@ -45,6 +73,12 @@ pub(crate) fn time(at: Timestamp, display: &DisplaySettings) -> String {
         _ => "%Y-%m-%d %H:%M",
     };
     then.strftime(format).to_string()
+}
+
+/// Returns the time of day in an hour, as it would be typed.
+pub(crate) fn time_in_an_hour(display: &DisplaySettings) -> String {
+    let later = display.now + std::time::Duration::from_hours(1);
+    later.to_zoned(display.zone.clone()).strftime("%H:%M").to_string()
 }
 
 pub(crate) fn phase(phase: SessionPhase) -> &'static str {
@@ -75,7 +109,7 @@ pub(crate) fn end_reason(end: &EndReason) -> String {
 pub(crate) fn requester(by: StopRequester) -> &'static str {
     match by {
         StopRequester::User => "the user",
-        StopRequester::Admin => "an administrator",
+        StopRequester::Admin => "a parent",
         StopRequester::Policy => "the policy",
     }
 }
@@ -94,6 +128,35 @@ pub(crate) fn entry_name(entry_id: &EntryId, display: &DisplaySettings) -> Strin
     escape_label(display.labels.get(entry_id).unwrap_or(entry_id.as_str()))
 }
 
+/// Says that an entry stays closed because of its hours, if it does.
+pub(crate) fn closed_hours(
+    entries: &[EntryView],
+    entry_id: &EntryId,
+    display: &DisplaySettings,
+) -> Option<String> {
+    let entry = entries.iter().find(|entry| entry.entry_id == *entry_id)?;
+    let opens = entry.reasons.iter().find_map(|reason| match reason {
+        ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
+        _ => None,
+    })?;
+    let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, display)));
+    Some(format!("It stays closed{until}, because of its hours."))
+}
+
+/// Returns the label of a profile, or its id if the label is unknown.
+pub(crate) fn profile_name(profile: &ProfileId, display: &DisplaySettings) -> String {
+    escape_label(display.labels.profile(profile).unwrap_or(profile.as_str()))
+}
+
+/// Returns the end of a grant, for a sentence such as "until midnight".
+pub(crate) fn grant_end(at: Timestamp, display: &DisplaySettings) -> String {
+    let (then, now) = (at.to_zoned(display.zone.clone()), display.now.to_zoned(display.zone.clone()));
+    if then.time() == Time::midnight() && (then.date() - now.date()).get_days() == 1 {
+        return "midnight".to_owned();
+    }
+    time(at, display)
+}
+
 pub(crate) fn scope(scope: &EntryScope, display: &DisplaySettings) -> String {
     match scope {
         EntryScope::Everything {} => "everything".to_owned(),
@@ -105,7 +168,7 @@ pub(crate) fn scope(scope: &EntryScope, display: &DisplaySettings) -> String {
 pub(crate) fn gift(gift: &GrantKind, display: &DisplaySettings) -> String {
     match gift {
         GrantKind::Extra { amount } => format!("{} more", duration(*amount)),
-        GrantKind::OpenUntil { until } => format!("open until {}", time(*until, display)),
+        GrantKind::OpenUntil { until } => format!("open until {}", grant_end(*until, display)),
     }
 }
 
@@ -114,9 +177,9 @@ pub(crate) fn entry_grant(grant: &EntryGrantView, display: &DisplaySettings) -> 
     let author = author(&grant.by);
     match grant.gift {
         GrantKind::Extra { amount } => {
-            format!("+{} from {author} until {}", duration(amount), time(grant.lapses_at, display))
+            format!("+{} from {author} until {}", duration(amount), grant_end(grant.lapses_at, display))
         }
-        GrantKind::OpenUntil { until } => format!("open until {}, from {author}", time(until, display)),
+        GrantKind::OpenUntil { until } => format!("opened by {author} until {}", grant_end(until, display)),
     }
 }
 
@@ -127,14 +190,18 @@ static PASSWD: LazyLock<String> =
 /// Returns the account name of an author whom the daemon names by the user id, such as `uid 1000 pid 7 (shepherd)`.
 fn author(by: &str) -> String {
     let uid = by.strip_prefix("uid ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-    let account = uid.and_then(|uid| parse_passwd(&PASSWD).find(|account| account.uid == uid));
-    account.map_or_else(|| "an administrator".to_owned(), |account| escape_label(account.name))
+    uid.and_then(account_name).unwrap_or_else(|| "an administrator".to_owned())
 }
 
-/// Describes a child's request in one line, without the note. `name` is the child's label.
-pub(crate) fn time_request(request: &TimeRequestView, name: &str, display: &DisplaySettings) -> String {
-    let entry = entry_name(&request.entry_id, display);
-    format!("{} asks for {} of {entry}", escape_label(name), duration(request.amount))
+/// Returns the name of an account of this machine.
+pub(crate) fn account_name(uid: u32) -> Option<String> {
+    parse_passwd(&PASSWD).find(|account| account.uid == uid).map(|account| escape_label(account.name))
+}
+
+/// Describes a child's request in one line, without the note.
+pub(crate) fn time_request(request: &TimeRequestView, display: &DisplaySettings) -> String {
+    let (name, entry) = (profile_name(&request.profile, display), entry_name(&request.entry_id, display));
+    format!("{name} asks for {} of {entry}", duration(request.amount))
 }
 
 pub(crate) fn request_state(state: &TimeRequestState) -> (TextTone, String) {
@@ -163,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_show_seconds_only_below_a_minute() {
+    fn durations_show_seconds_only_while_they_matter() {
         let shown =
             [0, 1, 999, 1000, 20_000, 60_000, 119_000, 5_400_000].map(|millis| duration(Millis(millis)));
         let expected = [
@@ -173,7 +240,7 @@ mod tests {
             "1 second",
             "20 seconds",
             "1 minute",
-            "1 minute",
+            "1 minute 59 seconds",
             "1 hour 30 minutes",
         ];
         assert_eq!(shown, expected);
@@ -195,6 +262,15 @@ mod tests {
         check("2026-11-15T05:00:00Z", "yesterday 05:00");
         check("2026-11-21T10:00:00Z", "Sat 10:00");
         check("2026-12-24T10:00:00Z", "2026-12-24 10:00");
+    }
+
+    #[test]
+    fn a_grant_for_the_rest_of_the_day_ends_at_midnight() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
+        let check = |at: &str, shown: &str| assert_eq!(grant_end(at.parse().unwrap(), &display), shown);
+        check("2026-11-17T00:00:00Z", "midnight");
+        check("2026-11-16T20:00:00Z", "20:00");
+        check("2026-11-18T00:00:00Z", "Wed 00:00");
     }
 
     #[test]

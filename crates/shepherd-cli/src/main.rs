@@ -14,10 +14,12 @@ mod daemon;
 mod error;
 mod event_text;
 mod humanize;
+mod names;
 mod output;
 mod pin;
 mod pin_recipient;
 mod policy_warnings;
+mod refusal;
 mod time_argument;
 
 mod audit;
@@ -29,6 +31,7 @@ mod grants;
 mod health;
 mod household;
 mod policy;
+mod policy_restore;
 mod requests;
 mod session;
 mod session_log;
@@ -51,7 +54,7 @@ use error::ShepherdCliError;
 use output::ConsoleOutput;
 
 fn main() -> ExitCode {
-    let arguments = ShepherdArgs::parse();
+    let arguments = ShepherdArgs::try_parse().unwrap_or_else(|error| arguments::exit_with_advice(&error));
     if arguments.output.format == OutputFormat::Json && arguments.is_interactive() {
         let problem = "this command has no JSON output; scripts can use `shepherd status --output json`";
         ShepherdArgs::command().error(ErrorKind::ArgumentConflict, problem).exit();

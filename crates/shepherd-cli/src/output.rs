@@ -26,6 +26,10 @@ impl ConsoleOutput {
         Self { format, written: WriteStatus::Open }
     }
 
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.format
+    }
+
     /// Returns the width of the terminal, or of `COLUMNS` if there is no terminal.
     pub(crate) fn width(&self) -> usize {
         let terminal = tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
@@ -85,14 +89,14 @@ impl ConsoleOutput {
 
     /// Prints an error with its causes, then the faults of a policy if there are any, then the help line.
     pub(crate) fn print_error(&mut self, failure: &ShepherdCliError, display: &DisplaySettings) {
-        if let (OutputFormat::Json, ShepherdCliError::Refused(error)) = (self.format, failure) {
-            self.print_result(&json!({ "error": error }), |_| {});
+        if let (OutputFormat::Json, ShepherdCliError::Refused(refused)) = (self.format, failure) {
+            self.print_result(&json!({ "error": refused.error }), |_| {});
         }
         let mut error_output = anstream::stderr().lock();
         let error = paint(TextTone::Bad, "error");
         match failure {
-            ShepherdCliError::Refused(refusal) if !refusal.reasons.is_empty() => {
-                for reason in &refusal.reasons {
+            ShepherdCliError::Refused(refused) if !refused.error.reasons.is_empty() => {
+                for reason in &refused.error.reasons {
                     let _ = writeln!(error_output, "{error}: {}", humanize::reason(reason, display));
                 }
             }
@@ -100,13 +104,13 @@ impl ConsoleOutput {
                 let _ = writeln!(error_output, "{error}: {}", escape_lines(&ErrorChain(failure).to_string()));
             }
         }
-        if let ShepherdCliError::Refused(error) = failure {
-            for fault in &error.faults {
+        if let ShepherdCliError::Refused(refused) = failure {
+            for fault in &refused.error.faults {
                 let _ = writeln!(error_output, "{}", escape_lines(fault.trim_end()));
             }
         }
         if let Some(help) = failure.help() {
-            let _ = writeln!(error_output, "{}: {help}", paint(TextTone::Strong, "help"));
+            let _ = writeln!(error_output, "{}: {}", paint(TextTone::Strong, "help"), escape_lines(&help));
         }
     }
 }

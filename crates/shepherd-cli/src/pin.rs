@@ -44,7 +44,7 @@ pub(crate) fn run(
         PinCommand::Set { from: None } => Some(prompt_new_pin()?),
         PinCommand::Remove => None,
     };
-    let reply = daemon::send_command(context, Order::SetPin { pin })?;
+    let reply = daemon::send_command(context, &Order::SetPin { pin })?;
     let CommandReply::PinChanged { set } = reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let result = if set {

@@ -15,9 +15,11 @@ use ward_diag::ReportStyle;
 use ward_terminal::{TextTone, format_count, paint};
 
 use crate::context::CommandContext;
+use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::output::ConsoleOutput;
-use crate::{daemon, household, policy_warnings};
+use crate::policy_restore::{self, RestoreArgs};
+use crate::{household, policy_warnings};
 
 /// The starter policy. It works on any machine.
 pub(crate) const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
@@ -27,10 +29,10 @@ pub(crate) enum PolicyCommand {
     /// Check a policy and show every mistake with its place and fix; exit code 1 if it is not valid
     ///
     /// Also warns about accounts and programs that this machine does not have. Such a policy is still valid.
-    #[command(after_help = "Examples:\n  shepherd policy check policy.toml")]
+    #[command(after_help = "Examples:\n  shepherd policy check\n  shepherd policy check policy.toml")]
     Check {
-        /// Policy file
-        file: PathBuf,
+        /// Policy file [default: the daemon's policy file]
+        file: Option<PathBuf>,
     },
     /// Show in plain sentences what a policy allows
     #[command(after_help = "Examples:\n  shepherd policy show policy.toml\n  shepherd policy show")]
@@ -46,6 +48,8 @@ pub(crate) enum PolicyCommand {
         /// File to write [default: the daemon's policy file]
         file: Option<PathBuf>,
     },
+    /// Put the policy in force back into the daemon's policy file, after a mistake in the file
+    Restore(RestoreArgs),
     /// Replace the daemon's policy with a valid one
     #[command(after_help = "Examples:\n  shepherd policy set policy.toml")]
     Set {
@@ -60,6 +64,9 @@ struct PolicyCheckReport {
     examples: usize,
     /// Parts of the policy that do not fit this machine.
     warnings: Vec<String>,
+    /// True if the daemon uses exactly this file. Absent if it is not the daemon's file, or if nobody can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_force: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -79,11 +86,17 @@ pub(crate) fn run(
 ) -> Result<(), ShepherdCliError> {
     match command {
         PolicyCommand::Check { file } => {
-            let loaded = load(&file.display().to_string(), &read(file)?, output)?;
+            let file = match file {
+                Some(file) => file,
+                None => &context.policy_file().map_err(ShepherdCliError::Paths)?,
+            };
+            let bytes = read(file)?;
+            let loaded = load(&file.display().to_string(), &bytes, output)?;
             let checked = PolicyCheckReport {
                 entries: loaded.policy.entries().len(),
                 examples: loaded.examples,
                 warnings: policy_warnings::collect_warnings(&loaded, file, context),
+                in_force: policy_warnings::is_in_force(file, &bytes, context),
             };
             output.print_result(&checked, |output| {
                 let entries = format_count(checked.entries, "entry", "entries");
@@ -97,17 +110,22 @@ pub(crate) fn run(
                 for warning in &checked.warnings {
                     output.print_note(&format!("{}: {warning}", paint(TextTone::Warn, "warning")));
                 }
+                if checked.in_force == Some(false) {
+                    let reload = if geteuid().is_root() { "sudo shepherd reload" } else { "shepherd reload" };
+                    let note = format!("not in force yet: `{reload}` lets Shepherd read the file");
+                    output.print_marked(TextTone::Warn, "!", &note);
+                }
             });
         }
         PolicyCommand::Show { file: Some(file) } => {
             print_policy(&load(&file.display().to_string(), &read(file)?, output)?, output);
         }
         PolicyCommand::Show { file: None } => {
-            let CommandReply::Policy { text, .. } = daemon::send_command(context, Order::GetPolicy {})?
-            else {
+            let reply = daemon::send_command(context, &Order::GetPolicy {})?;
+            let CommandReply::Policy { text, .. } = reply else {
                 return Err(ShepherdCliError::UnexpectedReply);
             };
-            let text = text.ok_or(ShepherdCliError::UnexpectedReply)?;
+            let text = text.ok_or(ShepherdCliError::NoPolicy)?;
             print_policy(&load("the daemon's policy", text.as_bytes(), output)?, output);
         }
         PolicyCommand::Schema => {
@@ -135,15 +153,26 @@ pub(crate) fn run(
             // Checked here first, so that faults are shown with their line in this file.
             load(&file.display().to_string(), &bytes, output)?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            let order = Order::SetPolicy { text };
-            let length = serde_json::to_string(&order).map_or(0, |line| line.len()) + FRAME_OVERHEAD;
-            if length > MAX_ADMIN_FRAME {
-                return Err(ShepherdCliError::PolicyTooLong { file: file.clone(), limit: MAX_ADMIN_FRAME });
-            }
-            household::print_policy_applied(&daemon::send_command(context, order)?, output)?;
+            set_policy(text, file, &mut DaemonConnection::connect(context)?, output)?;
         }
+        PolicyCommand::Restore(restore) => policy_restore::run(restore, context, output)?,
     }
     Ok(())
+}
+
+/// Sends a policy to the daemon, which puts it into force and into its policy file. `file` names it in an error.
+pub(crate) fn set_policy(
+    text: String,
+    file: &Path,
+    daemon: &mut DaemonConnection<'_>,
+    output: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let order = Order::SetPolicy { text };
+    let length = serde_json::to_string(&order).map_or(0, |line| line.len()) + FRAME_OVERHEAD;
+    if length > MAX_ADMIN_FRAME {
+        return Err(ShepherdCliError::PolicyTooLong { file: file.to_owned(), limit: MAX_ADMIN_FRAME });
+    }
+    household::print_policy_applied(&daemon.send_command(&order)?, output)
 }
 
 /// Returns the starter policy. For root it runs the examples as `nobody`, because programs must not run as root.

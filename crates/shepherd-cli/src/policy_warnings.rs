@@ -14,8 +14,11 @@ use shepherd_config::LoadedPolicy;
 use shepherd_host_linux::{
     LinuxHostOptions, MissingRequirement, find_entries_without_account, find_missing_requirements,
 };
-use shepherd_ipc::{AccessRules, BlockingClient, ClientOptions, SystemAccounts, resolve_access};
+use shepherd_ipc::{
+    AccessRules, AccountResolveError, BlockingClient, ClientOptions, SystemAccounts, resolve_access,
+};
 use shepherd_util::{EnvironmentVariables, ErrorChain, ProfileId, ShepherdPaths};
+use ward_diag::closest;
 use ward_terminal::escape_label;
 
 use crate::context::CommandContext;
@@ -40,6 +43,21 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &Com
     warnings
 }
 
+/// Returns whether the daemon uses exactly this text, if this is the policy file of the daemon and the user may read the
+/// daemon's policy.
+pub(crate) fn is_in_force(file: &Path, bytes: &[u8], context: &CommandContext) -> Option<bool> {
+    let socket = context.socket().ok()?;
+    let daemons = [ShepherdPaths::system(context.environment()), context.paths()];
+    let paths = daemons.into_iter().flatten().find(|paths| paths.socket == socket)?;
+    if std::fs::canonicalize(paths.policy).ok()? != std::fs::canonicalize(file).ok()? {
+        return None;
+    }
+    let options = ClientOptions::new(socket, "shepherd policy check");
+    let reply = BlockingClient::connect(&options).ok()?.call(Command::GetPolicy {}).ok()?;
+    let CommandReply::Policy { text, .. } = reply else { return None };
+    Some(text.is_some_and(|text| text.as_bytes() == bytes))
+}
+
 /// Returns the detail of the daemon's host check if a daemon runs and can't launch anything.
 fn failed_host_check(context: &CommandContext) -> Option<String> {
     let options = ClientOptions::new(context.socket().ok()?, "shepherd policy check");
@@ -62,10 +80,23 @@ fn account_warnings(loaded: &LoadedPolicy) -> Vec<String> {
         Ok(accounts) => {
             let (access, faults) =
                 resolve_access(&rules.access, &rules.profiles, geteuid().as_raw(), &accounts);
-            let unknown = faults.iter().map(ToString::to_string);
+            let unknown = faults.iter().map(|fault| account_warning(fault, &accounts));
             unknown.chain(administrator_warnings(&access, &accounts)).collect()
         }
         Err(error) => vec![ErrorChain(&error).to_string()],
+    }
+}
+
+/// Describes a fault of an account, with the login that was probably meant.
+fn account_warning(fault: &AccountResolveError, accounts: &SystemAccounts) -> String {
+    match fault {
+        AccountResolveError::UnknownUser(name) => match closest(name, accounts.user_names()) {
+            Some(near) => format!(
+                "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser`"
+            ),
+            None => fault.to_string(),
+        },
+        AccountResolveError::UnknownGroup(_) | AccountResolveError::TwoProfiles { .. } => fault.to_string(),
     }
 }
 

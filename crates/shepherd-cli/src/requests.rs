@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use shepherd_api::{Command, CommandReply, Note, TimeRequestDecision, TimeRequestView};
-use shepherd_util::{DurationText, EntryId};
+use shepherd_util::DurationText;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
@@ -16,8 +16,8 @@ use crate::time_argument::duration_argument;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd request tuxmath 15m --note \"nearly done\"")]
 pub(crate) struct RequestArgs {
-    /// Id of the entry, as shown by `shepherd list`
-    entry: EntryId,
+    /// Entry, by id or label
+    entry: String,
     /// Time to ask for in whole minutes, such as 15m
     #[arg(value_name = "DURATION", value_parser = whole_minutes)]
     minutes: u32,
@@ -67,14 +67,12 @@ pub(crate) fn submit(
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let command = Command::RequestTime {
-        entry_id: request.entry.clone(),
-        minutes: request.minutes,
-        note: request.note.clone().map(Note::try_from).transpose()?,
-        profile: context.profile.clone(),
-    };
+    let note = request.note.clone().map(Note::try_from).transpose()?;
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(command)?;
+    let profile = daemon.profile();
+    let entry_id = daemon.resolve_entry(&request.entry, profile.as_ref())?;
+    let command = Command::RequestTime { entry_id, minutes: request.minutes, note, profile };
+    let reply = daemon.send_command(&command)?;
     let CommandReply::Request { request } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let amount = humanize::duration(request.amount);
@@ -89,7 +87,7 @@ pub(crate) fn submit(
 
 pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(Command::ListRequests {})?;
+    let reply = daemon.send_command(&Command::ListRequests {})?;
     let CommandReply::Requests { requests } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         if requests.is_empty() {
@@ -113,7 +111,7 @@ fn list_lines(requests: &[TimeRequestView], display: &DisplaySettings) -> Vec<St
         let (tone, state) = humanize::request_state(&request.state);
         table.push_row([
             TableCell::new(humanize::short_id(request.request_id.as_str())),
-            TableCell::new(request.profile.as_str()),
+            TableCell::new(humanize::profile_name(&request.profile, display)),
             TableCell::new(humanize::entry_name(&request.entry_id, display)),
             TableCell::new(humanize::duration(request.amount)),
             TableCell::new(humanize::time(request.asked_at, display)),
@@ -130,7 +128,7 @@ pub(crate) fn decide(
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let CommandReply::Requests { requests } = daemon.send_command(Command::ListRequests {})? else {
+    let CommandReply::Requests { requests } = daemon.send_command(&Command::ListRequests {})? else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
     let ids = requests.into_iter().map(|request| request.request_id);
@@ -141,18 +139,17 @@ pub(crate) fn decide(
             TimeRequestDecision::Deny { why: decide.why.clone().map(Note::try_from).transpose()? }
         }
     };
-    let reply = daemon.send_command(Command::DecideRequest { request_id, decision })?;
+    let reply = daemon.send_command(&Command::DecideRequest { request_id, decision })?;
     let CommandReply::Decided { request, grant } = &reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
     output.print_result(&reply, |output| {
         let display = daemon.display_with_labels();
         let entry = humanize::entry_name(&request.entry_id, &display);
+        let name = humanize::profile_name(&request.profile, &display);
         let answer = match grant {
-            Some(grant) => {
-                format!("{entry} for {}: {}.", request.profile, humanize::gift(&grant.gift, &display))
-            }
-            None => format!("Denied the request of {} for {entry}.", request.profile),
+            Some(grant) => format!("{entry} for {name}: {}.", humanize::gift(&grant.gift, &display)),
+            None => format!("Denied the request of {name} for {entry}."),
         };
         output.print_line(&format!("{} {answer}", paint(TextTone::Good, "✓")));
         let hint = grant.as_ref().and_then(|grant| describe_closed_hours(&mut daemon, grant, &display));

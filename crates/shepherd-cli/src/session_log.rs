@@ -5,7 +5,7 @@ use shepherd_api::{Command, CommandReply, SessionLogView};
 use ward_terminal::{TextTone, escape_label, escape_lines, format_count, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon;
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
@@ -26,11 +26,12 @@ pub(crate) fn run(
     context: &CommandContext,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
-    let command = Command::ReadSessionLog { session: log.session.clone(), profile: context.profile.clone() };
-    let reply = daemon::send_command(context, command)?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let command = Command::ReadSessionLog { session: log.session.clone(), profile: daemon.profile() };
+    let reply = daemon.send_command(&command)?;
     let CommandReply::SessionLog { log } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
-        for line in log_lines(log, &context.display) {
+        for line in log_lines(log, &daemon.display_with_labels()) {
             output.print_line(&line);
         }
     });
@@ -42,7 +43,8 @@ fn log_lines(log: &SessionLogView, display: &DisplaySettings) -> Vec<String> {
     let started = humanize::time(log.started_at, display);
     let end = log.end.as_ref().map_or_else(|| "still running".to_owned(), humanize::end_reason);
     let id = humanize::short_id(log.session_id.as_str());
-    let mut lines = vec![format!("{label} for {}, started {started} ({id}): {end}", log.profile)];
+    let name = humanize::profile_name(&log.profile, display);
+    let mut lines = vec![format!("{label} for {name}, started {started} ({id}): {end}")];
     match &log.text {
         None => lines.push("The output of this session was not kept.".to_owned()),
         Some(text) if text.is_empty() => lines.push("The program wrote no output.".to_owned()),

@@ -4,7 +4,7 @@ use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, EntryView, Millis
 use ward_terminal::{TextTone, escape_label, format_count, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::DaemonConnection;
+use crate::daemon::{DaemonConnection, fetch_old_rules};
 use crate::entries::describe_rest_of_day;
 use crate::error::ShepherdCliError;
 use crate::humanize;
@@ -15,20 +15,22 @@ const BAR_WIDTH: usize = 40;
 
 pub(crate) fn run(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(Command::GetState {})?;
+    let reply = daemon.send_command(&Command::GetState {})?;
     let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     let display = DisplaySettings { now: snapshot.at, ..context.display.clone() };
     output.print_result(&reply, |output| {
         let entry = snapshot.session.as_ref().and_then(|session| fetch_entry(&mut daemon, session));
         output.print_line(&format_status(snapshot, entry.as_ref(), &display));
+        if let Some(old_rules) = fetch_old_rules(daemon.client()) {
+            output.print_marked(TextTone::Warn, "!", &old_rules);
+        }
     });
     Ok(())
 }
 
 /// Asks for the entry of a session. Not every client may see the entries of another child.
 fn fetch_entry(daemon: &mut DaemonConnection<'_>, session: &SessionView) -> Option<EntryView> {
-    let command = Command::ListEntries { at_time: None, profile: Some(session.profile.clone()) };
-    let CommandReply::Entries { entries, .. } = daemon.client().call(command).ok()? else { return None };
+    let entries = daemon.fetch_entries(Some(&session.profile)).ok()??;
     entries.into_iter().find(|entry| entry.entry_id == session.entry_id)
 }
 

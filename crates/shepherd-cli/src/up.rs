@@ -1,6 +1,6 @@
 //! `shepherd up`: runs the daemon in this process, in the foreground.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -49,7 +49,10 @@ pub(crate) fn run(
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
     let parent_runs = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), exit_with_parent)?;
-    let code = if parent_runs { serve(&options, &paths, output)? } else { ExitCode::SUCCESS };
+    // The demonstration talks to its own daemon.
+    let chosen = context.socket().ok().filter(|chosen| up.end_with.is_none() && *chosen != paths.socket);
+    let code =
+        if parent_runs { serve(&options, &paths, chosen.as_deref(), output)? } else { ExitCode::SUCCESS };
     if let Some(folder) = &up.remove {
         // The demonstration removes the folder as well, and may have done so already.
         let _ = std::fs::remove_dir_all(folder);
@@ -60,10 +63,18 @@ pub(crate) fn run(
 fn serve(
     options: &shepherdd::DaemonOptions,
     paths: &ShepherdPaths,
+    other_service: Option<&Path>,
     output: &mut ConsoleOutput,
 ) -> Result<ExitCode, ShepherdCliError> {
     if write_starter_policy(&paths.policy)? {
         output.print_note(&format!("Wrote a starter policy to {}.", paths.policy.display()));
+    }
+    if let Some(service) = other_service {
+        output.print_note(&format!(
+            "Commands use the service of this computer, at {}. To use this daemon, add `--socket {}` to a command.",
+            service.display(),
+            paths.socket.display()
+        ));
     }
     output.print_note(&format!("Listening at {}. Press Ctrl-C to stop.", paths.socket.display()));
     Ok(shepherdd::run(options))

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use shepherd_api::{Command, CommandReply, UsageView};
+use shepherd_util::ProfileId;
 use ward_terminal::{TextTone, display_width, pad_or_truncate, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
@@ -38,7 +39,8 @@ pub(crate) fn run(
         here.saturating_add(MAX_DATE_DIFFERENCE.days()),
     );
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(Command::Usage { from, to, profile: context.profile.clone() })?;
+    let profile = daemon.profile();
+    let reply = daemon.send_command(&Command::Usage { from, to, profile })?;
     let CommandReply::Usage { today, usage: mut used } = reply else {
         return Err(ShepherdCliError::UnexpectedReply);
     };
@@ -70,13 +72,13 @@ fn day_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
     let names = used.iter().map(|usage| display_width(&humanize::scope(&usage.of, display)));
     let name_width = names.max().unwrap_or(0).min(display.width / 3);
     let mut lines = Vec::new();
-    let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();
+    let mut by_profile: BTreeMap<&ProfileId, Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
-        by_profile.entry(usage.profile.as_str()).or_default().push(usage);
+        by_profile.entry(&usage.profile).or_default().push(usage);
     }
     let longest = longest_usage(used);
     for (profile, used) in by_profile {
-        lines.push(paint(TextTone::Strong, profile));
+        lines.push(paint(TextTone::Strong, &humanize::profile_name(profile, display)));
         for usage in used {
             lines.push(usage_line(&humanize::scope(&usage.of, display), name_width, usage, longest, display));
         }
@@ -86,17 +88,15 @@ fn day_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
 
 /// Draws several days: a bar for each day, by profile and by entry or budget.
 fn week_lines(used: &[UsageView], display: &DisplaySettings) -> Vec<String> {
-    let mut by_scope: BTreeMap<(&str, String), Vec<&UsageView>> = BTreeMap::new();
+    let mut by_scope: BTreeMap<(&ProfileId, String), Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
-        by_scope
-            .entry((usage.profile.as_str(), humanize::scope(&usage.of, display)))
-            .or_default()
-            .push(usage);
+        by_scope.entry((&usage.profile, humanize::scope(&usage.of, display))).or_default().push(usage);
     }
     let longest = longest_usage(used);
     let mut lines = Vec::new();
     for ((profile, scope), used) in by_scope {
-        lines.push(truncate(&paint(TextTone::Strong, &format!("{profile}: {scope}")), display.width + 8));
+        let name = humanize::profile_name(profile, display);
+        lines.push(truncate(&paint(TextTone::Strong, &format!("{name}: {scope}")), display.width + 8));
         for usage in used {
             lines.push(usage_line(&day_name(usage.day), 10, usage, longest, display));
         }

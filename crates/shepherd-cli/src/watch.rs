@@ -18,7 +18,7 @@ use shepherd_ipc::ClientOptions;
 use shepherd_util::ProfileId;
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::client_options;
+use crate::daemon::{DaemonConnection, client_options};
 use crate::error::ShepherdCliError;
 use inputs::{LiveViewInput, LiveViewRequestSender};
 use model::{LiveViewAction, LiveViewModel};
@@ -51,9 +51,15 @@ pub(crate) struct LiveViewOptions {
 }
 
 pub(crate) fn run(context: &CommandContext) -> Result<(), ShepherdCliError> {
+    let profile = match DaemonConnection::connect(context) {
+        Ok(daemon) => daemon.profile(),
+        // A daemon that can't be reached may come later, but it won't change its mind about this user.
+        Err(error) if context.profile.is_some() || error.is_refused_connection() => return Err(error),
+        Err(_) => None,
+    };
     let options = LiveViewOptions {
         options: client_options(context)?,
-        profile: context.profile.clone(),
+        profile,
         desktop: context.desktop(),
         display: context.display.clone(),
         lifetime: DaemonLifetime::Independent,

@@ -3,11 +3,10 @@
 use clap::Args;
 use jiff::{Timestamp, ToSpan, Zoned};
 use shepherd_api::{Command, CommandReply, EntryTimeline, TimeInterval};
-use shepherd_util::EntryId;
 use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, paint, truncate};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon;
+use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
@@ -20,8 +19,8 @@ const UNLOCKABLE: &str = "?";
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
 pub(crate) struct WeekArgs {
-    /// Id of the entry; without it, all entries are shown in one line each
-    entry: Option<EntryId>,
+    /// Entry, by id or label; without it, all entries are shown in one line each
+    entry: Option<String>,
 }
 
 pub(crate) fn run(
@@ -35,15 +34,19 @@ pub(crate) fn run(
         return Err(ShepherdCliError::UnexpectedReply);
     };
     let (from, to) = (first.timestamp(), last.timestamp());
-    let reply =
-        daemon::send_command(context, Command::Timeline { from, to, profile: context.profile.clone() })?;
+    let mut daemon = DaemonConnection::connect(context)?;
+    let profile = daemon.profile();
+    let wanted = match &week.entry {
+        Some(given) => Some(daemon.resolve_entry(given, profile.as_ref())?),
+        None => None,
+    };
+    let reply = daemon.send_command(&Command::Timeline { from, to, profile })?;
     let CommandReply::Timeline { timeline } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    let chosen = match &week.entry {
+    let chosen = match wanted {
         None => None,
         Some(wanted) => {
-            Some(timeline.entries.iter().find(|entry| entry.entry_id == *wanted).ok_or_else(|| {
-                ShepherdCliError::NoMatch { what: "entry", given: wanted.to_string(), list: "list" }
-            })?)
+            let found = timeline.entries.iter().find(|entry| entry.entry_id == wanted);
+            Some(found.ok_or_else(|| daemon.unknown_entry(&wanted))?)
         }
     };
     output.print_result(&reply, |output| {

@@ -69,6 +69,11 @@ impl SystemAccounts {
         self.users.iter().find(|(_, user)| user.uid == uid).map(|(name, _)| name.as_str())
     }
 
+    /// Returns the names of all users.
+    pub fn user_names(&self) -> impl Iterator<Item = &str> {
+        self.users.keys().map(String::as_str)
+    }
+
     /// Parses the texts of both files. Invalid lines are skipped; the first of two accounts with one name counts, as in
     /// the C library.
     #[must_use]

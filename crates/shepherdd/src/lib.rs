@@ -18,6 +18,7 @@ mod heartbeat;
 mod log;
 mod metrics;
 mod notify;
+mod policy_copy;
 mod policy_source;
 mod session_log_thread;
 mod store_thread;

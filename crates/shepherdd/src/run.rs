@@ -14,6 +14,7 @@ use shepherd_store::{SqliteStore, Store as _, StoreClaim, StoreOpenError};
 use shepherd_util::{BootIdError, Clock, EnvironmentVariables, ErrorChain, SystemClock};
 
 use crate::options::{DaemonOptions, DaemonOptionsError};
+use crate::policy_copy::PolicyCopy;
 use crate::service::TimeSyncSource;
 use crate::startup::{self, StartupStore};
 use crate::{log, policy_source};
@@ -108,8 +109,10 @@ fn run_with(options: &DaemonOptions, environment: EnvironmentVariables) -> Resul
     // One thread is enough, because only the loop accesses the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let copy = PolicyCopy::new(&paths.data, &paths.policy);
+        let policy = policy_source::choose_start_policy(policy(), &copy, SystemClock.now().wall);
         let (mut service, inputs) =
-            startup::start_service(paths, socket_access, store, Box::new(host), policy()).await?;
+            startup::start_service(paths, socket_access, store, Box::new(host), policy).await?;
         service.time_sync.source = time_sync;
         Ok(service.run(inputs).await?)
     })

@@ -18,7 +18,8 @@ use tokio::time::Interval;
 use crate::file_watch::{FileWatcher, WatchedFile};
 use crate::heartbeat::{HeartbeatMode, HeartbeatReport, HeartbeatThread};
 use crate::metrics::DaemonMetrics;
-use crate::policy_source::{PolicyRejection, PolicySource};
+use crate::policy_copy::PolicyCopy;
+use crate::policy_source::{PolicySource, RejectedPolicyFile};
 use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::{StoreReport, StoreThread};
 use crate::timeline_thread::TimelineThread;
@@ -153,12 +154,26 @@ pub(crate) struct DaemonService {
 /// The policy that applies, and its source.
 pub(crate) struct PolicyState {
     pub(crate) path: PathBuf,
+    /// The copy of the last valid policy.
+    pub(crate) copy: PolicyCopy,
+    /// The reason why the copy can't be written or used.
+    pub(crate) copy_fault: Option<String>,
     /// `None` while no policy could be loaded; every launch is denied then.
     pub(crate) source: Option<PolicySource>,
     /// The reason why the present file doesn't apply.
-    pub(crate) rejected: Option<PolicyRejection>,
+    pub(crate) rejected: Option<RejectedPolicyFile>,
     /// Sentences about other users who can change the file.
     pub(crate) exposed: Vec<String>,
+}
+
+impl PolicyState {
+    /// Describes the consequence of a rejected file.
+    pub(crate) fn consequence(&self) -> &'static str {
+        match self.source {
+            Some(_) => "the old rules still apply",
+            None => "there are no old rules, so every launch is denied",
+        }
+    }
 }
 
 /// The part of the state that was last sent to clients, and is sent again only when it changes.

@@ -19,7 +19,8 @@ use crate::heartbeat::HeartbeatThread;
 use crate::metrics::DaemonMetrics;
 use crate::notify;
 use crate::options::SocketAccess;
-use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
+use crate::policy_copy::PolicyCopy;
+use crate::policy_source::{self, PolicyWithSource, RejectedPolicyFile, StartPolicy};
 use crate::run::StartError;
 use crate::service::{
     AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
@@ -46,7 +47,7 @@ pub(crate) async fn start_service(
     socket_access: SocketAccess,
     store: StartupStore,
     mut host: Box<dyn HostAdapter>,
-    policy: Result<PolicyWithSource, PolicyRejection>,
+    policy: StartPolicy,
 ) -> Result<(DaemonService, InputSources), StartError> {
     // From here on the loop handles signals.
     let end = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
@@ -60,9 +61,9 @@ pub(crate) async fn start_service(
     let boot = BootId::read()?;
     let (pulse, pulse_reports) = HeartbeatThread::start(boot, HeartbeatFile::in_folder(&paths.data))?;
     let (stored, store_trouble, (store, store_reports)) = start_store_thread(paths, store)?;
-    let (applies, source, rejected) = match policy {
-        Ok(PolicyWithSource { policy, source }) => (policy, Some(source), None),
-        Err(rejected) => (deny_all_policy(), None, Some(rejected)),
+    let (applies, source) = match policy.applies {
+        Some(PolicyWithSource { policy, source }) => (policy, Some(source)),
+        None => (deny_all_policy(), None),
     };
     host.apply_policy(&applies);
     let zone = zone::read_system_zone();
@@ -85,7 +86,7 @@ pub(crate) async fn start_service(
     let limitations: Vec<String> = exposed.into_iter().chain(unwatched).collect();
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
     let policy_exposed = policy_source::policy_exposure_warnings(&paths.policy);
-    notes.extend(policy_exposed.iter().cloned());
+    notes.extend(policy_exposed.iter().chain(&policy.copy_fault).cloned());
     let launch_fault = host.launch_fault();
     notes.extend(launch_fault.clone());
     let liveness = reattach_session(&engine, &mut *host, &mut host_events).await;
@@ -100,7 +101,14 @@ pub(crate) async fn start_service(
         clock,
         time_sync: TimeSyncCheck::default(),
         metrics: DaemonMetrics::new(),
-        policy: PolicyState { path: paths.policy.clone(), source, rejected, exposed: policy_exposed },
+        policy: PolicyState {
+            path: paths.policy.clone(),
+            copy: PolicyCopy::new(&paths.data, &paths.policy),
+            copy_fault: policy.copy_fault,
+            source,
+            rejected: policy.rejected,
+            exposed: policy_exposed,
+        },
         file_reads: FileReadQueue::new(file_read),
         zone,
         started: now,
@@ -246,18 +254,15 @@ impl DaemonService {
         self.heartbeat.set_mode(self.heartbeat_mode());
         self.stop_unknown_sessions(remembered.as_ref());
         self.record_startup_notes(notes, now);
-        match (&self.policy.source, &self.policy.rejected) {
-            (Some(source), _) => {
-                let entry_count = self.engine.policy().entries().len();
-                let digest = Some(source.digest.clone());
-                self.append_audit(DAEMON_ACTOR, AuditKind::PolicyLoaded { entry_count, digest }, now);
-            }
-            (None, Some(rejected)) => {
-                tracing::error!(faults = ?rejected.faults, "every launch is denied: {rejected}");
-                let faults = rejected.faults.clone();
-                self.append_audit(DAEMON_ACTOR, AuditKind::PolicyRejected { faults }, now);
-            }
-            (None, None) => {}
+        if let Some(RejectedPolicyFile { rejection, .. }) = &self.policy.rejected {
+            tracing::error!(faults = ?rejection.faults, "{rejection}; {}", self.policy.consequence());
+            let faults = rejection.faults.clone();
+            self.append_audit(DAEMON_ACTOR, AuditKind::PolicyRejected { faults }, now);
+        }
+        if let Some(source) = &self.policy.source {
+            let entry_count = self.engine.policy().entries().len();
+            let digest = Some(source.digest.clone());
+            self.append_audit(DAEMON_ACTOR, AuditKind::PolicyLoaded { entry_count, digest }, now);
         }
         let faults = self.refresh_authority(&read_accounts());
         self.record_access_faults(faults, now);

@@ -65,7 +65,7 @@ fn read_page(
     after: Option<u64>,
     limit: u32,
 ) -> Result<Vec<AuditRecord>, ShepherdCliError> {
-    match daemon.send_command(Command::ReadAudit { after, limit })? {
+    match daemon.send_command(&Command::ReadAudit { after, limit })? {
         CommandReply::Audit { records } => Ok(records),
         _ => Err(ShepherdCliError::UnexpectedReply),
     }

@@ -14,8 +14,15 @@ pub(super) const CSV_HEADER: &str = "sequence,at,actor,event,details\r\n";
 pub(super) fn format_line(record: &AuditRecord, display: &DisplaySettings) -> String {
     let at = record.line.at.to_zoned(display.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
     let (tone, text) = describe_event(&record.line.what, display);
-    let head = format!("{:>6}  {at}  {}", record.sequence, escape_label(&record.line.actor));
+    let head = format!("{:>6}  {at}  {}", record.sequence, escape_label(&name_user(&record.line.actor)));
     format!("{}  {}", paint(TextTone::Faint, &head), paint_optional(tone, &escape_label(&text)))
+}
+
+/// Replaces the user id in an actor, such as `uid 1000 pid 7 (shepherd)`, by the name of the account.
+fn name_user(actor: &str) -> String {
+    let parts = actor.strip_prefix("uid ").and_then(|rest| rest.split_once(' '));
+    let name = parts.and_then(|(uid, rest)| Some((humanize::account_name(uid.parse().ok()?)?, rest)));
+    name.map_or_else(|| actor.to_owned(), |(name, rest)| format!("{name} {rest}"))
 }
 
 fn describe_event(what: &AuditKind, display: &DisplaySettings) -> (Option<TextTone>, String) {
@@ -79,7 +86,7 @@ fn describe_event(what: &AuditKind, display: &DisplaySettings) -> (Option<TextTo
         }
         AuditKind::PolicyRejected { faults } => (
             Some(TextTone::Bad),
-            format!("policy rejected, {}", format_count(faults.len(), "fault", "faults")),
+            format!("policy rejected, {}", format_count(faults.len(), "mistake", "mistakes")),
         ),
         AuditKind::PolicyLoaded { entry_count, .. } => {
             (None, format!("policy loaded, {}", format_count(*entry_count, "entry", "entries")))

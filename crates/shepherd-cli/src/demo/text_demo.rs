@@ -9,7 +9,7 @@ use ward_ledger::LedgerFormat;
 use ward_terminal::{TextTone, escape_label, paint};
 
 use crate::audit::EVENT_HASH;
-use crate::context::{DisplaySettings, EntryLabels};
+use crate::context::{DisplaySettings, PolicyLabels};
 use crate::demo::demo_daemon::DemoDaemon;
 use crate::entries;
 use crate::error::{ShepherdCliError, ensure};
@@ -68,7 +68,7 @@ impl TextDemo<'_> {
         let CommandReply::Entries { entries, .. } = reply else {
             return Err(ShepherdCliError::UnexpectedReply);
         };
-        let mut display = self.display.with_labels(EntryLabels::from_entries(&entries));
+        let mut display = self.display.with_labels(PolicyLabels::from_entries(&entries));
         display.width = display.width.saturating_sub(2);
         for line in entries::list_lines(&entries, &display) {
             self.output.print_line(&format!("  {line}"));

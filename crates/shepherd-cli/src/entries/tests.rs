@@ -2,10 +2,11 @@ use jiff::tz::TimeZone;
 use shepherd_api::{EntryGrantView, GrantKind, Millis, ReasonCode, RuleView};
 
 use super::*;
+use crate::context::PolicyLabels;
 
 fn display(width: usize) -> DisplaySettings {
     DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, width)
-        .with_labels(EntryLabels::from_entries(&[entry("counting", "Counting")]))
+        .with_labels(PolicyLabels::from_entries(&[entry("counting", "Counting")]))
 }
 
 fn entry(id: &str, label: &str) -> EntryView {
@@ -34,11 +35,11 @@ fn the_time_left_today_and_the_grants_that_help_are_shown() {
     entry.grants = vec![extra, open.clone()];
     assert_eq!(
         describe_availability(&entry, &display(80)),
-        "up to 45 minutes, 1 hour left today (+30 minutes from root until 20:00, open until 20:00, from root)"
+        "up to 45 minutes, 1 hour left today (+30 minutes from root until 20:00, opened by root until 20:00)"
     );
     entry.left_today = None;
     entry.grants = vec![open];
-    assert_eq!(describe_entry(&entry, true, &display(80)), "running, open until 20:00, from root");
+    assert_eq!(describe_entry(&entry, true, &display(80)), "running, opened by root until 20:00");
 }
 
 fn sample() -> Vec<EntryView> {
@@ -137,4 +138,7 @@ fn why_shows_every_rule_with_its_facts_and_result() {
       ≤ inside its hours
         → until 12:00
     ");
+    let narrow = why_lines(&why, &display(40));
+    let widths = narrow.iter().map(|line| ward_terminal::display_width(&plain(std::slice::from_ref(line))));
+    assert!(widths.max() <= Some(40), "{narrow:?}");
 }

@@ -36,9 +36,19 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         let lines = session_lines(model, state.as_ref(), area.width);
         frame.render_widget(Paragraph::new(lines), area);
     } else {
-        let [top, middle, bottom] =
-            Layout::vertical([Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)]).areas(area);
+        let has_notice = model.old_rules.is_some() && area.height > FULL_LAYOUT_HEIGHT;
+        let [top, notice, middle, bottom] = Layout::vertical([
+            Constraint::Length(5),
+            Constraint::Length(u16::from(has_notice)),
+            Constraint::Min(3),
+            Constraint::Length(1),
+        ])
+        .areas(area);
         draw_session(frame, model, state.as_ref(), top);
+        if let Some(old_rules) = &model.old_rules {
+            let text = truncate(&format!("! {old_rules}"), usize::from(notice.width));
+            frame.render_widget(Paragraph::new(styled_line(TextTone::Warn, &text)), notice);
+        }
         let asking = u16::try_from(model.time_requests.len().min(MAX_REQUEST_LINES)).unwrap_or(0);
         // The entries keep at least three lines.
         let requests = if asking > 0 && middle.height >= asking + 5 { asking + 2 } else { 0 };
@@ -57,12 +67,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
 
 /// Draws the requests for time that wait for an answer.
 fn draw_requests(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
-    let block = Block::bordered().title(" Requests · press a to answer ").border_style(style(TextTone::Warn));
+    let block =
+        Block::bordered().title(" Requests · parents press a to answer ").border_style(style(TextTone::Warn));
     let width = usize::from(block.inner(area).width);
     let lines = model.time_requests.iter().take(MAX_REQUEST_LINES).map(|request| {
-        let name = model.profile_name(&request.profile);
         let note = request.note.as_ref().map(|note| format!(": “{}”", escape_label(note)));
-        let text = humanize::time_request(request, name, &model.display) + &note.unwrap_or_default();
+        let text = humanize::time_request(request, &model.display) + &note.unwrap_or_default();
         styled_line(TextTone::Strong, &truncate(&format!("? {text}"), width))
     });
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
@@ -89,7 +99,8 @@ fn draw_session(
 ) {
     let mode = state.map(|state| truncate(&escape_label(&state.mode), 20)).filter(|mode| !mode.is_empty());
     let mode = mode.map_or(String::new(), |mode| format!(" mode {mode} "));
-    let profile = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
+    let name = |profile| format!("for {} ", humanize::profile_name(profile, &model.display));
+    let profile = model.profile.as_ref().map(name).unwrap_or_default();
     let block = Block::bordered()
         .title(Span::styled(format!(" Shepherd {profile}"), style(TextTone::Strong)))
         .title(Line::from(mode).right_aligned())
@@ -135,7 +146,8 @@ fn session_lines(
             lines.push(styled_line(TextTone::Faint, &truncate(help, width)));
         }
         Some(session) => {
-            lines.push(session_line(session, model.profile_name(&session.profile), width));
+            let child = humanize::profile_name(&session.profile, &model.display);
+            lines.push(session_line(session, &child, width));
             lines.extend(countdown_line(session, state.at, width));
             if let Some((tone, warning)) = &model.warning {
                 lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
@@ -146,7 +158,7 @@ fn session_lines(
 }
 
 fn session_line(session: &SessionView, child: &str, width: usize) -> Line<'static> {
-    let rest = format!(" · {} · {}", humanize::phase(session.phase), escape_label(child));
+    let rest = format!(" · {} · {child}", humanize::phase(session.phase));
     let label =
         truncate(&escape_label(&session.label), width.saturating_sub(display_width(&rest) + 2).max(8));
     Line::from(vec![

@@ -17,6 +17,7 @@ use signal_hook::iterator::Signals;
 use ward_terminal::TextTone;
 
 use crate::client_display;
+use crate::daemon;
 use crate::error::ShepherdCliError;
 use crate::pin_recipient;
 use crate::watch::LiveViewOptions;
@@ -59,6 +60,8 @@ pub(super) enum LiveViewRequest {
     Why(EntryId),
     /// The children's requests for time.
     TimeRequests,
+    /// The line for a parent if the rules in force aren't those of the policy file.
+    OldRules,
     Decide {
         request_id: RequestId,
         decision: TimeRequestDecision,
@@ -82,11 +85,17 @@ pub(super) enum LiveViewReply {
     /// The entries of several profiles, for a client that has none of its own.
     Household(Vec<(ProfileView, Vec<EntryView>)>),
     TimeRequests(Vec<TimeRequestView>),
+    OldRules(Option<String>),
     EntriesFailed(String),
     Why(Box<ExplanationView>),
     PinRequired {
         request: LiveViewRequest,
         message: String,
+    },
+    /// A request for time was granted. The entries show if its entry is open.
+    Granted {
+        entry_id: EntryId,
+        entries: Vec<EntryView>,
     },
     /// The policy denies the launch, for this first reason.
     Denied(ReasonCode),
@@ -190,6 +199,10 @@ impl LiveViewRequestWorker {
                 };
             }
             LiveViewRequest::Entries | LiveViewRequest::Disconnect => return self.fetch_entries(),
+            LiveViewRequest::OldRules => {
+                let client = self.connect_if_needed().ok();
+                return LiveViewReply::OldRules(client.and_then(daemon::fetch_old_rules));
+            }
             LiveViewRequest::TimeRequests => Command::ListRequests {},
             LiveViewRequest::Decide { request_id, decision } => {
                 Command::DecideRequest { request_id, decision }
@@ -205,10 +218,13 @@ impl LiveViewRequestWorker {
         };
         match self.call(command) {
             Ok(CommandReply::Requests { requests }) => LiveViewReply::TimeRequests(requests),
-            Ok(CommandReply::Decided { grant, .. }) => {
-                let answer =
-                    if grant.is_some() { "The request was granted." } else { "The request was denied." };
-                LiveViewReply::Notice(TextTone::Good, answer.to_owned())
+            Ok(CommandReply::Decided { grant: None, .. }) => {
+                LiveViewReply::Notice(TextTone::Good, "The request was denied.".to_owned())
+            }
+            Ok(CommandReply::Decided { request, grant: Some(_) }) => {
+                // Extra time opens no hours, and the parent expects that the child can play now.
+                let entries = self.list_entries(Some(request.profile)).unwrap_or_default();
+                LiveViewReply::Granted { entry_id: request.entry_id, entries }
             }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
             Ok(CommandReply::Request { .. }) => {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, ProfileView,
+    AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, ProfileView,
     RequiredRefresh, SessionPhase, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
 use ward_terminal::{TextTone, escape_label, format_count};
 
-use crate::context::{DisplaySettings, EntryLabels};
+use crate::context::{DisplaySettings, PolicyLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
 use crate::humanize;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
@@ -32,12 +32,12 @@ pub(super) struct LiveViewModel {
     pub(super) connection: LiveViewConnection,
     state: Option<ClientState>,
     pub(super) entries: Vec<LiveViewEntry>,
-    /// The profiles that the view shows, if there are several.
-    pub(super) profiles: Vec<ProfileView>,
     /// Requests for time that wait for an answer, oldest first.
     pub(super) time_requests: Vec<TimeRequestView>,
     pub(super) selected: usize,
     pub(super) event_lines: VecDeque<EventLine>,
+    /// A line for a parent if the rules in force aren't those of the policy file.
+    pub(super) old_rules: Option<String>,
     /// The last warning of the running session.
     pub(super) warning: Option<(TextTone, String)>,
     /// The result of the last key, shown until the next key.
@@ -99,6 +99,30 @@ pub(super) enum LiveViewAction {
     Exit(LiveViewExit),
 }
 
+impl LiveViewAction {
+    /// Adds requests to an action that doesn't end the view.
+    fn and_send(self, more: impl IntoIterator<Item = LiveViewRequest>) -> Self {
+        let mut requests = match self {
+            Self::Nothing => Vec::new(),
+            Self::Send(requests) => requests,
+            Self::Exit(exit) => return Self::Exit(exit),
+        };
+        requests.extend(more);
+        if requests.is_empty() { Self::Nothing } else { Self::Send(requests) }
+    }
+}
+
+/// Returns true if the daemon has read the policy file. Only administrators get such a line of the audit log.
+fn is_about_policy(event: &Event) -> bool {
+    match &event.kind {
+        EventKind::PolicyReloaded { .. } => true,
+        EventKind::AuditAppended { record } => {
+            matches!(record.line.what, AuditKind::PolicyRejected { .. })
+        }
+        _ => false,
+    }
+}
+
 impl LiveViewModel {
     pub(super) fn new(
         display: DisplaySettings,
@@ -116,10 +140,10 @@ impl LiveViewModel {
             connection: LiveViewConnection::Connecting,
             state: None,
             entries: Vec::new(),
-            profiles: Vec::new(),
             time_requests: Vec::new(),
             selected: 0,
             event_lines: greeting.collect(),
+            old_rules: None,
             warning: None,
             notice: None,
             popup: None,
@@ -171,22 +195,21 @@ impl LiveViewModel {
                     );
                 }
                 self.connection = LiveViewConnection::Connected;
+                let profiles = state.snapshot_at(self.display.now).profiles;
+                profiles.into_iter().for_each(|profile| self.display.labels.insert_profile(profile));
                 self.state = Some(*state);
-                return match self.request_entries() {
-                    LiveViewAction::Send(mut requests) => {
-                        requests.push(LiveViewRequest::TimeRequests);
-                        LiveViewAction::Send(requests)
-                    }
-                    _ => LiveViewAction::Send(vec![LiveViewRequest::TimeRequests]),
-                };
+                return self
+                    .request_entries()
+                    .and_send([LiveViewRequest::TimeRequests, LiveViewRequest::OldRules]);
             }
             LiveViewInput::EventReceived { state, event, refresh } => {
                 self.state = Some(*state);
                 self.handle_event(&event);
-                return match refresh {
+                let refreshed = match refresh {
                     RequiredRefresh::Nothing => LiveViewAction::Nothing,
                     RequiredRefresh::Entries | RequiredRefresh::Everything => self.request_entries(),
                 };
+                return refreshed.and_send(is_about_policy(&event).then_some(LiveViewRequest::OldRules));
             }
             LiveViewInput::Disconnected { why } => {
                 if matches!(self.connection, LiveViewConnection::Connected) {
@@ -221,12 +244,10 @@ impl LiveViewModel {
     fn handle_reply(&mut self, reply: LiveViewReply) -> LiveViewAction {
         match reply {
             LiveViewReply::Entries(entries) => {
-                self.profiles.clear();
                 let line = |view| LiveViewEntry { view, child: None };
                 return self.replace_entries(entries.into_iter().map(line).collect());
             }
             LiveViewReply::Household(household) => {
-                self.profiles = household.iter().map(|(profile, _)| profile.clone()).collect();
                 let entries = household.into_iter().flat_map(|(profile, entries)| {
                     entries.into_iter().map(move |view| LiveViewEntry { view, child: Some(profile.clone()) })
                 });
@@ -235,6 +256,7 @@ impl LiveViewModel {
             LiveViewReply::TimeRequests(requests) => {
                 self.time_requests = requests.into_iter().filter(|request| request.state.is_open()).collect();
             }
+            LiveViewReply::OldRules(line) => self.old_rules = line,
             LiveViewReply::EntriesFailed(message) => {
                 self.notice = Some((TextTone::Bad, escape_label(&message)));
                 return self.entries_received();
@@ -250,19 +272,28 @@ impl LiveViewModel {
             LiveViewReply::Denied(reason) => {
                 self.notice = Some((TextTone::Bad, humanize::reason(&reason, &self.display)));
             }
+            LiveViewReply::Granted { entry_id, entries } => {
+                let closed = humanize::closed_hours(&entries, &entry_id, &self.display);
+                let closed = closed.map(|closed| format!(" {closed}")).unwrap_or_default();
+                self.notice = Some((TextTone::Good, format!("The request was granted.{closed}")));
+            }
             LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_label(&message))),
         }
         LiveViewAction::Nothing
     }
 
     fn replace_entries(&mut self, entries: Vec<LiveViewEntry>) -> LiveViewAction {
-        self.display.labels = EntryLabels::default();
+        self.display.labels = PolicyLabels::default();
         for entry in &entries {
             self.display.labels.insert(entry.view.entry_id.clone(), entry.view.label.clone());
+            entry.child.iter().for_each(|child| self.display.labels.insert_profile(child.clone()));
         }
-        // An entry of another profile may be running.
-        if let Some(session) = self.state_at(self.display.now).and_then(|state| state.session) {
-            self.display.labels.insert(session.entry_id, session.label);
+        if let Some(state) = self.state_at(self.display.now) {
+            // An entry of another profile may be running.
+            if let Some(session) = state.session {
+                self.display.labels.insert(session.entry_id, session.label);
+            }
+            state.profiles.into_iter().for_each(|profile| self.display.labels.insert_profile(profile));
         }
         self.entries = entries;
         self.selected = self.selected.min(self.entries.len().saturating_sub(1));
@@ -278,12 +309,6 @@ impl LiveViewModel {
             // Another parent has answered.
             self.popup = None;
         }
-    }
-
-    /// Returns the label of a profile, or its id if the label is unknown.
-    pub(super) fn profile_name<'m>(&'m self, profile: &'m ProfileId) -> &'m str {
-        let known = self.profiles.iter().find(|known| known.profile == *profile);
-        known.map_or(profile.as_str(), |known| &known.label)
     }
 
     fn request_entries(&mut self) -> LiveViewAction {

@@ -1,10 +1,12 @@
 //! Every command, run against a real daemon.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::{CliTestDaemon, command, disabled_entry, entry, policy, text, wait_until};
+use crate::support::terminal::TmuxTerminal;
+use crate::support::{CliTestDaemon, command, disabled_entry, entry, policy, program, text, wait_until};
 
 /// Entries that only wait, one whose program is missing, and one that is switched off.
 const POLICY: &str = policy!(
@@ -73,9 +75,23 @@ fn launch_waits_for_the_end_and_shows_the_reason() {
         .collect();
     assert_eq!(kinds.first().map(String::as_str), Some("launched"), "{events}");
     assert_eq!(kinds.last().map(String::as_str), Some("session_ended"), "{events}");
-    let failed = daemon.run(&["launch", "missing", "--wait"]);
-    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stdout));
-    assert!(text(&failed.stderr).contains("could not start the program: "), "{}", text(&failed.stderr));
+    for failing in [&["launch", "missing", "--wait"][..], &["launch", "missing"]] {
+        let failed = daemon.run(failing);
+        assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stdout));
+        assert!(!text(&failed.stdout).contains("has ended"), "the reason comes once");
+        assert!(text(&failed.stderr).contains("could not start the program: "), "{}", text(&failed.stderr));
+    }
+}
+
+/// A child must not wonder why nothing appears.
+#[test]
+fn a_launch_tells_of_a_program_that_fails_at_once() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let shown = daemon.run_text(&["launch", "crash"]);
+    assert!(shown.contains("Crash has ended: the program exited with code 3; see `shepherd log`"), "{shown}");
+    let shown = daemon.run_text(&["launch", "racing"]);
+    assert_eq!(shown, "▶ Racing is starting, for up to 10 minutes\n");
+    assert!(is_session_running(&daemon));
 }
 
 #[test]
@@ -88,7 +104,7 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     let hint = "Crash has ended: the program exited with code 3; see `shepherd log`";
     assert!(shown.contains(hint), "{shown}");
     let log = daemon.run_text(&["log"]);
-    assert!(log.starts_with("Crash for anna, started "), "{log}");
+    assert!(log.starts_with("Crash for Anna, started "), "{log}");
     assert!(log.contains("the program exited with code 3\nno display\\u{1b}[2J\n"), "{log}");
     let json = daemon.json(&["log", "--profile", "anna"]);
     let id = json["log"]["session_id"].as_str().unwrap().to_owned();
@@ -108,14 +124,14 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
          windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
         entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
     )));
-    let hint = "  It stays closed until 20:00, because of its hours. To open it now: `shepherd grant --open-until TIME \
-                --entry late`\n";
+    // The tests run between 12:00 and 13:00.
+    let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until 13:";
     let granted = daemon.run_text(&["grant", "10m", "--entry", "late"]);
-    assert!(granted.ends_with(hint), "{granted}");
+    assert!(granted.contains(hint) && granted.ends_with(" --entry late`\n"), "{granted}");
     daemon.run_text(&["request", "late", "15m"]);
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
     let decided = daemon.run_text(&["decide", &id, "yes"]);
-    assert!(decided.ends_with(hint), "{decided}");
+    assert!(decided.contains(hint) && decided.ends_with(" --entry late --for anna`\n"), "{decided}");
     for other in
         [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
     {
@@ -155,7 +171,7 @@ fn list_why_and_week_show_availability() {
     assert!(listed.contains("✓  Racing        racing   up to 10 minutes"), "{listed}");
     assert!(listed.contains("✗  Switched off  off      Switched off: broken"), "{listed}");
     assert_eq!(daemon.json(&["list"])["entries"][4]["reasons"][0]["code"], "disabled");
-    assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For anna on Sat "));
+    assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For Anna on Sat "));
     let why = daemon.run_text(&["why", "off", "--at", "tomorrow 9:00"]);
     assert!(why.contains("→ Switched off: broken"), "{why}");
     assert_eq!(daemon.json(&["why", "racing"])["why"]["entry"]["enabled"], true);
@@ -169,12 +185,137 @@ fn list_why_and_week_show_availability() {
 }
 
 #[test]
+fn entries_and_children_are_found_by_their_labels() {
+    let two_children = POLICY.replace("[profiles.anna]", "[profiles.ben]\n[profiles.anna]");
+    let daemon = CliTestDaemon::start(Some(&two_children));
+    let of_anna = |arguments: &[&str]| daemon.run_text(&[arguments, &["--profile", "ANNA"]].concat());
+    assert!(of_anna(&["why", "Racing"]).contains("Racing for Anna"));
+    assert!(of_anna(&["week", "Switched off"]).starts_with("Switched off"));
+    assert!(of_anna(&["request", "RACING", "15m"]).contains("Asked for 15 minutes of Racing"));
+    assert!(of_anna(&["usage"]).contains("No time was used today."));
+    assert!(of_anna(&["launch", "Blink", "--wait"]).contains("Blink has ended"));
+    assert!(of_anna(&["log"]).starts_with("Blink for Anna"));
+    for entry in ["Racing", "racing"] {
+        let granted = daemon.run_text(&["grant", "10m", "--entry", entry, "--for", "Anna"]);
+        assert!(granted.contains("Racing for Anna: 10 minutes more"), "{granted}");
+    }
+    let for_everybody = daemon.run_text(&["grant", "10m", "--entry", "Racing"]);
+    assert!(for_everybody.contains("Racing for everybody"), "{for_everybody}");
+}
+
+#[test]
+fn an_id_counts_more_than_a_label_of_another_entry() {
+    let policy = policy!(
+        "[profiles.anna]\n[profiles.ben]\n",
+        entry!("schach", "Chess", r#"["true"]"#, r#"profiles = ["anna"]"#),
+        entry!("chess", "King", r#"["true"]"#, "daily_quota = \"10m\"\nprofiles = [\"ben\"]")
+    );
+    let daemon = CliTestDaemon::start(Some(policy));
+    let refused = daemon.run(&["launch", "chess", "--profile", "anna"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).starts_with("error: Not available for this profile"), "{refused:?}");
+    let granted = daemon.run_text(&["grant", "5m", "--entry", "Chess", "--for", "ben"]);
+    assert!(granted.contains("King for ben"), "{granted}");
+    assert!(daemon.run_text(&["why", "king", "--profile", "ben"]).contains("King"));
+}
+
+#[test]
+fn a_mistyped_name_is_refused_with_the_one_that_was_meant() {
+    let two_children = POLICY.replace("[profiles.anna]", "[profiles.ben]\n[profiles.anna]");
+    let daemon = CliTestDaemon::start(Some(&two_children));
+    let check = |arguments: &[&str], expected: &str| {
+        let output = daemon.run(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(text(&output.stderr), expected, "{arguments:?}");
+    };
+    let entry_help = "help: did you mean `racing`? `shepherd list` shows all entries\n";
+    for (arguments, sentence) in [
+        (&["launch", "racign"][..], "There is no entry `racign`."),
+        (&["why", "racign"], "No such entry `racign`."),
+        (&["week", "racign"], "no such entry `racign`"),
+        (&["request", "racign", "5m"], "No such entry `racign`."),
+        (&["grant", "5m", "--entry", "racign"], "No such entry `racign`."),
+        (&["launch", "Racig"], "no such entry `Racig`"),
+    ] {
+        let arguments = [arguments, &["--profile", "anna"]].concat();
+        check(&arguments, &format!("error: {sentence}\n{entry_help}"));
+    }
+    check(&["list", "--profile", "Ana"], "error: no such profile `Ana`\nhelp: did you mean `anna`?\n");
+    check(
+        &["grant", "5m", "--for", "Max"],
+        "error: no such profile `Max`\nhelp: the policy has `anna`, `ben`\n",
+    );
+    check(
+        &["list"],
+        "error: Choose one of the profiles: `anna`, `ben`.\nhelp: name the child, for example `--profile anna`\n",
+    );
+}
+
+/// S7.3, S13.2
+#[test]
+fn after_a_mistake_the_old_rules_apply_and_can_be_put_back() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let file = daemon.path("policy.toml");
+    std::fs::write(&file, POLICY.replace("max_run = \"10m\"", "max_run = \u{201c}10m\u{201d}")).unwrap();
+    assert_eq!(daemon.run(&["reload"]).status.code(), Some(1));
+    let health = daemon.run_text(&["health"]);
+    assert!(
+        health.starts_with("● shepherdd ") && health.contains(" is ready, with the old rules, up"),
+        "{health}"
+    );
+    let health = health.split_whitespace().collect::<Vec<_>>().join(" ");
+    let check = format!("`shepherd policy check {}` shows how to fix it", file.display());
+    assert!(health.contains(&check), "{health}");
+    assert_eq!(daemon.json(&["health"])["health"]["rejected_policy"]["path"], file.to_str().unwrap());
+    assert!(daemon.run_text(&["doctor"]).contains("the old rules apply (5 entries)"));
+    let unasked = format!(
+        "  ! The old rules are in force: {} has 4 mistakes. `shepherd health` shows what helps.\n",
+        file.display()
+    );
+    let status = daemon.run_text(&["status"]);
+    assert!(status.ends_with(&unasked), "{status}");
+    assert!(daemon.run_text(&["policy", "restore"]).contains("The policy is in force: 5 entries."));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), POLICY);
+    assert!(!daemon.run_text(&["health"]).contains("old rules"));
+    assert!(!daemon.run_text(&["status"]).contains("old rules"));
+}
+
+#[test]
+fn restoring_the_rules_keeps_a_valid_file_unless_it_is_told_otherwise() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let file = daemon.path("policy.toml");
+    let edited = POLICY.replace("max_run = \"10m\"", "max_run = \"20m\"");
+    std::fs::write(&file, &edited).unwrap();
+    let kept = daemon.run(&["policy", "restore"]);
+    assert_eq!(kept.status.code(), Some(1));
+    let sentence = "was not replaced: it has no mistake, but rules that are not in force yet\nhelp: `sudo shepherd reload`";
+    assert!(text(&kept.stderr).contains(sentence), "{}", text(&kept.stderr));
+    let line = format!("{} policy restore --socket {}", program().display(), daemon.socket().display());
+    for (answer, code) in [("Enter", 1), ("y", 0)] {
+        let terminal = TmuxTerminal::run(80, 12, &line);
+        terminal.wait_for_text("[y/N]");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), edited);
+        terminal.press(answer);
+        terminal.press("Enter");
+        terminal.wait_for_text(&format!("EXIT {code}"));
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), POLICY);
+    std::fs::write(&file, &edited).unwrap();
+    daemon.run_text(&["policy", "restore", "--yes"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), POLICY);
+    // A missing file has no rules to lose.
+    std::fs::remove_file(&file).unwrap();
+    daemon.run_text(&["policy", "restore"]);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+}
+
+#[test]
 fn grants_and_requests_are_created_listed_and_answered() {
     // S2.7.
     let daemon = CliTestDaemon::start(Some(POLICY));
     let given =
         daemon.run_text(&["grant", "30m", "--entry", "racing", "--for", "anna", "--why", "tidied up"]);
-    assert!(given.contains("Racing for anna: 30 minutes more"), "{given}");
+    assert!(given.contains("Racing for Anna: 30 minutes more"), "{given}");
     let opened = daemon.json(&["grant", "--open-until", "23:59", "--entry", "racing"]);
     assert_eq!(opened["grant"]["gift"]["type"], "open_until");
     let listed = daemon.run_text(&["grants"]);
@@ -249,7 +390,7 @@ fn health_metrics_usage_and_doctor() {
     assert!(daemon.run_text(&["usage"]).contains("No time was used today."));
     daemon.run_text(&["launch", "blink", "--wait"]);
     assert!(daemon.run_text(&["usage"]).contains("Blink"));
-    assert!(daemon.run_text(&["usage", "--week", "--profile", "anna"]).contains("anna: Blink"));
+    assert!(daemon.run_text(&["usage", "--week", "--profile", "anna"]).contains("Anna: Blink"));
 }
 
 #[test]
@@ -266,7 +407,7 @@ fn usage_of_today_is_that_of_the_policys_day() {
         text(&output.stdout)
     };
     assert!(usage(&[]).contains("Blink"), "{}", usage(&[]));
-    assert!(usage(&["--week"]).contains("anna: Blink"), "{}", usage(&["--week"]));
+    assert!(usage(&["--week"]).contains("Anna: Blink"), "{}", usage(&["--week"]));
     let shown: Value = serde_json::from_str(&usage(&["--output", "json"])).unwrap();
     assert_eq!(shown["usage"][0]["day"], shown["today"]);
 }
@@ -351,7 +492,7 @@ fn without_a_daemon_the_error_names_the_socket_and_how_to_start_one() {
     let output = crate::support::run_at(&socket, &["status"]);
     assert_eq!(output.status.code(), Some(3));
     let shown = text(&output.stderr);
-    let place = format!("error: could not reach the daemon: no daemon listens at {}: ", socket.display());
+    let place = format!("error: could not reach the daemon: no daemon listens at {}\n", socket.display());
     assert!(shown.starts_with(&place), "{shown}");
-    assert!(shown.contains("help: start it with `shepherd up`"), "{shown}");
+    assert!(shown.contains("help: `sudo systemctl start shepherdd` starts the service"), "{shown}");
 }

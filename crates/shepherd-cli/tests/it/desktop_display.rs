@@ -200,6 +200,19 @@ fn launched() -> Result<CommandReply, ApiError> {
     })
 }
 
+/// A list of entries, with which the name of the entry is looked up.
+fn listed() -> Result<CommandReply, ApiError> {
+    let profile = "anna".parse().unwrap();
+    Ok(CommandReply::Entries { at: Timestamp::UNIX_EPOCH, profile, entries: Vec::new() })
+}
+
+/// Returns the launches that a daemon has received.
+fn received_launches(daemon: &FakeDaemon) -> Vec<Command> {
+    let mut commands = daemon.received_commands();
+    commands.retain(|command| matches!(command, Command::Launch { .. }));
+    commands
+}
+
 fn launch_racing(display: Option<ClientDisplay>) -> Command {
     Command::Launch { entry_id: "racing".parse().unwrap(), profile: None, display }
 }
@@ -214,15 +227,15 @@ fn a_launch_names_the_display_and_nothing_else_of_the_environment() {
         ("LD_PRELOAD", ""),
         ("XDG_CURRENT_DESKTOP", "GNOME"),
     ];
-    let daemon = FakeDaemon::with_replies(vec![launched()]);
-    let mut launch = command(&["launch", "racing", "--socket"]);
+    let daemon = FakeDaemon::with_replies(vec![listed(), launched()]);
+    let mut launch = command(&["launch", "racing", "--output", "json", "--socket"]);
     assert!(launch.arg(daemon.socket()).envs(desktop).output().unwrap().status.success());
     let display = ClientDisplay {
         wayland: Some("/run/user/1001/wayland-0".to_owned()),
         x11: Some(":0".to_owned()),
         x11_authority: Some("/home/anna/.Xauthority".to_owned()),
     };
-    assert_eq!(daemon.received_commands(), [launch_racing(Some(display))]);
+    assert_eq!(received_launches(&daemon), [launch_racing(Some(display))]);
 }
 
 #[test]
@@ -230,16 +243,20 @@ fn an_older_daemon_gets_the_launch_without_a_display() {
     // S10.1: it refuses a field that it doesn't know.
     let refused =
         ApiError::new(ErrorCode::InvalidCommand, "The command can't be read: unknown field `display`.");
-    let daemon = FakeDaemon::with_replies(vec![Err(refused), launched()]);
-    let mut launch = command(&["launch", "racing", "--socket"]);
+    let daemon = FakeDaemon::with_replies(vec![listed(), Err(refused), launched()]);
+    let mut launch = command(&["launch", "racing", "--output", "json", "--socket"]);
     let output = launch.arg(daemon.socket()).env("DISPLAY", ":0").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "▶ Racing is starting, for up to 10 minutes\n");
     let display = ClientDisplay { x11: Some(":0".to_owned()), ..ClientDisplay::default() };
-    assert_eq!(daemon.received_commands(), [launch_racing(Some(display)), launch_racing(None)]);
-    let daemon = FakeDaemon::with_replies(vec![launched()]);
+    assert_eq!(received_launches(&daemon), [launch_racing(Some(display)), launch_racing(None)]);
+    let daemon = FakeDaemon::with_replies(vec![listed(), launched()]);
     assert!(
-        command(&["launch", "racing", "--socket"]).arg(daemon.socket()).output().unwrap().status.success()
+        command(&["launch", "racing", "--output", "json", "--socket"])
+            .arg(daemon.socket())
+            .output()
+            .unwrap()
+            .status
+            .success()
     );
-    assert_eq!(daemon.received_commands(), [launch_racing(None)], "no desktop, no display");
+    assert_eq!(received_launches(&daemon), [launch_racing(None)], "no desktop, no display");
 }

@@ -39,7 +39,7 @@ fn the_demonstration_launches_and_stops_an_entry_in_the_live_view() {
     terminal.wait_for_text("Twenty seconds is running.");
     terminal.press("x");
     terminal.press("S");
-    terminal.wait_for_text("Twenty seconds has ended: stopped by an administrator");
+    terminal.wait_for_text("Twenty seconds has ended: stopped by a parent");
     terminal.press("q");
     let screen = terminal.wait_for_text("EXIT 0");
     assert!(screen.contains("no program it started is left"), "{screen}");
@@ -127,6 +127,23 @@ fn a_signal_restores_the_terminal() {
     terminal.press("echo");
     terminal.press("Space");
     terminal.wait_for_text("echo");
+}
+
+/// S7.3: a parent is told unasked.
+#[test]
+fn the_live_view_says_when_the_rules_in_force_are_not_those_of_the_file() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let terminal = watch(&daemon, 120, 24);
+    terminal.wait_for_text("Racing");
+    let file = daemon.path("policy.toml");
+    std::fs::write(&file, "config_version = 2\n").unwrap();
+    assert_eq!(daemon.run(&["reload"]).status.code(), Some(1));
+    terminal.wait_for_text("! The old rules are in force: ");
+    std::fs::write(&file, POLICY).unwrap();
+    daemon.run_text(&["reload"]);
+    terminal.wait_until_hidden("The old rules are in force");
+    terminal.press("q");
+    terminal.wait_for_text("EXIT 0");
 }
 
 const HOUSEHOLD: &str = r#"

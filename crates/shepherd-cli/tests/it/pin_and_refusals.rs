@@ -61,6 +61,35 @@ fn the_pin_from_a_file_is_sent_only_when_needed() {
 }
 
 #[test]
+fn restoring_the_rules_needs_the_pin_once() {
+    // S11.3b.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    std::fs::write(&file, "4711\n").unwrap();
+    let text_in_force = "config_version = 1\n".to_owned();
+    let in_force = CommandReply::Policy { text: Some(text_in_force.clone()), digest: None, path: None };
+    let applied = CommandReply::PolicyApplied { entry_count: 0 };
+    let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), Ok(in_force), Ok(applied)]);
+    let output = run_at(&daemon.socket(), &["policy", "restore", "--pin-file", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let pin = AdminPin::try_from("4711".to_owned()).unwrap();
+    let ask = Command::GetPolicy {};
+    let set = Command::SetPolicy { text: text_in_force };
+    assert_eq!(daemon.received_commands(), [ask.clone(), Command::Authenticate { pin }, ask, set]);
+}
+
+#[test]
+fn a_list_that_can_not_be_fetched_is_not_an_empty_one() {
+    let broken = || Err(ApiError::new(ErrorCode::StoreUnavailable, "The disk is full."));
+    for arguments in [&["launch", "Long Race"][..], &["list", "--profile", "Anna B"]] {
+        let daemon = FakeDaemon::with_replies(vec![broken()]);
+        let output = run_at(&daemon.socket(), arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        assert!(text(&output.stderr).starts_with("error: The disk is full.\n"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn the_pin_prompt_hides_the_pin() {
     // S11.3b.
     let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), extended()]);
@@ -118,7 +147,7 @@ fn without_a_terminal_a_missing_pin_exits_1_with_help() {
 fn refusals_exit_1_and_daemon_failures_exit_3() {
     let check = |error: ApiError, code: i32| {
         let daemon = FakeDaemon::with_replies(vec![Err(error.clone())]);
-        let output = run_at(&daemon.socket(), &["launch", "racing", "--output", "json"]);
+        let output = run_at(&daemon.socket(), &["extend", "10m", "--output", "json"]);
         assert_eq!(output.status.code(), Some(code), "{error:?}");
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(json["error"], serde_json::to_value(&error).unwrap());
@@ -135,7 +164,7 @@ fn every_reason_is_printed_and_escaped() {
     let reasons =
         vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: Some("broken\x1b[2J".to_owned()) }];
     let daemon = FakeDaemon::with_replies(vec![Err(ApiError::denied("No.", reasons))]);
-    let shown = text(&run_at(&daemon.socket(), &["launch", "racing"]).stderr);
+    let shown = text(&run_at(&daemon.socket(), &["extend", "10m"]).stderr);
     assert!(shown.contains("error: Not available for this profile"), "{shown}");
     assert!(shown.contains("error: Switched off: broken\\u{1b}[2J\n"), "{shown}");
 }

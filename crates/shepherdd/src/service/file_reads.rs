@@ -8,11 +8,13 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use shepherd_api::ApiError;
 use shepherd_ipc::SystemAccounts;
+use shepherd_util::{Clock, SystemClock};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::DaemonService;
-use super::policy::{PolicyReadResult, PolicyRequester};
-use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
+use super::policy::{PolicyOrigin, PolicyReadResult, PolicyRequester};
+use crate::policy_copy::PolicyCopy;
+use crate::policy_source::{self, POLICY_MODE, PolicyRejection, PolicyWithSource, RejectedPolicyFile};
 
 /// Clients that may wait for a policy at a time. Only a disk that hangs makes as many wait.
 const MAX_PENDING_READS: usize = 32;
@@ -42,6 +44,15 @@ pub(super) enum PolicyInput {
     File,
     /// A text that replaces the policy file.
     Text(String),
+}
+
+impl PolicyInput {
+    fn origin(&self) -> PolicyOrigin {
+        match self {
+            Self::File => PolicyOrigin::File,
+            Self::Text(_) => PolicyOrigin::SentText,
+        }
+    }
 }
 
 pub(crate) enum FileReadResult {
@@ -101,22 +112,29 @@ impl DaemonService {
         }
         let Some(request) = self.file_reads.pending.pop_front() else { return };
         self.file_reads.is_reading = true;
-        let (path, results) = (self.policy.path.clone(), self.file_reads.results.clone());
-        let requester = match &request {
-            FileReadRequest::Policy { requester, .. } => Some(requester.clone()),
+        let (path, copy) = (self.policy.path.clone(), self.policy.copy.clone());
+        let results = self.file_reads.results.clone();
+        let policy_request = match &request {
+            FileReadRequest::Policy { requester, input } => Some((requester.clone(), input.origin())),
             FileReadRequest::Zone => None,
         };
         let started = std::thread::Builder::new().name("files".to_owned()).spawn(move || {
-            results.send(read_requested(&path, request)).ok();
+            results.send(read_requested(&path, &copy, request)).ok();
         });
         if let Err(error) = started {
-            let read = match requester {
-                Some(requester) => {
+            let read = match policy_request {
+                Some((requester, origin)) => {
                     let sentence = format!("could not read the policy: {error}");
-                    let result = Err(PolicyRejection::from_sentence(sentence));
-                    let (accounts, exposed) = (SystemAccounts::default(), self.policy.exposed.clone());
-                    let read = PolicyReadResult { requester, result, accounts, exposed };
-                    FileReadResult::Policy(Box::new(read))
+                    let rejection = PolicyRejection::from_sentence(sentence);
+                    let since = self.clock.now().wall;
+                    FileReadResult::Policy(Box::new(PolicyReadResult {
+                        requester,
+                        origin,
+                        result: Err(RejectedPolicyFile { rejection, since }),
+                        copy_fault: None,
+                        accounts: SystemAccounts::default(),
+                        exposed: self.policy.exposed.clone(),
+                    }))
                 }
                 None => FileReadResult::Zone(self.zone.clone()),
             };
@@ -125,12 +143,27 @@ impl DaemonService {
     }
 }
 
-fn read_requested(path: &Path, request: FileReadRequest) -> FileReadResult {
+fn read_requested(path: &Path, copy: &PolicyCopy, request: FileReadRequest) -> FileReadResult {
     match request {
         FileReadRequest::Policy { requester, input } => {
-            let result = load_policy_input(path, input);
-            let (accounts, exposed) = (read_accounts(), policy_source::policy_exposure_warnings(path));
-            FileReadResult::Policy(Box::new(PolicyReadResult { requester, result, accounts, exposed }))
+            let origin = input.origin();
+            let result = load_policy_input(path, input).map_err(|rejection| {
+                let now = SystemClock.now().wall;
+                let since = match origin {
+                    PolicyOrigin::File => copy.record_rejection(now),
+                    PolicyOrigin::SentText => now,
+                };
+                RejectedPolicyFile { rejection, since }
+            });
+            let copy_fault = result.as_ref().ok().and_then(|loaded| copy.keep(&loaded.source).err());
+            FileReadResult::Policy(Box::new(PolicyReadResult {
+                requester,
+                origin,
+                result,
+                copy_fault: copy_fault.map(|error| error.to_string()),
+                accounts: read_accounts(),
+                exposed: policy_source::policy_exposure_warnings(path),
+            }))
         }
         FileReadRequest::Zone => FileReadResult::Zone(crate::zone::read_system_zone()),
     }
@@ -141,7 +174,7 @@ fn load_policy_input(path: &Path, input: PolicyInput) -> Result<PolicyWithSource
         PolicyInput::File => policy_source::read_file(path),
         PolicyInput::Text(text) => {
             let loaded = policy_source::check_text("the new policy", text.as_bytes())?;
-            policy_source::replace_file(path, &text).map_err(|error| {
+            policy_source::replace_file(path, &text, POLICY_MODE).map_err(|error| {
                 PolicyRejection::from_sentence(format!("could not write {}: {error}", path.display()))
             })?;
             Ok(loaded)

@@ -1,9 +1,10 @@
 //! Health (S13.2): an answer shows that the daemon is alive, and the checks show whether it can do its work.
 
-use shepherd_api::{HealthCheck, HealthView};
+use shepherd_api::{HealthCheck, HealthView, RejectedPolicyView};
 use shepherd_util::ClockReading;
 
 use super::DaemonService;
+use crate::policy_source::RejectedPolicyFile;
 
 impl DaemonService {
     pub(super) fn health(&self, now: ClockReading) -> HealthView {
@@ -25,29 +26,41 @@ impl DaemonService {
                 .limitations()
                 .into_iter()
                 .chain(self.limitations.iter().cloned())
-                .chain(self.policy.exposed.iter().cloned())
+                .chain(self.policy.exposed.iter().chain(&self.policy.copy_fault).cloned())
                 .collect(),
             containment: self.engine.capabilities().containment.clone(),
+            rejected_policy: self.rejected_policy(),
             audit_log: self.audit_log.to_str().map(str::to_owned),
         }
     }
 
     fn policy_check(&self) -> HealthCheck {
         let path = self.policy.path.display();
-        match (&self.policy.source, &self.policy.rejected) {
-            (Some(_), None) => {
-                let entry_count = self.engine.policy().entries().len();
-                let noun = if entry_count == 1 { "entry" } else { "entries" };
-                health_check("policy", true, format!("{entry_count} {noun} from {path}"))
-            }
-            (Some(_), Some(rejected)) => {
-                health_check("policy", false, format!("the previous policy still applies: {rejected}"))
-            }
-            (None, Some(rejected)) => {
-                health_check("policy", false, format!("every launch is denied: {rejected}"))
+        let rejection = self.policy.rejected.as_ref().map(|rejected| &rejected.rejection);
+        let entry_count = self.engine.policy().entries().len();
+        let noun = if entry_count == 1 { "entry" } else { "entries" };
+        match (&self.policy.source, rejection) {
+            (Some(_), None) => health_check("policy", true, format!("{entry_count} {noun} from {path}")),
+            (Some(_), Some(rejection)) => health_check(
+                "policy",
+                true,
+                format!("the old rules apply ({entry_count} {noun}): {rejection}"),
+            ),
+            (None, Some(rejection)) => {
+                health_check("policy", false, format!("every launch is denied: {rejection}"))
             }
             (None, None) => health_check("policy", false, format!("{path} has not been read")),
         }
+    }
+
+    fn rejected_policy(&self) -> Option<RejectedPolicyView> {
+        let RejectedPolicyFile { rejection, since } = self.policy.rejected.as_ref()?;
+        Some(RejectedPolicyView {
+            path: self.policy.path.display().to_string(),
+            since: *since,
+            fault_count: rejection.fault_count,
+            sentence: rejection.sentence.clone(),
+        })
     }
 
     fn host_check(&self) -> HealthCheck {

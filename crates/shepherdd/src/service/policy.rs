@@ -7,7 +7,7 @@ use shepherd_util::ClockReading;
 
 use super::file_reads::{FileReadRequest, PolicyInput};
 use super::{DaemonService, RequestAddress};
-use crate::policy_source::{PolicyRejection, PolicyWithSource};
+use crate::policy_source::{PolicyWithSource, RejectedPolicyFile};
 
 /// The cause of a reload.
 #[derive(Clone, Debug)]
@@ -30,10 +30,22 @@ impl PolicyRequester {
     }
 }
 
+/// The origin of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolicyOrigin {
+    /// The policy file.
+    File,
+    /// A text that a client sent. It replaces the file if it is valid.
+    SentText,
+}
+
 /// The outcome of reading a policy.
 pub(crate) struct PolicyReadResult {
     pub(super) requester: PolicyRequester,
-    pub(super) result: Result<PolicyWithSource, PolicyRejection>,
+    pub(super) origin: PolicyOrigin,
+    pub(super) result: Result<PolicyWithSource, RejectedPolicyFile>,
+    /// The reason why no copy of a valid policy could be kept.
+    pub(super) copy_fault: Option<String>,
     /// The accounts of the machine at that time.
     pub(super) accounts: SystemAccounts,
     /// Sentences about other users who can change the file.
@@ -61,14 +73,18 @@ impl DaemonService {
     }
 
     pub(super) fn handle_policy_read(&mut self, read: PolicyReadResult, now: ClockReading) {
-        let PolicyReadResult { requester, result, accounts, exposed } = read;
+        let PolicyReadResult { requester, origin, result, copy_fault, accounts, exposed } = read;
         if exposed != self.policy.exposed {
             exposed.iter().for_each(|sentence| tracing::warn!("{sentence}"));
             self.policy.exposed = exposed;
         }
         match result {
-            Ok(loaded) => self.apply_policy(loaded, &accounts, &requester, now),
-            Err(rejected) => self.reject_policy(rejected, &requester, now),
+            Ok(loaded) => {
+                copy_fault.iter().for_each(|sentence| tracing::warn!("{sentence}"));
+                self.policy.copy_fault = copy_fault;
+                self.apply_policy(loaded, &accounts, &requester, now);
+            }
+            Err(rejected) => self.reject_policy(rejected, origin, &requester, now),
         }
         crate::sys::release_free_memory();
     }
@@ -102,18 +118,26 @@ impl DaemonService {
         self.record_access_faults(faults, now);
     }
 
-    fn reject_policy(&mut self, rejected: PolicyRejection, requester: &PolicyRequester, now: ClockReading) {
-        let consequence = match self.policy.source {
-            Some(_) => "the previous policy still applies",
-            None => "there is no previous policy, so every launch is denied",
-        };
-        tracing::warn!(faults = ?rejected.faults, "{rejected}; {consequence}");
-        let effects = self.engine.reload_failed(rejected.faults.clone(), requester.actor(), now);
+    fn reject_policy(
+        &mut self,
+        rejected: RejectedPolicyFile,
+        origin: PolicyOrigin,
+        requester: &PolicyRequester,
+        now: ClockReading,
+    ) {
+        let RejectedPolicyFile { rejection, since } = rejected;
+        let consequence = self.policy.consequence();
+        tracing::warn!(faults = ?rejection.faults, "{rejection}; {consequence}");
+        let effects = self.engine.reload_failed(rejection.faults.clone(), requester.actor(), now);
         self.carry_out(effects, now);
         if let PolicyRequester::Client { to, .. } = requester {
-            let sentence = format!("{rejected}; {consequence}");
-            self.respond(to, Err(ApiError::policy_rejected(sentence, rejected.faults.clone())));
+            let sentence = format!("{rejection}; {consequence}");
+            self.respond(to, Err(ApiError::policy_rejected(sentence, rejection.faults.clone())));
         }
-        self.policy.rejected = Some(rejected);
+        // A text that was sent and refused leaves the file as it is.
+        if origin == PolicyOrigin::File {
+            let since = self.policy.rejected.as_ref().map_or(since, |earlier| earlier.since);
+            self.policy.rejected = Some(RejectedPolicyFile { rejection, since });
+        }
     }
 }

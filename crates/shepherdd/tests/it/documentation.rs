@@ -81,8 +81,9 @@ fn the_installed_files_are_where_the_unit_expects_them_and_the_daemon_starts() {
     let built = place.path().join("built");
     std::fs::create_dir(&built).unwrap();
     let daemon = program("shepherdd", env!("CARGO_BIN_EXE_shepherdd"));
-    std::fs::copy(&daemon, built.join("shepherdd")).unwrap();
-    std::fs::copy(&daemon, built.join("shepherd")).unwrap();
+    for name in ["shepherdd", "shepherd", "shepherd-notify"] {
+        std::fs::copy(&daemon, built.join(name)).unwrap();
+    }
     let commands = blocks("install.md", "sh install").concat();
     let commands = commands.replace("target/release", built.to_str().unwrap());
     let root = place.path().join("root");
@@ -96,6 +97,12 @@ fn the_installed_files_are_where_the_unit_expects_them_and_the_daemon_starts() {
         let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
         let mode = std::fs::metadata(root.join(start)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755, "{start}");
+    }
+    for file in ["etc/xdg/autostart/shepherd-notify.desktop", "usr/share/applications/shepherd.desktop"] {
+        let text = std::fs::read_to_string(root.join(file)).unwrap();
+        let program = text.lines().find_map(|line| line.strip_prefix("TryExec=")).unwrap();
+        assert!(root.join("usr/bin").join(program).exists(), "{file} starts {program}");
+        assert!(text.lines().any(|line| line.starts_with("Exec=") && line.contains(program)), "{file}");
     }
     let policy = std::fs::read_to_string(root.join("etc/shepherd/policy.toml")).unwrap();
     let fixture = ShepherddFixture::running(&policy);

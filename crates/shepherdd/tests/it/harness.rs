@@ -49,6 +49,7 @@ pub(crate) struct ShepherddFixture {
     options: Vec<String>,
     variables: Vec<(String, String)>,
     socket: PathBuf,
+    policy_file: &'static str,
 }
 
 impl ShepherddFixture {
@@ -73,7 +74,8 @@ impl ShepherddFixture {
         let wrapper = Vec::new();
         let variables = vec![("TZ".to_owned(), zone_at_noon())];
         let options = vec!["--allow-root".to_owned()];
-        let fixture = Self { folder, token, daemon: None, wrapper, options, variables, socket };
+        let policy_file = "policy.toml";
+        let fixture = Self { folder, token, daemon: None, wrapper, options, variables, socket, policy_file };
         fixture.write_policy(policy);
         fixture
     }
@@ -145,6 +147,12 @@ impl ShepherddFixture {
         self
     }
 
+    /// Gives the daemon another policy file.
+    pub(crate) fn with_policy_file(mut self, name: &'static str) -> Self {
+        self.policy_file = name;
+        self
+    }
+
     /// Adds options to the daemon's command line.
     pub(crate) fn with_options(mut self, options: &[&str]) -> Self {
         self.options.extend(options.iter().map(|option| (*option).to_owned()));
@@ -162,7 +170,7 @@ impl ShepherddFixture {
     }
 
     pub(crate) fn policy_path(&self) -> PathBuf {
-        self.folder().join("policy.toml")
+        self.folder().join(self.policy_file)
     }
 
     pub(crate) fn data(&self) -> PathBuf {

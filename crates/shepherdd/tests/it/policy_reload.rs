@@ -38,7 +38,8 @@ fn heavy_an_invalid_policy_file_is_reported_and_changes_nothing() {
     let launched = Instant::now();
     fixture.launch("nap");
     fixture.wait_for_program();
-    assert_eq!(fixture.failed_check("policy"), None);
+    assert_eq!(fixture.health().rejected_policy, None);
+    let mut since = None;
     for garbage in GARBAGE {
         let (noticed, hung_up) = (rejections(&fixture, "file change"), rejections(&fixture, "SIGHUP"));
         fixture.write_policy(garbage);
@@ -48,8 +49,16 @@ fn heavy_an_invalid_policy_file_is_reported_and_changes_nothing() {
         let error = reload(&fixture).unwrap_err();
         assert_eq!(error.code, ErrorCode::PolicyRejected);
         assert!(error.faults.iter().any(|fault| fault.contains("policy.toml:")), "{:?}", error.faults);
-        let complaint = fixture.failed_check("policy").unwrap();
-        assert!(complaint.starts_with("the previous policy still applies: "), "{complaint}");
+        let health = fixture.health();
+        assert!(health.ready, "{health:?}");
+        let rejected = health.rejected_policy.unwrap();
+        assert_eq!(rejected.sentence, format!("{} has 1 mistake", fixture.policy_path().display()));
+        assert_eq!(
+            (rejected.path.as_ref(), rejected.fault_count),
+            (fixture.policy_path().to_str().unwrap(), 1)
+        );
+        let first = *since.get_or_insert(rejected.since);
+        assert_eq!(rejected.since, first, "since the first mistake");
         assert_eq!(fixture.state().entry_count, 1);
     }
     assert!(fixture.state().session.is_some(), "all this took {:?}", launched.elapsed());
@@ -59,8 +68,81 @@ fn heavy_an_invalid_policy_file_is_reported_and_changes_nothing() {
     // The old policy applies until there is a valid one.
     fixture.launch("nap");
     fixture.write_policy(OTHER);
-    wait_until("the new policy applies", || fixture.failed_check("policy").is_none());
+    wait_until("the new policy applies", || fixture.health().rejected_policy.is_none());
     assert_eq!(fixture.refusal("nap").reasons[0].code(), "unknown-entry");
+}
+
+/// S7.3, S13.2: a mistake in the file must not cost the family its rules when the computer restarts.
+#[test]
+fn the_last_valid_policy_still_applies_after_a_restart() {
+    let mut fixture = ShepherddFixture::running(&POLICY.replace("reload_on_change = true", ""));
+    fixture.write_policy(OTHER);
+    assert_eq!(reload(&fixture).unwrap(), 1);
+    let mut since = None;
+    for damage in [Some(GARBAGE[1]), None] {
+        match damage {
+            Some(text) => fixture.write_policy(text),
+            None => std::fs::remove_file(fixture.policy_path()).unwrap(),
+        }
+        fixture.kill();
+        let restarted = jiff::Timestamp::now();
+        fixture.start();
+        let health = fixture.health();
+        assert!(health.ready, "{health:?}");
+        let rejected = health.rejected_policy.unwrap();
+        assert!(rejected.since < restarted, "{rejected:?}");
+        assert_eq!(*since.get_or_insert(rejected.since), rejected.since, "since the first mistake");
+        assert_eq!(fixture.refusal("nap").reasons[0].code(), "unknown-entry");
+        let CommandReply::Policy { text, .. } = fixture.call(Command::GetPolicy {}).unwrap() else {
+            panic!("another reply")
+        };
+        assert_eq!(text, Some(fixture.fill_token(OTHER)));
+    }
+    assert_eq!(rejections(&fixture, "shepherdd"), 2);
+    // New rules are the wrong cure for a family whose rules are in force.
+    let error = reload(&fixture).unwrap_err();
+    assert!(error.sentence.ends_with("the old rules still apply"), "{error:?}");
+    assert!(!error.sentence.contains("policy init"), "{error:?}");
+    // The rules in force can be written back into the file.
+    let text = fixture.fill_token(OTHER);
+    fixture.call(Command::SetPolicy { text: text.clone() }).unwrap();
+    assert_eq!(std::fs::read_to_string(fixture.policy_path()).unwrap(), text);
+    assert_eq!(fixture.health().rejected_policy, None);
+    fixture.launch("rest");
+}
+
+/// S7.3: the copy of the last valid policy belongs to its file.
+#[test]
+fn rules_of_another_policy_file_never_apply() {
+    let mut fixture = ShepherddFixture::running(POLICY);
+    let first = fixture.policy_path();
+    fixture.kill();
+    fixture = fixture.with_policy_file("other.toml");
+    fixture.write_policy(GARBAGE[1]);
+    fixture.start();
+    assert!(fixture.failed_check("policy").is_some_and(|why| why.starts_with("every launch is denied: ")));
+    assert_eq!(fixture.refusal("nap").reasons[0].code(), "unknown-entry");
+    let reason = format!("it belongs to {}", first.display());
+    let limitations = fixture.health().limitations;
+    assert!(limitations.iter().any(|text| text.ends_with(&reason)), "{limitations:?}");
+}
+
+#[test]
+fn a_copy_of_the_rules_that_can_not_be_kept_is_a_limitation() {
+    let fixture = ShepherddFixture::running(POLICY);
+    let limitation = || {
+        let limitations = fixture.health().limitations;
+        limitations.into_iter().find(|text| text.contains("the copy of the rules"))
+    };
+    assert_eq!(limitation(), None);
+    let copy = fixture.data().join("last-valid-policy.toml");
+    std::fs::remove_file(&copy).unwrap();
+    std::fs::create_dir(&copy).unwrap();
+    reload(&fixture).unwrap();
+    assert!(limitation().is_some_and(|text| text.contains("directory")), "{:?}", limitation());
+    std::fs::remove_dir(&copy).unwrap();
+    reload(&fixture).unwrap();
+    assert_eq!(limitation(), None);
 }
 
 #[test]
@@ -121,6 +203,7 @@ fn a_sent_policy_replaces_the_file_only_if_it_is_valid() {
         other => panic!("{other:?}"),
     }
     assert_eq!(file(), before);
+    assert_eq!(fixture.health().rejected_policy, None, "the file has no mistake");
     assert_eq!(set(OTHER).unwrap(), CommandReply::PolicyApplied { entry_count: 1 });
     assert_eq!(file(), fixture.fill_token(OTHER));
     let entries = std::fs::read_dir(fixture.folder()).unwrap();
@@ -250,13 +333,13 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
 #[test]
 fn messages_before_the_first_policy_name_no_previous_one() {
     let fixture = ShepherddFixture::running(GARBAGE[1]);
-    wait_until("the fault is logged", || fixture.log().contains("is not a valid policy"));
-    assert!(!fixture.log().contains("stays in force"), "{}", fixture.log());
+    wait_until("the fault is logged", || fixture.log().contains("policy.toml has 1 mistake"));
+    assert!(!fixture.log().contains("still apply"), "{}", fixture.log());
     let Err(CallError::Refused(error)) = fixture.call(Command::ReloadConfig {}) else { panic!("valid") };
-    assert!(error.sentence.ends_with("there is no previous policy, so every launch is denied"), "{error:?}");
+    assert!(error.sentence.ends_with("there are no old rules, so every launch is denied"), "{error:?}");
     fixture.write_policy(POLICY);
     fixture.call(Command::ReloadConfig {}).unwrap();
     fixture.write_policy(GARBAGE[1]);
     let Err(CallError::Refused(error)) = fixture.call(Command::ReloadConfig {}) else { panic!("valid") };
-    assert!(error.sentence.ends_with("the previous policy still applies"), "{error:?}");
+    assert!(error.sentence.ends_with("the old rules still apply"), "{error:?}");
 }

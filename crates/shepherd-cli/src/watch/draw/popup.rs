@@ -46,8 +46,7 @@ fn answer_lines(
     minutes: &str,
     width: usize,
 ) -> Vec<Line<'static>> {
-    let name = model.profile_name(&request.profile);
-    let question = format!("{}.", humanize::time_request(request, name, &model.display));
+    let question = format!("{}.", humanize::time_request(request, &model.display));
     let note = request.note.as_ref().map(|note| format!("“{}”", escape_label(note)));
     let asked = format!("Asked {}", humanize::time(request.asked_at, &model.display));
     let texts = std::iter::once(question).chain(note).chain([asked]);

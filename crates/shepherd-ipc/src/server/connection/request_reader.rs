@@ -259,10 +259,10 @@ impl<'a> RequestReader<'a> {
         let code = client_info(self.client, rights.clone()).refusal_code(command.required_role());
         let cure = if code == ErrorCode::PinRequired { " Give the PIN first." } else { "" };
         let refused = match command.required_role() {
-            ClientRole::Admin => "only an administrator may use",
-            ClientRole::Shell | ClientRole::Observer => "you may only watch, and not use",
+            ClientRole::Admin => "only an administrator may do this",
+            ClientRole::Shell | ClientRole::Observer => "you may only watch",
         };
-        let sentence = format!("Permission denied: {refused} `{}`.{cure}", command.name());
+        let sentence = format!("Permission denied: {refused}.{cure}");
         self.record_refusal(command.name(), &sentence).await;
         self.send_reply(id, Err(ApiError::new(code, sentence))).await;
     }

@@ -116,6 +116,7 @@ impl DaemonService {
         CommandReply::Policy {
             text: source.map(|source| source.text.clone()),
             digest: source.map(|source| source.digest.clone()),
+            path: self.policy.path.to_str().map(str::to_owned),
         }
     }
 
