@@ -15,6 +15,8 @@ mod crash_recovery;
 #[cfg(test)]
 mod deadlines;
 #[cfg(test)]
+mod desktop_notifications;
+#[cfg(test)]
 mod disk_failures;
 #[cfg(test)]
 mod documentation;

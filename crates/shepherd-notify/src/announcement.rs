@@ -1,0 +1,197 @@
+//! Announcements: what a person is told about an event, and what they can answer. Everything here is pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::{
+    Command, EndReason, EventKind, Millis, SessionPhase, SessionView, TimeRequestDecision, TimeRequestState,
+    TimeRequestView, WarningSeverity,
+};
+use shepherd_util::{RequestId, SessionId};
+
+use crate::words;
+
+/// The minutes that the button of a warning asks for.
+const ASKED_MINUTES: u32 = 10;
+
+/// An end that moves by less than this is not worth a notification. Each message rounds the remaining time.
+const NOTICEABLE_MOVE_SECONDS: i64 = 5;
+
+/// A message for the person at this desktop.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Announcement {
+    pub(crate) subject: AnnouncementSubject,
+    pub(crate) title: String,
+    pub(crate) body: String,
+    pub(crate) urgency: AnnouncementUrgency,
+    pub(crate) buttons: Vec<AnswerButton>,
+}
+
+/// The subject of an announcement. A later announcement on the same subject replaces the earlier one on the screen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AnnouncementSubject {
+    Session(SessionId),
+    Request(RequestId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AnnouncementUrgency {
+    /// Disappears by itself.
+    Passing,
+    /// Also shown over a full-screen window.
+    Important,
+    /// Shown over a full-screen window until it is closed or replaced.
+    Lasting,
+}
+
+/// A button, and the command that it sends to the daemon.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AnswerButton {
+    pub(crate) label: String,
+    pub(crate) command: Command,
+}
+
+/// A session as the child knows it from the last message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownSession {
+    pub(crate) session_id: SessionId,
+    label: String,
+    /// The end if the machine stays awake; `None` if the session is unlimited.
+    end: Option<Timestamp>,
+}
+
+impl KnownSession {
+    pub(crate) fn new(session: &SessionView, at: Timestamp) -> Self {
+        let end = session.remaining.and_then(|Millis(left)| at.checked_add(Duration::from_millis(left)).ok());
+        Self { session_id: session.session_id.clone(), label: session.label.clone(), end }
+    }
+}
+
+/// Returns what a child is told about an event of their own session, which was known like this.
+pub(crate) fn for_session(
+    kind: &EventKind,
+    at: Timestamp,
+    known: Option<&KnownSession>,
+) -> Option<Announcement> {
+    let (session, title, body, urgency) = match kind {
+        EventKind::WarningIssued { session, severity, message, .. } => {
+            let urgency = match severity {
+                WarningSeverity::Info => AnnouncementUrgency::Passing,
+                WarningSeverity::Warn => AnnouncementUrgency::Important,
+                WarningSeverity::Critical => AnnouncementUrgency::Lasting,
+            };
+            (session, session.label.clone(), message.clone(), urgency)
+        }
+        EventKind::DeadlineChanged { session } => {
+            let (title, body) = describe_moved_end(session, at, known)?;
+            (session, title, body, AnnouncementUrgency::Important)
+        }
+        EventKind::SessionExpired { session, end } => {
+            let title = format!("{} is closing", session.label);
+            let reason = words::end_reason(end)?;
+            (session, title, format!("{reason} Save now."), AnnouncementUrgency::Lasting)
+        }
+        _ => return None,
+    };
+    let can_ask = session.phase != SessionPhase::Expiring && session.remaining.is_some();
+    let buttons = if can_ask { vec![ask_for_more(session)] } else { Vec::new() };
+    Some(Announcement {
+        subject: AnnouncementSubject::Session(session.session_id.clone()),
+        title,
+        body,
+        urgency,
+        buttons,
+    })
+}
+
+/// Returns what a child is told about the end of their session. `None` if the child knows, because the program ended by
+/// itself.
+pub(crate) fn for_end(session: &KnownSession, end: &EndReason) -> Option<Announcement> {
+    Some(Announcement {
+        subject: AnnouncementSubject::Session(session.session_id.clone()),
+        title: format!("{} has ended", session.label),
+        body: words::end_reason(end)?.to_owned(),
+        urgency: AnnouncementUrgency::Important,
+        buttons: Vec::new(),
+    })
+}
+
+fn describe_moved_end(
+    session: &SessionView,
+    at: Timestamp,
+    known: Option<&KnownSession>,
+) -> Option<(String, String)> {
+    let label = &session.label;
+    let Some(remaining) = session.remaining else {
+        return Some((format!("More time for {label}"), format!("{label} has no time limit now.")));
+    };
+    let (new_end, old_end) = (KnownSession::new(session, at).end?, known?.end?);
+    let moved = new_end.as_second().saturating_sub(old_end.as_second());
+    if moved.abs() < NOTICEABLE_MOVE_SECONDS {
+        return None;
+    }
+    let change = if moved > 0 { "More" } else { "Less" };
+    Some((format!("{change} time for {label}"), format!("{label} ends in {}.", words::length(remaining))))
+}
+
+fn ask_for_more(session: &SessionView) -> AnswerButton {
+    let (entry_id, profile) = (session.entry_id.clone(), Some(session.profile.clone()));
+    AnswerButton {
+        label: words::ask_button(ASKED_MINUTES),
+        command: Command::RequestTime { entry_id, minutes: ASKED_MINUTES, note: None, profile },
+    }
+}
+
+/// Returns what a child is told about their own request, for an entry with this label.
+pub(crate) fn for_own_request(request: &TimeRequestView, label: &str) -> Option<Announcement> {
+    let amount = words::length(request.amount);
+    let (title, body) = match &request.state {
+        TimeRequestState::Asked => ("Asked".to_owned(), format!("You asked for {amount} of {label}.")),
+        TimeRequestState::Granted { .. } => ("Yes".to_owned(), format!("You get more time for {label}.")),
+        TimeRequestState::Denied { why } => {
+            let reason = why.as_ref().map(|why| format!(" “{why}”")).unwrap_or_default();
+            ("Not this time".to_owned(), format!("No more time for {label}.{reason}"))
+        }
+        TimeRequestState::Lapsed => {
+            ("No answer".to_owned(), format!("Nobody answered when you asked for {amount} of {label}."))
+        }
+        TimeRequestState::Seen => return None,
+    };
+    Some(Announcement {
+        subject: AnnouncementSubject::Request(request.request_id.clone()),
+        title,
+        body,
+        urgency: AnnouncementUrgency::Important,
+        buttons: Vec::new(),
+    })
+}
+
+/// Returns what a parent is told about the request of a child with this name. `None` if the request is settled.
+pub(crate) fn for_request_of_child(
+    request: &TimeRequestView,
+    child: &str,
+    label: &str,
+) -> Option<Announcement> {
+    if !request.state.is_open() {
+        return None;
+    }
+    let amount = words::length(request.amount);
+    let note = request.note.as_ref().map(|note| format!("\n“{note}”")).unwrap_or_default();
+    let answer = |label: String, decision: TimeRequestDecision| AnswerButton {
+        label,
+        command: Command::DecideRequest { request_id: request.request_id.clone(), decision },
+    };
+    Some(Announcement {
+        subject: AnnouncementSubject::Request(request.request_id.clone()),
+        title: format!("{child} asks for {amount}"),
+        body: format!("{label}{note}"),
+        urgency: AnnouncementUrgency::Lasting,
+        buttons: vec![
+            answer(format!("Yes, {amount}"), TimeRequestDecision::Grant { minutes: None }),
+            answer("No".to_owned(), TimeRequestDecision::Deny { why: None }),
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests;

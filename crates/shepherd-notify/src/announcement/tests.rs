@@ -1,0 +1,125 @@
+use super::*;
+
+use shepherd_api::StopRequester;
+use shepherd_util::GrantId;
+
+const NOON: Timestamp = Timestamp::constant(1_790_000_000, 0);
+
+fn session(remaining_seconds: Option<u64>) -> SessionView {
+    SessionView {
+        session_id: SessionId::from_random(1),
+        entry_id: "tuxmath".parse().unwrap(),
+        label: "Maths".to_owned(),
+        profile: "anna".parse().unwrap(),
+        phase: SessionPhase::Running,
+        started_at: NOON,
+        remaining: remaining_seconds.map(|seconds| Millis(seconds * 1000)),
+        ran: None,
+        warned: None,
+    }
+}
+
+fn known(remaining_seconds: Option<u64>) -> KnownSession {
+    KnownSession::new(&session(remaining_seconds), NOON)
+}
+
+fn request(state: TimeRequestState) -> TimeRequestView {
+    TimeRequestView {
+        request_id: RequestId::from_random(1),
+        profile: "anna".parse().unwrap(),
+        entry_id: "tuxmath".parse().unwrap(),
+        amount: Millis(600_000),
+        note: Some("one more level".to_owned()),
+        asked_at: NOON,
+        lapses_at: NOON,
+        state,
+    }
+}
+
+fn warning(severity: WarningSeverity) -> EventKind {
+    let message = "Maths ends in 5 minutes.".to_owned();
+    EventKind::WarningIssued { session: session(Some(300)), threshold_secs: 300, severity, message }
+}
+
+// S19.3
+#[test]
+fn a_warning_shows_its_message_and_a_button_that_asks_for_time() {
+    let announced = for_session(&warning(WarningSeverity::Warn), NOON, None).unwrap();
+    assert_eq!((announced.title.as_str(), announced.body.as_str()), ("Maths", "Maths ends in 5 minutes."));
+    let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
+    assert_eq!(button.label, "Ask for 10 more minutes");
+    assert_eq!(
+        button.command,
+        Command::RequestTime {
+            entry_id: "tuxmath".parse().unwrap(),
+            minutes: 10,
+            note: None,
+            profile: Some("anna".parse().unwrap()),
+        }
+    );
+}
+
+#[test]
+fn the_severity_of_a_warning_decides_whether_it_covers_a_game() {
+    let urgency = |severity| for_session(&warning(severity), NOON, None).unwrap().urgency;
+    assert_eq!(urgency(WarningSeverity::Info), AnnouncementUrgency::Passing);
+    assert_eq!(urgency(WarningSeverity::Warn), AnnouncementUrgency::Important);
+    assert_eq!(urgency(WarningSeverity::Critical), AnnouncementUrgency::Lasting);
+}
+
+#[test]
+fn an_end_that_moves_is_announced_with_the_direction() {
+    let check = |before: Option<u64>, after: Option<u64>, expected: Option<(&str, &str)>| {
+        let kind = EventKind::DeadlineChanged { session: session(after) };
+        let announced = for_session(&kind, NOON, Some(&known(before)));
+        let texts = announced.as_ref().map(|announced| (announced.title.as_str(), announced.body.as_str()));
+        assert_eq!(texts, expected, "{before:?} to {after:?}");
+    };
+    check(Some(300), Some(900), Some(("More time for Maths", "Maths ends in 15 minutes.")));
+    check(Some(900), Some(300), Some(("Less time for Maths", "Maths ends in 5 minutes.")));
+    check(Some(300), Some(302), None);
+    check(Some(300), None, Some(("More time for Maths", "Maths has no time limit now.")));
+}
+
+#[test]
+fn a_session_that_is_being_ended_can_be_saved_but_offers_no_more_time() {
+    let closing = SessionView { phase: SessionPhase::Expiring, ..session(Some(0)) };
+    let kind = EventKind::SessionExpired { session: closing, end: EndReason::Expired };
+    let announced = for_session(&kind, NOON, None).unwrap();
+    assert_eq!(announced.title, "Maths is closing");
+    assert_eq!(announced.body, "The time is up. Save now.");
+    assert_eq!(announced.urgency, AnnouncementUrgency::Lasting);
+    assert_eq!(announced.buttons, []);
+}
+
+#[test]
+fn an_end_is_explained_unless_the_child_caused_it() {
+    let body = |end| for_end(&known(None), &end).map(|announced| announced.body);
+    assert_eq!(body(EndReason::Expired).as_deref(), Some("The time is up."));
+    let by_parent = EndReason::Stopped { by: StopRequester::Admin };
+    assert_eq!(body(by_parent).as_deref(), Some("A parent has stopped it."));
+    assert_eq!(body(EndReason::Exited { code: Some(0), signal: None }), None);
+    assert_eq!(body(EndReason::Stopped { by: StopRequester::User }), None);
+}
+
+#[test]
+fn a_child_learns_the_answer_to_a_request() {
+    let body = |state| for_own_request(&request(state), "Maths").map(|announced| announced.body);
+    assert_eq!(body(TimeRequestState::Asked).as_deref(), Some("You asked for 10 minutes of Maths."));
+    let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
+    assert_eq!(body(granted).as_deref(), Some("You get more time for Maths."));
+    let denied = TimeRequestState::Denied { why: Some("Dinner is ready".to_owned()) };
+    assert_eq!(body(denied).as_deref(), Some("No more time for Maths. “Dinner is ready”"));
+    assert_eq!(body(TimeRequestState::Seen), None);
+}
+
+#[test]
+fn a_parent_sees_a_request_with_its_note_until_it_is_answered() {
+    let announced = for_request_of_child(&request(TimeRequestState::Asked), "Anna", "Maths").unwrap();
+    assert_eq!(announced.title, "Anna asks for 10 minutes");
+    assert_eq!(announced.body, "Maths\n“one more level”");
+    let labels: Vec<_> = announced.buttons.iter().map(|button| button.label.as_str()).collect();
+    assert_eq!(labels, ["Yes, 10 minutes", "No"]);
+    let denied = TimeRequestState::Denied { why: None };
+    assert_eq!(for_request_of_child(&request(denied), "Anna", "Maths"), None);
+}
