@@ -61,6 +61,8 @@ pub struct Sandbox {
     pub network: SandboxNetwork,
     /// Place for temporary files.
     pub temporary: TemporaryFiles,
+    /// The value of `HOME`; the folder for temporary files if left out.
+    pub home: Option<PathBuf>,
     /// Files in memory; `None` leaves `/dev/shm` closed.
     pub memory_files: Option<MemoryFiles>,
     /// Parts of the sandbox that must be enforced before a program is started.
@@ -96,6 +98,9 @@ pub enum TemporaryFiles {
     /// their home. Files in the folder can be executed only if some other writable tree is executable too.
     #[default]
     Private,
+    /// A private folder as above that takes the place of `/tmp`, so that a path such as `/tmp/x` works. No tree of the
+    /// sandbox may be in `/tmp`. The same as `Private` where the kernel permits no mount namespace.
+    PrivateTmp,
     /// A private folder as above, but inside of this folder.
     PrivateIn(PathBuf),
     /// No folder for temporary files.

@@ -41,7 +41,7 @@ impl Sandbox {
         let report = self.check_report(probe::kernel_support().report(self))?;
         let trees = SandboxTrees::open(self)?;
         let temporary = match &self.temporary {
-            TemporaryFiles::Private => {
+            TemporaryFiles::Private | TemporaryFiles::PrivateTmp => {
                 let parent = Path::new(SYSTEM_TEMPORARY);
                 static SWEPT: Once = Once::new();
                 SWEPT.call_once(|| abandoned::remove_abandoned(parent));
@@ -50,12 +50,18 @@ impl Sandbox {
             TemporaryFiles::PrivateIn(parent) => Some(PrivateFolder::create_in(parent, lifetime, &trees)?),
             TemporaryFiles::None => None,
         };
+        let replaces_tmp =
+            self.temporary == TemporaryFiles::PrivateTmp && probe::kernel_support().read_only_mounts.is_ok();
+        let seen_folder = |folder: &PrivateFolder| {
+            let path = if replaces_tmp { Path::new(SYSTEM_TEMPORARY) } else { folder.path() };
+            PrivateFolder::environment(path, self.home.as_deref().unwrap_or(path))
+        };
         match self.build_confinement(trees, temporary.as_ref()) {
             Ok(confinement) => Ok(PreparedSandbox {
                 report,
                 network_namespace: self.network != SandboxNetwork::On
                     && probe::kernel_support().network_namespace.is_ok(),
-                environment: temporary.as_ref().map(PrivateFolder::environment).unwrap_or_default(),
+                environment: temporary.as_ref().map(seen_folder).unwrap_or_default(),
                 confinement,
                 temporary,
             }),
@@ -79,6 +85,14 @@ impl Sandbox {
         let filter =
             if host.seccomp.is_ok() { seccomp_filter::compiled(network).map_err(filter_error)? } else { &[] };
         let mounts = host.read_only_mounts.is_ok().then(|| build_mounts(trees, temporary)).transpose()?;
+        let mounts = match (mounts, temporary) {
+            (Some(mounts), Some(folder)) if self.temporary == TemporaryFiles::PrivateTmp => Some(
+                mounts
+                    .with_private_tmp(folder.path())
+                    .map_err(|errno| SandboxError::Descriptor(errno.into()))?,
+            ),
+            (mounts, _) => mounts,
+        };
         let memory = self.memory_files.as_ref().filter(|_| mounts.is_some());
         let memory =
             memory.map(|files| build_memory(files, host.landlock.unwrap_or_default())).transpose()?;

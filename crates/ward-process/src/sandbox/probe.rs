@@ -54,7 +54,7 @@ impl KernelSupport {
             signals: self.signals(),
             privileges: SandboxPartStatus::InForce { by: "no new privileges, no capabilities".into() },
             temporary: match sandbox.temporary {
-                TemporaryFiles::Private | TemporaryFiles::PrivateIn(_) => {
+                TemporaryFiles::Private | TemporaryFiles::PrivateTmp | TemporaryFiles::PrivateIn(_) => {
                     SandboxPartStatus::InForce { by: "folder of mode 0700".into() }
                 }
                 TemporaryFiles::None => SandboxPartStatus::NotAsked,
@@ -247,7 +247,7 @@ mod tests {
         assert!(report.filesystem.is_enforced());
         assert_eq!(
             report.signals.to_string(),
-            "partly enforced (the kernel protects processes of other users): processes of the same user \
+            "enforced with a gap (the kernel protects processes of other users): processes of the same user \
              can be signalled, also the supervisor; needs Linux 6.12 or newer, a PID namespace as \
              containment, or a user of its own"
         );

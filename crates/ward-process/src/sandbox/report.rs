@@ -47,7 +47,7 @@ impl fmt::Display for SandboxPartStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InForce { by } => write!(f, "enforced ({by})"),
-            Self::Partial { by, gap, cure } => write!(f, "partly enforced ({by}): {gap}; {cure}"),
+            Self::Partial { by, gap, cure } => write!(f, "enforced with a gap ({by}): {gap}; {cure}"),
             Self::Missing { why, cure } => write!(f, "not enforced: {why}; {cure}"),
             Self::NotAsked => f.write_str("not requested"),
         }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(
             report().to_string(),
             "filesystem: enforced (Landlock ABI 7)\nmetadata: not requested\nnetwork: not requested\n\
-             syscalls: not enforced: no seccomp; another kernel\nsignals: partly enforced (a): b; c\n\
+             syscalls: not enforced: no seccomp; another kernel\nsignals: enforced with a gap (a): b; c\n\
              privileges: not requested\ntemporary: not requested"
         );
     }

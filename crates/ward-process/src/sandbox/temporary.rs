@@ -69,8 +69,11 @@ impl PrivateFolder {
         &self.path
     }
 
-    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        ["TMPDIR", "TMP", "TEMP", "HOME"].map(|name| (name.into(), self.path.clone().into())).into()
+    /// Returns the variables for a program that finds the folder at this path, and its home at another one.
+    pub(super) fn environment(path: &Path, home: &Path) -> Vec<(OsString, OsString)> {
+        [("TMPDIR", path), ("TMP", path), ("TEMP", path), ("HOME", home)]
+            .map(|(name, path)| (name.into(), path.into()))
+            .into()
     }
 
     /// Removes the folder and returns true if it is gone. To be called when the program that used the folder

@@ -25,6 +25,8 @@ pub(crate) struct ReadOnlyMounts {
     read_only: Vec<MountTree>,
     /// Trees that are covered with an empty folder or file.
     closed: Vec<MountTree>,
+    /// The folder that is mounted over `/tmp`.
+    private_tmp: Option<MountTree>,
 }
 
 /// A folder or a regular file that the parent has opened. The child can't mount over the parent's handle,
@@ -51,6 +53,7 @@ impl ReadOnlyMounts {
             fixed: Vec::new(),
             read_only: Vec::new(),
             closed: Vec::new(),
+            private_tmp: None,
         })
     }
 
@@ -70,6 +73,11 @@ impl ReadOnlyMounts {
     /// Adds trees that are closed, even inside of readable or writable trees.
     pub(crate) fn with_closed(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
         Self { closed: outermost_trees(trees)?, ..self }.with_fixed_parents()
+    }
+
+    /// Adds a writable folder that takes the place of `/tmp`.
+    pub(crate) fn with_private_tmp(self, folder: &Path) -> Result<Self, Errno> {
+        Ok(Self { private_tmp: Some(MountTree::open_path(folder)?), ..self })
     }
 
     fn with_fixed_parents(self) -> Result<Self, Errno> {
@@ -98,7 +106,9 @@ impl ReadOnlyMounts {
         self.fixed.iter().try_for_each(|tree| tree.bind_over_itself(&MountAttributes::default()))?;
         let read_only = MountAttributes::read_only();
         self.read_only.iter().try_for_each(|tree| tree.bind_over_itself(&read_only))?;
-        self.closed.iter().try_for_each(MountTree::mount_empty_over)
+        self.closed.iter().try_for_each(MountTree::mount_empty_over)?;
+        // Last, because it hides the folder's own path.
+        self.private_tmp.as_ref().map_or(Ok(()), MountTree::mount_over_tmp)
     }
 }
 
@@ -149,6 +159,13 @@ impl MountTree {
         let clone = clone_mount_tree(target.as_fd())?;
         set_attributes_at(clone.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)?;
         move_mount_over(&clone, &target)
+    }
+
+    /// Mounts the tree over the system's folder for temporary files.
+    fn mount_over_tmp(&self) -> Result<(), Errno> {
+        let clone = clone_mount_tree(self.open_in_child()?.as_fd())?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        move_mount_over(&clone, &rustix::fs::open(c"/tmp", flags, Mode::empty())?)
     }
 
     fn clone_mount(&self) -> Result<(), Errno> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use ward_process::sandbox::Sandbox;
 use ward_process::{Containment, ProcessExit, ProcessSpec, Supervisor, probe};
 
 use super::{ProgramOutput, SandboxFixture, run, spawn, wait_for_output};
@@ -60,6 +61,15 @@ fn temporary_files_go_to_the_private_folder() {
     let script = "file=$(mktemp) && echo kept > $file && cat $file && test $HOME = $TMPDIR && pwd -P";
     let workspace = fs::canonicalize(fixture.workspace()).unwrap();
     check(&fixture, script, &format!("kept\n{}\n", workspace.display()));
+}
+
+#[test]
+fn the_home_can_be_another_folder() {
+    let fixture = SandboxFixture::new();
+    let script = "echo $HOME; test $HOME != $TMPDIR && echo own";
+    let sandbox = Sandbox { home: Some(fixture.workspace()), ..fixture.sandbox() };
+    let spec = fixture.shell(script).sandbox(sandbox);
+    check_spec(spec, script, &format!("{}\nown\n", fixture.workspace().display()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ward_process::{
     Containment, OutputTarget, ProcessSpec, SpawnError, StdinSource, StopLadder, Supervisor, probe,
 };
 
-use super::{SandboxFixture, run, spawn};
+use super::{SandboxFixture, run, spawn, wait_for_output};
 use crate::harness::wait_until;
 
 /// Creates `parent` and returns a sandbox with its temporary folder in it.
@@ -92,6 +92,28 @@ fn the_default_temporary_folder_is_in_tmp() {
         .sandbox(Sandbox::system_read_only());
     let outcome = run(spec);
     assert!(outcome.stdout.starts_with("/tmp/ward-"), "{outcome:?}");
+}
+
+#[test]
+fn a_private_folder_can_take_the_place_of_tmp() {
+    for containment in probe().available().collect::<Vec<_>>() {
+        let name = format!("/tmp/ward-test-{}", std::process::id());
+        let script = format!(
+            "echo $TMPDIR $HOME; ls -A /tmp; echo text > {name}; cat {name}; mkdir /tmp/a && ls /tmp"
+        );
+        let mut sandbox = Sandbox::system_read_only();
+        sandbox.temporary = TemporaryFiles::PrivateTmp;
+        let spec = ProcessSpec::new("/bin/sh")
+            .args(["-c", &script])
+            .stdout(OutputTarget::Capture { limit: 1024 })
+            .stderr(OutputTarget::Capture { limit: 1024 })
+            .sandbox(sandbox);
+        let outcome = wait_for_output(spawn(containment, spec));
+        let file = name.trim_start_matches("/tmp/");
+        // The files of the real folder are not there.
+        assert_eq!(outcome.stdout, format!("/tmp /tmp\ntext\na\n{file}\n"), "{containment}: {outcome:?}");
+        assert!(!Path::new(&name).exists(), "{containment}");
+    }
 }
 
 #[test]
