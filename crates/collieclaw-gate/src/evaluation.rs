@@ -63,13 +63,13 @@ pub fn judge_shell(
             evaluation.judge_script(&parsed.script)
         }
         Err(unreadable) => {
-            let column = evaluation.column(unreadable.at);
+            let column = evaluation.column(unreadable.at, ReasonWeight::Blocked);
             evaluation.findings.add(GateReason::Unreadable { what: unreadable.what, column });
             None
         }
     };
     // Each command of a plan has a temporary folder of its own; only in a shell do they share one.
-    let plan = plan.filter(|_| !evaluation.findings.uses_temporary());
+    let plan = plan.filter(|_| !evaluation.findings.uses_temporary() && !evaluation.writes_unknown_files);
     if plan.is_none() && evaluation.findings.heaviest() < ReasonWeight::High {
         // A line without a plan must never pass as if it had one.
         evaluation.add_unknowable("this line needs a real shell", BytePosition(0));
@@ -128,15 +128,20 @@ struct ShellEvaluation<'a> {
     files_may_have_changed: bool,
     /// True if a part of the line needs a real shell that has its commands judged.
     needs_shell: bool,
-    /// The kind of text that is judged.
-    subject: JudgedSubject,
+    /// True if a command of the line may have changed the folders in which the shell looks for programs (`PATH`).
+    search_path_may_change: bool,
+    /// True if a command computes the names of files that it writes. The checks before a plan rely on known names.
+    writes_unknown_files: bool,
+    /// True if the line names another command in case the current one fails, as in `rg x || grep x`.
+    has_alternative: bool,
+    subject: EvaluationSubject,
     /// The answer of [`MachineFacts::judges_executions`], asked at most once.
     judges_executions: Option<bool>,
 }
 
 /// The subject of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JudgedSubject {
+enum EvaluationSubject {
     /// The text of a line.
     Line,
     /// A program that was executed, so no builtin of a shell.
@@ -208,17 +213,20 @@ impl<'a> ShellEvaluation<'a> {
             downloaded_files: BTreeSet::new(),
             files_may_have_changed: false,
             needs_shell: false,
-            subject: JudgedSubject::Line,
+            search_path_may_change: false,
+            writes_unknown_files: false,
+            has_alternative: false,
+            subject: EvaluationSubject::Line,
             judges_executions: None,
         }
     }
 }
 
 impl ShellEvaluation<'_> {
-    /// Returns the column of a position in characters, starting at 1.
-    fn column(&self, at: BytePosition) -> usize {
+    /// Returns the column of a position in characters, starting at 1, for a reason of this weight.
+    fn column(&self, at: BytePosition, weight: ReasonWeight) -> usize {
         // Counting walks through the whole line, so skip it when the reason is going to be dropped.
-        if !self.findings.has_room_for_high() {
+        if !self.findings.has_room_for(weight) {
             return 1;
         }
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
@@ -230,12 +238,13 @@ impl ShellEvaluation<'_> {
     }
 
     fn add_unknowable(&mut self, what: &'static str, at: BytePosition) {
-        let column = self.column(at);
         if !self.judges_executions() {
+            let column = self.column(at, ReasonWeight::High);
             return self.findings.add(GateReason::Unknowable { what, column });
         }
         // One reason is enough for the operator: the shell and the judge take care of all others.
         if !std::mem::replace(&mut self.needs_shell, true) {
+            let column = self.column(at, ReasonWeight::Medium);
             self.findings.add(GateReason::JudgedWhenRun { what, column });
         }
     }

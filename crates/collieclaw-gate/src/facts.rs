@@ -13,8 +13,7 @@ pub trait MachineFacts {
     fn find_program(&self, name: &str) -> Option<PathBuf>;
 
     /// Returns whether a real path still is an executable program that no other user can replace.
-    fn is_trusted_program(&self, path: &Path) -> bool {
-        let _ = path;
+    fn is_trusted_program(&self, _path: &Path) -> bool {
         false
     }
 

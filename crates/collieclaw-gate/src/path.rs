@@ -31,28 +31,34 @@ pub enum PathAccess {
 /// A function that judges one path: [`judge`] or [`judge_entry`].
 pub(crate) type PathJudge = fn(&str, &Path, PathAccess, (&GatePolicy, &dyn MachineFacts), &mut GateFindings);
 
-/// Returns true if a text can be a path; otherwise adds the objection to the findings.
-fn check_text(text: &str, findings: &mut GateFindings) -> bool {
+/// Returns the place that a path names, links aside, if no rule forbids it; otherwise adds the objection to the findings.
+fn check_written(
+    text: &str,
+    from: &Path,
+    policy: &GatePolicy,
+    findings: &mut GateFindings,
+) -> Option<PathBuf> {
     let what = if text.is_empty() || text.contains('\0') {
         INVALID_PATH
     } else if text.len() > LONGEST_PATH {
         "is longer than 4096 bytes, the limit for a path"
     } else {
-        return true;
+        let written = normalize_path(&from.join(text));
+        return check_allowed(text, &written, policy, findings).then_some(written);
     };
     findings.add(GateReason::NotAPath { path: text.to_owned(), what });
-    false
+    None
 }
 
 /// The temporary folder of the system. The sandbox has one of its own under this name.
 const TEMPORARY_FOLDER: &str = "/tmp";
 
-/// Returns true for a path in the temporary folder of the sandbox. A workspace inside the temporary folder of the
-/// system rules that out.
-pub(crate) fn is_private_temporary(place: &Path, policy: &GatePolicy) -> bool {
-    place.starts_with(TEMPORARY_FOLDER)
-        && !policy.workspace.starts_with(TEMPORARY_FOLDER)
-        && !is_protected(place, policy)
+/// Returns true for a path in a folder that only commands use: the temporary folder of the sandbox, or their home and
+/// caches. A workspace inside the temporary folder of the system rules the former out.
+pub(crate) fn is_command_folder(place: &Path, policy: &GatePolicy) -> bool {
+    let is_temporary = place.starts_with(TEMPORARY_FOLDER) && !policy.workspace.starts_with(TEMPORARY_FOLDER);
+    let is_cached = policy.command_cache.as_ref().is_some_and(|cache| place.starts_with(cache));
+    (is_temporary || is_cached) && !is_protected(place, policy)
 }
 
 /// Returns true if the operator forbids a path, or it belongs to CollieClaw.
@@ -61,7 +67,8 @@ fn is_protected(place: &Path, policy: &GatePolicy) -> bool {
 }
 
 /// Judges a path that a command names. In the sandbox, the temporary folder is a private one, so the files of
-/// the real one don't matter. Files of the system that every program needs can be read.
+/// the real one don't matter. The same holds for the commands' own home and caches, which only the sandbox opens. Files
+/// of the system that every program needs can be read.
 pub(crate) fn judge_in_command(
     text: &str,
     from: &Path,
@@ -72,7 +79,7 @@ pub(crate) fn judge_in_command(
     let written = normalize_path(&from.join(text));
     let is_path = !text.is_empty() && !text.contains('\0') && text.len() <= LONGEST_PATH;
     let read_only = access == PathAccess::Read;
-    if is_path && is_private_temporary(&written, policy) {
+    if is_path && is_command_folder(&written, policy) {
         if !read_only && steers_programs(&written) {
             findings.add(GateReason::SteersPrograms { path: text.to_owned() });
         }
@@ -108,13 +115,7 @@ pub(crate) fn judge(
     findings: &mut GateFindings,
 ) {
     let path = || text.to_owned();
-    if !check_text(text, findings) {
-        return;
-    }
-    let written = normalize_path(&from.join(text));
-    if !check_allowed(text, &written, policy, findings) {
-        return;
-    }
+    let Some(written) = check_written(text, from, policy, findings) else { return };
     let seen = facts.inspect_path(&from.join(text));
     let (PathStatus::Missing { leads_to }
     | PathStatus::File { leads_to, .. }
@@ -190,14 +191,8 @@ pub(crate) fn judge_entry(
     findings: &mut GateFindings,
 ) {
     let path = || text.to_owned();
-    if !check_text(text, findings) {
-        return;
-    }
+    let Some(written) = check_written(text, from, policy, findings) else { return };
     let whole = from.join(text);
-    let written = normalize_path(&whole);
-    if !check_allowed(text, &written, policy, findings) {
-        return;
-    }
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
         let what = "has no name of its own; name a file or folder in the workspace";
         findings.add(GateReason::WrongKind { path: path(), what });

@@ -37,6 +37,8 @@ pub struct GatePolicy {
     pub allowed_scripts: BTreeMap<PathBuf, String>,
     /// Whether programs of the workspace may run by their path, such as those that a compiler has built there.
     pub project_programs: ProjectPrograms,
+    /// The folder with the home and the caches of commands, if they have one.
+    pub command_cache: Option<PathBuf>,
 }
 
 impl GatePolicy {

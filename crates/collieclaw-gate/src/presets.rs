@@ -17,7 +17,7 @@ pub struct WorkspacePreset {
     /// Folders of the user's home that hold toolchains. The sandbox may show them for reading.
     pub toolchain_folders: &'static [&'static str],
     /// Files with passwords and tokens, inside the toolchain folders or near them. The sandbox must never show
-    /// them. `*` stands for any text without a slash.
+    /// them. `*` stands for any text without a slash; in place of a whole folder, only existing files count.
     pub secret_patterns: &'static [&'static str],
     /// Whether programs of the workspace may run by their path, as in `cargo build && target/debug/app`.
     pub project_programs: ProjectPrograms,
@@ -38,11 +38,11 @@ macro_rules! with_project_tools {
             "b2sum", "base32", "base64", "bash", "bunzip2", "bzcat", "bzip2", "cal", "chmod", "cksum", "column",
             "command", "csplit", "curl", "cut", "df", "diff3", "dir", "dos2unix", "du", "egrep", "env", "expand",
             "expr", "fd", "fdfind", "fgrep", "file", "fmt", "fold", "free", "gawk", "git", "groups", "gunzip",
-            "gzip", "hexdump", "hostname", "iconv", "id", "install", "join", "kill", "less", "ln", "locale", "look",
-            "lscpu", "make", "man", "mawk", "mktemp", "more", "nice", "nohup", "nproc", "numfmt", "od", "openssl",
-            "paste", "patch", "pgrep", "pr", "printenv", "ps", "readlink", "rg", "rmdir", "rsync", "sh", "sha1sum",
+            "gzip", "hexdump", "hostname", "iconv", "id", "install", "join", "kill", "killall", "less", "ln", "locale", "look",
+            "lscpu", "lsof", "make", "man", "mawk", "mktemp", "more", "nice", "nohup", "nproc", "numfmt", "od", "openssl",
+            "paste", "patch", "pgrep", "pkill", "pr", "printenv", "ps", "readlink", "rg", "rmdir", "rsync", "sh", "sha1sum",
             "sha224sum", "sha384sum", "sha512sum", "shellcheck", "shfmt", "shuf", "sleep", "split", "sqlite3",
-            "stdbuf", "strings", "sum", "sync", "tar", "tee", "time", "timeout", "truncate", "tsort", "type", "tty",
+            "ss", "stdbuf", "strings", "sum", "sync", "tar", "tee", "time", "timeout", "truncate", "tsort", "type", "tty",
             "uname", "unexpand", "unix2dos", "unxz", "unzip", "uptime", "vdir", "wget", "whereis",
             "whoami", "xargs", "xmllint", "xxd", "xz", "xzcat", "yes", "yq", "zcat", "zip", "zipinfo", "zstd",
             $($name,)*
@@ -126,6 +126,12 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
             "~/.local/share/uv/credentials" "~/.cargo/credentials*" "~/.npmrc" "~/.nvm/.npmrc"
             "~/.npm-global/etc/npmrc" "~/.yarnrc*" "~/.config/pnpm/rc" "~/.config/go/env"
             "~/.m2/settings*.xml" "~/.gradle/gradle.properties" "~/.gem/credentials" "~/.bundle/config"
+            "~/.pyenv/versions/*/pip.conf" "~/.local/pipx/venvs/*/pip.conf" "~/.local/share/pipx/venvs/*/pip.conf"
+            "~/.asdf/installs/python/*/pip.conf" "~/.local/share/mise/installs/python/*/pip.conf"
+            "~/.nvm/versions/node/*/etc/npmrc" "~/.volta/tools/image/node/*/etc/npmrc"
+            "~/.fnm/node-versions/*/installation/etc/npmrc"
+            "~/.local/share/fnm/node-versions/*/installation/etc/npmrc" "~/.asdf/installs/nodejs/*/etc/npmrc"
+            "~/.local/share/mise/installs/node/*/etc/npmrc"
         ),
         project_programs: ProjectPrograms::Allowed,
     },
@@ -149,6 +155,8 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         secret_patterns: with_common_secrets!(
             "~/.pypirc" "~/.config/pip/pip.conf" "~/.pip/pip.conf" "~/.config/pypoetry/auth.toml"
             "~/.local/share/uv/credentials"
+            "~/.pyenv/versions/*/pip.conf" "~/.local/pipx/venvs/*/pip.conf" "~/.local/share/pipx/venvs/*/pip.conf"
+            "~/.asdf/installs/python/*/pip.conf" "~/.local/share/mise/installs/python/*/pip.conf"
         ),
         project_programs: ProjectPrograms::Allowed,
     },
@@ -192,6 +200,10 @@ pub const WORKSPACE_PRESETS: &[WorkspacePreset] = &[
         ],
         secret_patterns: with_common_secrets!(
             "~/.npmrc" "~/.nvm/.npmrc" "~/.npm-global/etc/npmrc" "~/.yarnrc*" "~/.config/pnpm/rc"
+            "~/.nvm/versions/node/*/etc/npmrc" "~/.volta/tools/image/node/*/etc/npmrc"
+            "~/.fnm/node-versions/*/installation/etc/npmrc"
+            "~/.local/share/fnm/node-versions/*/installation/etc/npmrc" "~/.asdf/installs/nodejs/*/etc/npmrc"
+            "~/.local/share/mise/installs/node/*/etc/npmrc"
         ),
         project_programs: ProjectPrograms::Allowed,
     },

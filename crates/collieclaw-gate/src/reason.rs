@@ -18,6 +18,10 @@ pub enum GateReason {
     /// The call uses the service named in the configuration.
     ConfiguredService,
 
+    /// A variable chooses code that programs run. This adds no weight to the program, but rules out `readonly`: `yq` only
+    /// reads, and may be written in Python.
+    ChoosesCode { name: String },
+
     // Medium weight: the operator should see the call.
     /// The call writes a file inside the workspace.
     WritesInside { path: String },
@@ -31,7 +35,7 @@ pub enum GateReason {
     ReadsOutside { path: String },
     /// The call reads a file of the system that every program can read in the sandbox.
     ReadsSystem { path: String },
-    /// The call uses a path in the temporary folder, which is a private one in the sandbox.
+    /// The call uses a path in the temporary folder of the sandbox, or in the home and the caches of commands.
     UsesTemporary {
         path: String,
         /// True if the call only reads there.
@@ -160,6 +164,7 @@ impl GateReason {
             | Self::ReadsInside { .. }
             | Self::AllowedDomain { .. }
             | Self::ConfiguredService
+            | Self::ChoosesCode { .. }
             | Self::ForeignWrites { .. }
             | Self::ForeignNetwork { .. } => ReasonWeight::Low,
             Self::WritesInside { .. }
@@ -209,7 +214,7 @@ impl GateReason {
         match self {
             Self::ListedProgram { read_only, .. } | Self::UsesTemporary { read_only, .. } => *read_only,
             Self::ReadsOutside { .. } | Self::ReadsSystem { .. } => true,
-            Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
+            Self::ChoosesCode { .. } | Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
             other => other.weight() == ReasonWeight::Low,
         }
     }
@@ -222,6 +227,7 @@ impl GateReason {
             Self::ReadsInside { .. } => "reads-inside",
             Self::AllowedDomain { .. } => "allowed-domain",
             Self::ConfiguredService => "configured-service",
+            Self::ChoosesCode { .. } => "chooses-code",
             Self::WritesInside { .. } => "writes-inside",
             Self::ListedProgram { .. } => "listed-program",
             Self::ReadsOutside { .. } => "reads-outside",
@@ -273,6 +279,9 @@ impl GateReason {
             Self::ReadsInside { path } => format!("it reads {} in the workspace", quoted(path)),
             Self::AllowedDomain { host } => format!("{} is on the list of allowed domains", quoted(host)),
             Self::ConfiguredService => "it uses the service named in the configuration".to_owned(),
+            Self::ChoosesCode { name } => {
+                format!("the variable {} chooses code that programs run", quoted(name))
+            }
             Self::WritesInside { path } => format!("it writes {} in the workspace", quoted(path)),
             Self::ListedProgram { name, .. } => {
                 format!("{} is on the list of allowed commands", quoted(name))
@@ -288,7 +297,7 @@ impl GateReason {
                 quoted(address)
             ),
             Self::UsesTemporary { path, .. } => {
-                format!("{} is in the sandbox's own temporary folder", quoted(path))
+                format!("{} is in a folder of the sandbox's own", quoted(path))
             }
             Self::UnlistedDomain { host } => {
                 format!("{} is not on the list of allowed domains", quoted(host))

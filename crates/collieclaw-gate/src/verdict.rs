@@ -75,7 +75,7 @@ impl GateVerdict {
         }
         // A file that is named by its path is refused under its last name, too.
         let paths: Vec<String> = names.iter().filter(|name| name.contains('/')).cloned().collect();
-        names.retain(|name| !paths.iter().any(|path| path != name && path.rsplit('/').next() == Some(name)));
+        names.retain(|name| !paths.iter().any(|path| path.rsplit('/').next() == Some(name)));
         (self.decision == GateDecision::Deny && !names.is_empty()).then_some(names)
     }
 }
@@ -103,20 +103,27 @@ impl GateFindings {
         self.heaviest = self.heaviest.max(Some(weight));
         self.changes |= !reason.is_read_only();
         self.uses_temporary |= matches!(reason, GateReason::UsesTemporary { .. });
+        let has_room = self.has_room_for(weight);
         let kept = match weight {
             ReasonWeight::Low => &mut self.low,
             ReasonWeight::Medium => &mut self.medium,
             ReasonWeight::High => &mut self.high,
             ReasonWeight::Blocked => &mut self.blocked,
         };
-        if kept.len() < MAX_REASONS_PER_WEIGHT && !kept.contains(&reason) {
+        if has_room && !kept.contains(&reason) {
             kept.push(reason);
         }
     }
 
-    /// Returns true if the findings would still keep another reason of high weight.
-    pub(crate) fn has_room_for_high(&self) -> bool {
-        self.high.len() < MAX_REASONS_PER_WEIGHT
+    /// Returns true if the findings would still keep another reason of this weight.
+    pub(crate) fn has_room_for(&self, weight: ReasonWeight) -> bool {
+        let kept = match weight {
+            ReasonWeight::Low => &self.low,
+            ReasonWeight::Medium => &self.medium,
+            ReasonWeight::High => &self.high,
+            ReasonWeight::Blocked => &self.blocked,
+        };
+        kept.len() < MAX_REASONS_PER_WEIGHT
     }
 
     /// Returns true if the call uses the temporary folder of the sandbox.

@@ -3,6 +3,9 @@
 /// Longer programs are refused; people don't write them on a command line.
 const MAX_PROGRAM_BYTES: usize = 4096;
 
+/// The effect of a program that does nothing else than print, also into files.
+pub(super) const WRITES_FILES: &str = "possibly write another file";
+
 /// Returns the effect of an `awk` program beyond printing, as a verb phrase. The program is not parsed: it is
 /// harmless if it contains none of the words and operators that run commands or read and write files.
 pub(super) fn find_side_effect(program: &str) -> Option<&'static str> {
@@ -24,7 +27,7 @@ pub(super) fn find_side_effect(program: &str) -> Option<&'static str> {
         Some(code) => code.split([';', '{', '}']).filter_map(from_print).any(redirects_output),
         None => from_print(program).is_some_and(|behind| behind.contains('>')),
     };
-    writes.then_some("possibly write another file")
+    writes.then_some(WRITES_FILES)
 }
 
 /// Returns the effect of setting a variable with `awk -v`, as a verb phrase. The value is never code: only

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BracesMeaning, CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
+use super::{BracesMeaning, CommandFolder, EvaluationSubject, ShellEvaluation, destructive, variable};
 use crate::facts::PathStatus;
-use crate::path::PathAccess;
+use crate::path::{PathAccess, find_objection, normalize_path};
 use crate::plan::PlannedAction;
+use crate::policy::ProjectPrograms;
 use crate::programs::{CommandArgument, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::{self, BytePosition, SimpleCommand};
+use crate::verdict::ReasonWeight;
 
 /// The maximum depth of nested shell lines (`sh -c '…'`). People don't write deeper ones.
 const MAX_LINE_NESTING: usize = 8;
@@ -31,6 +33,7 @@ impl ShellEvaluation<'_> {
             if simple.assignments.is_empty() {
                 return Some(PlannedAction::Nothing);
             }
+            self.search_path_may_change |= sets_search_path(simple);
             // A shell that judges its commands shows the variables that it exports with each command.
             for assignment in simple.assignments.iter().filter(|_| !self.facts.judges_executions()) {
                 let value = self.known_text(&assignment.value);
@@ -52,8 +55,12 @@ impl ShellEvaluation<'_> {
         let name = words.first().and_then(|word| word.text.clone());
         // A builtin runs in the shell, which shows what it exports with each program.
         let in_shell = name.as_deref().is_some_and(is_shell_builtin) && self.judges_executions();
+        let is_own = name.as_deref().is_some_and(|name| self.is_project_program(name, cwd));
         for assignment in simple.assignments.iter().filter(|_| !in_shell) {
             let value = self.known_text(&assignment.value);
+            if is_own && variable::names_own_libraries(&assignment.name, value.as_deref(), self.policy) {
+                continue;
+            }
             self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
         }
         self.judge_program(words, cwd, JudgingPhase::Words);
@@ -64,6 +71,10 @@ impl ShellEvaluation<'_> {
         };
         if changes_folder && self.judges_executions() {
             cwd.folder = None;
+        }
+        if sets_search_path(simple) && self.judges_executions() {
+            // The shell looks for this program in the new folders.
+            return None;
         }
         let variables: Option<Vec<_>> = simple
             .assignments
@@ -96,10 +107,15 @@ impl ShellEvaluation<'_> {
             (name, _) => {
                 let base = name.rsplit('/').next().unwrap_or(name);
                 let Some(program) = self.locate_program(name, base, cwd) else {
-                    // A shell that runs the line anyway says by itself that a listed program is missing. A name with a
-                    // slash was judged as a path.
-                    if self.needs_shell && (self.policy.allowed_commands.contains(base) || name != base) {
-                        self.add_unknowable("no installed program has this name", at);
+                    // A shell that runs the line anyway, or goes on with another command, says by itself that a listed
+                    // program is missing. A name with a slash was judged as a path.
+                    let is_listed = self.policy.allowed_commands.contains(base);
+                    let goes_on = self.has_alternative && self.judges_executions();
+                    if self.needs_shell && (is_listed || name != base)
+                        || goes_on && is_listed
+                        || self.may_be_project_program(base)
+                    {
+                        self.add_unknowable("no program with this name is installed yet", at);
                     } else {
                         self.findings.add(GateReason::NotInstalled { name: name.to_owned() });
                     }
@@ -117,7 +133,24 @@ impl ShellEvaluation<'_> {
         if program.is_none() && !self.judges_executions() {
             return self.findings.add(GateReason::Variable { name: name.to_owned() });
         }
+        if name == "PATH" && self.judges_executions() {
+            self.search_path_may_change = true;
+            return self.add_unknowable("`PATH` says where programs are", BytePosition(0));
+        }
+        // A program with a value that only the shell knows is judged with this value when it is executed.
+        if value.is_none() && self.judges_executions() {
+            return;
+        }
         variable::judge(name, value, self.policy, &mut self.findings);
+    }
+
+    /// Returns true if a name may mean a program of the project that the line has put into reach, as `source
+    /// .venv/bin/activate` does. A program of the system with this name has to be listed.
+    pub(super) fn may_be_project_program(&mut self, name: &str) -> bool {
+        self.search_path_may_change
+            && self.policy.project_programs == ProjectPrograms::Allowed
+            && self.judges_executions()
+            && self.resolve_program(name).is_none()
     }
 
     /// Judges a program with its arguments, and the programs that it runs in turn.
@@ -173,7 +206,7 @@ impl ShellEvaluation<'_> {
             }
         }
         if phase == JudgingPhase::Words
-            && self.subject == JudgedSubject::Line
+            && self.subject == EvaluationSubject::Line
             && self.judge_builtin(base, arguments, first.at, cwd)
         {
             return;
@@ -243,7 +276,7 @@ impl ShellEvaluation<'_> {
         if self.judges_executions() {
             return self.add_unknowable("the name of this command is known only when it runs", at);
         }
-        let column = self.column(at);
+        let column = self.column(at, ReasonWeight::Blocked);
         self.findings.add(GateReason::UnknownCommand { column });
     }
 
@@ -264,7 +297,15 @@ impl ShellEvaluation<'_> {
                 }
                 return true;
             }
+            "." | "source" => {
+                self.search_path_may_change = true;
+                if let Some(file) = arguments.first().and_then(|file| file.text.as_deref()) {
+                    self.judge_sourced_file(file, cwd);
+                }
+            }
+            "export" | "declare" | "typeset" => self.search_path_may_change = true,
             "eval" => {
+                self.search_path_may_change = true;
                 if let Some(words) = text() {
                     self.judge_inner_line(&words.join(" "), cwd);
                 }
@@ -292,7 +333,7 @@ impl ShellEvaluation<'_> {
                 self.findings.add(GateReason::LooksOnly);
                 return true;
             }
-            "enable" if text().is_none_or(|words| words.iter().any(|word| word.starts_with("-f"))) => {
+            "enable" if text().is_none_or(|words| words.into_iter().any(loads_builtin)) => {
                 self.add_argument_reason(name, "-f", "load code into the shell itself");
             }
             // The table describes these as wrappers, so the caller continues with the inner command.
@@ -307,6 +348,16 @@ impl ShellEvaluation<'_> {
         }
         self.add_unknowable("this command changes the shell itself", at);
         true
+    }
+
+    /// Refuses a file that no tool may touch, before the shell reads its commands. Other files outside of the workspace are
+    /// left to the sandbox, because many lines try files that may be missing, such as `~/.bashrc`.
+    fn judge_sourced_file(&mut self, file: &str, cwd: &CommandFolder) {
+        let place = normalize_path(&self.base_folder(cwd).join(file));
+        let objection = find_objection(file, &place, self.policy);
+        if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
+            self.findings.add(reason);
+        }
     }
 
     /// Returns the name if a rule forbids it. A rule for `mkfs` also forbids `mkfs.ext4`.
@@ -405,6 +456,25 @@ enum ScriptStatus {
 pub(super) enum JudgingPhase {
     Name,
     Words,
+}
+
+/// Returns true if a command sets the folders in which the shell looks for programs.
+fn sets_search_path(simple: &SimpleCommand) -> bool {
+    simple.assignments.iter().any(|assignment| assignment.name == "PATH")
+}
+
+/// Returns true for flags of one letter each that contain this letter: `-af` stands for `-a -f`.
+pub(super) fn has_flag(word: &str, letter: char) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+}
+
+/// Returns true for an argument with which `enable` loads a library. It also looks for one with the name of an unknown
+/// builtin.
+fn loads_builtin(word: &str) -> bool {
+    const BUILTIN_PROGRAMS: [&str; 10] =
+        [":", "[", "cd", "echo", "false", "kill", "printf", "pwd", "test", "true"];
+    let is_known = word.starts_with('-') || is_shell_builtin(word) || BUILTIN_PROGRAMS.contains(&word);
+    has_flag(word, 'f') || !is_known
 }
 
 /// Returns true for the flags with which `command` only prints the path of a program.

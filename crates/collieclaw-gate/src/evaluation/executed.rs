@@ -12,9 +12,9 @@ use super::program_identity::{
     LOADERS, LoaderAction, MULTI_CALL_PROGRAMS, ProgramContent, ProgramIdentity, base_name, file_name,
     identities, is_loader, is_system_path, read_loader_arguments,
 };
-use super::{CommandFolder, JudgedSubject, ShellEvaluation, destructive, variable};
+use super::{CommandFolder, EvaluationSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
-use crate::path::find_objection;
+use crate::path::{find_objection, is_command_folder, normalize_path};
 use crate::plan::PlannedAction;
 use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
 use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
@@ -79,7 +79,7 @@ pub fn judge_executed_program(
 ) -> ExecVerdict {
     let mut evaluation = ShellEvaluation::new("", policy, facts);
     evaluation.judges_executions = Some(true);
-    evaluation.subject = JudgedSubject::ExecutedProgram;
+    evaluation.subject = EvaluationSubject::ExecutedProgram;
     if let Some(reason) = evaluation.find_ban(executed) {
         return ExecVerdict::Refused(reason);
     }
@@ -135,7 +135,8 @@ impl ShellEvaluation<'_> {
         if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
             return Some(reason);
         }
-        if is_loader(base_name(&path)) {
+        // Elsewhere, any program can have such a name.
+        if is_loader(base_name(&path)) && is_system_path(program) {
             return self.find_loader_ban(executed);
         }
         self.find_copied_ban(program, file)
@@ -194,6 +195,11 @@ impl ShellEvaluation<'_> {
     /// Returns the reason against the dynamic loader as a command. The loader opens its program only after this check, so
     /// the program must be one that no process of the line can replace.
     fn find_loader_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
+        // `ldd` sets this, and the loader of glibc then only lists the libraries of a program.
+        let lists = executed.environment.iter().any(|(name, _)| name == "LD_TRACE_LOADED_OBJECTS");
+        if lists && file_name(executed.program).starts_with("ld-linux") {
+            return None;
+        }
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         let refused = || Some(GateReason::ProgramByPath { path: executed.program.display().to_string() });
         let started = match read_loader_arguments(arguments) {
@@ -216,10 +222,14 @@ impl ShellEvaluation<'_> {
     /// Judges a command of the line with its real arguments, and returns the origin of the programs that it starts.
     fn judge_command_of_line(&mut self, executed: &ExecutedProgram<'_>) -> ProgramOrigin {
         let file_name = file_name(executed.program);
+        let is_own =
+            self.judge_executed_project_program(executed.program, executed.arguments, executed.folder);
         for (name, value) in executed.environment {
-            variable::judge_executed(name, value, self.policy, &mut self.findings);
+            if !(is_own && variable::names_own_libraries(name, Some(value), self.policy)) {
+                variable::judge_executed(name, value, self.policy, &mut self.findings);
+            }
         }
-        if self.judge_executed_project_program(executed.program, executed.arguments, executed.folder) {
+        if is_own {
             return ProgramOrigin::Program;
         }
         if let Some((name, arguments)) = self.find_listed_script(executed) {
@@ -229,6 +239,10 @@ impl ShellEvaluation<'_> {
         if self.runs_allowed_script(executed) {
             self.findings.add(GateReason::ListedProgram { name: file_name.to_owned(), read_only: false });
             return if file_name == "env" { ProgramOrigin::Line } else { ProgramOrigin::Program };
+        }
+        if let Some(path) = self.find_false_command(executed) {
+            self.findings.add(GateReason::ProgramByPath { path });
+            return ProgramOrigin::Program;
         }
         let Some(name) = self.find_known_name(executed) else {
             self.findings.add(GateReason::ProgramByPath { path: executed.program.display().to_string() });
@@ -271,8 +285,25 @@ impl ShellEvaluation<'_> {
 
     /// Returns the name of an allowed command whose file this is.
     pub(super) fn find_listed_name(&self, file: &Path) -> Option<String> {
-        let names = self.policy.allowed_commands.iter();
-        names.into_iter().find(|name| self.resolve_program(name).is_some_and(|known| known == file)).cloned()
+        let mut names = self.policy.allowed_commands.iter();
+        let name = names.find(|name| self.resolve_program(name).is_some_and(|known| known == file));
+        name.cloned().or_else(|| self.find_listed_python(file))
+    }
+
+    /// Returns the listed name of Python if the file is another version of it. The Python of a virtual environment leads
+    /// to the version that has created the environment: of the system, of `pyenv` or of `uv`.
+    fn find_listed_python(&self, file: &Path) -> Option<String> {
+        let name = file_name(file);
+        let version = name.strip_prefix("python")?;
+        let is_version = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        // No process of a line can write to such a file or put it there.
+        let is_fixed = !file.starts_with(&self.policy.workspace)
+            && !is_command_folder(file, self.policy)
+            && (self.facts.find_program(name).is_some_and(|known| known == file)
+                || self.facts.is_trusted_program(file));
+        let mut listed = ["python3", "python"].into_iter();
+        let listed = listed.find(|name| self.policy.allowed_commands.contains(*name))?;
+        (is_version && is_fixed).then(|| listed.to_owned())
     }
 
     /// Returns the name and the arguments of a command that is a script with `#!`, such as `npm`: the kernel has executed
@@ -290,7 +321,7 @@ impl ShellEvaluation<'_> {
             .map(str::to_owned)
             .or_else(|| self.find_listed_name(&script))
             .or_else(|| script.file_name()?.to_str().filter(names_script).map(str::to_owned))?;
-        Some((name, arguments))
+        self.may_interpret(executed.program, &script).then_some((name, arguments))
     }
 
     /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
@@ -313,6 +344,7 @@ impl ShellEvaluation<'_> {
         executed.others == OtherProcesses::Waiting
             && self.script_operand(executed).is_some_and(|ScriptOperand { script, .. }| {
                 self.policy.allowed_scripts.get(&script).is_some_and(|hash| has_content(&script, hash))
+                    && self.may_interpret(executed.program, &script)
             })
     }
 
@@ -323,18 +355,17 @@ impl ShellEvaluation<'_> {
         if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
             return None;
         }
-        // A program that nobody has described may do anything with the file, unless the kernel chose it for the script.
-        let may_interpret =
-            |script: &PathBuf| kind.is_some() || self.names_interpreter(script, executed.program);
         let real_path = |text: &String| {
-            let seen = text.contains('/').then(|| self.facts.inspect_path(&executed.folder.join(text)))?;
+            let place = text.contains('/').then(|| executed.folder.join(text))?;
+            // The facts describe the real temporary folder, and the program has another one.
+            if is_command_folder(&normalize_path(&place), self.policy) {
+                return None;
+            }
+            let seen = self.facts.inspect_path(&place);
             if let PathStatus::File { leads_to, .. } = seen { Some(leads_to) } else { None }
         };
         let [_, first, rest @ ..] = executed.arguments else { return None };
         if let Some(script) = real_path(first).filter(|_| !first.starts_with('-')) {
-            if !may_interpret(&script) {
-                return None;
-            }
             return Some(ScriptOperand { written: first, script, arguments: rest });
         }
         let (second, arguments) = rest.split_first()?;
@@ -343,15 +374,19 @@ impl ShellEvaluation<'_> {
             let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
             argument.is_some_and(|(_, argument)| argument.trim() == first)
         };
-        real_path(second).filter(follows_first).filter(may_interpret).map(|script| ScriptOperand {
+        real_path(second).filter(follows_first).map(|script| ScriptOperand {
             written: second,
             script,
             arguments,
         })
     }
 
-    /// Returns true if the `#!` line of a script names this interpreter, by its path or through `env`.
-    fn names_interpreter(&self, script: &Path, interpreter: &Path) -> bool {
+    /// Returns true if a program runs a script that it gets as an argument: the table describes it as an interpreter, or
+    /// the `#!` line of the script names it, by its path or through `env`. Another program may do anything with the file.
+    fn may_interpret(&self, interpreter: &Path, script: &Path) -> bool {
+        if ProgramSpec::find_described(file_name(interpreter)).is_some() {
+            return true;
+        }
         let line =
             self.facts.read_script(script).and_then(|script| script.interpreter_line).unwrap_or_default();
         let mut words = line.split_whitespace();
@@ -372,7 +407,7 @@ impl ShellEvaluation<'_> {
 /// the way.
 fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
     /// Folders with temporary files, and links to other places.
-    const CHANGING_FOLDERS: [&str; 4] = ["/dev", "/proc", "/tmp", "/var/tmp"];
+    const CHANGING_FOLDERS: [&str; 3] = ["/dev", "/proc", "/tmp"];
     let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     let changing = CHANGING_FOLDERS.iter().map(Path::new).chain(writable.iter().map(PathBuf::as_path));
     !is_plain || changing.into_iter().any(|folder| path.starts_with(folder))

@@ -1,7 +1,8 @@
 //! Commands that only run other commands of the line. Each of those is judged when it is executed, so these commands
 //! don't have to be listed (C17).
 
-use super::command::JudgingPhase;
+use super::command::{JudgingPhase, has_flag};
+use super::walk::is_own_stream;
 use super::{CommandFolder, ShellEvaluation};
 use crate::programs::{
     CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
@@ -35,11 +36,12 @@ pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
     let found = parse_arguments(program, &arguments);
     let has_line =
         found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
-    let reads_input =
-        arguments.iter().any(|argument| argument.text.as_deref().is_some_and(|text| text == "-s"));
-    let is_operand =
-        |argument: &CommandArgument| argument.text.as_deref().is_some_and(|text| !text.starts_with('-'));
-    !has_line && !reads_input && arguments.iter().any(is_operand)
+    let texts = || arguments.iter().filter_map(|argument| argument.text.as_deref());
+    let is_flag = |text: &&str| text.starts_with('-');
+    // `-es` stands for `-e -s`.
+    let reads_input = texts().take_while(is_flag).any(|flag| has_flag(flag, 's'))
+        || texts().any(|text| text == "-s" || is_own_stream(text));
+    !has_line && !reads_input && !texts().all(|text| is_flag(&text))
 }
 
 impl ShellEvaluation<'_> {

@@ -201,7 +201,16 @@ impl ShellEvaluation<'_> {
             }
             ParsedArgument::Value(WordMeaning::AwkProgram, text) => {
                 if let Some(effect) = awk::find_side_effect(text) {
-                    self.add_argument_reason(name, text, effect);
+                    if effect == awk::WRITES_FILES && self.judges_executions() {
+                        // As for a redirection of the shell, the sandbox keeps the files in the workspace.
+                        self.writes_unknown_files = true;
+                        self.add_unknowable(
+                            "the files of this program are known only when it runs",
+                            BytePosition(0),
+                        );
+                    } else {
+                        self.add_argument_reason(name, text, effect);
+                    }
                     script_outputs::awk_output_files(text)
                         .for_each(|path| self.judge_path(path, PathAccess::Write, cwd));
                 }
@@ -293,11 +302,14 @@ impl ShellEvaluation<'_> {
 
     fn add_listing(&mut self, name: &str, effect: ProgramEffect) {
         let name = name.to_owned();
-        self.findings.add(if self.policy.allowed_commands.contains(&name) {
-            GateReason::ListedProgram { name, read_only: effect == ProgramEffect::ReadOnly }
-        } else {
-            GateReason::UnlistedProgram { name }
-        });
+        if self.policy.allowed_commands.contains(&name) {
+            let read_only = effect == ProgramEffect::ReadOnly;
+            self.findings.add(GateReason::ListedProgram { name, read_only });
+        } else if self.may_be_project_program(&name) {
+            self.add_unknowable("this may be a program of the project", BytePosition(0));
+        } else if self.find_forbidden(&name).is_none() {
+            self.findings.add(GateReason::UnlistedProgram { name });
+        }
     }
 
     /// Adds the reason that an argument makes a program do more than usual; `None` means an unknown effect.

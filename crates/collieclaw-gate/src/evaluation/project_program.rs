@@ -6,9 +6,10 @@
 use std::path::Path;
 
 use super::command::JudgingPhase;
-use super::{CommandFolder, ShellEvaluation};
+use super::program_identity::base_name;
+use super::{CommandFolder, ExecutedProgram, ShellEvaluation};
 use crate::facts::PathStatus;
-use crate::path::{PathAccess, is_private_temporary, normalize_path, steers_programs};
+use crate::path::{PathAccess, is_command_folder, normalize_path, steers_programs};
 use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
 use crate::programs::{CommandArgument, ProgramSpec};
 use crate::reason::GateReason;
@@ -27,20 +28,14 @@ impl ShellEvaluation<'_> {
         }
         let place = self.base_folder(cwd).join(name);
         let written = normalize_path(&place);
-        if !is_private_temporary(&written, self.policy) {
-            match self.facts.inspect_path(&place) {
-                // The program of a virtual environment is a symlink to the system's.
-                PathStatus::File { leads_to, .. } if !leads_to.starts_with(&self.policy.workspace) => {
-                    return written.starts_with(&self.policy.workspace)
-                        && self.judge_linked_program(&leads_to, first, arguments, cwd);
-                }
-                // A command before this one may build the program.
-                PathStatus::File { leads_to, .. } | PathStatus::Missing { leads_to }
-                    if [&written, &leads_to].iter().all(|place| is_project_place(place, self.policy)) => {}
-                _ => return false,
-            }
+        if written.starts_with(&self.policy.workspace)
+            && let PathStatus::File { leads_to, .. } = self.facts.inspect_path(&place)
+            && !leads_to.starts_with(&self.policy.workspace)
+        {
+            // The program of a virtual environment is a symlink to the system's.
+            return self.judge_linked_program(&leads_to, first, arguments, cwd);
         }
-        if self.policy.project_programs == ProjectPrograms::Refused {
+        if !self.is_project_program(name, cwd) {
             return false;
         }
         self.needs_shell = true;
@@ -53,6 +48,26 @@ impl ShellEvaluation<'_> {
             self.judge_possible_path(text, cwd);
         }
         true
+    }
+
+    /// Returns true if the operator allows programs of the workspace, and the path of a command names one, or a place at
+    /// which an earlier command may build one.
+    pub(super) fn is_project_program(&self, name: &str, cwd: &CommandFolder) -> bool {
+        if !name.contains('/')
+            || (cwd.folder.is_none() && !name.starts_with('/'))
+            || self.policy.project_programs == ProjectPrograms::Refused
+        {
+            return false;
+        }
+        let place = self.base_folder(cwd).join(name);
+        let written = normalize_path(&place);
+        is_command_folder(&written, self.policy)
+            || match self.facts.inspect_path(&place) {
+                PathStatus::File { leads_to, .. } | PathStatus::Missing { leads_to } => {
+                    [&written, &leads_to].iter().all(|place| is_project_place(place, self.policy))
+                }
+                _ => false,
+            }
     }
 
     /// Judges a path that leads to a listed program of the system as that program. Returns false if it leads elsewhere.
@@ -84,7 +99,7 @@ impl ShellEvaluation<'_> {
         arguments: &[String],
         folder: &Path,
     ) -> bool {
-        let is_there = is_project_place(program, self.policy) || is_private_temporary(program, self.policy);
+        let is_there = is_project_place(program, self.policy) || is_command_folder(program, self.policy);
         if !is_there || self.policy.project_programs == ProjectPrograms::Refused {
             return false;
         }
@@ -99,6 +114,24 @@ impl ShellEvaluation<'_> {
             self.judge_possible_path(text, &cwd);
         }
         true
+    }
+
+    /// Returns the script of the project that a shell has found in the folders of `PATH` under a name that everybody
+    /// knows. The kernel has executed its interpreter.
+    pub(super) fn find_false_command(&self, executed: &ExecutedProgram<'_>) -> Option<String> {
+        let (_, folders) = executed.environment.iter().find(|(name, _)| name == "PATH")?;
+        let is_searched = |folder: &Path| {
+            folders.split(':').any(|searched| normalize_path(&executed.folder.join(searched)) == folder)
+        };
+        let is_false = |text: &&String| {
+            let place = normalize_path(&executed.folder.join(text));
+            text.contains('/')
+                && DEFAULT_ALLOWED_COMMANDS.contains(&base_name(text))
+                && (is_project_place(&place, self.policy) || is_command_folder(&place, self.policy))
+                && place.parent().is_some_and(is_searched)
+        };
+        // The script is the first argument, or the second one after the argument of its `#!` line.
+        executed.arguments.iter().skip(1).take(2).find(is_false).cloned()
     }
 }
 

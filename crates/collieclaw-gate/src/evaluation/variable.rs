@@ -1,8 +1,6 @@
 //! Environment variables that make programs run, read or write something else.
 
-use std::path::Path;
-
-use crate::path::normalize_path;
+use crate::path::{is_command_folder, normalize_path};
 use crate::policy::GatePolicy;
 use crate::reason::GateReason;
 use crate::verdict::GateFindings;
@@ -12,6 +10,9 @@ use crate::verdict::GateFindings;
 pub(super) fn judge(name: &str, value: Option<&str>, policy: &GatePolicy, findings: &mut GateFindings) {
     if is_harmless(name, value, policy) {
         return;
+    }
+    if chooses_code(name, value, policy) {
+        return findings.add(GateReason::ChoosesCode { name: name.to_owned() });
     }
     if alters_programs(name) || is_locale_variable(name) && !value.is_some_and(is_safe_locale) {
         findings.add(GateReason::Variable { name: name.to_owned() });
@@ -42,12 +43,15 @@ pub(super) fn judge_executed(name: &str, value: &str, policy: &GatePolicy, findi
 }
 
 /// Returns true for variables of the dangerous families that only change what a program prints, how a test behaves, or
-/// which of the workspace's own files it loads.
+/// where results go.
 fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
-    const NAMES: [&str; 30] = [
+    const NAMES: [&str; 50] = [
+        "CARGO_BUILD_JOBS",
+        "CARGO_BUILD_TARGET",
         "CARGO_INCREMENTAL",
+        "CARGO_LOG",
         "CARGO_NET_OFFLINE",
-        "CARGO_PROFILE_RELEASE_DEBUG",
+        "CARGO_NET_RETRY",
         "CARGO_TERM_COLOR",
         "CARGO_TERM_PROGRESS_WHEN",
         "CARGO_TERM_QUIET",
@@ -58,37 +62,132 @@ fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
         "GIT_COMMITTER_DATE",
         "GIT_COMMITTER_EMAIL",
         "GIT_COMMITTER_NAME",
+        "GIT_LFS_SKIP_SMUDGE",
         "GIT_MERGE_AUTOEDIT",
         "GIT_OPTIONAL_LOCKS",
         "GIT_TERMINAL_PROMPT",
+        "MALLOC_ARENA_MAX",
+        "NODE_DEBUG",
         "NODE_DISABLE_COLORS",
         "NODE_ENV",
         "NODE_NO_WARNINGS",
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        "NO_PROXY",
         "NPM_CONFIG_COLOR",
+        "NPM_CONFIG_LOGLEVEL",
+        "PERL_MM_USE_DEFAULT",
         "PYTHONASYNCIODEBUG",
+        "PYTHONDEVMODE",
         "PYTHONDONTWRITEBYTECODE",
         "PYTHONFAULTHANDLER",
         "PYTHONHASHSEED",
         "PYTHONIOENCODING",
         "PYTHONNOUSERSITE",
+        "PYTHONOPTIMIZE",
+        "PYTHONSAFEPATH",
+        "PYTHONTRACEMALLOC",
         "PYTHONUNBUFFERED",
         "PYTHONUTF8",
+        "RUSTC_BOOTSTRAP",
+        "no_proxy",
+        "npm_config_audit",
         "npm_config_color",
+        "npm_config_fund",
+        "npm_config_legacy_peer_deps",
+        "npm_config_loglevel",
         "npm_config_yes",
+    ];
+    /// Variables with a folder in which toolchains keep their results.
+    const RESULT_FOLDERS: [&str; 6] = [
+        "CARGO_HOME",
+        "CARGO_TARGET_DIR",
+        "GOPATH",
+        "NPM_CONFIG_CACHE",
+        "XDG_CACHE_HOME",
+        "npm_config_cache",
+    ];
+    /// Variables of which only some values are harmless.
+    const HARMLESS_VALUES: [(&str, &[&str]); 7] = [
+        ("GIT_TRACE", &["0", "1", "2", "true", "false"]),
+        ("HTTPS_PROXY", &[""]),
+        ("HTTP_PROXY", &[""]),
+        ("LESS", &["", "-F", "-R", "-FR", "-FRX", "FRX", "-FX", "-RS"]),
+        ("PYTHONBREAKPOINT", &["0"]),
+        ("http_proxy", &[""]),
+        ("https_proxy", &[""]),
     ];
     /// Programs that only print, as pagers and editors of others.
     const PRINTING: [&str; 4] = ["", "cat", "true", ":"];
-    let inside = |path: &str| {
-        let place = normalize_path(&policy.workspace.join(path));
-        path.is_empty() || !path.starts_with('~') && place.starts_with(&policy.workspace)
-    };
     NAMES.contains(&name)
-        || (matches!(name, "PAGER" | "GIT_PAGER" | "MANPAGER" | "EDITOR" | "GIT_EDITOR" | "VISUAL")
-            && value.is_some_and(|value| PRINTING.contains(&value)))
-        || (matches!(name, "PYTHONPATH" | "NODE_PATH")
-            && value.is_some_and(|value| value.split(':').all(inside)))
+        || name.starts_with("CARGO_PROFILE_")
+        || HARMLESS_VALUES
+            .iter()
+            .any(|(known, values)| *known == name && value.is_some_and(|value| values.contains(&value)))
+        || (is_pager_or_editor(name) && value.is_some_and(|value| PRINTING.contains(&value)))
+        || (RESULT_FOLDERS.contains(&name) && value.is_some_and(|path| is_inside(path, policy)))
+        || (name == "LD_PRELOAD" && value.is_some_and(is_library_of_stdbuf))
         || (name == "PYTHONWARNINGS" && value.is_some_and(|value| !value.contains('.')))
-        || (name == "TMPDIR" && value.is_some_and(|value| Path::new(value).starts_with("/tmp")))
+        || (name == "TMPDIR" && value.is_some_and(|value| std::path::Path::new(value).starts_with("/tmp")))
+}
+
+/// Returns true for variables that choose code of the workspace for programs which run the project's code anyway.
+fn chooses_code(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
+    /// Variables that only compilers, build tools and runtimes obey. Where these are listed, they run the project's code
+    /// anyway, also the program that such a variable names.
+    const OF_TOOLCHAINS: [&str; 15] = [
+        "CLASSPATH",
+        "CMAKE_PREFIX_PATH",
+        "CPATH",
+        "CPLUS_INCLUDE_PATH",
+        "C_INCLUDE_PATH",
+        "GRADLE_OPTS",
+        "JAVA_HOME",
+        "JAVA_OPTS",
+        "JAVA_TOOL_OPTIONS",
+        "LIBRARY_PATH",
+        "MAVEN_OPTS",
+        "NODE_OPTIONS",
+        "PKG_CONFIG_PATH",
+        "RUSTC_WRAPPER",
+        "RUSTUP_TOOLCHAIN",
+    ];
+    /// Variables with folders in which toolchains look for code.
+    const CODE_FOLDERS: [&str; 6] =
+        ["MYPYPATH", "NODE_PATH", "PERL5LIB", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "RUBYLIB"];
+    OF_TOOLCHAINS.contains(&name)
+        || CODE_FOLDERS.contains(&name)
+            && value.is_some_and(|value| value.split(':').all(|path| is_inside(path, policy)))
+}
+
+/// Returns true if a variable tells a program of the project where the project's own libraries are. A program of the
+/// system would run their code unseen.
+pub(super) fn names_own_libraries(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
+    let is_inside = |value: &str| value.split(':').all(|path| is_inside(path, policy));
+    name == "LD_LIBRARY_PATH" && value.is_some_and(is_inside)
+}
+
+/// Returns true for a folder of the workspace, or one that only commands use.
+fn is_inside(path: &str, policy: &GatePolicy) -> bool {
+    let place = normalize_path(&policy.workspace.join(path));
+    path.is_empty()
+        || !path.starts_with('~')
+            && (place.starts_with(&policy.workspace) || is_command_folder(&place, policy))
+}
+
+/// Returns true for the library with which `stdbuf` changes the buffers of a program. A blank or a colon would begin
+/// another library.
+fn is_library_of_stdbuf(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    path.starts_with("/usr/lib")
+        && path.ends_with("/coreutils/libstdbuf.so")
+        && !path.contains("/..")
+        && path.bytes().all(is_plain)
+}
+
+fn is_pager_or_editor(name: &str) -> bool {
+    const NAMES: [&str; 7] =
+        ["EDITOR", "GIT_EDITOR", "GIT_PAGER", "GIT_SEQUENCE_EDITOR", "MANPAGER", "PAGER", "VISUAL"];
+    NAMES.contains(&name)
 }
 
 fn is_locale_variable(name: &str) -> bool {
@@ -104,15 +203,15 @@ fn is_safe_locale(value: &str) -> bool {
 
 /// Returns true for variables that make some program run, load, read or write something else.
 fn alters_programs(name: &str) -> bool {
-    const BEGINNINGS: [&str; 24] = [
+    const BEGINNINGS: [&str; 26] = [
         "LESSKEY", "RSYNC_", "UNZIP", "ZIPINFO", "CURL_", "GLIBC_", "MALLOC_", "LD_", "DYLD_", "GIT_",
         "BASH_", "PYTHON", "PERL", "RUBY", "NODE_", "NPM_", "npm_", "CARGO", "RUSTC", "RUSTUP_", "JAVA",
-        "LUA_", "XDG_", "SSH_",
+        "LUA_", "XDG_", "SSH_", "GROFF_", "MANROFF",
     ];
     const ENDINGS: [&str; 10] = [
         "_ASKPASS", "PAGER", "EDITOR", "BROWSER", "_COMMAND", "_OPTIONS", "OPTS", "PATH", "_PROXY", "_proxy",
     ];
-    const NAMES: [&str; 59] = [
+    const NAMES: [&str; 54] = [
         "BZIP",
         "LANGUAGE",
         "MAGIC",
@@ -121,8 +220,8 @@ fn alters_programs(name: &str) -> bool {
         "SYSTEM_WGETRC",
         "VERSION_CONTROL",
         "BZIP2",
-        "GOFLAGS",
         "GOROOT",
+        "GREP",
         "GZIP",
         "MAKEFILES",
         "MANOPT",
@@ -131,18 +230,13 @@ fn alters_programs(name: &str) -> bool {
         "WGETRC",
         "XZ_DEFAULTS",
         "XZ_OPT",
+        "ZIP",
         "ZIPOPT",
-        "AR",
-        "AS",
         "AWKLIBPATH",
-        "CC",
         "CDPATH",
-        "CFLAGS",
-        "CLASSPATH",
-        "CPP",
-        "CXX",
         "ENV",
         "FCEDIT",
+        "GAWK_PERSIST_FILE",
         "GCONV_PATH",
         "GLOBIGNORE",
         "HISTFILE",
@@ -150,15 +244,15 @@ fn alters_programs(name: &str) -> bool {
         "HOSTALIASES",
         "IFS",
         "INPUTRC",
-        "LD",
         "LESS",
         "LESSCLOSE",
         "LESSOPEN",
         "LOCPATH",
-        "MAKEFLAGS",
         "MALLOC_TRACE",
         "NLSPATH",
         "OPENSSL_CONF",
+        "OPENSSL_ENGINES",
+        "OPENSSL_MODULES",
         "POSIXLY_CORRECT",
         "PROMPT_COMMAND",
         "PS1",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::destructive;
 use super::fetch_and_run::DownloadFlow;
+use super::program_identity::base_name;
 use super::project_program::downloads;
 use super::{CommandFolder, ShellEvaluation};
 use crate::path::{self, PathAccess};
@@ -62,11 +63,14 @@ impl ShellEvaluation<'_> {
 
     fn judge_list(&mut self, list: &CommandList, cwd: &mut CommandFolder) -> Option<PlannedList> {
         let before = cwd.clone();
+        let outer_alternative = self.has_alternative;
+        self.has_alternative = has_alternative(&list.rest);
         let first = self.judge_pipeline(&list.first, cwd);
         let mut moved = cwd.folder != before.folder;
         let mut moved_perhaps = false;
         let mut rest = Vec::new();
-        for (join, pipeline) in &list.rest {
+        for (place, (join, pipeline)) in list.rest.iter().enumerate() {
+            self.has_alternative = list.rest.get(place + 1..).is_some_and(has_alternative);
             if *join == ListOperator::IfFailed && moved {
                 // The folder depends on which of the earlier commands failed.
                 cwd.folder = None;
@@ -81,6 +85,7 @@ impl ShellEvaluation<'_> {
                 }
             }
         }
+        self.has_alternative = outer_alternative;
         if moved_perhaps {
             // A `cd` after `&&` or `||` may not have run.
             cwd.folder = None;
@@ -126,7 +131,7 @@ impl ShellEvaluation<'_> {
                 }
                 let redirections = self.judge_redirections(&simple.redirections, cwd);
                 let name = simple.words.first().and_then(ShellWord::literal).unwrap_or_default();
-                if downloads(name.rsplit('/').next().unwrap_or_default()) {
+                if downloads(base_name(&name)) {
                     let files = redirections.iter().flatten().filter_map(written_file);
                     files.for_each(|file| self.add_downloaded_file(file, cwd));
                 }
@@ -387,11 +392,16 @@ impl ShellEvaluation<'_> {
     }
 }
 
+/// Returns true if one of these parts of a list runs when a command before it has failed.
+fn has_alternative(rest: &[(ListOperator, Pipeline)]) -> bool {
+    rest.iter().any(|(join, _)| *join == ListOperator::IfFailed)
+}
+
 /// The only device that tools may use.
 pub(super) const DEV_NULL: &str = "/dev/null";
 
 /// Returns true for the streams of the program itself, as devices: `/dev/stdin` and `/dev/fd/63`.
-fn is_own_stream(path: &str) -> bool {
+pub(super) fn is_own_stream(path: &str) -> bool {
     let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"));
     matches!(path, "/dev/stdin" | "/dev/stdout" | "/dev/stderr")
         || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

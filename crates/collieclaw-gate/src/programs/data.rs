@@ -151,6 +151,30 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         ..ProgramSpec::MODIFYING
     },
     ProgramSpec {
+        names: "pkill killall",
+        operands: TEXT,
+        flags: &[input_flag("-F --pidfile")],
+        examples: &[
+            example("pkill -f 'npm run dev'", Modifies),
+            example("killall -9 node", Modifies),
+            example("pkill -F /etc/x", Blocked),
+        ],
+        ..ProgramSpec::MODIFYING
+    },
+    ProgramSpec {
+        names: "lsof ss",
+        operands: OperandRule::All(WordMeaning::PossiblePath),
+        flags: &[output_flag("-D --diag"), effect_flag("-K --kill", "close connections")],
+        examples: &[
+            example("lsof -i :3000", ReadOnly),
+            example("lsof -ti:3000", ReadOnly),
+            example("ss -tlnp", ReadOnly),
+            example("ss -D /etc/x", Blocked),
+            example("ss -K dst 1.2.3.4", Unknown),
+        ],
+        ..ProgramSpec::READ_ONLY
+    },
+    ProgramSpec {
         names: "pgrep printenv locale lscpu cal hostname tsort sync bc",
         operands: OperandRule::All(WordMeaning::PossiblePath),
         examples: &[example("pgrep -fl node", ReadOnly), example("tsort /etc/passwd", Blocked)],

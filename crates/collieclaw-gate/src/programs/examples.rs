@@ -57,6 +57,7 @@ fn policy() -> GatePolicy {
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
         project_programs: Default::default(),
+        command_cache: None,
     }
 }
 

@@ -103,3 +103,21 @@ fn add(program: &'static ProgramSpec, all: &mut HashMap<usize, FlagIndex>) {
         subcommands.iter().for_each(|subcommand| add(subcommand, all));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FlagLookup, OperandRule, all_programs};
+
+    #[test]
+    fn programs_and_subcommands_of_the_table_are_indexed_once() {
+        for program in all_programs() {
+            let subcommands = match program.operands {
+                OperandRule::Subcommands(subcommands) => subcommands,
+                _ => &[],
+            };
+            for indexed in subcommands.iter().chain([program]) {
+                assert!(matches!(FlagLookup::of(indexed), FlagLookup::Indexed(_)), "{}", indexed.names);
+            }
+        }
+    }
+}

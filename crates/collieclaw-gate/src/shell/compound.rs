@@ -51,6 +51,8 @@ impl ShellParser<'_> {
                     self.word(WordPosition::Ordinary)?;
                     self.skip_blanks();
                     if self.reserved_word().is_none() && self.peek() != Some(b'(') {
+                        // Here, too, an index that shells read differently must not hide commands.
+                        self.assignment_lengths()?;
                         self.next = start;
                     }
                 }

@@ -38,10 +38,12 @@ impl ShellParser<'_> {
                 what: "the text of this here-document is missing",
             });
         }
-        if self.peek().is_some() {
-            return self.error("unexpected character");
+        match self.peek() {
+            None => Ok(script),
+            Some(b')') => self.error("this `)` closes nothing"),
+            // A script ends early only before `)`, `;;` and `;&`.
+            Some(_) => self.error("`;;` and `;&` are allowed only in a `case`"),
         }
-        Ok(script)
     }
 
     /// Parses commands, possibly none, up to a closing parenthesis, which is not consumed.
@@ -91,7 +93,7 @@ impl ShellParser<'_> {
                 Some(b';') if !self.starts_with(";;") && !self.starts_with(";&") => self.operator(";")?,
                 None | Some(b'\n' | b')' | b';') => {}
                 Some(_) if self.reserved_word().is_some_and(|word| ends.contains(&word)) => {}
-                Some(_) => return self.error("unexpected character"),
+                Some(_) => return self.error("`;` or a new line is missing before this"),
             }
             lists.push(list);
         }

@@ -8,7 +8,9 @@ use super::syntax_tree::{
 use super::word::WordPosition;
 
 /// The longest index of an array that is searched for its end.
-const LONGEST_SUBSCRIPT: usize = 1000;
+const LONGEST_INDEX: usize = 1000;
+
+const AMBIGUOUS_INDEX: &str = "shells read this index of an array differently";
 
 /// Stands for the descriptor that a shell chooses for `{name}>`.
 const CHOSEN_DESCRIPTOR: u32 = 10;
@@ -47,6 +49,10 @@ impl ShellParser<'_> {
                 _ if simple.is_empty() => return self.error("a command is missing"),
                 _ => return Ok(ShellCommand::Simple(simple)),
             }
+            if simple.words.iter().all(is_time_keyword) {
+                // An index that shells read differently must not hide commands here either.
+                self.assignment_lengths()?;
+            }
             if simple.words.is_empty()
                 && let Some(assignment) = self.assignment()?
             {
@@ -68,63 +74,82 @@ impl ShellParser<'_> {
 
     /// Parses `NAME=value`, if it comes next.
     fn assignment(&mut self) -> Result<Option<VariableAssignment>, ShellParseError> {
-        let rest = self.rest();
-        let length =
-            rest.bytes().position(|byte| byte != b'_' && !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        let name = rest.get(..length).unwrap_or_default();
-        if !is_name(name) {
+        let Some(AssignmentLengths { name, sign, whole }) = self.assignment_lengths()? else {
             return Ok(None);
-        }
-        let length = match self.peek_after(length) {
-            Some(b'=') => length + 1,
-            Some(b'+') if self.peek_after(length + 1) == Some(b'=') => length + 2,
-            Some(b'[') => match self.subscript_length(length) {
-                Some(end) => end,
-                None => return Ok(None),
-            },
-            // After a line continuation, the word could still become an assignment.
-            Some(b'\\') if self.peek_after(length + 1) == Some(b'\n') => {
-                return self.error("the first word of a command can't continue on the next line");
-            }
-            _ => return Ok(None),
         };
+        let rest = self.rest();
         let at = self.position();
-        let is_plain = rest.get(..length).is_some_and(|text| is_name(text.trim_end_matches('=')));
-        let subscript = rest.get(name.len()..length).unwrap_or_default();
         let mut parts = Vec::new();
-        if !is_plain {
+        if whole > name + 1 {
             // The old value or an index is part of the result, and an index may contain commands.
-            let scripts = self.parse_nested_text(subscript, at, ShellParser::here_document_parts)?;
-            let scripts = scripts.into_iter().filter_map(WordPart::into_scripts).flatten().collect();
+            let scripts = self.index_scripts(rest.get(name..sign).unwrap_or_default())?;
             parts.push(WordPart::Unknown(UnknownPart { at, kind: UnknownPartKind::Variable, scripts }));
         }
-        self.next += length;
+        self.next += whole;
         if self.starts_with("(") {
             parts.push(self.array_literal()?);
         } else {
             parts.extend(self.word(WordPosition::AssignmentValue)?.word.parts);
         }
-        Ok(Some(VariableAssignment { name: name.to_owned(), value: ShellWord { at, parts } }))
+        let name = rest.get(..name).unwrap_or_default().to_owned();
+        Ok(Some(VariableAssignment { name, value: ShellWord { at, parts } }))
     }
 
-    /// Returns the length of `NAME[index]=`, if that comes next. Otherwise the brackets are a pattern.
-    fn subscript_length(&self, name_length: usize) -> Option<usize> {
+    /// Measures `NAME=`, `NAME+=` or `NAME[index]=`, if that comes next.
+    pub(super) fn assignment_lengths(&self) -> Result<Option<AssignmentLengths>, ShellParseError> {
         let rest = self.rest();
-        let mut depth = 0_usize;
-        for (place, byte) in rest.bytes().enumerate().skip(name_length).take(LONGEST_SUBSCRIPT) {
+        let is_in_name = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+        let name = rest.bytes().take_while(|byte| is_in_name(*byte)).count();
+        if !rest.get(..name).is_some_and(is_name) {
+            return Ok(None);
+        }
+        let sign = name + if self.peek_after(name) == Some(b'[') { self.index_length(name)? } else { 0 };
+        let after = rest.get(sign..).unwrap_or_default();
+        if after.starts_with('=') {
+            Ok(Some(AssignmentLengths { name, sign, whole: sign + 1 }))
+        } else if after.starts_with("+=") {
+            Ok(Some(AssignmentLengths { name, sign, whole: sign + 2 }))
+        } else if after.starts_with("\\\n") {
+            // After a line continuation, the word could still become an assignment.
+            self.error("the first word of a command can't continue on the next line")
+        } else if rest.bytes().take(sign).any(ends_word) {
+            self.error(AMBIGUOUS_INDEX)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Returns the length of `[index]`, which starts after these bytes. Shells with arrays read an index up to its
+    /// bracket, and others read words and operators there. An index that both could read as commands is an error.
+    fn index_length(&self, from: usize) -> Result<usize, ShellParseError> {
+        let (mut brackets, mut parentheses) = (0_usize, 0_usize);
+        let (mut quote, mut escaped, mut before) = (None, false, b' ');
+        for (length, byte) in (1..).zip(self.rest().bytes().skip(from).take(LONGEST_INDEX)) {
             match byte {
-                b'[' => depth += 1,
-                b']' => depth = depth.checked_sub(1)?,
-                b'\n' => return None,
+                b'\n' => break,
+                _ if escaped => escaped = false,
+                b'\\' if quote != Some(b'\'') => escaped = true,
+                _ if quote == Some(byte) => quote = None,
+                _ if quote.is_some() => {}
+                b'\'' | b'"' => quote = Some(byte),
+                b'(' if before == b'$' || parentheses > 0 => parentheses += 1,
+                b')' if parentheses > 0 => parentheses -= 1,
+                _ if parentheses > 0 => {}
+                b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' => break,
+                b'[' => brackets += 1,
+                b']' if brackets == 1 => return Ok(length),
+                b']' => brackets -= 1,
                 _ => {}
             }
-            if depth == 0 {
-                let after = rest.get(place + 1..)?;
-                let sign = if after.starts_with('=') { 1 } else { 2 };
-                return (sign == 1 || after.starts_with("+=")).then_some(place + 1 + sign);
-            }
+            before = byte;
         }
-        None
+        self.error(AMBIGUOUS_INDEX)
+    }
+
+    /// Returns the commands in the index of an array. Shells run them even inside of single quotes.
+    fn index_scripts(&mut self, index: &str) -> Result<Vec<ShellScript>, ShellParseError> {
+        let parts = self.parse_nested_text(index, self.position(), ShellParser::here_document_parts)?;
+        Ok(parts.into_iter().filter_map(WordPart::into_scripts).flatten().collect())
     }
 
     /// Returns true if a builtin that declares variables is followed by the elements of an array, as in `declare a=(x)`.
@@ -147,6 +172,11 @@ impl ShellParser<'_> {
                 return Ok(WordPart::Unknown(UnknownPart { at, kind: UnknownPartKind::Variable, scripts }));
             }
             let start = self.next;
+            if self.starts_with("[") {
+                let index = self.rest().get(..self.index_length(0)?).unwrap_or_default();
+                scripts.extend(self.index_scripts(index)?);
+                self.next += index.len();
+            }
             let word = self.word(WordPosition::Ordinary)?.word;
             if self.next == start {
                 return self.error("the elements of an array are not closed");
@@ -170,10 +200,22 @@ impl ShellParser<'_> {
     }
 }
 
+/// The lengths of `NAME[index]=` up to the end of the name, up to the sign, and of the whole.
+pub(super) struct AssignmentLengths {
+    name: usize,
+    sign: usize,
+    whole: usize,
+}
+
 impl SimpleCommand {
     fn is_empty(&self) -> bool {
         self.assignments.is_empty() && self.words.is_empty() && self.redirections.is_empty()
     }
+}
+
+/// Returns true for the keyword `time` and its flags. After them, another command starts.
+fn is_time_keyword(word: &ShellWord) -> bool {
+    word.literal().is_some_and(|text| matches!(text.as_str(), "time" | "-p" | "--"))
 }
 
 /// Returns true for `{name}`, which some shells read as a descriptor before a redirection.

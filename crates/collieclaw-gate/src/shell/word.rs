@@ -315,7 +315,7 @@ impl ShellParser<'_> {
             b'.' => {}
             // Some shells don't let `{}` close a brace, so the open braces are never counted down.
             _ => {
-                if braces.open > 0 && braces.divided {
+                if braces.divided {
                     let at = self.position();
                     parts.push(WordPart::Unknown(UnknownPart {
                         at,
@@ -351,5 +351,5 @@ fn is_special(byte: u8) -> bool {
 fn looks_like_assignment(word: &str) -> bool {
     let after = word.trim_start_matches(|letter: char| letter == '_' || letter.is_ascii_alphanumeric());
     ["=", "+=", "["].into_iter().any(|sign| after.starts_with(sign))
-        && word.get(..word.len() - after.len()).is_some_and(is_name)
+        && word.strip_suffix(after).is_some_and(is_name)
 }

@@ -108,6 +108,10 @@ fn values_of_flags_are_no_operands() {
         "jq --arg x /etc/passwd . a.txt",
         "grep -e /etc/passwd a.txt",
         "grep -m 5 /etc/passwd a.txt",
+        "grep -xm 5 /etc/passwd a.txt",
+        // The file `=/etc/passwd` of the workspace.
+        "grep -f=/etc/passwd a.txt",
+        "nice -5 ls",
         "head -n 5 a.txt",
         "head -n5 a.txt",
         "head --lines=5 a.txt",
@@ -121,6 +125,7 @@ fn values_of_flags_are_no_operands() {
         &[
             "jq --arg x y . /etc/passwd",
             "grep -e x /etc/passwd",
+            "grep - /etc/passwd",
             "grep -ex /etc/passwd",
             "head -n 5 /etc/passwd",
             "head -n5 /etc/passwd",
@@ -156,13 +161,32 @@ fn a_path_may_be_joined_to_the_flags_of_a_project_tool() {
 #[test]
 fn flags_of_tar_need_no_dash() {
     check_harmless(&["tar xf a.tar", "tar czf a.tgz src", "tar -xzf a.tgz", "tar tvf a.tar"]);
+    // Both `--delete` and `--dereference` start like this.
+    check_refused("argument", &["tar --de -tf a.tar"]);
     check_refused("argument", &["tar cPf a.tar .", "tar cIf x a.tar .", "tar -cPf a.tar src"]);
     check_refused("forbidden-path", &["tar cf /etc/x .", "tar xf /etc/x", "tar czf a.tgz /etc"]);
 }
 
 #[test]
+fn flags_and_the_ends_of_commands_are_no_paths() {
+    check_harmless(&["find . -exec echo /etc/passwd \\;"]);
+    for (line, word) in
+        [("tar tf a.tar", "tf"), ("find . -exec ls {} \\;", ";"), ("find . -exec ls {} +", "+")]
+    {
+        let reasons = judge_line(line, AutonomyLevel::Full, LISTED).reasons;
+        let named = reasons.iter().find(|reason| reason.detail().contains(&format!("`{word}`")));
+        assert_eq!(named, None, "{line}");
+    }
+}
+
+#[test]
+fn an_empty_word_is_no_path() {
+    check_refused("not-a-path", &["cat ''", "cd /tmp; cat ''"]);
+}
+
+#[test]
 fn words_with_a_plus_are_flags_of_pagers_only() {
-    check_refused("argument", &["less +G a.txt", "less '+!id' a.txt"]);
+    check_refused("argument", &["less +G a.txt", "less +F a.txt", "less '+!id' a.txt"]);
     check_harmless(&["less + a.txt", "less -N a.txt", "cargo +nightly build", "cat +x"]);
     check_refused("argument", &["cargo +nightly publish"]);
 }
@@ -188,6 +212,8 @@ fn words_after_a_wrapper_are_a_command() {
     check_refused("forbidden-command", &["env rm x", "env A=1 rm x", "timeout 5 rm x", "nice -n 5 rm x"]);
     check_refused("forbidden-command", &["env --x rm x", "setsid a b rm x", "env -u x --y a rm z"]);
     check_refused("unlisted-program", &["env gcd", "timeout gcd 5", "nice gcd"]);
+    // After a variable, `-u` is no flag of `env`.
+    check_refused("unlisted-program", &["env LANG=C -u ls", "env LANG=C TZ=UTC -u ls"]);
 }
 
 #[test]

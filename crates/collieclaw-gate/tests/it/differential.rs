@@ -55,6 +55,7 @@ fn policy() -> GatePolicy {
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
         project_programs: Default::default(),
+        command_cache: None,
     }
 }
 

@@ -102,6 +102,8 @@ fn programs_of_listed_programs_are_judged_by_what_nobody_may_do() {
         // This symlink to a program could lead elsewhere a moment later.
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /w/link-to-ls x", "program-by-path"),
         ("/w/copied-loader x /usr/bin/rm x", "program-by-path"),
+        // Only a loader of the system is one.
+        ("/w/ld-linux-copy x /usr/bin/ls x", "forbidden-command"),
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/ls x", "program"),
         // The loader in front of a program that contains many.
         ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/busybox rm x", "forbidden-command"),
@@ -130,11 +132,20 @@ fn variables_that_make_programs_run_code_are_refused_for_commands_of_the_line() 
         ("GIT_PAGER", "./x", "variable"),
         ("BASH_ENV", "./x", "variable"),
         ("PYTHONSTARTUP", "./x", "variable"),
-        ("NODE_OPTIONS", "--require=./x", "variable"),
-        ("PYTHONPATH", "/tmp/x", "variable"),
+        ("PERL5OPT", "-Mx", "variable"),
+        ("PYTHONPATH", "/home/kid/x", "variable"),
         ("HOME", "/w", "variable"),
         ("PYTHONPATH", ".", "program"),
         ("PYTHONPATH", "src:/w/lib", "program"),
+        ("PYTHONPATH", "/tmp/x", "program"),
+        // `stdbuf` sets this.
+        ("LD_PRELOAD", "/usr/libexec/coreutils/libstdbuf.so", "program"),
+        ("LD_PRELOAD", "/usr/lib/../../w/coreutils/libstdbuf.so", "variable"),
+        ("LD_PRELOAD", "/w/coreutils/libstdbuf.so", "variable"),
+        ("LD_PRELOAD", "/usr/libexec/x:/w/coreutils/libstdbuf.so", "variable"),
+        ("LD_PRELOAD", "/usr/libexec/x /w/coreutils/libstdbuf.so", "variable"),
+        // Only `node` obeys this, and `node` runs the project's code anyway.
+        ("NODE_OPTIONS", "--require=./x", "program"),
         ("NODE_ENV", "test", "program"),
         ("GIT_PAGER", "cat", "program"),
         ("PATH", "/w/.venv/bin:/usr/bin", "program"),
@@ -165,16 +176,21 @@ fn scripts_count_as_the_command_or_the_allowed_script() {
     }
     policy.allowed_scripts.insert("/w/run.sh".into(), "good".to_owned());
     policy.allowed_scripts.insert("/w/tool".into(), "tool".to_owned());
+    policy.allowed_scripts.insert("/w/env-tool".into(), "env-tool".to_owned());
     for (text, expected) in [
         ("/usr/bin/bash /bin/bash -e ./run.sh x", "program"),
         ("/usr/bin/python3 python3 ./run.sh", "program"),
         ("/usr/bin/python3 python3 -m ./run.sh", "unlisted-program"),
+        // The sandbox has a temporary folder of its own, so this is another file than the symlink of the machine.
+        ("/usr/bin/python3 python3 /tmp/link-to-script", "unlisted-program"),
         // Nobody knows what this program does with the script.
         ("/usr/bin/somewhat somewhat ./run.sh", "unlisted-program"),
         ("/usr/bin/somewhat somewhat -e ./run.sh", "unlisted-program"),
         ("/usr/bin/somewhat somewhat /usr/bin/npm ci", "unlisted-program"),
         ("/usr/bin/own-interpreter own-interpreter ./tool x", "program"),
         ("/usr/bin/other-interpreter other-interpreter ./tool x", "unlisted-program"),
+        ("/usr/bin/own-interpreter own-interpreter ./env-tool x", "program"),
+        ("/usr/bin/other-interpreter other-interpreter ./env-tool x", "unlisted-program"),
     ] {
         assert_eq!(check(Line, text, &[], &policy), expected, "{text}");
     }
@@ -349,5 +365,44 @@ fn exported_functions_and_variables_of_the_shell_are_harmless() {
         ("PS4", "variable"),
     ] {
         assert_eq!(check(Line, "/usr/bin/ls ls", &[(name, "x")], &policy("")), expected, "{name}");
+    }
+}
+
+/// A virtual environment leads to the Python that has created it, which may be another version than the listed one.
+#[test]
+fn the_python_of_a_virtual_environment_counts_as_the_listed_one() {
+    let pyenv = "/home/kid/.pyenv/versions/3.12/bin/python3.12 .venv/bin/python";
+    for (text, allowed, expected) in [
+        (format!("{pyenv} a.py"), "python3", "program"),
+        (format!("{pyenv} a.py"), "python", "program"),
+        (format!("{pyenv} /etc/passwd"), "python3", "forbidden-path"),
+        (format!("{pyenv} a.py"), "node", "program-by-path"),
+        ("/usr/bin/python3.12 .venv/bin/python a.py".to_owned(), "python3", "program"),
+        ("/usr/bin/python3.12 .venv/bin/python a.py".to_owned(), "", "unlisted-program"),
+        // Somebody could change these, or they are something else.
+        ("/home/kid/other/python3.12 .venv/bin/python a.py".to_owned(), "python3", "program-by-path"),
+        ("/w/python3.12 python3 a.py".to_owned(), "python3", "program-by-path"),
+        ("/tmp/python3 python3 a.py".to_owned(), "python3", "program-by-path"),
+        ("/home/kid/.pyenv/python3-evil python3 a.py".to_owned(), "python3", "program-by-path"),
+        ("/home/kid/.pyenv/bin/node python3 a.py".to_owned(), "python3", "program-by-path"),
+    ] {
+        assert_eq!(check(Line, &text, &[], &policy(allowed)), expected, "{text}, {allowed}");
+    }
+}
+
+/// `ldd` starts the loader with a variable that makes it only list the libraries of a program.
+#[test]
+fn the_loader_may_list_the_libraries_of_any_program() {
+    let lists = [("LD_TRACE_LOADED_OBJECTS", "1")];
+    for (text, variables, expected) in [
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so ./app", &lists[..], "program"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so /usr/bin/rm", &lists, "program"),
+        ("/usr/lib/ld-linux-x86-64.so.2 ld.so ./app", &[], "program-by-path"),
+        // The loader of musl doesn't know the variable, and a copy may be another program.
+        ("/lib/ld-musl-x86_64.so.1 ld.so ./app", &lists, "program-by-path"),
+        ("/w/copied-loader ld.so /usr/bin/rm", &lists, "program-by-path"),
+        ("/w/ld-linux-copy x", &lists, "forbidden-command"),
+    ] {
+        assert_eq!(check(Program, text, variables, &policy("")), expected, "{text}");
     }
 }

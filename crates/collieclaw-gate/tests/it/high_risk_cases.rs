@@ -29,6 +29,7 @@ pub(crate) const HIGH_RISK_LINES: &[(&str, &str)] = &[
     ("ls > /tmp/x", "unknowable"),
     ("ls 2> /tmp/x", "unknowable"),
     ("ls &> /tmp/x", "unknowable"),
+    ("touch /tmp/x /tmp/y", "unknowable"),
     ("PATH=. ls", "variable"),
     ("LD_PRELOAD=./x.so ls", "variable"),
     ("LD_LIBRARY_PATH=. ls", "variable"),

@@ -23,7 +23,14 @@ impl MachineFacts for JudgingMachine {
             Some("/usr/bin/npm" | "/usr/bin/busybox" | "/usr/bin/chown") => {
                 return PathStatus::File { leads_to: path.to_owned(), link_count: 1 };
             }
+            Some("/w/.venv/bin/python") => {
+                let leads_to = "/home/kid/.pyenv/versions/3.12/bin/python3.12".into();
+                return PathStatus::File { leads_to, link_count: 1 };
+            }
             Some("/w/./tool") => return PathStatus::File { leads_to: "/w/tool".into(), link_count: 1 },
+            Some("/w/./env-tool") => {
+                return PathStatus::File { leads_to: "/w/env-tool".into(), link_count: 1 };
+            }
             Some(text) if text == "/usr/bin/which" || text.ends_with("/link-to-which") => {
                 return PathStatus::File { leads_to: "/usr/bin/which.debianutils".into(), link_count: 1 };
             }
@@ -37,11 +44,16 @@ impl MachineFacts for JudgingMachine {
     }
 
     fn find_program(&self, name: &str) -> Option<PathBuf> {
-        self.0.find_program(if name == "which" { "which.debianutils" } else { name })
+        match name {
+            "which" => self.0.find_program("which.debianutils"),
+            // A program of the project has this name, and none of the system.
+            "uvicorn" => None,
+            name => self.0.find_program(name),
+        }
     }
 
     fn is_trusted_program(&self, path: &Path) -> bool {
-        path == Path::new("/home/kid/.cargo/bin/rustup")
+        path == Path::new("/home/kid/.cargo/bin/rustup") || path.starts_with("/home/kid/.pyenv")
     }
 
     fn judges_executions(&self) -> bool {
@@ -51,6 +63,7 @@ impl MachineFacts for JudgingMachine {
     fn is_same_program(&self, file: &Path, program: &Path) -> bool {
         let copies = [
             ("/w/copy", "/usr/bin/rm"),
+            ("/w/ld-linux-copy", "/usr/bin/rm"),
             ("/w/copied-loader", "/lib64/ld-linux-x86-64.so.2"),
             ("/w/copied-busybox", "/usr/bin/busybox"),
             ("/w/copied-which", "/usr/bin/which.debianutils"),
@@ -67,6 +80,10 @@ impl MachineFacts for JudgingMachine {
             "/w/tool" => Some(ScriptContent {
                 sha256: "tool".to_owned(),
                 interpreter_line: Some("/usr/bin/own-interpreter".into()),
+            }),
+            "/w/env-tool" => Some(ScriptContent {
+                sha256: "env-tool".to_owned(),
+                interpreter_line: Some("/usr/bin/env -S own-interpreter".into()),
             }),
             "/usr/bin/npm" => Some(ScriptContent {
                 sha256: "npm".to_owned(),
@@ -131,6 +148,8 @@ const ASKED: &[&str] = &[
     "cd $x && ls; cat ../a.txt",
     "for d in a b; do cd \"$d\"; ls ..; cd ..; done",
     "NODE_ENV=test CI=1 RUST_BACKTRACE=1 PYTHONPATH=. ls $x",
+    "PYTHONPATH=$PWD/src:$PYTHONPATH ls",
+    "LD_PRELOAD=$x ls",
     "shift; getopts ab: o; let x=1; umask 022",
     "command ls; command -v ls; builtin echo x; exec ls",
     "echo a && { echo b || echo c; } && echo d",
@@ -152,6 +171,8 @@ const BLOCKED: &[&str] = &[
     "case x in x) rm x;; esac",
     "a=($(rm x))",
     "a[$(rm x)]=1",
+    "a[1 #$(rm x)\n]=1",
+    "a=([1 #$(rm x)]=y\n)",
     "((x = $(rm x)))",
     "for ((i = 0; i < $(rm x); i++)); do ls; done",
     "cat <<< $(rm x)",

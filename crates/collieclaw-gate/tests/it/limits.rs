@@ -51,6 +51,19 @@ fn the_number_of_expansions_is_limited() {
     check_parsed(&line(3999), &line(4000), "the line has too many expansions and patterns");
 }
 
+#[test]
+fn the_distance_of_closing_brackets_is_limited() {
+    let index = |length: usize| format!("a[{}]=b", "1".repeat(length - "[]".len()));
+    check_parsed(&index(1000), &index(1001), "shells read this index of an array differently");
+    // The rest of a long pattern isn't searched, so nobody knows if a bracket closes it.
+    let is_literal = |length: usize| {
+        let parsed = shell::parse(&format!("ls [{}", "a".repeat(length))).expect("a line");
+        format!("{parsed:?}").contains("Literal(\"[a")
+    };
+    assert!(is_literal(199));
+    assert!(!is_literal(200));
+}
+
 /// Returns the weight and the codes of the heaviest reasons at `full`.
 fn judged(line: &str, allowed: &str) -> (ReasonWeight, Vec<&'static str>) {
     heaviest_reasons(&judge_line(line, AutonomyLevel::Full, allowed))

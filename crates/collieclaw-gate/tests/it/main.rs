@@ -12,6 +12,8 @@ mod blocked_cases;
 #[cfg(test)]
 mod command_addresses;
 #[cfg(test)]
+mod command_folders;
+#[cfg(test)]
 mod destructive_commands;
 #[cfg(test)]
 mod differential;

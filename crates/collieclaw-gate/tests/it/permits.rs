@@ -91,6 +91,8 @@ fn missing_programs_are_named_if_nothing_else_is_wrong() {
     let supervised = |line: &str| missing(line, AutonomyLevel::Supervised);
     assert_eq!(supervised("gcc x.c; make; gcc y.c").as_deref(), Some("gcc make"));
     assert_eq!(supervised("gcc x.c | cat").as_deref(), Some("gcc"));
+    // A file of the workspace is refused by its path and by its name, and named once.
+    assert_eq!(supervised("./run.sh; gcc x.c").as_deref(), Some("./run.sh gcc"));
     assert_eq!(supervised("ls"), None);
     assert_eq!(supervised("gcc $x"), None);
     assert_eq!(supervised("gcc /etc/passwd"), None);

@@ -7,7 +7,7 @@ use collieclaw_gate::{
     AutonomyLevel, GatePolicy, MachineFacts, PathStatus, RiskLevel, ScriptContent, ShellVerdict, judge_shell,
 };
 
-use crate::test_machine::{heaviest_reasons, policy};
+use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
 /// A machine with few programs of its own, and a toolchain in the user's home.
 struct ToolchainMachine {
@@ -149,4 +149,19 @@ fn a_missing_program_is_left_to_the_shell_if_a_shell_runs_the_line_anyway() {
     assert_eq!(codes("date", true), "not-installed");
     assert_eq!(codes("x=1; date", true), "judged-when-run+listed-program");
     assert_eq!(codes("x=1; gcc", true), "not-installed+unlisted-program");
+    // The line says itself what runs instead.
+    assert_eq!(codes("date || ls", true), "judged-when-run+listed-program");
+    assert_eq!(codes("date && ls || pwd", true), "judged-when-run+listed-program");
+    assert_eq!(codes("ls || date", true), "not-installed");
+    assert_eq!(codes("gcc || ls", true), "not-installed+unlisted-program");
+    // Without a judge, no shell runs the line.
+    assert_eq!(codes("date || ls", false), "not-installed");
+}
+
+#[test]
+fn a_machine_that_knows_nothing_about_its_programs_trusts_none() {
+    let machine = GateTestMachine::new();
+    let program = Path::new("/usr/bin/ls");
+    assert!(!machine.is_trusted_program(program));
+    assert!(!machine.is_same_program(program, program));
 }

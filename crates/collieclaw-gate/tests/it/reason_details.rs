@@ -2,9 +2,10 @@
 //!
 //! Every verdict carries structured reasons (C7.8).
 
-use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight};
+use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight, judge_shell};
 
-use crate::test_machine::judge_line;
+use crate::judged_lines::JudgingMachine;
+use crate::test_machine::{judge_line, policy};
 
 /// Returns the sentences of the reasons with high or blocking weight, in their order.
 fn reason_sentences(line: &str) -> Vec<String> {
@@ -67,6 +68,25 @@ fn a_refusal_names_the_column_of_its_cause() {
     }
 }
 
+/// Many reasons of one weight don't take the column away from those of another weight.
+#[test]
+fn a_column_is_right_after_many_other_reasons() {
+    let programs: String = (0..40).map(|number| format!("prog{number}; ")).collect();
+    let column = programs.len() + 1;
+    let expected =
+        format!("column {column}: the name of this command is known only when it runs; write it out");
+    assert_eq!(reason_sentences(&format!("{programs}$X")).first(), Some(&expected));
+    let line = format!("{programs}echo $X");
+    let verdict = judge_shell(&line, AutonomyLevel::Supervised, &policy(""), &JudgingMachine::new()).verdict;
+    let found =
+        verdict.reasons.iter().find(|reason| reason.code() == "judged-when-run").map(GateReason::detail);
+    let expected = format!(
+        "column {}: the value of a variable is known only when it runs, so each command is judged when it runs",
+        column + 5
+    );
+    assert_eq!(found, Some(expected));
+}
+
 #[test]
 fn long_quotations_are_shortened() {
     let long = "é".repeat(300_000);
@@ -91,6 +111,22 @@ fn a_program_is_refused_with_the_command_that_allows_it() {
     // A shell would read these names as something else.
     for name in ["", "-x", "a b", "é", "$x", "a;b", &"a".repeat(65)] {
         assert!(detail(name).ends_with("isn't on the list of allowed commands"), "{name}");
+    }
+}
+
+#[test]
+fn commands_whose_work_a_tool_does_are_refused_with_the_tool() {
+    for (name, tool) in
+        [("rm", Some("file_delete")), ("shred", Some("file_delete")), ("mv", Some("file_move")), ("dd", None)]
+    {
+        let name = name.to_owned();
+        for reason in
+            [GateReason::UnlistedProgram { name: name.clone() }, GateReason::ForbiddenCommand { name }]
+        {
+            let detail = reason.detail();
+            let named = detail.split_once("use the tool `").and_then(|(_, rest)| rest.split('`').next());
+            assert_eq!(named, tool, "{detail}");
+        }
     }
 }
 

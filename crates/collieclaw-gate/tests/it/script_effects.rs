@@ -1,8 +1,9 @@
 //! Scripts of `sed` and `awk`: most only transform text, others run commands or use other files.
 
-use collieclaw_gate::{AutonomyLevel, GateReason, ReasonWeight};
+use collieclaw_gate::{AutonomyLevel, GateDecision, GateReason, ReasonWeight, judge_shell};
 
-use crate::test_machine::{heaviest_reasons, judge_line};
+use crate::judged_lines::JudgingMachine;
+use crate::test_machine::{heaviest_reasons, judge_line, policy};
 
 /// Returns the effect that the gate sees in a script, if it sees one.
 fn effect(line: &str) -> Option<&'static str> {
@@ -254,5 +255,31 @@ fn files_in_scripts_must_not_be_protected() {
         "sed 'e now/etc/x' a.txt",
     ] {
         assert_eq!(weight(line), (ReasonWeight::High, vec!["argument"]), "{line}");
+    }
+}
+
+/// A redirection of the shell to a computed name asks the operator, too: the sandbox keeps the file in the workspace.
+#[test]
+fn files_that_awk_prints_to_are_left_to_the_sandbox_of_a_judged_shell() {
+    let judged = |line: &str, level| judge_shell(line, level, &policy(""), &JudgingMachine::new());
+    for line in [
+        "awk '{print > $1 \".txt\"}' a.txt",
+        "awk '{print >> \"x\"}' a.txt",
+        "awk '/a/ {printf \"b\" > x}' a.txt",
+    ] {
+        let found = judged(line, AutonomyLevel::Supervised);
+        assert_eq!(found.verdict.decision, GateDecision::Ask, "{line}: {:?}", found.verdict);
+        assert_eq!(found.plan, None, "{line}");
+        assert_eq!(judged(line, AutonomyLevel::ReadOnly).verdict.decision, GateDecision::Deny, "{line}");
+    }
+    for line in [
+        "awk '{print > \"/etc/x\"}' a.txt",
+        "awk '{print > \".git/config\"}' a.txt",
+        "awk '{print > \"shared.txt\"}' a.txt",
+        "awk '{print > \"x\"; system(\"id\")}' a.txt",
+        "awk '{print > \"x\"; print | \"sh\"}' a.txt",
+    ] {
+        let found = judged(line, AutonomyLevel::Supervised);
+        assert_eq!(found.verdict.decision, GateDecision::Deny, "{line}: {:?}", found.verdict);
     }
 }

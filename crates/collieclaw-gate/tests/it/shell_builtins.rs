@@ -57,10 +57,27 @@ fn an_unreadable_line_inside_of_a_line_is_left_to_a_judged_shell() {
 
 #[test]
 fn code_is_not_loaded_into_the_shell() {
-    for line in ["enable -f ./x.so x", "enable -f./x.so x", "enable $x"] {
+    for line in ["enable -f ./x.so x", "enable -f./x.so x", "enable -af ./x.so x", "enable x", "enable $x"] {
         assert_eq!(decision(line), GateDecision::Deny, "{line}");
     }
-    assert_eq!(decision("enable -n echo"), GateDecision::Ask);
+    for line in ["enable -n echo", "enable test kill source", "enable -p", "enable"] {
+        assert_eq!(decision(line), GateDecision::Ask, "{line}");
+    }
+}
+
+/// The shell prints the lines of such a file that are no commands.
+#[test]
+fn files_that_no_tool_may_touch_are_not_sourced() {
+    for line in
+        ["source /etc/shadow", ". /etc/../etc/shadow", "cd src; . /etc/passwd", ". ~/.collieclaw/config.toml"]
+    {
+        assert_eq!(decision(line), GateDecision::Deny, "{line}");
+    }
+    for line in
+        ["source ./env.sh", ". ~/.bashrc", "source $x", "source <(ls)", "source /dev/stdin", ". env.sh"]
+    {
+        assert_eq!(decision(line), GateDecision::Ask, "{line}");
+    }
 }
 
 #[test]

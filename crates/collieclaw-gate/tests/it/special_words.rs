@@ -114,6 +114,7 @@ fn settings_of_git_may_run_commands() {
         "git -C links/deep add ../../a.txt",
     ]);
     check_refused("outside-workspace", &["git -C links/deep add ../../../x", "git -C src add ../../x"]);
+    check_refused("hard-link", &["git -C links/deep -C .. diff --output=shared.rs"]);
     check_refused(
         "argument",
         &["git -c core.pager=less\\ -x log", "git -c core.pager log", "git -c alias.x=!x x"],
@@ -137,7 +138,10 @@ fn settings_of_git_may_run_commands() {
 #[test]
 fn copies_are_judged_by_every_file_that_they_replace() {
     check_harmless(&["cp -r two n", "cp -r two/. n/src", "cp -r n/src/. src/deep", "cp two/a.txt ."]);
-    check_refused("hard-link", &["cp -r two/. .", "cp two/shared.txt .", "cp -rT two ."]);
+    check_refused(
+        "hard-link",
+        &["cp -r two/. .", "cp two/shared.txt .", "cp -rT two .", "cp -t src n/src/shared.rs"],
+    );
     check_refused("argument", &["cp -r none/. src"]);
     check_refused("outside-workspace", &["cp a.txt /", "cp a.txt ../"]);
     let policy = GatePolicy { bounds: PathBounds::Anywhere, ..policy("") };

@@ -85,6 +85,7 @@ impl GateTestMachine {
         nodes.insert("/w/out".into(), TestMachineNode::Link("/etc"));
         nodes.insert("/w/passwd".into(), TestMachineNode::Link("/etc/passwd"));
         nodes.insert("/w/link-to-ls".into(), TestMachineNode::Link("/usr/bin/ls"));
+        nodes.insert("/tmp/link-to-script".into(), TestMachineNode::Link("/w/run.sh"));
         nodes.insert("/w/inner".into(), TestMachineNode::Link("src"));
         nodes.insert("/w/chain".into(), TestMachineNode::Link("inner/../passwd"));
         nodes.insert("/w/links/b.txt".into(), TestMachineNode::Link("../b.txt"));
@@ -179,6 +180,7 @@ pub(crate) fn policy(extra_allowed: &str) -> GatePolicy {
         pinned_programs: BTreeMap::new(),
         allowed_scripts: BTreeMap::new(),
         project_programs: Default::default(),
+        command_cache: None,
     }
 }
 

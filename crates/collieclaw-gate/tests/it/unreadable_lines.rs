@@ -4,10 +4,11 @@ use collieclaw_gate::shell;
 
 const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     // Commands and lists.
-    ("ls )", 3, "unexpected character"),
-    ("(ls) pwd", 5, "unexpected character"),
-    ("{ (ls) pwd; }", 7, "unexpected character"),
-    ("ls;; pwd", 2, "unexpected character"),
+    ("ls )", 3, "this `)` closes nothing"),
+    ("(ls) pwd", 5, "`;` or a new line is missing before this"),
+    ("{ (ls) pwd; }", 7, "`;` or a new line is missing before this"),
+    ("ls;; pwd", 2, "`;;` and `;&` are allowed only in a `case`"),
+    ("ls;& pwd", 2, "`;;` and `;&` are allowed only in a `case`"),
     ("ls |", 4, "a command is missing"),
     ("ls &&", 5, "a command is missing"),
     ("ls ||", 5, "a command is missing"),
@@ -56,6 +57,23 @@ const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     ("echo a=(b)", 8, "a parenthesis is not allowed here"),
     ("a=(x", 4, "the elements of an array are not closed"),
     ("a=(x;)", 4, "the elements of an array are not closed"),
+    ("declare >x=(b)", 12, "a parenthesis is not allowed here"),
+    // An index of an array: `bash` reads up to its bracket, and other shells read words and comments there.
+    ("a[1 #$(ls)\n]=b", 0, "shells read this index of an array differently"),
+    ("a[1 #$(ls)]", 0, "shells read this index of an array differently"),
+    ("a[1; ls; ]=b", 0, "shells read this index of an array differently"),
+    ("a[(1)]=b", 0, "shells read this index of an array differently"),
+    ("a[1)]=b", 0, "shells read this index of an array differently"),
+    ("a['x] #$(ls)", 0, "shells read this index of an array differently"),
+    ("a[\\] #$(ls)", 0, "shells read this index of an array differently"),
+    ("a[$(ls ]", 0, "shells read this index of an array differently"),
+    ("a[", 0, "shells read this index of an array differently"),
+    ("a=([1 #$(ls)\n]=b)", 3, "shells read this index of an array differently"),
+    ("a=([1; ls]=b)", 3, "shells read this index of an array differently"),
+    ("time a[1 #$(ls)]", 5, "shells read this index of an array differently"),
+    ("time -p a[1 #$(ls)]", 8, "shells read this index of an array differently"),
+    ("coproc a b[1 #$(ls)]", 9, "shells read this index of an array differently"),
+    ("a[1]\\\n=b", 0, "the first word of a command can't continue on the next line"),
     // Words and expansions.
     ("ls \\", 4, "the line ends with a backslash"),
     ("echo a 'b", 7, "this quote is not closed"),
@@ -77,7 +95,7 @@ const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     ("echo `ls", 5, "this back-quote is not closed"),
     ("echo `ls\\`", 5, "this back-quote is not closed"),
     // The position of a text inside of back-quotes is that of the back-quotes.
-    ("echo `ls )`", 5, "unexpected character"),
+    ("echo `ls )`", 5, "this `)` closes nothing"),
     ("A\\\n=1 ls", 0, "the first word of a command can't continue on the next line"),
     // Redirections and here-documents.
     ("ls >", 4, "the file of a redirection is missing"),

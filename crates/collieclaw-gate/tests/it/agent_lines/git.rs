@@ -120,6 +120,7 @@ pub(crate) const GIT_LINES: &[&str] = &[
     "git rebase --continue",
     "git rebase --abort",
     "git rebase --autosquash main",
+    "GIT_SEQUENCE_EDITOR=: git rebase -i --autosquash HEAD~3",
     "git cherry-pick abc1234",
     "git cherry-pick -x abc1234 def5678",
     "git cherry-pick --continue",
