@@ -263,6 +263,7 @@ mod tests {
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
             project_programs: Default::default(),
+            command_cache: None,
         };
         let cancel = CancelFlag::new().unwrap();
         let timeout = Duration::from_secs(1);

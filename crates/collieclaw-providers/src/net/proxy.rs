@@ -37,7 +37,7 @@ const MAX_CONNECTIONS: usize = 64;
 /// The maximum number of bytes of a line in both directions together, more than a large project downloads.
 const MAX_TOTAL_BYTES: u64 = 2 << 30;
 
-/// The interval at which a full proxy looks for a free place.
+/// The interval at which a proxy tries again that has no free place or no free descriptor.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time that connections get to notice that the proxy has stopped.
@@ -136,14 +136,20 @@ impl ProxyState {
     fn accept_until_ended(self: &Arc<Self>, listener: &TcpListener, ended: Option<&OwnedFd>) {
         while self.wait_for_connection(listener, ended) {
             let Some(place) = self.take_place() else {
-                let _ =
-                    poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], timespec(RETRY_INTERVAL).as_ref());
+                self.pause();
                 continue;
             };
-            // The connection may have been closed while it waited.
-            let Ok((stream, _)) = listener.accept() else { continue };
-            self.start_connection(stream, place);
+            match listener.accept() {
+                Ok((stream, _)) => self.start_connection(stream, place),
+                // Without a free descriptor, the connection stays in the queue, and the next wait would return at once.
+                Err(_) => self.pause(),
+            }
         }
+    }
+
+    /// Waits for a moment, or until the proxy ends.
+    fn pause(&self) {
+        let _ = poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], timespec(RETRY_INTERVAL).as_ref());
     }
 
     /// Waits for a connection. Returns false if the socket is no longer served.

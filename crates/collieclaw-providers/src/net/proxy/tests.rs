@@ -44,6 +44,7 @@ fn policy(allowed: &[String]) -> GatePolicy {
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
         project_programs: Default::default(),
+        command_cache: None,
     }
 }
 
@@ -392,4 +393,33 @@ fn the_socket_is_closed_when_its_programs_have_ended() {
     ended.raise(CancelReason::Operator);
     drop(test.proxy.finish());
     assert!(TcpStream::connect(address).is_err());
+}
+
+/// Returns the processor time that the threads with a name have used, in ticks of 10 ms.
+fn processor_ticks(thread_name: &str) -> u64 {
+    let mut ticks = 0;
+    for thread in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let Some((name, fields)) = stat.rsplit_once(") ") else { continue };
+        if name.ends_with(&format!("({thread_name}")) {
+            // The fields 14 and 15 of the line, `utime` and `stime`; `fields` begins with the third one.
+            ticks +=
+                fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum::<u64>();
+        }
+    }
+    ticks
+}
+
+/// The test sleeps because it is about the passing of time: a proxy that tries again at once would use all of it.
+#[test]
+fn a_socket_that_gives_no_connections_costs_little_time() {
+    let TestProxy { proxy, .. } = TestProxy::start(&[]);
+    // A pipe with data is always ready, and `accept` always fails, as without free descriptors.
+    let (reader, mut writer) = io::pipe().unwrap();
+    writer.write_all(b"data").unwrap();
+    proxy.serve(reader.into(), None).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(processor_ticks("proxy-accept") < 20, "{} ticks", processor_ticks("proxy-accept"));
+    // It still ends at once.
+    let _ = proxy.finish();
 }
