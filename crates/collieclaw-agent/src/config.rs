@@ -37,7 +37,7 @@ use crate::memory::MemoryScope;
 use crate::receipts::ReceiptSigning;
 use crate::tools::ToolBounds;
 use crate::usage::UsageBudget;
-use crate::workspaces::WorkspaceRules;
+use crate::workspaces::{ToolchainPlaces, WorkspaceRules};
 
 /// A valid configuration. All paths in it are expanded and absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -175,6 +175,11 @@ impl Config {
     pub fn gate_policy(&self, workspace: PathBuf, context: &ConfigContext) -> GatePolicy {
         let security = &self.security;
         let home = AgentHome::new(&context.home);
+        let places = ToolchainPlaces {
+            user_home: &context.user_home,
+            own_home: &context.home,
+            variables: &context.variables,
+        };
         let own = [self.receipts.path.clone(), self.memory.path.clone(), home.config(), home.audit_log()];
         GatePolicy {
             autonomy: security.autonomy,
@@ -200,6 +205,7 @@ impl Config {
             } else {
                 ProjectPrograms::Refused
             },
+            command_cache: self.workspace.needs_cache().then(|| places.cache_folder(&self.workspace.path)),
         }
     }
 

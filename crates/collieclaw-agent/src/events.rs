@@ -336,6 +336,13 @@ impl AgentEvent<'_> {
             line.push_str(&escape_line(sentence));
             return line;
         }
+        if let Self::ConfigTaken { autonomy_before, autonomy, loosened, .. } = self {
+            let more = if *loosened { ", which allows more than before" } else { "" };
+            line.push_str(&format!(
+                "the changed configuration is in force{more} (autonomy: {autonomy}, before: {autonomy_before})"
+            ));
+            return line;
+        }
         line.push_str(&name.replace('_', " "));
         for (index, (field, value)) in fields.iter().enumerate() {
             let value = value.as_str().map_or_else(|| value.to_string(), escape_line);

@@ -10,10 +10,10 @@ mod turn;
 
 pub use call_outcome::{CallFault, CallOutcome, FinishedCall, ToolRun};
 pub use operator::{
-    AbsentOperator, AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator,
-    OperatorQuestion, OperatorReply, ProgressNotice, QuestionChannel, TurnControl,
+    AbsentOperator, AllowAnswer, AllowPrompt, ApprovalAnswer, ApprovalPrompt, Operator, OperatorQuestion,
+    OperatorReply, PermanentApproval, ProgressNotice, QuestionChannel, TurnControl,
 };
-pub use program_offer::{AmendableRules, OfferedProgram, ProgramAllower, RuleAmendment};
+pub use program_offer::{OfferedProgram, ProgramAllower, RuleUpdates, UpdatedRules};
 pub use rules::CallRules;
 pub use tool_gateway::{
     ActionInProgress, CallGrant, DecidedBy, SopRunAction, StepRef, ToolGateway, ToolOffer, ToolRequest,

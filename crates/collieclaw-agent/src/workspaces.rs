@@ -5,6 +5,7 @@
 
 mod allow;
 mod cargo_seed;
+mod git_identity;
 mod path_search;
 mod rules;
 mod script;

@@ -13,7 +13,7 @@ use collieclaw_agent::home::AgentHome;
 use collieclaw_agent::ids;
 use collieclaw_agent::receipts::hash_json;
 use collieclaw_agent::runtime::{
-    AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorQuestion, OperatorReply,
+    ApprovalAnswer, ApprovalPrompt, OperatorQuestion, OperatorReply, PermanentApproval,
 };
 use collieclaw_gate::RiskLevel;
 use collieclaw_providers::cancel::CancelFlag;
@@ -119,7 +119,7 @@ impl ApprovalQueue {
                 preview: asked.preview.map(str::to_owned),
                 risk: asked.verdict.risk,
                 reasons: asked.verdict.reasons.iter().map(reason).collect(),
-                lasting: asked.always_option == AlwaysOption::Offered,
+                lasting: asked.permanent_approval == PermanentApproval::Offered,
             },
         )
     }

@@ -196,8 +196,10 @@ fn verify_chain(path: &Path, signing: &ReceiptSigning) -> ChainStatus {
         (None, Ok(_), false, _) => {
             "every link holds, but the receipts are not signed with our key".to_owned()
         }
-        (None, Ok(_), true, true) => "every link holds, and the head vouches for the end".to_owned(),
-        (None, Ok(_), true, false) => "every link holds, but nothing vouches for the end".to_owned(),
+        (None, Ok(_), true, true) => "every link holds, and the head confirms the last receipt".to_owned(),
+        (None, Ok(_), true, false) => {
+            "every link holds, but the head doesn't confirm the last receipt".to_owned()
+        }
     };
     ChainStatus { valid, records: report.records, broken_at, detail, checked: now }
 }

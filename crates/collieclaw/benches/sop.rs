@@ -117,7 +117,7 @@ fn open_runtime(folder: &Path) -> Result<AgentRuntime, Box<dyn Error>> {
         search: None,
         bounds: config.tool_bounds(),
         toolchain: ToolchainAccess::default(),
-        amendments: Default::default(),
+        rule_updates: Default::default(),
         home: own,
         receipts: RefCell::new(receipts),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use collieclaw_providers::cancel::CancelFlag;
 use collieclaw_providers::{ChatMessage, ChatRequest, DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
@@ -135,6 +136,8 @@ fn bench_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
         command
     };
     command(&["init"]).output()?;
+    // In any other folder the agent first asks whether to work there.
+    let workspace = home.path().join("collieclaw-workspace");
     let config = format!(
         "default_provider = \"openai_compatible\"\n[providers.models.openai_compatible]\n\
          base_url = \"http://127.0.0.1:{port}/v1\"\n[memory]\nrecent_turns = 0\n"
@@ -148,8 +151,12 @@ fn bench_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
         .read(true)
         .write(true)
         .open(ptsname(&master, Vec::new())?.to_str().map_err(io::Error::other)?)?;
-    let mut agent =
-        command(&["agent"]).stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave).spawn()?;
+    let mut agent = command(&["agent"])
+        .current_dir(workspace)
+        .stdin(slave.try_clone()?)
+        .stdout(slave.try_clone()?)
+        .stderr(slave)
+        .spawn()?;
     let mut screen = BenchTerminal { master: fs::File::from(master), seen: Vec::new() };
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
@@ -179,6 +186,13 @@ impl BenchTerminal {
             if let Some(at) = found {
                 self.seen.drain(..at + text.len());
                 return Ok(now);
+            }
+            let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+            if poll(&mut [PollFd::new(&self.master, PollFlags::IN)], Some(&limit))? == 0 {
+                let seen = String::from_utf8_lossy(&self.seen);
+                return Err(io::Error::other(format!(
+                    "`{text}` did not appear on the screen after `{seen}`"
+                )));
             }
             let amount = self.master.read(&mut buffer)?;
             self.seen.extend(buffer.iter().take(amount));

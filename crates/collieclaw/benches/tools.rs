@@ -138,6 +138,7 @@ fn open_tool_gateway(
         pinned_programs: Default::default(),
         allowed_scripts: Default::default(),
         project_programs: Default::default(),
+        command_cache: None,
     };
     let time = Duration::from_secs(15);
     let timed = |tool| Box::new(TimedTool { tool, took: Rc::clone(took) }) as Box<dyn Tool>;
@@ -155,7 +156,7 @@ fn open_tool_gateway(
             max_output_bytes: 32 << 10,
         },
         toolchain: ToolchainAccess::default(),
-        amendments: Default::default(),
+        rule_updates: Default::default(),
         home: AgentHome::new(home),
         receipts: RefCell::new(ReceiptLog::disabled()),
         events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

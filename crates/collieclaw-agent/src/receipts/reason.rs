@@ -30,7 +30,8 @@ pub enum ReceiptReason {
     /// The intent to run the call could not be written.
     NoIntent,
     /// The machine had no descriptor or thread left for the call.
-    NoMeans,
+    #[serde(rename = "no-means")]
+    OutOfResources,
     /// The call was rejected because too many others waited.
     TooManyCalls,
     /// The process died before it could write the receipt.
@@ -67,7 +68,7 @@ impl ReceiptReason {
             Self::Cancelled => "cancelled",
             Self::ToolFailed => "tool-failed",
             Self::NoIntent => "no-intent",
-            Self::NoMeans => "no-means",
+            Self::OutOfResources => "no-means",
             Self::TooManyCalls => "too-many-calls",
             Self::Interrupted => "interrupted",
             Self::Unknown => "unknown",
@@ -120,7 +121,7 @@ mod tests {
         (ReceiptReason::Cancelled, "cancelled"),
         (ReceiptReason::ToolFailed, "tool-failed"),
         (ReceiptReason::NoIntent, "no-intent"),
-        (ReceiptReason::NoMeans, "no-means"),
+        (ReceiptReason::OutOfResources, "no-means"),
         (ReceiptReason::Interrupted, "interrupted"),
         (ReceiptReason::Unknown, "unknown"),
         (ReceiptReason::Answered, "answered"),

@@ -68,7 +68,7 @@ pub enum CallFault {
     #[error("no such tool")]
     NoSuchTool,
     #[error("the machine is out of descriptors or threads: {0}")]
-    NoMeans(String),
+    OutOfResources(String),
     #[error("could not write the call intent")]
     NoIntent,
     /// The call can't do its work, so the operator was not asked.
@@ -82,7 +82,7 @@ impl CallFault {
     fn reason(&self) -> ReceiptReason {
         match self {
             Self::BadArguments(_) | Self::NoSuchTool => ReceiptReason::BadArguments,
-            Self::NoMeans(_) => ReceiptReason::NoMeans,
+            Self::OutOfResources(_) => ReceiptReason::OutOfResources,
             Self::NoIntent => ReceiptReason::NoIntent,
             Self::WouldFail(_) => ReceiptReason::ToolFailed,
             Self::TooManyCalls => ReceiptReason::TooManyCalls,
@@ -203,7 +203,7 @@ mod tests {
             (CallOutcome::NotRun(bad.into()), "failed", "failed", Some("bad-arguments"), false),
             (CallOutcome::NotRun(CallFault::NoSuchTool), "failed", "failed", Some("bad-arguments"), false),
             (
-                CallOutcome::NotRun(CallFault::NoMeans(String::new())),
+                CallOutcome::NotRun(CallFault::OutOfResources(String::new())),
                 "failed",
                 "failed",
                 Some("no-means"),

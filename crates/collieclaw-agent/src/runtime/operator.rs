@@ -50,7 +50,7 @@ pub struct ApprovalPrompt<'a> {
     /// The effect of the call, such as a diff, if the tool can tell it beforehand.
     pub preview: Option<&'a str>,
     pub verdict: &'a GateVerdict,
-    pub always_option: AlwaysOption,
+    pub permanent_approval: PermanentApproval,
 }
 
 /// Programs that a refused call needs.
@@ -69,9 +69,9 @@ pub enum AllowAnswer {
     No,
 }
 
-/// The permission to answer [`ApprovalAnswer::Always`].
+/// Whether the operator can approve a call permanently, by the answer [`ApprovalAnswer::Always`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AlwaysOption {
+pub enum PermanentApproval {
     Offered,
     /// An answer of `Always` counts as `Yes`.
     NotOffered,

@@ -17,7 +17,7 @@ pub trait ProgramAllower {
     ///
     /// # Errors
     /// Fails with the reason if the rules can't be changed.
-    fn allow(&self, names: &[String]) -> Result<RuleAmendment, String>;
+    fn allow(&self, names: &[String]) -> Result<UpdatedRules, String>;
 }
 
 /// A program that the operator is offered to allow.
@@ -28,29 +28,29 @@ pub struct OfferedProgram {
     pub path: PathBuf,
 }
 
-/// Rules that replace those with which a tool gateway was created.
+/// The rules of a workspace after the operator has allowed a program.
 #[derive(Debug, Clone)]
-pub struct RuleAmendment {
+pub struct UpdatedRules {
     pub policy: GatePolicy,
     pub policy_hash: String,
     pub toolchain: ToolchainAccess,
 }
 
-/// The rules of a tool gateway as far as they change while it is in use.
+/// The changes that the operator makes to the rules of a tool gateway while it is in use.
 #[derive(Default)]
-pub struct AmendableRules {
+pub struct RuleUpdates {
     allower: Option<Box<dyn ProgramAllower>>,
-    current: RefCell<Option<Rc<RuleAmendment>>>,
+    current: RefCell<Option<Rc<UpdatedRules>>>,
 }
 
-impl AmendableRules {
+impl RuleUpdates {
     #[must_use]
     pub fn new(allower: Box<dyn ProgramAllower>) -> Self {
         Self { allower: Some(allower), current: RefCell::default() }
     }
 
-    /// Returns the amended rules; `None` if the original ones are in force.
-    pub(super) fn current(&self) -> Option<Rc<RuleAmendment>> {
+    /// Returns the updated rules; `None` if the original ones are in force.
+    pub(super) fn current(&self) -> Option<Rc<UpdatedRules>> {
         self.current.borrow().clone()
     }
 
@@ -61,8 +61,8 @@ impl AmendableRules {
     /// Allows programs from now on.
     pub(super) fn allow(&self, names: &[String]) -> Result<(), String> {
         let Some(allower) = &self.allower else { return Err("programs can't be allowed here".to_owned()) };
-        let amendment = allower.allow(names)?;
-        *self.current.borrow_mut() = Some(Rc::new(amendment));
+        let updated = allower.allow(names)?;
+        *self.current.borrow_mut() = Some(Rc::new(updated));
         Ok(())
     }
 }

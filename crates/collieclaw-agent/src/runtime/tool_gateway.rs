@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::call_outcome::{CallFault, FinishedCall};
 use super::operator::{ProgressNotice, QuestionChannel, QuestionOnlyOperator, TurnControl};
-use super::program_offer::AmendableRules;
+use super::program_offer::RuleUpdates;
 use super::rules::CallRules;
 use crate::estop;
 use crate::events::{AgentEvent, EventSink};
@@ -77,7 +77,7 @@ pub struct ToolGateway {
     pub receipts: RefCell<ReceiptLog>,
     pub events: Rc<EventSink>,
     /// Changes of the rules since the gateway was created.
-    pub amendments: AmendableRules,
+    pub rule_updates: RuleUpdates,
 }
 
 /// A request to run a tool, before the gate has seen it.
@@ -227,7 +227,7 @@ impl ToolGateway {
             CancelFlag::new().and_then(|cancel| Ok((estop::EstopWatch::start(&self.home, &cancel)?, cancel)));
         let (watch, cancel) = match watched {
             Ok(watched) => watched,
-            Err(error) => return self.fail_before_run(call, CallFault::NoMeans(error.to_string())),
+            Err(error) => return self.fail_before_run(call, CallFault::OutOfResources(error.to_string())),
         };
         let call_cancel = cancel.clone();
         let _cancelled_with_the_turn =
@@ -243,9 +243,9 @@ impl ToolGateway {
         let started = Instant::now();
         let questioner = QuestionOnlyOperator::new(&mut *control.operator);
         let bounds = self.call_bounds(call.request);
-        let amended = self.amendments.current();
-        let (policy, toolchain) = match &amended {
-            Some(amended) => (&amended.policy, &amended.toolchain),
+        let updated = self.rule_updates.current();
+        let (policy, toolchain) = match &updated {
+            Some(updated) => (&updated.policy, &updated.toolchain),
             None => (&self.rules.policy, &self.toolchain),
         };
         let context = ToolContext { policy, toolchain, ..self.tool_context(&cancel, &questioner, bounds) };
@@ -282,8 +282,8 @@ impl ToolGateway {
 
     /// Calls a function with the policy in force.
     pub(super) fn with_policy<T>(&self, read: impl FnOnce(&GatePolicy) -> T) -> T {
-        match self.amendments.current() {
-            Some(amended) => read(&amended.policy),
+        match self.rule_updates.current() {
+            Some(updated) => read(&updated.policy),
             None => read(&self.rules.policy),
         }
     }
@@ -291,9 +291,9 @@ impl ToolGateway {
     /// Returns the hash of the policy in force.
     #[must_use]
     pub fn policy_hash(&self) -> String {
-        self.amendments
+        self.rule_updates
             .current()
-            .map_or_else(|| self.rules.policy_hash.clone(), |amended| amended.policy_hash.clone())
+            .map_or_else(|| self.rules.policy_hash.clone(), |updated| updated.policy_hash.clone())
     }
 
     fn write_intent(&self, call: &mut CallInProgress<'_>, stage: IntentStage) -> Result<(), ReceiptError> {

@@ -63,13 +63,13 @@ impl PreparedCall for ShellCall {
 
 /// Runs a granted command line.
 fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolResult {
-    let judging = ExecJudging::of_line(granted.plan(), granted.risk());
+    let tracing = ExecTracing::of_line(granted.plan(), granted.risk());
     let executor = check_preconditions(granted, context)
-        .and_then(|()| ToolSandbox::new(&sandbox_access(context, judging), context.policy))
+        .and_then(|()| ToolSandbox::new(&sandbox_access(context, tracing), context.policy))
         .and_then(|sandbox| PlanExecutor::new(context, sandbox, context.bounds.shell_timeout));
-    let executor = match (executor, judging) {
-        (Ok(executor), ExecJudging::On) => executor.judging_executions(),
-        (Ok(executor), ExecJudging::Off) => executor,
+    let executor = match (executor, tracing) {
+        (Ok(executor), ExecTracing::On) => executor.judging_executions(),
+        (Ok(executor), ExecTracing::Off) => executor,
         (Err(error), _) => return ToolResult::failed(format!("nothing was run: {error}")),
     };
     // At the level `readonly` commands can't write, so new files come from the operator.
@@ -92,12 +92,12 @@ fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolR
 
 /// Whether the programs of a line are judged when they are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ExecJudging {
+enum ExecTracing {
     On,
     Off,
 }
 
-impl ExecJudging {
+impl ExecTracing {
     /// Lines that a shell runs, and plans with programs that start others, have all their programs judged.
     fn of_line(plan: Option<&ShellPlan>, risk: RiskLevel) -> Self {
         if may_start_programs(plan, risk) && exec_judging_fault().is_none() { Self::On } else { Self::Off }
@@ -118,12 +118,12 @@ fn may_start_programs(plan: Option<&ShellPlan>, risk: RiskLevel) -> bool {
 
 /// Returns access to the workspace as far as the autonomy level allows, and to the network as far as the policy
 /// allows. Without a network, the programs of a command can still talk to each other.
-fn sandbox_access(context: &ToolContext<'_>, judging: ExecJudging) -> SandboxAccess {
+fn sandbox_access(context: &ToolContext<'_>, tracing: ExecTracing) -> SandboxAccess {
     let workspace = match context.policy.autonomy {
         AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
         // Programs of the workspace run only where they are judged: those that a listed program starts, such as a test
         // that `cargo` has built, and those that the line names if the operator allows it.
-        AutonomyLevel::Supervised if judging == ExecJudging::On => WorkspaceAccess::Execute,
+        AutonomyLevel::Supervised if tracing == ExecTracing::On => WorkspaceAccess::Execute,
         AutonomyLevel::Supervised => WorkspaceAccess::Write,
         AutonomyLevel::Full => WorkspaceAccess::Execute,
     };

@@ -17,3 +17,10 @@ pub struct ToolchainAccess {
     /// Variables that tell the programs where their files are.
     pub environment: Vec<(String, OsString)>,
 }
+
+impl ToolchainAccess {
+    /// Returns the home of the programs; `None` if they have only temporary files.
+    pub(super) fn home(&self) -> Option<PathBuf> {
+        self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, folder)| folder.into())
+    }
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use collieclaw_gate::WORKSPACE_PRESETS;
 
 use super::cargo_seed::seed_cargo_home;
+use super::git_identity::write_git_identity;
 use super::rules::{PinnedProgram, WorkspaceNetwork, WorkspaceRules};
 use super::store::WorkspaceStore;
 use crate::tools::ToolchainAccess;
@@ -35,11 +36,21 @@ pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) ->
     if rules.needs_cache() {
         let cache = places.cache_folder(&rules.path);
         for folder in CACHE_FOLDERS {
-            DirBuilder::new().recursive(true).mode(0o700).create(cache.join(folder))?;
+            create_cache_folder(&cache.join(folder))?;
         }
         seed_cargo_home(&places.folder_of("CARGO_HOME", ".cargo"), &cache.join("cargo"));
+        let identity = git_identity_file(&cache);
+        write_git_identity(places.user_home, places.variables, &rules.path, &identity)?;
     }
     Ok(plan_toolchain_access(rules, places))
+}
+
+/// Creates a folder of a cache, in place of a file or a symlink that a command has left there.
+fn create_cache_folder(folder: &Path) -> io::Result<()> {
+    if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+        fs::remove_file(folder)?;
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Returns the toolchains of a workspace without creating anything.
@@ -65,6 +76,8 @@ pub fn plan_toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_
         read.into_iter().filter_map(|folder| places.readable_folder(&folder)).collect();
     // A script of the workspace may be executed, although the workspace as a whole may not.
     read.extend(rules.scripts.keys().filter(|script| script.is_file()).cloned());
+    let identity = git_identity_file(&cache);
+    read.extend(identity.is_file().then(|| identity.clone()));
     let mut program_folders: Vec<PathBuf> = Vec::new();
     for folder in rules.programs.values().filter_map(|pinned| pinned.found.parent()) {
         if !program_folders.iter().any(|known| known == folder) {
@@ -75,9 +88,18 @@ pub fn plan_toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_
         closed: places.secrets(&read),
         write: vec![cache.clone()],
         program_folders,
-        environment: places.environment(rules, &cache),
+        environment: [
+            places.environment(rules, &cache),
+            vec![("GIT_CONFIG_GLOBAL".to_owned(), identity.into())],
+        ]
+        .concat(),
         read,
     }
+}
+
+/// Returns the file with the user's name for commits. It is beside the cache, which commands can change.
+fn git_identity_file(cache: &Path) -> PathBuf {
+    cache.with_extension("gitconfig")
 }
 
 /// The folders in the cache of a workspace.
@@ -98,12 +120,16 @@ const CACHE_VARIABLES: [(&str, &str); 9] = [
 
 /// Variables that keep programs from waiting for a network that isn't there. Everything that works without a network
 /// still works: caches, folders and files.
-const OFFLINE_VARIABLES: [(&str, &str); 5] = [
+const OFFLINE_VARIABLES: [(&str, &str); 7] = [
     ("CARGO_NET_OFFLINE", "true"),
     ("npm_config_offline", "true"),
     ("PIP_RETRIES", "0"),
     ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
     ("UV_OFFLINE", "1"),
+    // A `go.mod` may ask for another version of Go, which would be downloaded.
+    ("GOTOOLCHAIN", "local"),
+    // The modules come from the user's own downloads, which `go` has checked before.
+    ("GOSUMDB", "off"),
 ];
 
 /// Variables that name a toolchain's own folder, with its usual place in the home.
@@ -114,7 +140,9 @@ const TOOLCHAIN_VARIABLES: [(&str, &str); 3] =
 const INSTALLATION_PARTS: [&str; 6] = ["include", "lib", "lib32", "lib64", "libexec", "share"];
 
 /// Installations that need more: a file or folder by which each is recognised, and its other parts.
-const INSTALLATION_KINDS: [(&str, &[&str]); 4] = [
+const INSTALLATION_KINDS: [(&str, &[&str]); 5] = [
+    // Homebrew.
+    ("Cellar", &["Cellar", "opt"]),
     // Python environments.
     ("pyvenv.cfg", &["pyvenv.cfg"]),
     // Conda.
@@ -173,16 +201,12 @@ impl ToolchainPlaces<'_> {
         folders
     }
 
-    /// Returns the parts of an installation in the user's home that its programs need. Other files beside them are no
-    /// concern of the programs: `~/X` may be somebody's project.
+    /// Returns the parts of an installation that its programs need. Other files beside them are no concern of the
+    /// programs: `~/X` may be somebody's project.
     fn parts_of_installation(&self, around: &Path) -> Vec<PathBuf> {
         // These hold much more than one installation.
-        let shared = [
-            self.user_home.to_owned(),
-            self.user_home.join(".local"),
-            self.folder_of("CARGO_HOME", ".cargo"),
-        ];
-        if !around.starts_with(self.user_home) || shared.iter().any(|shared| shared == around) {
+        let shared = [self.user_home.join(".local"), self.folder_of("CARGO_HOME", ".cargo")];
+        if self.user_home.starts_with(around) || shared.iter().any(|shared| shared == around) {
             return Vec::new();
         }
         if self.is_in_known_toolchain(around) {
@@ -236,23 +260,41 @@ impl ToolchainPlaces<'_> {
         if rules.network == WorkspaceNetwork::None {
             variables.extend(OFFLINE_VARIABLES.iter().map(|(name, value)| set(name, (*value).into())));
             let downloads = self.go_downloads();
+            let mut modules = OsString::from("off");
             if downloads.is_dir() {
-                let mut address = OsString::from("file://");
-                address.push(&downloads);
-                variables.push(set("GOPROXY", address));
+                modules = OsString::from("file://");
+                modules.push(&downloads);
             }
+            variables.push(set("GOPROXY", modules));
         }
         variables
     }
 }
 
-/// Returns the files that a pattern means: the file itself, or the existing files that match a `*` in its last part, and
-/// the file that the pattern without the `*` names.
+/// Returns the files that a pattern means. `*` in place of a folder stands for every folder there, and then only existing
+/// files count: other parts of a toolchain have to stay readable as a whole.
 fn expand_pattern(pattern: &str, user_home: &Path) -> Vec<PathBuf> {
-    let path =
-        pattern.strip_prefix("~/").map_or_else(|| PathBuf::from(pattern), |below| user_home.join(below));
+    let below = pattern.strip_prefix("~/").unwrap_or(pattern);
+    let (folder, name) = below.rsplit_once('/').unwrap_or(("", below));
+    if !folder.contains('*') {
+        return expand_name(&user_home.join(below));
+    }
+    let folders = folder.split('/').fold(vec![user_home.to_owned()], |found, part| match part {
+        "*" => found.iter().flat_map(|folder| folders_in(folder)).collect(),
+        part => found.iter().map(|folder| folder.join(part)).collect(),
+    });
+    folders.iter().map(|folder| folder.join(name)).filter(|path| path.exists()).collect()
+}
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+/// Returns the file itself, or the existing files that match a `*` in its name, and the file of the name without the `*`.
+fn expand_name(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let Some((start, end)) = name.split_once('*') else { return vec![path] };
+    let Some((start, end)) = name.split_once('*') else { return vec![path.to_owned()] };
     let mut files = vec![path.with_file_name(format!("{start}{end}"))];
     let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let matches = |entry: &fs::DirEntry| {

@@ -12,8 +12,8 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
 use collieclaw_agent::runtime::{
-    AllowAnswer, AllowPrompt, AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator,
-    OperatorQuestion, OperatorReply, ProgressNotice,
+    AllowAnswer, AllowPrompt, ApprovalAnswer, ApprovalPrompt, CallOutcome, Operator, OperatorQuestion,
+    OperatorReply, PermanentApproval, ProgressNotice,
 };
 use collieclaw_agent::tools::truncate_text;
 use spinner::Spinner;
@@ -99,9 +99,11 @@ impl TerminalOperator {
         self.out.write_all(text.as_bytes())?;
         // Discards input typed before the question was visible, so that it can't approve the call.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        self.out.write_all(match asked.always_option {
-            AlwaysOption::Offered => b"Approve? [y/N/a] (a: always allow exactly this, in this workspace) ",
-            AlwaysOption::NotOffered => b"Approve? [y/N] ".as_slice(),
+        self.out.write_all(match asked.permanent_approval {
+            PermanentApproval::Offered => {
+                b"Approve? [y/N/a] (a: always allow exactly this, in this workspace) "
+            }
+            PermanentApproval::NotOffered => b"Approve? [y/N] ".as_slice(),
         })?;
         self.out.flush()
     }
@@ -188,7 +190,9 @@ impl Operator for TerminalOperator {
         };
         match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => ApprovalAnswer::Yes,
-            "a" | "always" if asked.always_option == AlwaysOption::Offered => ApprovalAnswer::Always,
+            "a" | "always" if asked.permanent_approval == PermanentApproval::Offered => {
+                ApprovalAnswer::Always
+            }
             _ => ApprovalAnswer::No,
         }
     }

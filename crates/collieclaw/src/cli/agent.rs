@@ -103,7 +103,7 @@ fn open_agent_runtime(
     let config = &setup.config;
     let mut tool_gateway = wiring::open_tool_gateway(setup, environment)?;
     let workspace = tool_gateway.workspace.path().to_owned();
-    tool_gateway.amendments = WorkspaceAllower::amendable(setup, workspace, environment);
+    tool_gateway.rule_updates = WorkspaceAllower::rule_updates(setup, workspace, environment);
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
     let provider = wiring::build_provider(name, config, environment, &tool_gateway.events)?;
     let usual = wiring::model_for(name, config);

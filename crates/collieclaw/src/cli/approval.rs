@@ -69,10 +69,10 @@ fn list(
     let workspace = wiring::open_workspace(&setup.config)?;
     let rules = wiring::build_rules(&setup, &workspace, environment)?;
     let state = |listed: &ListedApproval| match &listed.approval {
-        Err(ApprovalError::OtherVersion { .. }) => "void: made by another version",
+        Err(ApprovalError::OtherVersion { .. }) => "no effect: made by another version",
         Err(_) => "not trusted",
         Ok(kept) if kept.subject.workspace != rules.policy.workspace => "another workspace",
-        Ok(kept) if kept.subject.policy_hash != rules.policy_hash => "void: the rules have changed",
+        Ok(kept) if kept.subject.policy_hash != rules.policy_hash => "no effect: the rules have changed",
         Ok(_) => "holds",
     };
     let listed = approvals.list()?;

@@ -91,7 +91,7 @@ pub(crate) enum CommandFailure {
     InvalidSops { faulty: usize },
     #[error("{run} is waiting for an approval at step `{step}`")]
     WaitingForApproval { run: String, step: String },
-    #[error("{run} needs an approval at the step `{step}`, and nobody is there to ask")]
+    #[error("{run} needs an approval at the step `{step}`, and no operator is available")]
     NoOperatorAtStep { run: String, step: String },
     #[error("{run} was interrupted in step `{step}`, which may be partly done")]
     Interrupted { run: String, step: String },
@@ -105,7 +105,7 @@ pub(crate) enum CommandFailure {
     CallFailed,
     #[error("a tool call was denied")]
     CallDenied,
-    #[error("a tool call was denied: it needs an approval, and nobody is there to ask")]
+    #[error("a tool call was denied: it needs an approval, and no operator is available")]
     NobodyToAsk,
     #[error("a tool call was refused: the emergency stop is active")]
     CallStopped,

@@ -48,7 +48,9 @@ pub(crate) fn run(
 ) -> Result<(), CommandFailure> {
     match tool {
         ToolCommand::List => {
-            let setup = wiring::load_setup(environment)?;
+            let choice =
+                wiring::choose_workspace(&WorkspaceArgs::default(), TrustMode::Never, environment, screen)?;
+            let setup = wiring::load_setup_in(&choice, environment)?;
             let offered = |name: &str| setup.config.channels.cli.tools_allow.iter().any(|tool| tool == name);
             let ToolCatalog { tools, warnings: troubles, .. } = setup.gather_tools(environment);
             troubles.iter().for_each(|trouble| screen.print_remark(&escape_line(trouble)));
@@ -66,7 +68,7 @@ pub(crate) fn run(
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
                 format!(
-                    "{}\n\n* the model can call this tool (`channels.cli.tools_allow`)",
+                    "{}\n\n* the model can call this tool here (`channels.cli.tools_allow` and `project_tools`)",
                     align_columns(&rows)
                 )
             });
@@ -99,7 +101,7 @@ fn run_tool(
     wiring::emit_startup_events(&setup.config, environment)?;
     let mut tool_gateway = wiring::open_tool_gateway(&setup, environment)?;
     let workspace = tool_gateway.workspace.path().to_owned();
-    tool_gateway.amendments = WorkspaceAllower::amendable(&setup, workspace, environment);
+    tool_gateway.rule_updates = WorkspaceAllower::rule_updates(&setup, workspace, environment);
     let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
     let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     interrupt.set_turn(Some(cancel.clone()));

@@ -17,7 +17,7 @@ use collieclaw_agent::config::{self, Config, PathChecks};
 use collieclaw_agent::events::{AgentEvent, EventSink};
 use collieclaw_agent::memory::ConversationMemory;
 use collieclaw_agent::receipts::{ReceiptError, ReceiptLog, hash_json};
-use collieclaw_agent::runtime::{AgentRuntime, AmendableRules, CallRules, ToolGateway};
+use collieclaw_agent::runtime::{AgentRuntime, CallRules, RuleUpdates, ToolGateway};
 use collieclaw_agent::security::{SystemFacts, WorkspaceHandle, is_securely_owned};
 use collieclaw_agent::workspaces::toolchain_access;
 use collieclaw_gate::{AutonomyLevel, GatePolicy};
@@ -306,7 +306,7 @@ pub(crate) fn open_tool_gateway(
         bounds: config.tool_bounds(),
         toolchain: toolchain_access(&config.workspace, &toolchain_places(environment))
             .map_err(CommandFailure::io("create the cache of the workspace"))?,
-        amendments: AmendableRules::default(),
+        rule_updates: RuleUpdates::default(),
         home: environment.home.clone(),
         receipts: RefCell::new(receipts),
         workspace,

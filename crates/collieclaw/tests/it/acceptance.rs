@@ -104,7 +104,7 @@ fn c15_6_a_write_asks_and_only_yes_writes() {
 
     let test_agent = TestAgent::new().with_mock_fixture(WRITES);
     let headless = test_agent.run(&["agent", "-m", "write it"]);
-    assert_eq!(headless.code, 5, "nobody is there to ask: {headless:?}");
+    assert_eq!(headless.code, 5, "no operator is available: {headless:?}");
     assert!(!test_agent.workspace().join("a.txt").exists());
 }
 

@@ -115,7 +115,7 @@ fn another_workspace_and_other_rules_ask_again() {
     let test_agent =
         test_agent.with_config_change("allowed_domains = []", "allowed_domains = [\"example.org\"]");
     assert_eq!(write(&test_agent, "a", "hello"), 5);
-    assert_eq!(listed_approvals(&test_agent)[0]["state"], "void: the rules have changed");
+    assert_eq!(listed_approvals(&test_agent)[0]["state"], "no effect: the rules have changed");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn an_approval_of_another_version_asks_again_and_gives_the_reason() {
         fs::write(approval_file(&test_agent), kept.replacen(version, other, 1)).unwrap();
         assert_eq!(write(&test_agent, "a", "hello"), 5);
         let listed = listed_approvals(&test_agent);
-        assert_eq!(listed[0]["state"], "void: made by another version");
+        assert_eq!(listed[0]["state"], "no effect: made by another version");
         assert!(listed[0]["fault"].as_str().unwrap().contains("you will be asked again"), "{listed:?}");
     }
     approve_always(&test_agent, "file_write", &json!({ "path": "a", "content": "hello" }));

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::support::TestAgent;
+use crate::workspaces::{project, run_in, trust};
 
 /// Empty lists are never silent: people read what is missing and how to add it, programs get an empty list.
 #[test]
@@ -196,4 +197,18 @@ fn every_listing_has_a_form_for_programs() {
         assert!(value.is_array() || value.is_object(), "{arguments:?}: {value}");
         assert!(value.to_string().contains(holds), "{arguments:?}: {value}");
     }
+}
+
+/// In a project folder that the operator trusts, the model gets more tools (C16).
+#[test]
+fn the_list_of_tools_shows_those_that_the_model_can_call_in_this_folder() {
+    let test_agent = TestAgent::new();
+    let folder = project(&test_agent, "meadow");
+    let list = || run_in(&test_agent, &folder, &["tool", "list"]).out;
+    assert!(list().contains("* file_read ") && list().contains("  file_edit "), "{}", list());
+    trust(&test_agent, &folder);
+    assert!(list().contains("* file_edit ") && list().contains("  http "), "{}", list());
+    // The preset allows domains.
+    let allowed = run_in(&test_agent, &folder, &["allow", "--preset", "rust"]);
+    assert!(list().contains("* http "), "{allowed:?}");
 }

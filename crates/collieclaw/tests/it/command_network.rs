@@ -234,7 +234,6 @@ fn git_clones_and_fetches_from_a_listed_host() {
 
 #[test]
 fn cargo_fetches_from_a_listed_registry() {
-    let Some(toolchain) = rust_toolchain() else { return };
     let server = FolderServer::start();
     server.prepare(
         "mkdir -p demo-1.0.0/src index/de/mo && echo 'pub const TEXT: &str = \"fetched with cargo\";' > demo-1.0.0/src/lib.rs \
@@ -247,7 +246,7 @@ krate = {'name': 'demo', 'vers': '1.0.0', 'deps': [], 'cksum': digest, 'features
 open('index/de/mo/demo', 'w').write(json.dumps(krate) + '\\n')
 END",
     );
-    let test_workspace = with_rust(open_workspace(&[server.address()]), &toolchain);
+    let test_workspace = with_rust(open_workspace(&[server.address()]), &rust_toolchain());
     let sources = format!(
         "[source.crates-io]\nreplace-with = \"local\"\n[source.local]\nregistry = \"sparse+http://{}/index/\"\n",
         server.address()

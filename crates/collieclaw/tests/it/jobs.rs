@@ -2,6 +2,7 @@
 //! the preset `developer` at the level `supervised`, and the operator approves every call that asks. The model types what
 //! a coding agent would type. No call may be refused.
 
+mod go;
 mod javascript;
 mod python;
 mod rust;
@@ -80,11 +81,11 @@ impl JobFolder {
         Self { test_agent, path, search_path: "/usr/bin:/bin".to_owned(), variables: Vec::new() }
     }
 
-    /// Makes the folder a git repository in which everything is committed.
+    /// Makes the folder a git repository in which everything is committed. The user's name is in `~/.gitconfig`.
     fn with_git(self) -> Self {
         self.run_outside(
-            "git init -q . && git config user.name Dev && git config user.email dev@example.org && \
-             git add . && git commit -q -m 'Start the project'",
+            "git config --global user.name Dev && git config --global user.email dev@example.org && \
+             git init -q . && git add . && git commit -q -m 'Start the project'",
         );
         self
     }

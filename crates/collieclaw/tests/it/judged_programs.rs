@@ -2,6 +2,7 @@
 //!
 //! The lines run for real. In each workspace there is a file `victim`; `rm` is forbidden, so `victim` must survive.
 
+use std::path::Path;
 use std::time::Duration;
 
 use collieclaw_gate::{AutonomyLevel, ProjectPrograms};
@@ -22,11 +23,6 @@ fn run(test_workspace: &TestWorkspace, line: &str) -> TestCallResult {
     let outcome = test_workspace.gateway().shell(line);
     assert!(test_workspace.path.join("victim").exists(), "`{line}` has removed the file: {outcome:?}");
     outcome
-}
-
-/// Returns true if the machine has a program.
-fn is_installed(program: &str) -> bool {
-    ["/usr/bin", "/bin"].iter().any(|folder| std::path::Path::new(folder).join(program).exists())
 }
 
 /// Lines whose refused program belongs to the line itself: the line ends there.
@@ -185,10 +181,19 @@ const CALLED_BY_PROGRAMS: &[(&str, &str)] = &[
         "python3",
         "python3 -c 'import os; f = os.memfd_create(\"x\"); os.write(f, open(\"/bin/rm\", \"rb\").read()); os.execve(f, [\"x\", \"victim\"], {})'",
     ),
+    // The dynamic loader ignores a variable without `=`, so it runs the program instead of listing its libraries.
+    (
+        "python3",
+        "python3 -c 'import ctypes, glob; t = ctypes.c_char_p; ctypes.CDLL(None).execve(glob.glob(b\"/lib64/ld-linux*\")[0], \
+         (t * 4)(b\"x\", b\"/bin/rm\", b\"victim\", None), (t * 2)(b\"LD_TRACE_LOADED_OBJECTS\", None))'",
+    ),
     ("busybox", "perl -e 'exec glob(\"/lib64/ld-linux*\"), \"/bin/busybox\", \"rm\", \"victim\"'"),
     ("busybox", "cp /bin/busybox ./other; ./other rm victim"),
     ("perl", "cp /bin/rm ./other; ./other victim"),
     ("perl", "cp /lib64/ld-linux-x86-64.so.2 ./other; ./other /bin/rm victim"),
+    // A name of the dynamic loader, with an argument that looks like the program to load.
+    ("perl", "cp /bin/rm ./ld-linux.so; ./ld-linux.so /usr/bin/ls victim"),
+    ("perl", "cp /bin/rm ./ld-linux.so; LD_TRACE_LOADED_OBJECTS=1 ./ld-linux.so victim"),
     ("perl", "ln -s /bin/rm ./soft; ./soft victim"),
     ("perl", "printf '#!/bin/rm\\n' > chain; chmod +x chain; ./chain victim"),
     ("perl", "printf '#!/bin/sh\\nrm victim\\n' > chain; chmod +x chain; ./chain"),
@@ -204,9 +209,14 @@ fn forbidden_commands_never_run_however_they_are_called() {
         test_workspace.policy.autonomy = autonomy;
         // Programs of the workspace run, too, so that nothing but the ban is in the way.
         test_workspace.policy.project_programs = ProjectPrograms::Allowed;
-        for (program, line) in CALLED_BY_PROGRAMS.iter().filter(|(program, _)| is_installed(program)) {
+        for (program, line) in CALLED_BY_PROGRAMS {
+            let is_installed = |folder: &str| Path::new(folder).join(program).exists();
+            assert!(
+                ["/usr/bin", "/bin"].into_iter().any(is_installed),
+                "{program} is missing: cargo xtask setup"
+            );
             let outcome = run(&test_workspace, line);
-            for made in ["hard", "soft", "other", "chain", "deep", "l", "s.sh", "Makefile"] {
+            for made in ["hard", "soft", "other", "chain", "deep", "l", "s.sh", "Makefile", "ld-linux.so"] {
                 let _ = std::fs::remove_file(test_workspace.path.join(made));
             }
             // A process that is stopped before it executes anything has nothing to tell.

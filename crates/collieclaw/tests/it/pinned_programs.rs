@@ -162,6 +162,8 @@ fn toolchains_are_readable_and_their_secrets_closed() {
         (".cargo/registry/index/index.crates.io-1/.cache/ha/y/hay", "index"),
         (".nvm/versions/node/v20/bin/node", ""),
         (".nvm/.npmrc", "token"),
+        (".nvm/versions/node/v20/etc/npmrc", "token"),
+        (".nvm/versions/node/v22/etc/other", ""),
         (".rustup/settings.toml", ""),
         (".collieclaw/config.toml", ""),
     ] {
@@ -187,11 +189,16 @@ fn toolchains_are_readable_and_their_secrets_closed() {
     let access = toolchain_access(&rules, &places).unwrap();
     assert!(access.read.contains(&at(".cargo")) && access.read.contains(&at(".rustup")), "{access:?}");
     assert!(!access.read.contains(&home) && !access.read.contains(&at(".collieclaw")), "{access:?}");
-    let secrets = [".cargo/credentials", ".cargo/credentials.toml", ".nvm/.npmrc"];
+    let secrets =
+        [".cargo/credentials", ".cargo/credentials.toml", ".nvm/.npmrc", ".nvm/versions/node/v20/etc/npmrc"];
     assert_eq!(access.closed, secrets.map(at), "existing ones, and those that may appear");
     let cache = places.cache_folder(&rules.path);
     assert!(cache.starts_with(at(".cache/collieclaw")), "{cache:?}");
     assert_eq!(access.write, std::slice::from_ref(&cache));
+    // Without settings of the user, `git` must not read those that a command has written into its home.
+    let settings = cache.with_extension("gitconfig");
+    assert!(access.read.contains(&settings), "{access:?}");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "");
     let variable =
         |name: &str| access.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     for (name, value) in [
@@ -200,7 +207,10 @@ fn toolchains_are_readable_and_their_secrets_closed() {
         ("npm_config_cache", cache.join("npm")),
         ("PIP_CACHE_DIR", cache.join("pip")),
         ("GOCACHE", cache.join("go-build")),
+        ("GOMODCACHE", cache.join("go-mod")),
+        ("GOPATH", cache.join("go")),
         ("RUSTUP_HOME", at(".rustup")),
+        ("GIT_CONFIG_GLOBAL", settings),
     ] {
         assert_eq!(variable(name), Some(&value.into_os_string()), "{name}");
     }
@@ -211,6 +221,26 @@ fn toolchains_are_readable_and_their_secrets_closed() {
     let index = seeded.join("index/index.crates.io-1/.cache/ha/y/hay");
     assert!(fs::symlink_metadata(&index).unwrap().is_file());
     assert_eq!(fs::read_to_string(index).unwrap(), "index");
+}
+
+/// Commands can write to the cache, also something that would keep CollieClaw from starting again.
+#[test]
+fn a_cache_that_commands_have_damaged_is_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let (own_home, variables) = (home.join(".collieclaw"), BTreeMap::new());
+    let places = ToolchainPlaces { user_home: &home, own_home: &own_home, variables: &variables };
+    let mut rules = WorkspaceRules::new(&home.join("project"), None);
+    rules.allowed_commands.insert("x".to_owned());
+    let cache = places.cache_folder(&rules.path);
+    fs::create_dir_all(&cache).unwrap();
+    symlink("gone", cache.join("npm")).unwrap();
+    symlink(&home, cache.join("home")).unwrap();
+    fs::write(cache.join("pip"), "text").unwrap();
+    toolchain_access(&rules, &places).unwrap();
+    for name in ["npm", "home", "pip"] {
+        assert!(cache.join(name).symlink_metadata().unwrap().is_dir(), "{name}");
+    }
 }
 
 /// A program in `~/X/bin` needs the parts of its installation, not everything that is in `~/X`.
@@ -234,6 +264,11 @@ fn only_the_parts_of_an_installation_become_readable() {
         "jdk/bin/java",
         "jdk/lib/modules",
         "jdk/conf/net.properties",
+        "golang/bin/go",
+        "golang/VERSION",
+        "golang/pkg/tool/compile",
+        "golang/src/runtime/proc.go",
+        "golang/notes",
         ".nvm/versions/node/v20/bin/node",
         ".nvm/versions/node/v20/lib/node_modules/npm/index.js",
         "diaries/today",
@@ -250,13 +285,17 @@ fn only_the_parts_of_an_installation_become_readable() {
         rules.allowed_commands.insert("x".to_owned());
         let pinned = PinnedProgram { found: at(program), real: at(program) };
         rules.programs.insert("x".to_owned(), pinned);
-        toolchain_access(&rules, &places).unwrap().read
+        let mut read = toolchain_access(&rules, &places).unwrap().read;
+        // The file with the user's name for commits.
+        read.retain(|path| path.extension() != Some("gitconfig".as_ref()));
+        read
     };
     for (program, parts) in [
         ("tools/bin/herd", &["tools/bin", "tools/lib", "tools/share"][..]),
         (".secretive/bin/count", &[".secretive/bin"]),
         ("venv/bin/python", &["venv/bin", "venv/pyvenv.cfg"]),
         ("jdk/bin/java", &["jdk/bin", "jdk/conf", "jdk/lib"]),
+        ("golang/bin/go", &["golang/VERSION", "golang/bin", "golang/pkg", "golang/src"]),
         // The secrets of toolchain managers are known.
         (".nvm/versions/node/v20/bin/node", &[".nvm/versions/node/v20", ".nvm/versions/node/v20/bin"]),
     ] {
@@ -275,8 +314,19 @@ fn programs_are_told_whether_there_is_a_network() {
         let mut rules = WorkspaceRules { network, ..WorkspaceRules::new(&home.join("project"), None) };
         rules.allowed_commands.insert("npm".to_owned());
         let environment = toolchain_access(&rules, &places).unwrap().environment;
-        for name in ["CARGO_NET_OFFLINE", "npm_config_offline", "PIP_RETRIES", "UV_OFFLINE"] {
-            assert_eq!(environment.iter().any(|(known, _)| known == name), expected, "{name}");
+        let value =
+            |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        for name in ["CARGO_NET_OFFLINE", "npm_config_offline", "PIP_RETRIES", "UV_OFFLINE", "GOTOOLCHAIN"] {
+            assert_eq!(value(name).is_some(), expected, "{name}");
         }
+        // `go` uses the modules that the user has downloaded, and asks nobody else.
+        let downloads = home.join("go/pkg/mod/cache/download");
+        assert_eq!(value("GOPROXY"), expected.then(|| "off".into()));
+        fs::create_dir_all(&downloads).unwrap();
+        let environment = toolchain_access(&rules, &places).unwrap().environment;
+        let proxy = environment.into_iter().find(|(name, _)| name == "GOPROXY");
+        let address = format!("file://{}", downloads.display());
+        assert_eq!(proxy.map(|(_, value)| value), expected.then(|| address.into()));
+        fs::remove_dir_all(home.join("go")).unwrap();
     }
 }

@@ -215,3 +215,31 @@ fn paths_that_a_line_moved_or_linked_are_judged_again() {
     assert_eq!((outcome.status, outcome.exit_code()), ("done", 0), "{outcome:?}");
     assert_eq!(test_workspace.text("done/old/a.txt"), "ours");
 }
+
+/// The model has to see how far a line got, within the size of a result (C9, C19.2).
+#[test]
+fn a_line_that_is_stopped_keeps_the_output_of_its_earlier_commands() {
+    const MAX_BYTES: usize = 4096;
+    for (stop, seconds, reason) in [
+        // The target has become another name of a file elsewhere.
+        ("mv d n; cp a.txt n/h", 60, "could not run `cp a.txt n/h`"),
+        ("a=rm; $a a.txt", 60, "refused to run `rm a.txt`"),
+        ("n=600; sleep $n", 3, "took longer than 3 s"),
+    ] {
+        let mut test_workspace = TestWorkspace::new();
+        test_workspace.policy.allowed_commands.insert("sleep".to_owned());
+        let outside = test_workspace.path.parent().unwrap().join("outside.txt");
+        std::fs::write(&outside, "theirs").unwrap();
+        std::fs::create_dir(test_workspace.path.join("d")).unwrap();
+        std::fs::hard_link(&outside, test_workspace.path.join("d/h")).unwrap();
+        test_workspace.write("a.txt", "ours");
+        let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(seconds), MAX_BYTES);
+        let outcome = gateway.shell(&format!("echo before; seq 100000; echo last; {stop}"));
+        assert_eq!(outcome.status, "failed", "{stop}: {outcome:?}");
+        assert!(outcome.text.contains(reason), "{stop}: {outcome:?}");
+        let output = outcome.output();
+        assert!(output.starts_with("before\n1\n") && output.contains("\nlast\n"), "{stop}: {outcome:?}");
+        assert!(output.len() <= MAX_BYTES, "{stop}: {}", output.len());
+        assert_eq!(outcome.metadata("truncated"), json!(true), "{stop}");
+    }
+}

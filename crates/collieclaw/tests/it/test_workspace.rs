@@ -38,7 +38,11 @@ pub(crate) const SECRET: &str = "the secret outside";
 
 impl TestWorkspace {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    pub(crate) fn new_in(parent: &Path) -> Self {
+        let folder = tempfile::tempdir_in(parent).unwrap();
         let home = folder.path().canonicalize().unwrap().join("home");
         let path = home.join("workspace");
         for made in ["workspace", ".ssh", ".collieclaw", "other"] {
@@ -70,6 +74,7 @@ impl TestWorkspace {
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
             project_programs: Default::default(),
+            command_cache: None,
         };
         Self { _folder: folder, home, path, workspace, policy, toolchain: ToolchainAccess::default() }
     }
@@ -163,7 +168,7 @@ impl TestWorkspace {
             search: None,
             bounds,
             toolchain: self.toolchain.clone(),
-            amendments: Default::default(),
+            rule_updates: Default::default(),
             home: AgentHome::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(ReceiptLog::disabled()),
             events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),

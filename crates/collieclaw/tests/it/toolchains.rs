@@ -92,20 +92,23 @@ fn pytest_runs_the_tests_of_a_project() {
     check(&test_workspace, script, "2 passed");
 }
 
-/// No test needs Java, so `cargo xtask setup` doesn't install it.
+/// Go and Java reserve address space for their heaps when they start, and use a fraction of it. Their toolchains have
+/// several hundred megabytes, so a small program takes their place.
 #[test]
-fn java_compiles_and_runs_a_program_if_it_is_installed() {
-    if !Path::new("/usr/bin/javac").exists() {
-        println!("not checked: javac isn't installed");
-        return;
-    }
+fn a_runtime_that_reserves_much_address_space_runs_with_threads() {
     let test_workspace = open_workspace();
     test_workspace.write(
-        "Main.java",
-        "public class Main { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> \
-         System.out.println(\"from java \" + Runtime.getRuntime().availableProcessors())); t.start(); t.join(); } }\n",
+        "runtime.c",
+        "#include <pthread.h>\n#include <stdio.h>\n#include <sys/mman.h>\n\
+         static void *use(void *heap) { ((char *)heap)[1L << 30] = 1; return heap; }\n\
+         int main(void) {\n\
+         \x20 char *heap = mmap(0, 64L << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);\n\
+         \x20 if (heap == MAP_FAILED || mprotect(heap, 2L << 30, PROT_READ | PROT_WRITE)) return 1;\n\
+         \x20 pthread_t thread;\n\
+         \x20 if (pthread_create(&thread, 0, use, heap) || pthread_join(thread, 0)) return 2;\n\
+         \x20 puts(\"64 GiB reserved\");\n}\n",
     );
-    check(&test_workspace, "javac Main.java && java Main", "from java ");
+    check(&test_workspace, "gcc -pthread -o runtime runtime.c && ./runtime", "64 GiB reserved");
 }
 
 #[test]
@@ -143,20 +146,13 @@ fn make_and_a_compiler_build_programs_with_sanitizers() {
 }
 
 /// Returns the folder of a Rust toolchain that this user may read: the one that runs the tests, or another one in
-/// `PATH`. Tests of an ordinary user may run with a toolchain in root's home; only then there may be none.
-pub(crate) fn rust_toolchain() -> Option<PathBuf> {
+/// `PATH`.
+pub(crate) fn rust_toolchain() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let in_path = std::env::split_paths(&path).map(|folder| folder.join("cargo"));
-    let toolchain = std::env::var_os("CARGO")
-        .map(PathBuf::from)
-        .into_iter()
-        .chain(in_path)
-        .find_map(|cargo| find_sysroot(&cargo));
-    if toolchain.is_none() {
-        assert!(!rustix::process::geteuid().is_root(), "no Rust toolchain was found");
-        println!("not checked: this user can't read the Rust toolchain");
-    }
-    toolchain
+    let of_tests = std::env::var_os("CARGO").map(PathBuf::from);
+    let toolchain = of_tests.into_iter().chain(in_path).find_map(|cargo| find_sysroot(&cargo));
+    toolchain.expect("no Rust toolchain that this user can read; the variable CARGO can name its cargo")
 }
 
 fn find_sysroot(cargo: &Path) -> Option<PathBuf> {
@@ -184,8 +180,7 @@ pub(crate) fn with_rust(mut test_workspace: TestWorkspace, toolchain: &Path) -> 
 
 #[test]
 fn cargo_builds_and_tests_a_crate_with_the_users_toolchain() {
-    let Some(toolchain) = rust_toolchain() else { return };
-    let test_workspace = with_rust(open_workspace(), &toolchain);
+    let test_workspace = with_rust(open_workspace(), &rust_toolchain());
     test_workspace
         .write("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
     test_workspace.write("build.rs", "fn main() { println!(\"cargo:rustc-env=BUILT=by a script\"); }\n");

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{CallInProgress, ToolGateway, ToolOffer, ToolRequest};
 use crate::events::AgentEvent;
 use crate::receipts::{IntentStage, ReceiptError, hash_json};
-use crate::runtime::operator::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, NoQuestions, TurnControl};
+use crate::runtime::operator::{ApprovalAnswer, ApprovalPrompt, NoQuestions, PermanentApproval, TurnControl};
 use crate::security::{ApprovalCall, ApprovalStore, ApprovalSubject};
 use crate::tools::{CallPreview, PreparedCall};
 
@@ -55,13 +55,14 @@ impl ToolGateway {
             CallPreview::WouldFail(error) => return Err(NotApproved::WouldFail(error)),
         };
         self.write_intent(call, IntentStage::AwaitingApproval).map_err(NotApproved::Unrecorded)?;
-        let always_option = if subject.is_some() { AlwaysOption::Offered } else { AlwaysOption::NotOffered };
+        let permanent_approval =
+            if subject.is_some() { PermanentApproval::Offered } else { PermanentApproval::NotOffered };
         let prompt = ApprovalPrompt {
             tool: request.tool,
             arguments: request.arguments,
             preview: preview.as_deref(),
             verdict: question.verdict(),
-            always_option,
+            permanent_approval,
         };
         match (control.operator.ask_approval(&prompt), subject) {
             (ApprovalAnswer::Yes, _) | (ApprovalAnswer::Always, None) => {}

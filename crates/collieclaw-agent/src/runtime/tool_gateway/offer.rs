@@ -25,7 +25,7 @@ impl ToolGateway {
             && control.cancel.reason().is_none()
             && !estop::is_set(&self.home);
         let missing = verdict.missing_programs().filter(|_| can_ask);
-        let programs = missing.as_ref().and_then(|names| self.amendments.find_programs(names));
+        let programs = missing.as_ref().and_then(|names| self.rule_updates.find_programs(names));
         let (Some(names), Some(programs)) = (missing, programs) else { return outcome };
         let request = call.request;
         // A crash while the operator is asked must leave a receipt, as with an approval.
@@ -36,7 +36,7 @@ impl ToolGateway {
         if control.operator.ask_allow(&prompt) != AllowAnswer::Yes {
             return outcome;
         }
-        if let Err(error) = self.amendments.allow(&names) {
+        if let Err(error) = self.rule_updates.allow(&names) {
             self.events.emit(AgentEvent::Trouble { what: &format!("could not allow the programs: {error}") });
             return outcome;
         }

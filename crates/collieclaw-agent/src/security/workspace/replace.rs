@@ -204,6 +204,7 @@ mod tests {
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
             project_programs: Default::default(),
+            command_cache: None,
         };
         let access = workspace.access_under(&policy);
         let place = workspace.path().join("file");

@@ -148,8 +148,7 @@ impl LineJudge {
     }
 
     fn refuse(&self, arguments: &[String], origin: ProgramOrigin, reason: &GateReason) -> ExecDecision {
-        let command = crate::tools::truncate_text(&arguments.join(" "), MAX_COMMAND_BYTES);
-        let text = format!("refused to run `{command}`: {}", reason.detail());
+        let text = format!("refused to run `{}`: {}", shorten_command(arguments), reason.detail());
         self.log.with(|log| match origin {
             ProgramOrigin::Line => {
                 log.refusal.get_or_insert(text);
@@ -168,17 +167,21 @@ impl LineJudge {
     fn changed_variables(&self, environment: &[OsString]) -> Vec<(String, String)> {
         let changed = environment.iter().filter(|entry| !self.environment.contains(*entry));
         changed
-            .map(|entry| {
+            .filter_map(|entry| {
                 let entry = entry.to_string_lossy();
-                let (name, value) = entry.split_once('=').unwrap_or((&entry, ""));
-                (name.to_owned(), value.to_owned())
+                // Programs ignore an entry without `=`, also the dynamic loader.
+                let (name, value) = entry.split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
             })
             .collect()
     }
 }
 
-/// The length of a command in a message.
-const MAX_COMMAND_BYTES: usize = 200;
+/// Returns a command for a message.
+pub(super) fn shorten_command(words: &[String]) -> String {
+    const MAX_COMMAND_BYTES: usize = 200;
+    crate::tools::truncate_text(&words.join(" "), MAX_COMMAND_BYTES)
+}
 
 impl ExecJudge for LineJudge {
     fn judge(&mut self, image: &ExecutedImage) -> ExecDecision {
@@ -192,10 +195,7 @@ impl ExecJudge for LineJudge {
             return ExecDecision::Run(LINE_LABEL);
         }
         let origin = if image.label == PROGRAM_LABEL { ProgramOrigin::Program } else { ProgramOrigin::Line };
-        let environment = match origin {
-            ProgramOrigin::Line => self.changed_variables(&image.environment),
-            ProgramOrigin::Program => Vec::new(),
-        };
+        let environment = self.changed_variables(&image.environment);
         let Some(others) = self.other_processes(image, origin) else { return ExecDecision::AskAgain };
         let executed = ExecutedProgram {
             program: &image.program,

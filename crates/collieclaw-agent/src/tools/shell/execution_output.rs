@@ -2,7 +2,7 @@
 
 use super::super::{ToolEnd, ToolResult};
 use super::output_capture::CapturedStream;
-use super::report::{LineEnd, format_result};
+use super::report::{LineEnd, format_end, format_output};
 use crate::receipts::ExecutedCommands;
 
 /// The outcome of a line or a program.
@@ -21,9 +21,10 @@ pub(crate) struct ExecutionOutput {
 }
 
 impl ExecutionOutput {
+    /// Returns the result with the output that was printed until the end, however the line ended.
     pub(super) fn into_tool_result(self, max_bytes: usize) -> ToolResult {
         let result = match self.end {
-            Ok(end) => format_result(end, &self.stdout, &self.stderr, max_bytes),
+            Ok(end) => format_end(end),
             Err(why) => ToolResult::failed(why),
         };
         let result = match self.network {
@@ -34,6 +35,10 @@ impl ExecutionOutput {
             Some(refusal) if result.end != ToolEnd::Cancelled => ToolEnd::Failed(refusal),
             _ => result.end,
         };
-        ToolResult { end, sandbox: self.sandbox, commands: self.commands, ..result }
+        let (output, truncated) = format_output(&self.stdout, &self.stderr, max_bytes);
+        ToolResult { end, output, sandbox: self.sandbox, commands: self.commands, ..result }
+            .with_metadata("stdout_bytes", self.stdout.total)
+            .with_metadata("stderr_bytes", self.stderr.total)
+            .with_metadata("truncated", truncated)
     }
 }

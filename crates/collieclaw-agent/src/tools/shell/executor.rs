@@ -24,7 +24,7 @@ use super::super::line_proxy::LineProxy;
 use super::super::memory_watch::{exceeds_memory, needs_memory_watch};
 use super::super::tool_sandbox::{MAX_MEMORY, MAX_PROCESSES, ToolSandbox};
 use super::super::{ToolContext, ToolResult};
-use super::exec_judge::{FirstProgram, JudgingRules, LineJudge, SharedCommandLog};
+use super::exec_judge::{FirstProgram, JudgingRules, LineJudge, SharedCommandLog, shorten_command};
 use super::execution_output::ExecutionOutput;
 use super::output_capture::{CapturedStream, ReadProgress};
 use super::pipeline_member::{PipelineMember, spawn_failure_exit};
@@ -43,7 +43,7 @@ const PROCESS_COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// The reason why a line ends early.
 enum LineStop {
     End(LineEnd),
-    /// The machine can't run the line safely.
+    /// The rest of the line can't run safely. The text says what could not be done, and why.
     Refused(String),
 }
 
@@ -321,13 +321,14 @@ impl<'a> PlanExecutor<'a> {
     fn recheck_command(&self, command: &PlannedCommand) -> Result<(), LineStop> {
         let judged =
             self.line_risk.and_then(|was| rejudge_command(command, was, self.context.policy, &SystemFacts));
-        match judged {
-            None => Ok(()),
-            Some(reason) => Err(LineStop::Refused(format!(
-                "since the approval, something has changed: {}",
-                reason.detail()
-            ))),
-        }
+        let (Some(reason), PlannedAction::Run { words, .. }) = (judged, &command.action) else {
+            return Ok(());
+        };
+        Err(LineStop::Refused(format!(
+            "could not run `{}`: a file has changed since the line was judged, and now {}",
+            shorten_command(words),
+            reason.detail()
+        )))
     }
 
     fn spawn_member(
@@ -354,8 +355,13 @@ impl<'a> PlanExecutor<'a> {
                 Ok(PipelineMember { tree: Some(tree), exit: None })
             }
             Err(error) => {
-                let exit = spawn_failure_exit(&error)
-                    .ok_or_else(|| LineStop::Refused(ErrorChain(&error).to_string()))?;
+                let exit = spawn_failure_exit(&error).ok_or_else(|| {
+                    LineStop::Refused(format!(
+                        "could not run `{}`: {}",
+                        program.display(),
+                        ErrorChain(&error)
+                    ))
+                })?;
                 self.stderr.append_message(&format!(
                     "collieclaw: {}: {}\n",
                     program.display(),
@@ -444,7 +450,7 @@ impl<'a> PlanExecutor<'a> {
         let end = match end {
             Ok(exit) => Ok(LineEnd::Exited(exit)),
             Err(LineStop::End(end)) => Ok(end),
-            Err(LineStop::Refused(why)) => Err(format!("could not run the command: {why}")),
+            Err(LineStop::Refused(why)) => Err(why),
         };
         let network = self.proxy.finish();
         ExecutionOutput {

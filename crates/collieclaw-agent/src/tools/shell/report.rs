@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ward_process::{LimitEnforcement, LimitReport, ProcessExit, ProcessTree};
 
+use super::super::ToolResult;
 use super::super::memory_watch::describe_exceeded_memory;
-use super::super::{ToolEnd, ToolResult};
 use super::output_capture::CapturedStream;
 
 /// The heading between standard output and standard error.
@@ -37,43 +37,32 @@ pub(crate) fn exit_code(exit: ProcessExit) -> i32 {
     }
 }
 
-pub(super) fn format_result(
-    end: LineEnd,
-    stdout: &CapturedStream,
-    stderr: &CapturedStream,
-    max_bytes: usize,
-) -> ToolResult {
-    let (output, truncated) = format_output(stdout, stderr, max_bytes);
-    let mut result = ToolResult::done(output);
+/// Returns the result of a line that ended like this, without its output.
+pub(super) fn format_end(end: LineEnd) -> ToolResult {
+    let done = ToolResult::done("");
     match end {
-        LineEnd::Exited(ProcessExit::Signal(signal)) => result = result.with_metadata("signal", signal),
-        LineEnd::Exited(exit) => result = result.with_metadata("exit_code", exit_code(exit)),
+        LineEnd::Exited(ProcessExit::Signal(signal)) => done.with_metadata("signal", signal),
+        LineEnd::Exited(exit) => done.with_metadata("exit_code", exit_code(exit)),
         LineEnd::TimedOut(limit) => {
-            result.end = ToolEnd::Failed(format!(
-                "the command took longer than {} s and was killed",
-                limit.as_secs_f64()
-            ));
-            result = result.with_metadata("timed_out", true);
+            let limit = limit.as_secs_f64();
+            ToolResult::failed(format!("the command took longer than {limit} s and was killed"))
+                .with_metadata("timed_out", true)
         }
-        LineEnd::Cancelled => result.end = ToolEnd::Cancelled,
+        LineEnd::Cancelled => ToolResult::cancelled(),
         LineEnd::TooManyProcesses(limit) => {
-            result.end = ToolEnd::Failed(format!(
-                "the command had more than {limit} processes at once and was killed"
-            ));
+            ToolResult::failed(format!("the command had more than {limit} processes at once and was killed"))
         }
-        LineEnd::TooMuchMemory(limit) => {
-            result.end = ToolEnd::Failed(describe_exceeded_memory("the command", limit));
-        }
+        LineEnd::TooMuchMemory(limit) => ToolResult::failed(describe_exceeded_memory("the command", limit)),
     }
-    result
-        .with_metadata("stdout_bytes", stdout.total)
-        .with_metadata("stderr_bytes", stderr.total)
-        .with_metadata("truncated", truncated)
 }
 
 /// Joins both streams within the size limit, and returns true if something was left out. Standard error gets
 /// at least a quarter of the space.
-fn format_output(stdout: &CapturedStream, stderr: &CapturedStream, max_bytes: usize) -> (String, bool) {
+pub(super) fn format_output(
+    stdout: &CapturedStream,
+    stderr: &CapturedStream,
+    max_bytes: usize,
+) -> (String, bool) {
     let [all_out, all_err] = [stdout, stderr].map(|stream| StreamExcerpt::new(stream, usize::MAX));
     let whole = join_streams(&all_out, &all_err);
     if all_out.missing == 0 && all_err.missing == 0 && whole.len() <= max_bytes {

@@ -46,6 +46,10 @@ const ETC_ALLOWLIST: &[&str] = &[
 /// The parts of a forbidden `/etc` that programs with unlimited network access need as well: name resolution.
 const ETC_NETWORK_ALLOWLIST: &[&str] = &["/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf"];
 
+/// The system's folder for temporary files. A program finds a folder of its own there, unless it would hide something
+/// that the program needs.
+const TEMPORARY_FOLDER: &str = "/tmp";
+
 /// Builds the sandbox: the read-only system, the workspace as far as `access` allows, and nothing else.
 pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &GatePolicy) -> Sandbox {
     let workspace = &policy.workspace;
@@ -77,6 +81,7 @@ pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &G
         read_only: vcs_config.filter(|path| is_there(path)).collect(),
         network: access.network,
         temporary: TemporaryFiles::Private,
+        home: access.toolchain.home(),
         memory_files,
         strictness: SandboxStrictness::Essentials,
     };
@@ -98,6 +103,10 @@ pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &G
         }
     }
     sandbox.write.extend(toolchain.write);
+    let mut trees = sandbox.read.iter().chain(&sandbox.write).chain(&sandbox.execute);
+    if !trees.any(|tree| tree.starts_with(TEMPORARY_FOLDER)) {
+        sandbox.temporary = TemporaryFiles::PrivateTmp;
+    }
     sandbox
 }
 
@@ -163,6 +172,7 @@ mod tests {
             pinned_programs: Default::default(),
             allowed_scripts: Default::default(),
             project_programs: Default::default(),
+            command_cache: None,
         };
         let trees =
             ["/etc/ld.so.cache", "/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use collieclaw_agent::config::{Config, ConfigContext};
 use collieclaw_agent::home::AgentHome;
-use collieclaw_agent::runtime::{AmendableRules, OfferedProgram, ProgramAllower, RuleAmendment};
+use collieclaw_agent::runtime::{OfferedProgram, ProgramAllower, RuleUpdates, UpdatedRules};
 use collieclaw_agent::workspaces::{
     AllowError, AllowReport, ProgramOrigin, ProgramSearch, RuleEditor, ToolchainPlaces, WorkspaceError,
     WorkspaceRules, WorkspaceStore, toolchain_access,
@@ -52,13 +52,13 @@ pub(crate) struct WorkspaceAllower {
 }
 
 impl WorkspaceAllower {
-    /// Returns rules that the operator can amend while the agent runs.
-    pub(crate) fn amendable(
+    /// Returns rules that the operator can change while the agent runs.
+    pub(crate) fn rule_updates(
         setup: &LoadedSetup,
         workspace: PathBuf,
         environment: &CliEnvironment,
-    ) -> AmendableRules {
-        AmendableRules::new(Box::new(Self {
+    ) -> RuleUpdates {
+        RuleUpdates::new(Box::new(Self {
             home: environment.home.clone(),
             base: setup.base.clone(),
             context: environment.config_context.clone(),
@@ -67,7 +67,7 @@ impl WorkspaceAllower {
         }))
     }
 
-    fn amend(&self, rules: WorkspaceRules) -> Result<RuleAmendment, String> {
+    fn update_rules(&self, rules: WorkspaceRules) -> Result<UpdatedRules, String> {
         let mut config = self.base.clone();
         // The trust is not in question here: the tool gateway holds the folder open.
         config.apply_workspace_rules(rules);
@@ -81,7 +81,7 @@ impl WorkspaceAllower {
         let policy = config.gate_policy(self.workspace.clone(), &self.context);
         let policy_hash =
             hash_policy(&config, &policy, &self.fingerprints).map_err(|error| error.to_string())?;
-        Ok(RuleAmendment { policy, policy_hash, toolchain })
+        Ok(UpdatedRules { policy, policy_hash, toolchain })
     }
 }
 
@@ -101,7 +101,7 @@ impl ProgramAllower for WorkspaceAllower {
         names.iter().map(offer).collect()
     }
 
-    fn allow(&self, names: &[String]) -> Result<RuleAmendment, String> {
+    fn allow(&self, names: &[String]) -> Result<UpdatedRules, String> {
         let search = program_search(&self.base, &self.home, &self.context);
         let editor = RuleEditor {
             search: &search,
@@ -120,6 +120,6 @@ impl ProgramAllower for WorkspaceAllower {
             }
             Ok::<_, RuleChangeError>(rules)
         });
-        changed.map_err(|error| error.to_string()).and_then(|rules| self.amend(rules))
+        changed.map_err(|error| error.to_string()).and_then(|rules| self.update_rules(rules))
     }
 }

@@ -37,7 +37,7 @@ fn a_javascript_module_is_renamed_and_npm_tests_pass() {
         .call("file_search", json!({ "pattern": "require\\('\\./util'\\)" }), "src/cart.js:1")
         .call("file_move", json!({ "from": "src/util.js", "to": "src/prices.js" }), "moved")
         .edit("src/cart.js", "'./util'", "'./prices'")
-        .shell("sed -i 's/calcSum/sumPrices/g' src/*.js && grep -rn 'sumPrices' src | wc -l", "3")
+        .shell("sed -i 's/calcSum/sumPrices/g' src/*.js && grep -rn 'sumPrices' src | wc -l", "3\n[exit_code: 0")
         .shell(
             "for f in src/*.js; do node --check \"$f\" && echo \"ok $f\"; done",
             "ok src/cart.js\nok src/prices.js",
@@ -46,7 +46,7 @@ fn a_javascript_module_is_renamed_and_npm_tests_pass() {
         .shell("npm run lint --silent; echo \"exit $?\"", "exit 0")
         .shell(
             "NODE_ENV=test CI=1 npm test --silent > /tmp/out.txt 2>&1; grep -c '^ok' /tmp/out.txt || tail -n 5 /tmp/out.txt",
-            "1",
+            "1\n[exit_code: 0",
         )
         .shell(
             "node -e \"const { checkout } = require('./src/cart'); console.log(checkout([{ price: 4 }]))\"",
