@@ -4,6 +4,7 @@
 //! and no product crate may depend on it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
+mod background;
 mod bench;
 mod bypass;
 mod dependencies;
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
 fn run(arguments: &XtaskArguments) -> Result<()> {
     let workspace = CargoWorkspace::load()?;
     match &arguments.task {
-        XtaskCommand::Setup => setup::run(),
+        XtaskCommand::Setup => setup::run(&workspace),
         XtaskCommand::Test(selection) => test::run(&workspace, selection),
         XtaskCommand::Quick => quick::run(&workspace),
         XtaskCommand::Tidy => tidy::run(&workspace),

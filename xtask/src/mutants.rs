@@ -45,9 +45,9 @@ const DECIDING_CRATES: &[&str] = &["shepherd-core", "collieclaw-gate", "ward-led
 pub(crate) struct MutantsOptions {
     /// Test the mutants of this crate; all deciding crates if none is named.
     package: Option<String>,
-    /// Test only mutants in files whose path contains this text.
+    /// Test only mutants in files whose path contains this text, or one of several such texts.
     #[arg(long, value_name = "TEXT")]
-    file: Option<String>,
+    file: Vec<String>,
     /// Test only the mutants that survived the last run.
     #[arg(long)]
     survivors: bool,
@@ -105,12 +105,12 @@ fn test_crate(
     let choice = if options.quick { TestChoice::Quick } else { TestChoice::All };
     let trial = MutantTrial::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
     let progress = RunProgress::open(&results.join("progress.jsonl"), &programs, choice)?;
-    let verdicts = trial.try_mutants(&chosen, &accepted, &progress, |mutant, verdict| {
+    let verdicts = trial.try_mutants(&chosen, &progress, |mutant, verdict| {
         report::print_uncaught(mutant, verdict, &accepted);
     })?;
     let outcomes: Vec<_> =
         chosen.iter().zip(verdicts).map(|(mutant, verdict)| MutantOutcome::new(mutant, verdict)).collect();
-    let extent = if options.file.is_none() && !options.survivors && !options.quick {
+    let extent = if options.file.is_empty() && !options.survivors && !options.quick {
         RunExtent::Whole
     } else {
         RunExtent::Part
@@ -131,8 +131,8 @@ fn temporary_folder() -> Result<TempDir> {
 /// Returns the mutants that the options ask for.
 fn choose<'m>(viable: &[&'m Mutant], options: &MutantsOptions, last: &Path) -> Result<Vec<&'m Mutant>> {
     let mut chosen = viable.to_vec();
-    if let Some(text) = &options.file {
-        chosen.retain(|mutant| mutant.name.file.contains(text.as_str()));
+    if !options.file.is_empty() {
+        chosen.retain(|mutant| options.file.iter().any(|text| mutant.name.file.contains(text.as_str())));
     }
     if options.survivors {
         let outcomes = report::load(last)?;

@@ -55,6 +55,8 @@ pub(crate) fn build(workspace: &CargoWorkspace, options: &PackageOptions) -> Res
         "-p",
         "shepherd-cli",
         "-p",
+        "shepherd-notify",
+        "-p",
         "collieclaw",
         "-p",
         "collieclaw-mcp-adapter",

@@ -12,7 +12,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::located_error::LocatedError;
-use crate::workspace::{describe, run_to_end};
+use crate::units;
+use crate::workspace::{CargoWorkspace, describe, run_to_end};
 
 /// The `PATH` of an ordinary user. The unprivileged test run uses it, so a program that is only in root's
 /// own `PATH` doesn't count as installed.
@@ -21,14 +22,17 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 /// Programs and files from the system's package manager.
 const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("bash", "bash"),
+    program("busybox", "busybox"),
     program("chromium", "chromium"),
     program("curl", "curl"),
     program("dash", "dash"),
     program("dosbox", "dosbox"),
     program("faketime", "faketime"),
     program("foot", "foot"),
+    program("git", "git"),
     program("grim", "grim"),
     program("jq", "jq"),
+    program("make", "make"),
     program("mmdebstrap", "mmdebstrap"),
     program("mpv", "mpv"),
     program("npm", "npm"),
@@ -118,16 +122,7 @@ impl MissingTools {
         packages.sort_unstable();
         packages.dedup();
         let tools = CARGO_TOOLS.iter().filter(|tool| cargo_tool(tool.program).is_none()).collect();
-        let cargo = std::env::var_os("CARGO").map(PathBuf::from);
-        let beside_cargo = cargo.as_deref().and_then(Path::parent).map(|directory| [directory.to_owned()]);
-        let toolchain = TOOLCHAIN
-            .iter()
-            .filter(|(program, _)| {
-                beside_cargo.as_ref().is_some_and(|directory| find_program(program, directory).is_none())
-            })
-            .map(|(_, component)| *component)
-            .collect();
-        Self { packages, tools, toolchain, peers: peers::missing() }
+        Self { packages, tools, toolchain: missing_toolchain(), peers: peers::missing() }
     }
 
     /// Returns whether no component is missing.
@@ -144,22 +139,66 @@ impl MissingTools {
     }
 }
 
-/// Installs the missing components, and prints what it does.
-pub(crate) fn run() -> Result<()> {
-    let missing = MissingTools::detect();
-    if missing.is_empty() {
+/// Returns whether nothing has to be installed.
+pub(crate) fn is_complete(workspace: &CargoWorkspace) -> bool {
+    MissingTools::detect().is_empty() && (!uses_container() || units::has_container(workspace))
+}
+
+/// Installs everything that is missing, and prints what it does.
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
+    if is_complete(workspace) {
         println!("nothing is missing");
         return Ok(());
     }
+    install_tools()?;
+    if uses_container() {
+        units::build_container(workspace)?;
+    }
+    Ok(())
+}
+
+/// Installs the missing programs.
+pub(crate) fn install_tools() -> Result<()> {
+    install_toolchain()?;
+    let missing = MissingTools::detect();
+    if missing.is_empty() { Ok(()) } else { install_missing(&missing) }
+}
+
+/// Returns whether the step `units` can run here: only root can boot a container, and it is made of Debian packages.
+fn uses_container() -> bool {
+    is_root() && is_debian()
+}
+
+/// Installs the missing parts of the toolchain.
+pub(crate) fn install_toolchain() -> Result<(), LocatedError> {
+    let missing = missing_toolchain();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install(
+        Command::new("rustup").args(["component", "add"]).args(&missing),
+        "install these components of the toolchain from where you got the toolchain",
+    )
+}
+
+fn missing_toolchain() -> Vec<&'static str> {
+    if std::env::var_os("CARGO").is_none() {
+        return Vec::new();
+    }
+    let missing = TOOLCHAIN.iter().filter(|(program, _)| toolchain_program(program).is_none());
+    missing.map(|(_, component)| *component).collect()
+}
+
+/// Finds a program of the toolchain that cargo belongs to.
+pub(crate) fn toolchain_program(name: &str) -> Option<PathBuf> {
+    let cargo = PathBuf::from(std::env::var_os("CARGO")?);
+    find_program(name, &[cargo.parent()?.to_owned()])
+}
+
+fn install_missing(missing: &MissingTools) -> Result<()> {
     println!("missing: {}", missing.names());
     if !missing.packages.is_empty() {
         install_packages(&missing.packages)?;
-    }
-    if !missing.toolchain.is_empty() {
-        install(
-            Command::new("rustup").args(["component", "add"]).args(&missing.toolchain),
-            "install these components of the toolchain from where you got the toolchain",
-        )?;
     }
     for tool in &missing.tools {
         install(

@@ -1,11 +1,13 @@
 //! `cargo xtask test`: runs all checks in order, and prints the name and duration of each.
 
 use std::num::NonZero;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
 
+use crate::background::BackgroundCommand;
 use crate::workspace::{CargoWorkspace, run_to_end};
 use crate::{dependencies, readme_commands, setup, terminal, tidy, units, unprivileged};
 
@@ -24,7 +26,17 @@ struct TestStep {
     name: &'static str,
     purpose: &'static str,
     failure: FailureMode,
+    needs: StepNeeds,
     run: fn(&CargoWorkspace) -> Result<StepOutcome>,
+}
+
+/// The programs that a step needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StepNeeds {
+    /// Only the toolchain, so the step can run while `setup` installs the other programs.
+    Toolchain,
+    /// The programs that `setup` installs.
+    Everything,
 }
 
 /// The effect of a failed step on the steps after it.
@@ -42,6 +54,8 @@ pub(crate) enum StepOutcome {
     Passed,
     /// The step passed, but a part could not be checked on this machine, for the given reason.
     PassedInPart(String),
+    /// The step goes on beside the next ones.
+    Continues(BackgroundCommand),
 }
 
 /// Crates whose tests don't depend on the user. They are skipped in the run as an ordinary user, and `cargo xtask
@@ -60,43 +74,49 @@ pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
     "xtask",
 ];
 
+/// The arguments of clippy itself.
+const CLIPPY_FLAGS: [&str; 2] = ["--deny", "warnings"];
+
 const STEPS: &[TestStep] = &[
     TestStep {
         name: "setup",
         purpose: "install the programs that the tests need",
         failure: FailureMode::StopsAll,
+        needs: StepNeeds::Toolchain,
         run: set_up,
     },
     TestStep {
         name: "format",
         purpose: "check the format",
         failure: FailureMode::StopsAll,
+        needs: StepNeeds::Toolchain,
         run: |workspace| run_cargo(workspace, &["fmt", "--all", "--check"]),
     },
     TestStep {
         name: "tidy",
         purpose: "check crate dependencies, orphaned files, links, requirements",
         failure: FailureMode::StopsAll,
+        needs: StepNeeds::Toolchain,
         run: |workspace| tidy::run(workspace).map(|()| StepOutcome::Passed),
     },
     TestStep {
         name: "clippy",
         purpose: "lint all targets, with and without the compositor module",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Toolchain,
         run: |workspace| {
-            const LINT: &[&str] = &["clippy", "--all-targets", "--locked"];
-            const DENY: &[&str] = &["--", "--deny", "warnings"];
-            run_cargo(workspace, &[LINT, &["--workspace", "--all-features"], DENY].concat())?;
-            run_cargo(
-                workspace,
-                &[LINT, &["-p", "shepherd-host-linux", "--no-default-features"], DENY].concat(),
-            )
+            let lint = |arguments: &[&str]| {
+                run_cargo(workspace, &[&["clippy", "--locked"], arguments, &["--"], &CLIPPY_FLAGS].concat())
+            };
+            lint(&["--workspace", "--all-targets", "--all-features"])?;
+            lint(&["--package", "shepherd-host-linux", "--all-targets", "--no-default-features"])
         },
     },
     TestStep {
         name: "tests",
         purpose: "run unit, property, integration and end-to-end tests",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: |workspace| {
             let mut command = workspace.cargo_command();
             command.args(["nextest", "run", "--workspace", "--locked"]).args(runner_arguments());
@@ -107,36 +127,42 @@ const STEPS: &[TestStep] = &[
         name: "unprivileged",
         purpose: "run the tests that depend on the user as an ordinary user",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: unprivileged::run,
     },
     TestStep {
         name: "units",
         purpose: "run all units under a real systemd",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: units::run,
     },
     TestStep {
         name: "doctests",
         purpose: "run the examples in the code documentation",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: |workspace| run_cargo(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
     },
     TestStep {
         name: "rustdoc",
         purpose: "build the documentation without warnings",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: rustdoc,
     },
     TestStep {
         name: "documented",
         purpose: "run the commands in the README",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: |workspace| readme_commands::run(workspace).map(|()| StepOutcome::Passed),
     },
     TestStep {
         name: "dependencies",
         purpose: "check bans, licences, sources, advisories",
         failure: FailureMode::IsReported,
+        needs: StepNeeds::Everything,
         run: dependencies::run,
     },
 ];
@@ -151,22 +177,45 @@ pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Resu
     }
     let steps = select(&selection.only)?;
     let begin = Instant::now();
-    let mut ended = Vec::new();
+    let mut ended: Vec<FinishedStep> = Vec::new();
+    let mut continuing = None;
     for (index, step) in steps.iter().enumerate() {
+        if step.needs == StepNeeds::Everything {
+            ended.extend(continuing.take().map(finish));
+        }
+        if ended.iter().any(stops_all) {
+            break;
+        }
         let title = format!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.purpose);
         println!("\n{}", terminal::heading(&title));
         let start = Instant::now();
-        let result = (step.run)(workspace);
-        let took = start.elapsed();
-        println!("{}: {} in {}", step.name, verdict(&result), terminal::seconds(took).trim_start());
-        let failed = result.is_err();
-        ended.push((*step, result, took));
-        if failed && step.failure == FailureMode::StopsAll {
-            break;
+        match (step.run)(workspace) {
+            Ok(StepOutcome::Continues(command)) => {
+                println!("{}: goes on beside the next steps, which don't need it", step.name);
+                continuing = Some((*step, command));
+            }
+            result => ended.push(announce(step, result, start.elapsed())),
         }
     }
+    ended.extend(continuing.map(finish));
     summarise(&steps, &ended, begin.elapsed());
     report_failures(&ended)
+}
+
+/// Waits for a step that ran beside others, and prints its output.
+fn finish((step, command): (&'static TestStep, BackgroundCommand)) -> FinishedStep {
+    println!("\n{}", terminal::heading(&format!("{}: {}, beside other steps", step.name, step.purpose)));
+    let (result, took) = command.finish();
+    announce(step, result.map(|()| StepOutcome::Passed), took)
+}
+
+fn announce(step: &'static TestStep, result: Result<StepOutcome>, took: Duration) -> FinishedStep {
+    println!("{}: {} in {}", step.name, verdict(&result), terminal::seconds(took).trim_start());
+    (step, result, took)
+}
+
+fn stops_all((step, result, _): &FinishedStep) -> bool {
+    result.is_err() && step.failure == FailureMode::StopsAll
 }
 
 fn select(only: &[String]) -> Result<Vec<&'static TestStep>> {
@@ -183,6 +232,7 @@ fn verdict(result: &Result<StepOutcome>) -> String {
     match result {
         Ok(StepOutcome::Passed) => terminal::success("passed"),
         Ok(StepOutcome::PassedInPart(_)) => terminal::warning("passed in part"),
+        Ok(StepOutcome::Continues(_)) => "not finished".to_owned(),
         Err(_) => terminal::failure("FAILED"),
     }
 }
@@ -195,7 +245,7 @@ fn summarise(steps: &[&'static TestStep], ended: &[FinishedStep], total: Duratio
             println!("  {:<14}          {reason}", "");
         }
     }
-    for step in steps.iter().skip(ended.len()) {
+    for step in steps.iter().filter(|step| ended.iter().all(|(other, ..)| other.name != step.name)) {
         println!("  {:<14}{:>8}  {}", step.name, "-", terminal::warning("not run"));
     }
     println!("  {:<14}{}", "total", terminal::seconds(total));
@@ -234,16 +284,31 @@ fn run_cargo(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutco
 /// than one of the threads.
 pub(crate) fn runner_arguments() -> [String; 4] {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    ["--profile".to_owned(), "ci".to_owned(), "--test-threads".to_owned(), (cores * 2).to_string()]
+    ["--profile".to_owned(), "ci".to_owned(), "--test-threads".to_owned(), (cores * 4).to_string()]
 }
 
-fn set_up(_: &CargoWorkspace) -> Result<StepOutcome> {
-    setup::run().map(|()| StepOutcome::Passed)
+/// Installs missing parts of the toolchain at once, and everything else beside the steps that compile, because
+/// installing mostly waits for the network and the disk.
+fn set_up(workspace: &CargoWorkspace) -> Result<StepOutcome> {
+    setup::install_toolchain()?;
+    if setup::is_complete(workspace) {
+        println!("nothing is missing");
+        return Ok(StepOutcome::Passed);
+    }
+    let mut command = Command::new(std::env::current_exe()?);
+    BackgroundCommand::start(command.arg("setup")).map(StepOutcome::Continues)
 }
 
+/// Builds the documentation from the results of the step `clippy`: cargo finds them with the same wrapper, arguments and
+/// features (examples, of which there are none, bring those of the tests). Otherwise it would check every library again.
 fn rustdoc(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     let mut command = workspace.cargo_command();
-    command.args(["doc", "--no-deps", "--workspace", "--locked"]);
+    command.args(["doc", "--no-deps", "--workspace", "--all-features", "--locked"]);
+    command.args(["--lib", "--bins", "--examples"]);
+    if let Some(driver) = setup::toolchain_program("clippy-driver") {
+        command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        command.env("CLIPPY_ARGS", CLIPPY_FLAGS.map(|flag| format!("{flag}__CLIPPY_HACKERY__")).concat());
+    }
     run_to_end(command.env("RUSTDOCFLAGS", "--deny warnings")).map(|()| StepOutcome::Passed)
 }
 

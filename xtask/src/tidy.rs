@@ -22,7 +22,7 @@ use crate::located_error::LocatedError;
 use crate::workspace::{CargoPackage, CargoWorkspace};
 
 /// Folders at the root that contain no sources.
-const NOT_SOURCES: &[&str] = &[".git", "bench-results"];
+const NOT_SOURCES: &[&str] = &[".git", "bench-results", "target"];
 
 /// The input of all checks.
 #[derive(Debug, Default)]

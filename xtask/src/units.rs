@@ -21,6 +21,7 @@ mod service_scope;
 use agent::AgentService;
 use checks::InstallationCheck;
 use container::ContainerSetup;
+pub(crate) use container::{build_container, has_container};
 use installation::InstalledShepherd;
 use service_scope::ServiceScope;
 

@@ -25,6 +25,56 @@ const UIDS: Range<u32> = 60_578..61_184;
 /// The time that processes may take to vanish after a test has killed them.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Modules of integration tests that are left out, each with its package: those that don't depend on the user, in
+/// crates whose other tests do, and those that can't run as this user.
+const MODULES_LEFT_OUT: &[(&str, &[&str])] = &[
+    // They type what pages and people type. The parts behind it are tested as both users.
+    ("collieclaw", &["documented", "gateway::doc_examples", "gateway::page"]),
+    // They test messages to and from a server. Every user may connect to one.
+    (
+        "collieclaw",
+        &[
+            "fuzz",
+            "http_fetch",
+            "mcp::conformance",
+            "mcp::http_servers",
+            "mock",
+            "openai",
+            "openai_broken_streams",
+            "openai_hostile",
+            "openai_independent_server",
+            "openai_stream",
+            "routing",
+            "streaming_answers",
+            "web_search",
+        ],
+    ),
+    // They test the contents of a database. Modes, owners and disk errors are tested as both users.
+    (
+        "collieclaw",
+        &["memory::hostile_queries", "memory::persistence", "memory::random_texts", "memory::search"],
+    ),
+    // They test the order and the contents of a journal, which the program reads and writes alone.
+    (
+        "collieclaw",
+        &[
+            "sop::faults",
+            "sop::finished_runs",
+            "sop::journal_receipts",
+            "sop::repeated_kills",
+            "sop::specification_example",
+        ],
+    ),
+    // It tests the order of the daemon's records. `many_sessions` of the host tests its process trees as both users.
+    ("shepherdd", &["consecutive_sessions"]),
+    // They need a message bus. `dbus-daemon` serves only users with an account, and this user has none.
+    ("shepherdd", &["desktop_notifications"]),
+    // They test which records a crash leaves. The kernel writes a file in the same way for every user.
+    ("shepherd-store", &["process_kills", "simulated_crashes"]),
+    // They test the bytes of a log.
+    ("ward-ledger", &["canonical", "format_document"]),
+];
+
 /// Runs the tests as an ordinary user. Does nothing if this process already runs as one.
 pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     if !setup::is_root() {
@@ -56,13 +106,16 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
 /// The folder for the test run, which the ordinary user can read. The user owns some folders inside of it.
 struct UnprivilegedWorkspace {
     folder: TempDir,
+    /// The toolchain for tests that build something.
+    cargo: PathBuf,
 }
 
 impl UnprivilegedWorkspace {
     fn prepare(workspace: &CargoWorkspace, uid: u32) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("xtask-").tempdir_in(world_readable_temp())?;
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
-        let stage = Self { folder };
+        let cargo = provide_toolchain(&folder.path().join("toolchain"))?;
+        let stage = Self { folder, cargo };
         for owned in ["home", "tmp", "run", "target"] {
             fs::create_dir(stage.path(owned))?;
             fs::set_permissions(stage.path(owned), Permissions::from_mode(0o700))?;
@@ -78,9 +131,10 @@ impl UnprivilegedWorkspace {
         )
         .context("could not copy the sources")?;
         let mut archive = workspace.cargo_command();
-        // The archive is read once and deleted, so it is compressed for speed. It has all crates: without some of them,
-        // cargo would build most libraries again, with other features.
+        // The archive is read once and deleted, so it is compressed for speed. `--workspace` even though some crates are
+        // left out of the archive: without them, cargo would build most libraries again, with other features.
         archive.args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7"]);
+        archive.args(["--filterset", &crates_that_depend_on_the_user()]);
         run_to_end(archive.arg("--archive-file").arg(stage.path("tests.tar.zst")))?;
         fs::set_permissions(stage.path("tests.tar.zst"), Permissions::from_mode(0o644))?;
         Ok(stage)
@@ -106,6 +160,7 @@ impl UnprivilegedWorkspace {
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
             .env("XDG_RUNTIME_DIR", self.path("run"))
+            .env("CARGO", &self.cargo)
             // insta would otherwise ask cargo for the workspace.
             .env("INSTA_WORKSPACE_ROOT", self.path("workspace"))
             .env("CI", "true");
@@ -113,10 +168,19 @@ impl UnprivilegedWorkspace {
     }
 }
 
-/// Returns the filter of nextest for the tests that depend on the user.
-fn tests_that_depend_on_the_user() -> String {
+/// Returns the filter of nextest for the crates whose tests depend on the user.
+fn crates_that_depend_on_the_user() -> String {
     let others: Vec<_> = USER_INDEPENDENT_CRATES.iter().map(|name| format!("package({name})")).collect();
     format!("not ({})", others.join(" | "))
+}
+
+/// Returns the filter of nextest for the tests that depend on the user.
+fn tests_that_depend_on_the_user() -> String {
+    let modules = MODULES_LEFT_OUT
+        .iter()
+        .map(|(package, names)| format!("(binary_id({package}::it) & test(/^({})::/))", names.join("|")));
+    let modules: Vec<_> = modules.collect();
+    format!("{} & not ({})", crates_that_depend_on_the_user(), modules.join(" | "))
 }
 
 /// Returns a command that runs as another user with an empty environment.
@@ -136,8 +200,46 @@ fn command_as_user(uid: u32, program: &Path) -> Command {
 /// Returns the temporary folder, or `/tmp` if other users have no access to it.
 fn world_readable_temp() -> PathBuf {
     let stated = std::env::temp_dir();
-    let is_open = |folder: &Path| folder.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
-    if stated.is_absolute() && stated.ancestors().all(is_open) { stated } else { PathBuf::from("/tmp") }
+    if stated.is_absolute() && is_open_to_all(&stated) { stated } else { PathBuf::from("/tmp") }
+}
+
+/// Returns whether every user can reach a folder or run a program.
+fn is_open_to_all(path: &Path) -> bool {
+    path.ancestors().all(|path| path.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0))
+}
+
+/// Returns a `cargo` that every user can run, with its toolchain: the one that runs this program, or links to its
+/// toolchain in a new folder.
+fn provide_toolchain(new_folder: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").context("could not find cargo: the variable CARGO is not set")?;
+    let cargo = Path::new(&cargo).canonicalize().context("could not find cargo")?;
+    if is_open_to_all(&cargo) {
+        return Ok(cargo);
+    }
+    let toolchain = cargo.parent().and_then(Path::parent).context("could not find the toolchain of cargo")?;
+    fs::create_dir(new_folder)?;
+    for part in ["bin", "lib"] {
+        link_tree(&toolchain.join(part), &new_folder.join(part)).context("could not link the toolchain")?;
+    }
+    Ok(new_folder.join("bin/cargo"))
+}
+
+/// Gives the files of a tree second names in another folder. On another file system they are copied.
+fn link_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, link) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            link_tree(&source, &link)?;
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(&source)?, &link)?;
+        } else if fs::hard_link(&source, &link).is_err() {
+            fs::copy(&source, &link).with_context(|| source.display().to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// Finds a user id without account and processes. The search starts at a different id in each process, so that two runs
@@ -234,6 +336,17 @@ mod tests {
         assert_eq!(mode("crates/one/run.sh"), 0o755);
         assert_eq!(mode("secret.txt"), 0o644);
         assert!(!copy.join("target").exists());
+    }
+
+    #[test]
+    fn the_modules_that_are_left_out_exist() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates");
+        for (package, names) in MODULES_LEFT_OUT {
+            for name in *names {
+                let file = format!("{package}/tests/it/{}.rs", name.replace("::", "/"));
+                assert!(crates.join(&file).exists(), "{file}");
+            }
+        }
     }
 
     #[test]

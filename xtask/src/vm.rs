@@ -63,7 +63,7 @@ pub(crate) fn run(workspace: &CargoWorkspace, options: &VmOptions) -> Result<()>
     if !setup::is_root() {
         bail!("only root can build the file system of a guest\nhelp: run it as root, or in a container");
     }
-    setup::run()?;
+    setup::install_tools()?;
     let releases = options.release.map_or(DebianRelease::value_variants().to_vec(), |one| vec![one]);
     let packages = package::build(workspace, &options.package)?;
     for release in releases {

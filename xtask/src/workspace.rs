@@ -115,6 +115,12 @@ pub(crate) fn run_to_end(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Returns the output of a command, or `None` if it fails.
+pub(crate) fn output_of(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 /// Formats a command as a person would type it.
 pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use crate::workspace::output_of;
+
 /// The machine and the commit that a result belongs to.
 #[derive(Debug, Serialize)]
 pub(super) struct BenchMachine {
@@ -24,7 +26,7 @@ impl BenchMachine {
     pub(super) fn detect(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
-            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            date: output_of(Command::new("date").args(["--utc", "+%Y-%m-%dT%H:%M:%SZ"])).unwrap_or_default(),
             revision: revision(root),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             processor: processor(&read("/proc/cpuinfo")),
@@ -35,12 +37,8 @@ impl BenchMachine {
 }
 
 fn revision(root: &Path) -> Option<String> {
-    let output = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--exclude=*"])
-        .current_dir(root)
-        .output();
-    let output = output.ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let describe = ["describe", "--always", "--dirty", "--exclude=*"];
+    output_of(Command::new("git").args(describe).current_dir(root))
 }
 
 fn processor(cpuinfo: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The verdicts of a run so far, so that an interrupted run can go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -71,11 +71,36 @@ impl RunProgress {
     }
 }
 
-/// Returns a hash of the content of files.
+/// Returns a hash of the content of files. Cargo lists the same programs in another order from time to time, so their
+/// order doesn't matter.
 fn hash_files(paths: &[PathBuf]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
-    for path in paths {
+    for path in paths.iter().collect::<BTreeSet<_>>() {
         fs::read(path).with_context(|| format!("could not read {}", path.display()))?.hash(&mut hasher);
     }
     Ok(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutant::MutantName;
+    use super::*;
+
+    #[test]
+    fn verdicts_are_kept_until_a_test_program_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, path] =
+            ["first", "second", "progress.jsonl"].map(|name| folder.path().join(name));
+        fs::write(&first, "1").unwrap();
+        fs::write(&second, "2").unwrap();
+        let name = MutantName { file: String::new(), function: String::new(), change: String::new() };
+        let mutant = Mutant { id: 7, name, line: 1 };
+        let open = |programs: [&PathBuf; 2]| {
+            RunProgress::open(&path, &programs.map(PathBuf::clone), TestChoice::All).unwrap()
+        };
+        open([&first, &second]).record(&mutant, MutantVerdict::Survived).unwrap();
+        assert_eq!(open([&second, &first]).verdict_on(&mutant), Some(MutantVerdict::Survived));
+        fs::write(&second, "3").unwrap();
+        assert_eq!(open([&first, &second]).verdict_on(&mutant), None);
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
-use super::mutant::{Mutant, MutantName};
+use super::mutant::Mutant;
 use super::run_progress::RunProgress;
 use super::switch::{ACTIVE_VARIABLE, NO_MUTANT, REACHED_VARIABLE};
 use super::test_process::{TestName, TestOutcome, run_test};
@@ -19,8 +19,8 @@ use super::test_process::{TestName, TestOutcome, run_test};
 /// The time limit of a test without a mutant.
 const BASELINE_LIMIT: Duration = Duration::from_secs(600);
 
-/// A test with a mutant may run for this time, or for three times its usual time if that's longer.
-const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+/// A test with a mutant may run for this time, or for ten times its usual time if that's longer.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(3);
 
 /// The time limit of a test that counts as quick.
 const QUICK_LIMIT: Duration = Duration::from_secs(2);
@@ -100,12 +100,10 @@ impl MutantTrial {
     }
 
     /// Runs the tests that reach each mutant, until one of them fails. Mutants with a verdict in `progress` aren't tried
-    /// again. Accepted survivors are tried with the quick tests only, because all tests run with a mutant that survives.
-    /// `report` is called for each mutant at once.
+    /// again. `report` is called for each mutant at once.
     pub(crate) fn try_mutants(
         &self,
         mutants: &[&Mutant],
-        accepted: &BTreeSet<MutantName>,
         progress: &RunProgress,
         report: impl Fn(&Mutant, MutantVerdict) + Sync,
     ) -> Result<Vec<MutantVerdict>> {
@@ -120,8 +118,7 @@ impl MutantTrial {
             let function = mutant.name.function.as_str();
             let order =
                 catches.lock().map_err(|_| anyhow!("a worker failed"))?.order_tests(&self.tests, function);
-            let longest = if accepted.contains(&mutant.name) { QUICK_LIMIT } else { Duration::MAX };
-            let (verdict, catcher) = self.try_mutant((worker, longest), mutant, &order)?;
+            let (verdict, catcher) = self.try_mutant(worker, mutant, &order)?;
             progress.record(mutant, verdict)?;
             if let Some(catcher) = catcher {
                 catches.lock().map_err(|_| anyhow!("a worker failed"))?.add(function, catcher);
@@ -135,23 +132,21 @@ impl MutantTrial {
         })
     }
 
-    /// Tries a mutant with the tests in this order, without tests that take longer than `longest`. Returns the test that
-    /// caught the mutant.
+    /// Tries a mutant with the tests in this order. Returns the test that caught it.
     fn try_mutant(
         &self,
-        (worker, longest): (usize, Duration),
+        worker: usize,
         mutant: &Mutant,
         order: &[usize],
     ) -> Result<(MutantVerdict, Option<usize>)> {
         let tests = order.iter().filter_map(|index| Some((*index, self.tests.get(*index)?)));
-        let mut reaching: Vec<_> = tests.filter(|(_, test)| test.reached.contains(&mutant.id)).collect();
+        let reaching: Vec<_> = tests.filter(|(_, test)| test.reached.contains(&mutant.id)).collect();
         if reaching.is_empty() {
             return Ok((MutantVerdict::Unreached, None));
         }
-        reaching.retain(|(_, test)| test.took <= longest);
         let folders = [&*self.folder, &*self.temporary.join(format!("test-{worker}"))];
         for (index, MeasuredTest { test, took, .. }) in reaching {
-            let limit = SHORTEST_LIMIT.max(*took * 3);
+            let limit = SHORTEST_LIMIT.max(*took * 10);
             match run_test(test, (ACTIVE_VARIABLE, &mutant.id.to_string()), folders, limit)? {
                 TestOutcome::Passed(_) => {}
                 TestOutcome::Failed => return Ok((MutantVerdict::Caught, Some(index))),

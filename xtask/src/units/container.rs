@@ -38,7 +38,7 @@ impl ContainerSetup {
             fs::create_dir(folder.path().join(name))?;
         }
         Ok(Self {
-            root: build_root(workspace)?,
+            root: build_container(workspace)?,
             programs: workspace.target.join("debug"),
             units: workspace.root.join("packaging/systemd"),
             folder,
@@ -82,13 +82,29 @@ impl ContainerSetup {
     }
 }
 
-/// Builds the root file system of the container, with the same release as this machine, so that our programs run in it.
-fn build_root(workspace: &CargoWorkspace) -> Result<PathBuf> {
+/// Returns whether the root file system of the container has been built.
+pub(crate) fn has_container(workspace: &CargoWorkspace) -> bool {
+    release_name().is_ok_and(|suite| root_folder(workspace, &suite).exists())
+}
+
+/// Returns the code name of this machine's release.
+fn release_name() -> Result<String> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let suite = suite
         .context("this release has no code name; the container can be built only on Debian and Ubuntu")?;
-    let root = workspace.target.join(format!("container-{suite}"));
+    Ok(suite.to_owned())
+}
+
+fn root_folder(workspace: &CargoWorkspace, suite: &str) -> PathBuf {
+    workspace.target.join(format!("container-{suite}"))
+}
+
+/// Builds the root file system of the container, with the same release as this machine, so that our programs run in it.
+/// Does nothing if it is there already.
+pub(crate) fn build_container(workspace: &CargoWorkspace) -> Result<PathBuf> {
+    let suite = release_name()?;
+    let root = root_folder(workspace, &suite);
     if !root.exists() {
         let unfinished = workspace.target.join(format!("container-{suite}.{}", std::process::id()));
         println!("building {} (once, about two minutes)", workspace.relative(&root).display());
