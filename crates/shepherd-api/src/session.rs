@@ -104,6 +104,10 @@ pub struct SessionView {
     pub started_at: Timestamp,
     /// The remaining time as of the snapshot; absent if there is no limit.
     pub remaining: Option<Millis>,
+    /// The time at which the session ends because its hours end then; absent if its time is used up before that. Extra
+    /// time doesn't move this end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours_end: Option<Timestamp>,
     /// The run time so far, as of the snapshot. Time for which the program did not run, such as a suspend, is left out
     /// unless the policy counts it. Absent if the daemon is too old to report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -180,6 +180,7 @@ mod tests {
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
             remaining: Some(Millis(remaining)),
+            hours_end: None,
             ran: None,
         };
         let events = [

@@ -166,6 +166,7 @@ mod tests {
             warned: Some(shepherd_api::WarningSeverity::Warn),
             started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
             remaining: remaining.map(Millis),
+            hours_end: None,
             ran: None,
         }
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 use shepherd_api::{EndReason, WarningSeverity};
 use shepherd_util::{
-    BootId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId,
+    BootId, ClockReading, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId,
 };
 
 use crate::policy::{Day, PolicyEntry};
@@ -72,6 +72,16 @@ impl SessionDeadlines {
     #[must_use]
     pub fn remaining(&self, now: MonotonicInstant) -> Option<Duration> {
         self.earliest(now).map(|deadline| deadline.remaining(now))
+    }
+
+    /// Returns the time at which the window closes, if that comes before the run time is used up. It is rounded to
+    /// seconds, because the two clocks differ a little.
+    pub(crate) fn hours_end(&self, now: ClockReading) -> Option<Timestamp> {
+        let left = self.window?.remaining(now.mono);
+        if self.run.is_some_and(|run| run.remaining(now.mono) <= left) {
+            return None;
+        }
+        now.wall.checked_add(left).and_then(|end| end.round(Unit::Second)).ok()
     }
 
     /// Returns the most time that can have counted since `then` before a deadline came; `None` if the session is

@@ -95,6 +95,7 @@ impl SimulatedDaemon {
                     warned: None,
                     started_at: self.state.at,
                     remaining: max_run.map(|millis| Millis(millis.into())),
+                    hours_end: None,
                     ran: None,
                 };
                 self.state.session = Some(session.clone());

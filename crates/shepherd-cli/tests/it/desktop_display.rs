@@ -194,6 +194,7 @@ fn launched() -> Result<CommandReply, ApiError> {
             phase: SessionPhase::Launching,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
+            hours_end: None,
             ran: None,
             remaining: Some(Millis(600_000)),
         },

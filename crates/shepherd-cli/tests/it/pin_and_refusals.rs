@@ -26,6 +26,7 @@ fn extended() -> Result<CommandReply, ApiError> {
             phase: SessionPhase::Running,
             warned: None,
             started_at: Timestamp::UNIX_EPOCH,
+            hours_end: None,
             ran: None,
             remaining: Some(Millis(600_000)),
         },

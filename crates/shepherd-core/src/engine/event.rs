@@ -57,17 +57,14 @@ impl CoreEngine {
     /// Returns the session as clients see it, if there is one.
     #[must_use]
     pub fn session_view(&self, now: ClockReading) -> Option<SessionView> {
-        self.snapshot
-            .session
-            .as_ref()
-            .map(|session| build_session_view(session, now.mono, self.counting_mode()))
+        self.snapshot.session.as_ref().map(|session| build_session_view(session, now, self.counting_mode()))
     }
 
     /// Returns an event in the form of the protocol. Call this right after the change that announced the event, because
     /// the result shows the session as it is now.
     #[must_use]
     pub fn event_kind(&self, event: &CoreEvent, now: ClockReading) -> EventKind {
-        let shown = |session: &SessionRecord| build_session_view(session, now.mono, self.counting_mode());
+        let shown = |session: &SessionRecord| build_session_view(session, now, self.counting_mode());
         match event {
             CoreEvent::SessionLaunching { session_id } => self.session_event(session_id, now, |session| {
                 EventKind::SessionLaunching { session: shown(session) }
@@ -132,16 +129,14 @@ impl SessionPlan {
             warned: None,
             started_at: self.started_at,
             remaining: self.deadline.map(|deadline| deadline.total_since(now).into()),
+            // The event of the start has it.
+            hours_end: None,
             ran: Some(Duration::ZERO.into()),
         }
     }
 }
 
-fn build_session_view(
-    session: &SessionRecord,
-    now: MonotonicInstant,
-    counting: DeadlineClock,
-) -> SessionView {
+fn build_session_view(session: &SessionRecord, now: ClockReading, counting: DeadlineClock) -> SessionView {
     let (phase, warned) = match session.stage {
         SessionStage::Launching => (SessionPhase::Launching, None),
         SessionStage::Running { warned: None, .. } => (SessionPhase::Running, None),
@@ -156,7 +151,8 @@ fn build_session_view(
         phase,
         warned,
         started_at: session.started_at,
-        remaining: session.ends.remaining(now).map(Into::into),
-        ran: Some(session.run_time(now, counting).into()),
+        remaining: session.ends.remaining(now.mono).map(Into::into),
+        hours_end: session.ends.hours_end(now).filter(|_| phase != SessionPhase::Expiring),
+        ran: Some(session.run_time(now.mono, counting).into()),
     }
 }

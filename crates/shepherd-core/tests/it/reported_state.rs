@@ -1,7 +1,7 @@
 //! The reported state after the clock was set back, and the clients that get it.
 
 use jiff::SignedDuration;
-use shepherd_api::{AuditKind, ReasonCode, StopMode, StopRequester};
+use shepherd_api::{AuditKind, GrantKind, ReasonCode, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, OnShutdown, Policy, PolicyEntry, Profile, WarningPolicy, WarningThreshold,
 };
@@ -9,8 +9,8 @@ use shepherd_core::{CoreEvent, SessionLiveness};
 use shepherd_util::{GrantId, ManualClock};
 
 use crate::harness::{
-    BERLIN, EngineHarness, MONDAY_NOON, boot, entry, entry_in_window, entry_with_max_run, hours, minutes,
-    policy, policy_with, wall_time, warning,
+    BERLIN, EngineHarness, MONDAY_NOON, boot, entry, entry_in_window, entry_with_max_run, extra, grant,
+    hours, minutes, policy, policy_with, wall_time, warning,
 };
 use crate::queries::{add_modes, entry_with_quota_by_mode};
 
@@ -237,4 +237,31 @@ fn setting_the_clock_back_by_hours_lengthens_no_window() {
         world.launch("game");
         assert_eq!(world.remaining(), Some(minutes(20)), "rebooted: {reboots}");
     }
+}
+
+// S2.7
+#[test]
+fn a_session_says_if_its_hours_end_before_its_time_is_used_up() {
+    let mut game = entry_in_window((11, 0), (13, 0));
+    game.limits.max_run = Some(minutes(50));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.tick();
+    let hours_end = |world: &EngineHarness| world.engine.session_view(world.now()).unwrap().hours_end;
+    assert_eq!(hours_end(&world), None, "its time is used up at 12:50");
+    world.grant(grant(1, extra(minutes(10))));
+    assert_eq!(hours_end(&world), None, "all of the extra time can be used");
+    world.grant(grant(2, extra(minutes(10))));
+    assert_eq!(hours_end(&world), Some(wall_time(BERLIN, "2026-11-16 13:00")));
+    assert_eq!(world.remaining(), Some(hours(1)));
+    world.run_for(minutes(30));
+    assert_eq!(hours_end(&world), Some(wall_time(BERLIN, "2026-11-16 13:00")));
+    let open = GrantKind::OpenUntil { until: wall_time(BERLIN, "2026-11-16 14:00") };
+    world.grant(grant(3, open));
+    assert_eq!(hours_end(&world), None);
+    world.revoke(3);
+    world.engine.extend_current(minutes(10), &GrantId::from_random(4), "parent", world.now()).unwrap();
+    assert_eq!(hours_end(&world), Some(wall_time(BERLIN, "2026-11-16 13:10")), "an extension moves it");
+    world.run_for(minutes(40));
+    assert_eq!(world.engine.session_view(world.now()).and_then(|session| session.hours_end), None);
 }

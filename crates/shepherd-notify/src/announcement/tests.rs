@@ -14,6 +14,7 @@ fn session(remaining_seconds: Option<u64>) -> SessionView {
         phase: SessionPhase::Running,
         started_at: NOON,
         remaining: remaining_seconds.map(|seconds| Millis(seconds * 1000)),
+        hours_end: None,
         ran: None,
         warned: None,
     }

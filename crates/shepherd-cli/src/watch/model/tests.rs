@@ -37,6 +37,7 @@ pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> 
         warned: None,
         started_at: at(0),
         remaining: remaining.map(Millis),
+        hours_end: None,
         ran: None,
     }
 }
