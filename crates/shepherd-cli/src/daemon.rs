@@ -4,7 +4,7 @@ mod name_lookup;
 
 use std::io::IsTerminal;
 
-use shepherd_api::{ApiError, ClientRole, Command, CommandReply, ErrorCode, ReasonCode};
+use shepherd_api::{ApiError, ClientRole, Command, CommandReply, ErrorCode, ReasonCode, SessionView};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
 use shepherd_util::ProfileId;
 
@@ -81,6 +81,14 @@ impl<'c> DaemonConnection<'c> {
             snapshot.profiles.into_iter().for_each(|profile| labels.insert_profile(profile));
         }
         labels
+    }
+
+    /// Returns the running session.
+    pub(crate) fn fetch_session(&mut self) -> Option<SessionView> {
+        match self.call(&Command::GetState {}) {
+            Ok(CommandReply::State { snapshot }) => snapshot.session,
+            _ => None,
+        }
     }
 
     /// Returns the display settings with the labels of entries.

@@ -96,27 +96,30 @@ pub(crate) fn create(
     output.print_result(&reply, |output| {
         let display = daemon.display_with_labels();
         output.print_line(&describe_new_grant(grant, &display));
-        if let Some(hint) = describe_closed_hours(&mut daemon, grant, &display) {
+        if let Some(hint) = describe_hours(&mut daemon, grant, &display) {
             output.print_line(&hint);
         }
     });
     Ok(())
 }
 
-/// Says that an entry stays closed outside its hours, although it was given extra time: a parent who says yes expects that
-/// the child can play now.
-pub(crate) fn describe_closed_hours(
+/// Says that the hours of an entry end or have ended, although it was given extra time: a parent who says yes expects
+/// that the child can play now.
+pub(crate) fn describe_hours(
     daemon: &mut DaemonConnection<'_>,
     grant: &GrantView,
     display: &DisplaySettings,
 ) -> Option<String> {
-    let (GrantKind::Extra { .. }, EntryScope::Entry { entry_id }) = (&grant.gift, &grant.scope) else {
-        return None;
-    };
+    let GrantKind::Extra { amount } = grant.gift else { return None };
     // The display's time is older than the grant.
     if grant.valid_from > Timestamp::now() {
         return None;
     }
+    let session = daemon.fetch_session();
+    if let Some(session) = humanize::session_of_grant(session.as_ref(), grant) {
+        return humanize::hours_end(session, amount, display).map(|line| format!("  {line}"));
+    }
+    let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;
     let closed = humanize::closed_hours(&entries, entry_id, display)?;
     let command = open_command(&humanize::time_in_an_hour(display), entry_id, grant.profile.as_ref());

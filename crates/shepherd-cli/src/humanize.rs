@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use shepherd_api::{
-    EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, HealthView, Millis, PolicyItem, ReasonCode,
-    SessionPhase, StopRequester, TimeRequestState, TimeRequestView,
+    EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis, PolicyItem,
+    ReasonCode, SessionPhase, SessionView, StopRequester, TimeRequestState, TimeRequestView,
 };
-use shepherd_util::{EntryId, HumanDuration, ProfileId, parse_passwd};
+use shepherd_util::{DurationText, EntryId, HumanDuration, ProfileId, parse_passwd};
 use ward_process::Containment;
 use ward_terminal::{TextTone, escape_label};
 
@@ -141,6 +141,29 @@ pub(crate) fn closed_hours(
     })?;
     let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, display)));
     Some(format!("It stays closed{until}, because of its hours."))
+}
+
+/// Returns the session to which a grant of extra time gives run time. Budgets aren't known here.
+pub(crate) fn session_of_grant<'s>(
+    session: Option<&'s SessionView>,
+    grant: &GrantView,
+) -> Option<&'s SessionView> {
+    session.filter(|session| grant.scope.includes(&session.entry_id, &[]) && grant.is_for(&session.profile))
+}
+
+/// Returns the command that lets the running session go on past its hours.
+pub(crate) fn extend_command(amount: Millis) -> String {
+    format!("`shepherd extend {}`", DurationText(amount.into()))
+}
+
+/// Says that a session ends with its hours, although it was given this much extra time.
+pub(crate) fn hours_end(session: &SessionView, amount: Millis, display: &DisplaySettings) -> Option<String> {
+    Some(format!(
+        "{} still ends at {}, because its hours end then. To let it go on: {}",
+        escape_label(&session.label),
+        grant_end(session.hours_end?, display),
+        extend_command(amount),
+    ))
 }
 
 /// Returns the label of a profile, or its id if the label is unknown.

@@ -8,7 +8,7 @@ use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
-use crate::grants::{describe_closed_hours, find_by_prefix};
+use crate::grants::{describe_hours, find_by_prefix};
 use crate::humanize;
 use crate::output::ConsoleOutput;
 use crate::time_argument::duration_argument;
@@ -152,7 +152,7 @@ pub(crate) fn decide(
             None => format!("Denied the request of {name} for {entry}."),
         };
         output.print_line(&format!("{} {answer}", paint(TextTone::Good, "✓")));
-        let hint = grant.as_ref().and_then(|grant| describe_closed_hours(&mut daemon, grant, &display));
+        let hint = grant.as_ref().and_then(|grant| describe_hours(&mut daemon, grant, &display));
         if let Some(hint) = hint {
             output.print_line(&hint);
         }

@@ -7,8 +7,8 @@ use std::thread;
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
 use shepherd_api::{
     AdminPin, ClientDisplay, ClientState, Command, CommandReply, EntryView, ErrorCode, Event,
-    ExplanationView, Note, ProfileView, ReasonCode, RequiredRefresh, StopMode, TimeRequestDecision,
-    TimeRequestView,
+    ExplanationView, GrantView, Note, ProfileView, ReasonCode, RequiredRefresh, SessionView, StopMode,
+    TimeRequestDecision, TimeRequestView,
 };
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions, DaemonWatcher, WatchUpdate};
 use shepherd_util::{EntryId, ErrorChain, ProfileId, RequestId};
@@ -92,10 +92,12 @@ pub(super) enum LiveViewReply {
         request: LiveViewRequest,
         message: String,
     },
-    /// A request for time was granted. The entries show if its entry is open.
+    /// A request for time was granted. The entries and the running session show if the child can use the time.
     Granted {
         entry_id: EntryId,
+        grant: Box<GrantView>,
         entries: Vec<EntryView>,
+        session: Option<Box<SessionView>>,
     },
     /// The policy denies the launch, for this first reason.
     Denied(ReasonCode),
@@ -221,10 +223,15 @@ impl LiveViewRequestWorker {
             Ok(CommandReply::Decided { grant: None, .. }) => {
                 LiveViewReply::Notice(TextTone::Good, "The request was denied.".to_owned())
             }
-            Ok(CommandReply::Decided { request, grant: Some(_) }) => {
+            Ok(CommandReply::Decided { request, grant: Some(grant) }) => {
                 // Extra time opens no hours, and the parent expects that the child can play now.
                 let entries = self.list_entries(Some(request.profile)).unwrap_or_default();
-                LiveViewReply::Granted { entry_id: request.entry_id, entries }
+                let session = match self.call(Command::GetState {}) {
+                    Ok(CommandReply::State { snapshot }) => snapshot.session.map(Box::new),
+                    _ => None,
+                };
+                let (entry_id, grant) = (request.entry_id, Box::new(grant));
+                LiveViewReply::Granted { entry_id, grant, entries, session }
             }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
             Ok(CommandReply::Request { .. }) => {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, ProfileView,
-    RequiredRefresh, SessionPhase, TimeRequestView,
+    AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
+    ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
 use ward_terminal::{TextTone, escape_label, format_count};
@@ -272,10 +272,22 @@ impl LiveViewModel {
             LiveViewReply::Denied(reason) => {
                 self.notice = Some((TextTone::Bad, humanize::reason(&reason, &self.display)));
             }
-            LiveViewReply::Granted { entry_id, entries } => {
-                let closed = humanize::closed_hours(&entries, &entry_id, &self.display);
-                let closed = closed.map(|closed| format!(" {closed}")).unwrap_or_default();
-                self.notice = Some((TextTone::Good, format!("The request was granted.{closed}")));
+            LiveViewReply::Granted { entry_id, grant, entries, session } => {
+                let granted = match (humanize::session_of_grant(session.as_deref(), &grant), grant.gift) {
+                    // Short, because a terminal of 80 columns has to show the command.
+                    (Some(SessionView { hours_end: Some(end), .. }), GrantKind::Extra { amount }) => format!(
+                        "Granted, but its hours end at {}. To let it go on: {}",
+                        humanize::grant_end(*end, &self.display),
+                        humanize::extend_command(amount),
+                    ),
+                    (Some(_), _) => "The request was granted.".to_owned(),
+                    (None, _) => {
+                        let closed = humanize::closed_hours(&entries, &entry_id, &self.display);
+                        let closed = closed.map(|closed| format!(" {closed}")).unwrap_or_default();
+                        format!("The request was granted.{closed}")
+                    }
+                };
+                self.notice = Some((TextTone::Good, granted));
             }
             LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_label(&message))),
         }

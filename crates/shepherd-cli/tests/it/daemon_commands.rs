@@ -115,33 +115,6 @@ fn the_output_of_a_session_is_shown_and_named_where_a_program_fails() {
     assert_eq!(daemon.run(&["log", "session-nosuch"]).status.code(), Some(1));
 }
 
-/// Extra time opens no hours, and a parent who gives it outside of them learns how to open the entry.
-#[test]
-fn extra_time_outside_the_hours_is_given_with_a_hint() {
-    let daemon = CliTestDaemon::start(Some(policy!(
-        "[profiles.anna]\n",
-        "[[entries]]\nid = \"late\"\nlabel = \"Late\"\nargv = [\"true\"]\nmax_run = \"5m\"\n\
-         windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
-        entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
-    )));
-    // The tests run between 12:00 and 13:00.
-    let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until 13:";
-    let granted = daemon.run_text(&["grant", "10m", "--entry", "late"]);
-    assert!(granted.contains(hint) && granted.ends_with(" --entry late`\n"), "{granted}");
-    daemon.run_text(&["request", "late", "15m"]);
-    let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
-    let decided = daemon.run_text(&["decide", &id, "yes"]);
-    assert!(decided.contains(hint) && decided.ends_with(" --entry late --for anna`\n"), "{decided}");
-    for other in
-        [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
-    {
-        let granted = daemon.run_text(other);
-        assert!(!granted.contains("stays closed"), "{granted}");
-    }
-    let refused = daemon.run(&["grant", "30", "--entry", "open"]);
-    assert!(text(&refused.stderr).contains("add `s`, `m`, `h` or `d`"), "{}", text(&refused.stderr));
-}
-
 /// S13.2: the daemon tries a launch when it starts, and every command that a parent would run tells of a failure.
 #[test]
 fn health_doctor_and_policy_check_say_that_nothing_can_be_launched() {

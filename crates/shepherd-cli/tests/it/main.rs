@@ -9,6 +9,8 @@ mod desktop_display;
 #[cfg(test)]
 mod documentation;
 #[cfg(test)]
+mod extra_time;
+#[cfg(test)]
 mod live_view;
 #[cfg(test)]
 mod offline_commands;

@@ -1,9 +1,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use shepherd_api::{
-    AdminPin, EndReason, Millis, SessionView, StopMode, TimeRequestDecision, TimeRequestState,
-    WarningSeverity,
+    AdminPin, EndReason, EntryScope, GrantView, Millis, SessionView, StopMode, TimeRequestDecision,
+    TimeRequestState, WarningSeverity,
 };
-use shepherd_util::{RequestId, SessionId};
+use shepherd_util::{GrantId, RequestId, SessionId};
 
 use super::*;
 use jiff::tz::TimeZone;
@@ -317,4 +317,38 @@ fn a_parent_answers_requests_with_keys() {
     press(&mut model, KeyCode::Char('a'));
     press(&mut model, KeyCode::Esc);
     assert!(model.popup.is_none());
+}
+
+// S2.7
+#[test]
+fn a_granted_request_names_the_command_that_helps_if_the_hours_end_first() {
+    let mut model = household();
+    let mut notice = |session: Option<SessionView>| {
+        let grant = Box::new(GrantView {
+            grant_id: GrantId::from_random(1),
+            profile: Some("anna".parse().unwrap()),
+            scope: EntryScope::Entry { entry_id: "racing".parse().unwrap() },
+            gift: GrantKind::Extra { amount: Millis(900_000) },
+            by: "uid 1000".to_owned(),
+            why: None,
+            given_at: at(0),
+            valid_from: at(0),
+            lapses_at: at(3_600),
+            revoked_at: None,
+        });
+        let (entry_id, session) = ("racing".parse().unwrap(), session.map(Box::new));
+        let granted = LiveViewReply::Granted { entry_id, grant, entries: Vec::new(), session };
+        model.handle_input(LiveViewInput::ReplyReceived(granted));
+        model.notice.clone().unwrap().1
+    };
+    let running = session(Some(600_000), SessionPhase::Running);
+    let bound = SessionView { hours_end: Some(at(7_200)), ..running.clone() };
+    let end = bound.hours_end.unwrap().to_zoned(TimeZone::UTC).strftime("%H:%M").to_string();
+    let told = notice(Some(bound.clone()));
+    assert_eq!(told, format!("Granted, but its hours end at {end}. To let it go on: `shepherd extend 15m`"));
+    assert!(told.len() <= 80, "a narrow terminal shows the command");
+    let of_ben = SessionView { profile: "ben".parse().unwrap(), ..bound };
+    for other in [None, Some(running), Some(of_ben)] {
+        assert_eq!(notice(other), "The request was granted.");
+    }
 }

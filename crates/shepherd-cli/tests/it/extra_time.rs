@@ -1,0 +1,75 @@
+//! Extra time opens no hours, and parents learn what does (S2.7).
+
+use crate::support::{CliTestDaemon, entry, policy, text};
+
+/// Extra time opens no hours, and a parent who gives it outside of them learns how to open the entry.
+#[test]
+fn extra_time_outside_the_hours_is_given_with_a_hint() {
+    let daemon = CliTestDaemon::start(Some(policy!(
+        "[profiles.anna]\n",
+        "[[entries]]\nid = \"late\"\nlabel = \"Late\"\nargv = [\"true\"]\nmax_run = \"5m\"\n\
+         windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
+        entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
+    )));
+    // The tests run between 12:00 and 13:00.
+    let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until 13:";
+    let granted = daemon.run_text(&["grant", "10m", "--entry", "late"]);
+    assert!(granted.contains(hint) && granted.ends_with(" --entry late`\n"), "{granted}");
+    daemon.run_text(&["request", "late", "15m"]);
+    let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    let decided = daemon.run_text(&["decide", &id, "yes"]);
+    assert!(decided.contains(hint) && decided.ends_with(" --entry late --for anna`\n"), "{decided}");
+    for other in
+        [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
+    {
+        let granted = daemon.run_text(other);
+        assert!(!granted.contains("stays closed"), "{granted}");
+    }
+    let refused = daemon.run(&["grant", "30", "--entry", "open"]);
+    assert!(text(&refused.stderr).contains("add `s`, `m`, `h` or `d`"), "{}", text(&refused.stderr));
+}
+
+/// The tests run between 12:00 and 13:00.
+const HOURS_END_FIRST: &str = policy!(
+    "[profiles.anna]\n",
+    "[[entries]]\nid = \"maths\"\nlabel = \"Maths\"\nargv = [\"sleep\", \"600\"]\nmax_run = \"4h\"\n\
+     windows = [{ from = \"11:00\", to = \"14:00\" }]\n",
+    entry!("racing", "Racing", r#"["sleep", "600"]"#, r#"max_run = "10m""#)
+);
+
+// S2.7
+#[test]
+fn a_parent_who_gives_time_learns_that_the_hours_end_before_it() {
+    let daemon = CliTestDaemon::start(Some(HOURS_END_FIRST));
+    let still_ends = |end: &str, command: &str| {
+        format!("  Maths still ends at {end}, because its hours end then. To let it go on: `{command}`\n")
+    };
+    let granted = daemon.run_text(&["grant", "15m", "--entry", "maths"]);
+    assert!(!granted.contains("still ends"), "nothing is running: {granted}");
+    daemon.run_text(&["launch", "maths"]);
+    let granted = daemon.run_text(&["grant", "15m", "--entry", "maths"]);
+    assert!(granted.ends_with(&still_ends("14:00", "shepherd extend 15m")), "{granted}");
+    let granted = daemon.run_text(&["grant", "15m", "--entry", "racing"]);
+    assert!(!granted.contains("still ends"), "another entry is running: {granted}");
+    daemon.run_text(&["request", "maths", "10m"]);
+    let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    let decided = daemon.run_text(&["decide", &id, "yes"]);
+    assert!(decided.ends_with(&still_ends("14:00", "shepherd extend 10m")), "{decided}");
+    // The advice works.
+    daemon.run_text(&["extend", "10m"]);
+    let granted = daemon.run_text(&["grant", "5m"]);
+    assert!(granted.ends_with(&still_ends("14:10", "shepherd extend 5m")), "{granted}");
+    let granted = daemon.run_text(&["grant", "--open-until", "20:00", "--entry", "maths"]);
+    assert!(!granted.contains("still ends"), "{granted}");
+}
+
+/// A parent who opens an entry "until 11:00" in the afternoon opens it until tomorrow.
+// S2.7
+#[test]
+fn an_opening_until_a_time_that_has_passed_names_the_day() {
+    let daemon = CliTestDaemon::start(Some(HOURS_END_FIRST));
+    let granted = daemon.run_text(&["grant", "--open-until", "11:00", "--entry", "maths"]);
+    assert!(granted.contains("Maths for everybody: open until tomorrow 11:00. To revoke"), "{granted}");
+    let granted = daemon.run_text(&["grant", "--open-until", "20:00", "--entry", "maths"]);
+    assert!(granted.contains("Maths for everybody: open until 20:00. To revoke"), "{granted}");
+}
