@@ -27,8 +27,10 @@ const RESTART_ATTEMPTS: u32 = 6;
 /// The delay between connections to a daemon that isn't running.
 const ABSENT_DAEMON_DELAY: Duration = Duration::from_secs(60);
 
-/// The delay between connections to a daemon that refuses this account. Each refusal is recorded.
-const REFUSED_ACCOUNT_DELAY: Duration = Duration::from_secs(3600);
+/// The delay between connections to a daemon that refuses this account. The daemon can't tell a refused client that new
+/// rules name its account, so the client has to ask again. A family that has just written its rules waits five minutes
+/// at most, and a login that the rules never name is refused 288 times a day.
+const REFUSED_ACCOUNT_DELAY: Duration = Duration::from_secs(300);
 
 /// The delays between questions to a daemon that can't say who is at this login.
 const FIRST_IDENTIFICATION_DELAY: Duration = Duration::from_secs(1);
@@ -313,5 +315,18 @@ impl Notifier {
     fn name_of(&self, profile: &ProfileId) -> String {
         let state = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN));
         state.map_or_else(|| profile.to_string(), |state| state.profile_label(profile).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S19.3
+    #[test]
+    fn a_login_that_new_rules_name_gets_its_notifications_within_minutes() {
+        let refused = ApiError::new(ErrorCode::NotPermitted, "no profile and no role");
+        let error = WatchError::Connect(ConnectError::Refused(refused));
+        assert!(reconnection_delay(&error, 100) <= Duration::from_secs(300));
     }
 }
