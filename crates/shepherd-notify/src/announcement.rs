@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    Command, EndReason, EventKind, Millis, SessionPhase, SessionView, TimeRequestDecision, TimeRequestState,
-    TimeRequestView, WarningSeverity,
+    Command, EndReason, EntryScope, EventKind, GrantKind, Millis, SessionPhase, SessionView,
+    TimeRequestDecision, TimeRequestState, TimeRequestView, WarningSeverity,
 };
-use shepherd_util::{RequestId, SessionId};
+use shepherd_util::{EntryId, RequestId, SessionId};
 
 use crate::words;
 
@@ -55,15 +55,30 @@ pub(crate) struct AnswerButton {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownSession {
     pub(crate) session_id: SessionId,
+    entry_id: EntryId,
     label: String,
     /// The end if the machine stays awake; `None` if the session is unlimited.
     end: Option<Timestamp>,
+    /// True if the session ends with its hours, so that extra time doesn't move its end.
+    ends_with_hours: bool,
 }
 
 impl KnownSession {
     pub(crate) fn new(session: &SessionView, at: Timestamp) -> Self {
         let end = session.remaining.and_then(|Millis(left)| at.checked_add(Duration::from_millis(left)).ok());
-        Self { session_id: session.session_id.clone(), label: session.label.clone(), end }
+        Self {
+            session_id: session.session_id.clone(),
+            entry_id: session.entry_id.clone(),
+            label: session.label.clone(),
+            end,
+            ends_with_hours: session.hours_end.is_some(),
+        }
+    }
+
+    /// Returns the time until the hours of this entry end its session, if nothing ends it before.
+    fn hours_left(&self, entry_id: &EntryId, now: Timestamp) -> Option<Millis> {
+        let end = self.end.filter(|_| self.ends_with_hours && self.entry_id == *entry_id)?;
+        Duration::try_from(end.duration_since(now)).ok().map(Millis::from)
     }
 }
 
@@ -142,12 +157,23 @@ fn ask_for_more(session: &SessionView) -> AnswerButton {
     }
 }
 
-/// Returns what a child is told about their own request, for an entry with this label.
-pub(crate) fn for_own_request(request: &TimeRequestView, label: &str) -> Option<Announcement> {
+/// Returns what a child is told about their own request, for an entry with this label, while this session runs.
+pub(crate) fn for_own_request(
+    request: &TimeRequestView,
+    label: &str,
+    session: Option<&KnownSession>,
+    now: Timestamp,
+) -> Option<Announcement> {
     let amount = words::length(request.amount);
     let (title, body) = match &request.state {
         TimeRequestState::Asked => ("Asked".to_owned(), format!("You asked for {amount} of {label}.")),
-        TimeRequestState::Granted { .. } => ("Yes".to_owned(), format!("You get more time for {label}.")),
+        TimeRequestState::Granted { .. } => {
+            let hours_left = session.and_then(|session| session.hours_left(&request.entry_id, now));
+            let but = hours_left.map(|left| {
+                format!(" But it still ends in {}, because its hours end then.", words::length(left))
+            });
+            ("Yes".to_owned(), format!("You get more time for {label}.{}", but.unwrap_or_default()))
+        }
         TimeRequestState::Denied { why } => {
             let reason = why.as_ref().map(|why| format!(" “{why}”")).unwrap_or_default();
             ("Not this time".to_owned(), format!("No more time for {label}.{reason}"))
@@ -190,6 +216,33 @@ pub(crate) fn for_request_of_child(
             answer(format!("Yes, {amount}"), TimeRequestDecision::Grant { minutes: None }),
             answer("No".to_owned(), TimeRequestDecision::Deny { why: None }),
         ],
+    })
+}
+
+/// Returns what a parent is told who has granted a request, if the session ends with its hours in spite of it. The
+/// button opens the entry for the granted time, and for this child only.
+pub(crate) fn for_granted_request(
+    request: &TimeRequestView,
+    amount: Millis,
+    session: &SessionView,
+) -> Option<Announcement> {
+    let is_meant = session.entry_id == request.entry_id && session.profile == request.profile;
+    let end = session.hours_end.filter(|_| is_meant)?;
+    let (left, more) = (words::length(session.remaining?), words::length(amount));
+    let go_on = Command::Grant {
+        profile: Some(session.profile.clone()),
+        scope: EntryScope::Entry { entry_id: session.entry_id.clone() },
+        gift: GrantKind::OpenUntil { until: end.checked_add(Duration::from(amount)).ok()? },
+        valid_from: None,
+        lapses_at: None,
+        why: None,
+    };
+    Some(Announcement {
+        subject: AnnouncementSubject::Session(session.session_id.clone()),
+        title: format!("{} still ends in {left}", session.label),
+        body: "Its hours end then, and extra time doesn't move them.".to_owned(),
+        urgency: AnnouncementUrgency::Lasting,
+        buttons: vec![AnswerButton { label: format!("Let it go on for {more}"), command: go_on }],
     })
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    ApiError, Command, CommandReply, ErrorCode, Event, EventKind, SessionView, TimeRequestView,
+    ApiError, Command, CommandReply, ErrorCode, Event, EventKind, GrantKind, GrantView, SessionView,
+    TimeRequestView,
 };
 use shepherd_ipc::{
     AsyncClient, AsyncDaemonWatcher, CallError, ClientOptions, ConnectError, WatchError, WatchUpdate,
@@ -192,7 +193,7 @@ impl Notifier {
             && let Ok(CommandReply::Requests { requests }) = self.call(Command::ListRequests {}).await
         {
             for request in requests {
-                if let Err(error) = self.announce_request(&request).await {
+                if let Err(error) = self.announce_request(&request, request.asked_at).await {
                     (self.options.report)(&error);
                 }
             }
@@ -223,7 +224,7 @@ impl Notifier {
                     None => self.desktop.remove(&AnnouncementSubject::Session(session_id.clone())).await?,
                 }
             }
-            EventKind::RequestChanged { request } => self.announce_request(request).await?,
+            EventKind::RequestChanged { request } => self.announce_request(request, event.at).await?,
             // Another account may have another profile now.
             EventKind::PolicyReloaded { .. } => self.recipient = self.identify_patiently().await,
             _ => {}
@@ -231,11 +232,11 @@ impl Notifier {
         Ok(())
     }
 
-    async fn announce_request(&mut self, request: &TimeRequestView) -> Result<(), ShowError> {
+    async fn announce_request(&mut self, request: &TimeRequestView, now: Timestamp) -> Result<(), ShowError> {
         let announced = match &self.recipient {
             Recipient::Child(profile) if *profile == request.profile => {
                 let label = self.label_of(&request.entry_id, &request.profile).await;
-                announcement::for_own_request(request, &label)
+                announcement::for_own_request(request, &label, self.session.as_ref(), now)
             }
             Recipient::Parent => {
                 let label = self.label_of(&request.entry_id, &request.profile).await;
@@ -252,8 +253,14 @@ impl Notifier {
 
     async fn handle_press(&mut self, press: &PressedButton) -> Result<(), ShowError> {
         let Some((button, subject)) = self.desktop.take_button(press) else { return Ok(()) };
-        // Success needs no message: the daemon reports the new state of the request.
-        let Err(error) = self.call(button.command).await else { return Ok(()) };
+        let error = match self.call(button.command).await {
+            Ok(CommandReply::Decided { request, grant: Some(grant) }) => {
+                return self.announce_granted(&request, &grant).await;
+            }
+            // Success needs no message: the daemon reports the new state of the request.
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
         let failed = Announcement {
             title: format!("Could not do this: {}", button.label),
             body: error.sentence(),
@@ -262,6 +269,23 @@ impl Notifier {
             subject,
         };
         self.desktop.show(failed).await
+    }
+
+    /// Tells a parent if the time that they have granted can't be used, because the hours end before.
+    async fn announce_granted(
+        &mut self,
+        request: &TimeRequestView,
+        grant: &GrantView,
+    ) -> Result<(), ShowError> {
+        let GrantKind::Extra { amount } = grant.gift else { return Ok(()) };
+        let session = match self.call(Command::GetState {}).await {
+            Ok(CommandReply::State { snapshot }) => snapshot.session,
+            _ => None,
+        };
+        match session.and_then(|session| announcement::for_granted_request(request, amount, &session)) {
+            Some(announced) => self.desktop.show(announced).await,
+            None => Ok(()),
+        }
     }
 
     fn is_own(&self, session: &SessionView) -> bool {

@@ -105,7 +105,7 @@ fn an_end_is_explained_unless_the_child_caused_it() {
 
 #[test]
 fn a_child_learns_the_answer_to_a_request() {
-    let body = |state| for_own_request(&request(state), "Maths").map(|announced| announced.body);
+    let body = |state| for_own_request(&request(state), "Maths", None, NOON).map(|announced| announced.body);
     assert_eq!(body(TimeRequestState::Asked).as_deref(), Some("You asked for 10 minutes of Maths."));
     let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
     assert_eq!(body(granted).as_deref(), Some("You get more time for Maths."));
@@ -123,4 +123,45 @@ fn a_parent_sees_a_request_with_its_note_until_it_is_answered() {
     assert_eq!(labels, ["Yes, 10 minutes", "No"]);
     let denied = TimeRequestState::Denied { why: None };
     assert_eq!(for_request_of_child(&request(denied), "Anna", "Maths"), None);
+}
+
+/// A session whose hours end in two minutes.
+fn session_in_last_hours() -> SessionView {
+    let end = NOON.checked_add(Duration::from_secs(120)).unwrap();
+    SessionView { hours_end: Some(end), ..session(Some(120)) }
+}
+
+// S2.7
+#[test]
+fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let body = |request: &TimeRequestView, session: SessionView| {
+        let session = KnownSession::new(&session, NOON);
+        for_own_request(request, "Maths", Some(&session), NOON).map(|announced| announced.body)
+    };
+    assert_eq!(
+        body(&granted, session_in_last_hours()).as_deref(),
+        Some("You get more time for Maths. But it still ends in 2 minutes, because its hours end then.")
+    );
+    assert_eq!(body(&granted, session(Some(120))).as_deref(), Some("You get more time for Maths."));
+    let other = TimeRequestView { entry_id: "racing".parse().unwrap(), ..granted };
+    assert_eq!(body(&other, session_in_last_hours()).as_deref(), Some("You get more time for Maths."));
+}
+
+// S2.7
+#[test]
+fn a_parent_learns_that_the_hours_end_before_the_granted_time_is_used() {
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let announced = for_granted_request(&granted, Millis(600_000), &session_in_last_hours()).unwrap();
+    assert_eq!(announced.title, "Maths still ends in 2 minutes");
+    assert_eq!(announced.body, "Its hours end then, and extra time doesn't move them.");
+    let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
+    assert_eq!(button.label, "Let it go on for 10 minutes");
+    let Command::Grant { profile, scope, gift, .. } = &button.command else { panic!("{:?}", button.command) };
+    assert_eq!(*profile, Some("anna".parse().unwrap()));
+    assert_eq!(*scope, EntryScope::Entry { entry_id: "tuxmath".parse().unwrap() });
+    assert_eq!(*gift, GrantKind::OpenUntil { until: NOON.checked_add(Duration::from_secs(720)).unwrap() });
+    assert_eq!(for_granted_request(&granted, Millis(600_000), &session(Some(120))), None);
+    let of_ben = SessionView { profile: "ben".parse().unwrap(), ..session_in_last_hours() };
+    assert_eq!(for_granted_request(&granted, Millis(600_000), &of_ben), None);
 }

@@ -23,6 +23,13 @@ const POLICY: &str = policy!(
     sleep_entry!("racing", "label = \"Racing\"\nmax_run = \"30m\"")
 );
 
+/// The tests run between 12:00 and 13:00, so the hours end before the longest run.
+const HOURS_END_FIRST: &str = policy!(
+    "[profiles.anna]\nlabel = \"Anna\"\n",
+    "[[entries]]\nid = \"racing\"\nlabel = \"Racing\"\nargv = [\"sleep\", \"TOKEN\"]\nmax_run = \"4h\"\n",
+    "windows = [{ from = \"11:00\", to = \"14:00\" }]\n"
+);
+
 /// A session bus of its own, which ends with the test.
 struct MessageBus {
     daemon: Child,
@@ -310,6 +317,31 @@ fn a_parent_answers_a_request_with_a_button() {
     crate::harness::wait_until("the request is answered", || {
         request_states(&daemon) == [TimeRequestState::Denied { why: None }]
     });
+}
+
+// S2.7, S19.3
+#[test]
+fn parent_and_child_learn_that_the_hours_end_before_the_granted_time_is_used() {
+    let daemon = ShepherddFixture::running(HOURS_END_FIRST);
+    let (mum, anna) = (TestDesktop::start(), TestDesktop::start());
+    mum.show_for_parent(&daemon);
+    anna.show_for_child(&daemon, "anna");
+    launch_for(&daemon, "racing", "anna");
+    ask_for_time(&daemon, "anna", "please");
+    assert_eq!(anna.next_shown().title, "Asked");
+    mum.press(&mum.next_shown(), "Yes, 15 minutes");
+    let granted = anna.next_shown();
+    assert!(granted.body.starts_with("You get more time for Racing. But it still ends in "), "{granted:?}");
+    // The request disappears from the parent's desktop before or after this.
+    let told = std::iter::repeat_with(|| mum.next()).find_map(|event| match event {
+        DesktopEvent::Shown(shown) => Some(shown),
+        DesktopEvent::Closed(_) => None,
+    });
+    let told = told.unwrap();
+    assert!(told.title.starts_with("Racing still ends in "), "{told:?}");
+    mum.press(&told, "Let it go on for 15 minutes");
+    assert_eq!(anna.next_shown().title, "More time for Racing");
+    daemon.stop(StopMode::Force).unwrap();
 }
 
 #[test]
