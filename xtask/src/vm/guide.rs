@@ -12,6 +12,9 @@ use crate::package::BuiltPackages;
 /// The guide, as it was when this program was compiled.
 const GUIDE: &str = include_str!("../../../docs/install.md");
 
+/// The folder of the package, as the guide names it. In the guest, the parent's home takes the place of the sources.
+const PACKAGE_FOLDER: &str = "target/package";
+
 /// The longest time from the installation of the package until Shepherd is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -30,7 +33,9 @@ enum GuideStep {
 /// Types the guide, and checks that Shepherd is ready in time.
 pub(super) fn install(guest: &RunningGuest, packages: &BuiltPackages) -> Result<()> {
     let package = packages.shepherd.file_name().context("the package has no name")?.to_string_lossy();
-    guest.upload(&packages.shepherd, &format!("/home/{PARENT}/{package}"))?;
+    let folder = format!("/home/{PARENT}/{PACKAGE_FOLDER}");
+    guest.root(&format!("mkdir -p {folder}"))?;
+    guest.upload(&packages.shepherd, &format!("{folder}/{package}"))?;
     let mut installed = None;
     let mut printed = String::new();
     for step in guide_steps(GUIDE)? {
@@ -134,6 +139,15 @@ mod tests {
         assert_eq!(steps[..3], [typed("a"), typed("b"), GuideStep::Expect(vec!["c".to_owned()])]);
         assert_eq!(steps[3], typed(&save_policy(&["x = 1"])));
         assert!(guide_steps("no block").is_err());
+    }
+
+    #[test]
+    fn the_guide_installs_the_package_from_the_folder_in_which_it_is_made() {
+        let steps = guide_steps(GUIDE).unwrap();
+        let install = format!("sudo apt install -y ./{PACKAGE_FOLDER}/shepherd_");
+        let is_install =
+            |step: &&GuideStep| matches!(step, GuideStep::Type(line) if line.starts_with(&install));
+        assert_eq!(steps.iter().filter(is_install).count(), 1, "{steps:?}");
     }
 
     #[test]

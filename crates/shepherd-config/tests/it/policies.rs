@@ -23,6 +23,28 @@ fn commented_out(text: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
+/// Returns the lines of a policy without comments and empty lines.
+fn rules_only(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// A parent who fills in the installed policy has the rules that the guide shows.
+// S7.4
+#[test]
+fn the_installed_policy_filled_in_is_the_one_of_the_guide() {
+    let minimal = fixture::text("../../policies/minimal.toml");
+    let people = commented_out(&minimal);
+    let filled_in = minimal.replacen("[[entries]]", &format!("{people}[[entries]]"), 1);
+    for page in ["install.md", "policy.md"] {
+        let guide = fixture::text(&format!("../../docs/{page}"));
+        let block = guide.split("policy\n").find(|part| part.starts_with("config_version")).unwrap();
+        let shown = block.split("```").next().unwrap();
+        assert_eq!(rules_only(&filled_in), rules_only(shown), "{page}");
+    }
+    let loaded = load("minimal.toml", &filled_in).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(loaded.policy.rules().profiles.len(), 1);
+}
+
 // S7.4
 #[test]
 fn the_starter_policy_still_loads_with_its_real_programs() {
