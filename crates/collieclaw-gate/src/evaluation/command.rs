@@ -10,6 +10,7 @@ use crate::policy::ProjectPrograms;
 use crate::programs::{CommandArgument, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::{self, BytePosition, SimpleCommand};
+use crate::system_files::is_open_in_etc;
 use crate::verdict::ReasonWeight;
 
 /// The maximum depth of nested shell lines (`sh -c '…'`). People don't write deeper ones.
@@ -354,6 +355,9 @@ impl ShellEvaluation<'_> {
     /// left to the sandbox, because many lines try files that may be missing, such as `~/.bashrc`.
     fn judge_sourced_file(&mut self, file: &str, cwd: &CommandFolder) {
         let place = normalize_path(&self.base_folder(cwd).join(file));
+        if is_open_in_etc(&place, self.policy) {
+            return;
+        }
         let objection = find_objection(file, &place, self.policy);
         if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
             self.findings.add(reason);
