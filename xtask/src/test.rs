@@ -197,6 +197,9 @@ pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Resu
             result => ended.push(announce(step, result, start.elapsed())),
         }
     }
+    if let Some((step, _)) = continuing.as_ref().filter(|_| ended.iter().any(stops_all)) {
+        println!("waiting for {}: an installation that is interrupted has to be repaired by hand", step.name);
+    }
     ended.extend(continuing.map(finish));
     summarise(&steps, &ended, begin.elapsed());
     report_failures(&ended)
@@ -211,6 +214,10 @@ fn finish((step, command): (&'static TestStep, BackgroundCommand)) -> FinishedSt
 
 fn announce(step: &'static TestStep, result: Result<StepOutcome>, took: Duration) -> FinishedStep {
     println!("{}: {} in {}", step.name, verdict(&result), terminal::seconds(took).trim_start());
+    // The summary comes only when the steps beside this one have ended.
+    if let Err(error) = &result {
+        println!("{error:#}");
+    }
     (step, result, took)
 }
 

@@ -217,7 +217,7 @@ fn provide_toolchain(new_folder: &Path) -> Result<PathBuf> {
         return Ok(cargo);
     }
     let toolchain = cargo.parent().and_then(Path::parent).context("could not find the toolchain of cargo")?;
-    fs::create_dir(new_folder)?;
+    create_open_folder(new_folder)?;
     for part in ["bin", "lib"] {
         link_tree(&toolchain.join(part), &new_folder.join(part)).context("could not link the toolchain")?;
     }
@@ -226,7 +226,7 @@ fn provide_toolchain(new_folder: &Path) -> Result<PathBuf> {
 
 /// Gives the files of a tree second names in another folder. On another file system they are copied.
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir(to)?;
+    create_open_folder(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (source, link) = (entry.path(), to.join(entry.file_name()));
@@ -240,6 +240,12 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Creates a folder that every user may enter, whatever the umask is.
+fn create_open_folder(folder: &Path) -> Result<()> {
+    fs::create_dir(folder)?;
+    Ok(fs::set_permissions(folder, Permissions::from_mode(0o755))?)
 }
 
 /// Finds a user id without account and processes. The search starts at a different id in each process, so that two runs
@@ -336,6 +342,22 @@ mod tests {
         assert_eq!(mode("crates/one/run.sh"), 0o755);
         assert_eq!(mode("secret.txt"), 0o644);
         assert!(!copy.join("target").exists());
+    }
+
+    #[test]
+    fn every_user_may_enter_the_folders_of_a_linked_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let [source, linked] = ["source", "linked"].map(|name| folder.path().join(name));
+        fs::create_dir_all(source.join("bin/deep")).unwrap();
+        fs::write(source.join("bin/cargo"), "").unwrap();
+        let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        let result = link_tree(&source, &linked);
+        rustix::process::umask(umask);
+        result.unwrap();
+        for name in ["", "bin", "bin/deep"] {
+            assert_eq!(linked.join(name).metadata().unwrap().mode() & 0o777, 0o755, "{name}");
+        }
+        assert!(linked.join("bin/cargo").is_file());
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub use external_tools::{
 pub use gateway::GatewaySettings;
 pub use providers::{ModelServerSettings, ModelTemperature, ProviderSettings, ProviderTable, RoutingRule};
 pub use read::{PathChecks, check, read, read_for_workspace};
+pub(crate) use real_path::resolve_real_path;
 pub use template::{SetupChoices, config_template};
 
 pub use collieclaw_providers::net::WebSearchSettings;

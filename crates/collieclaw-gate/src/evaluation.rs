@@ -4,6 +4,7 @@ mod awk;
 mod command;
 mod destructive;
 mod executed;
+mod executed_script;
 mod expand;
 mod fetch_and_run;
 mod found_files;

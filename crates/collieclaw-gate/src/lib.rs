@@ -70,4 +70,5 @@ pub use policy::{
 pub use presets::{WORKSPACE_PRESETS, WorkspacePreset};
 pub use reason::GateReason;
 pub use recheck::{absolute_tool_path, judge_moved_entry, judge_opened_path, judge_write_target};
+pub use system_files::NEEDED_ETC_FILES;
 pub use verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, ReasonWeight, RiskLevel};

@@ -152,6 +152,8 @@ pub(crate) enum WordMeaning {
     ShellLine,
     /// A line that `env -S` splits by its own rules.
     EnvLine,
+    /// The name of a variable that the inner command doesn't get.
+    RemovedVariable,
     /// Code that the gate can't judge.
     Code,
     SedScript,

@@ -297,7 +297,7 @@ impl GateReason {
                 quoted(address)
             ),
             Self::UsesTemporary { path, .. } => {
-                format!("{} is in a folder of the sandbox's own", quoted(path))
+                format!("{} is in the sandbox's private temporary folder or home", quoted(path))
             }
             Self::UnlistedDomain { host } => {
                 format!("{} is not on the list of allowed domains", quoted(host))

@@ -7,7 +7,7 @@ use collieclaw_gate::{MachineFacts, PathStatus};
 use crate::security::SystemFacts;
 
 /// Resolves all symlinks of a path as far as the path exists. The missing rest is appended.
-pub(super) fn resolve_real_path(path: &Path) -> PathBuf {
+pub(crate) fn resolve_real_path(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|ancestor| Some((ancestor, follow_links(ancestor)?)));
     let (ancestor, real) = found.unwrap_or((path, path.to_owned()));
     match path.strip_prefix(ancestor) {

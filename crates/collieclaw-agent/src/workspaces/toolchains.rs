@@ -3,17 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use collieclaw_gate::WORKSPACE_PRESETS;
+use rustix::fs::{Mode, OFlags};
 
 use super::cargo_seed::seed_cargo_home;
 use super::git_identity::write_git_identity;
 use super::rules::{PinnedProgram, WorkspaceNetwork, WorkspaceRules};
 use super::store::WorkspaceStore;
+use crate::config::resolve_real_path;
+use crate::security::remove_tree;
 use crate::tools::ToolchainAccess;
 
 /// The folders from which toolchains are found.
@@ -35,6 +39,7 @@ pub struct ToolchainPlaces<'p> {
 pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) -> io::Result<ToolchainAccess> {
     if rules.needs_cache() {
         let cache = places.cache_folder(&rules.path);
+        create_cache_folder(&cache)?;
         for folder in CACHE_FOLDERS {
             create_cache_folder(&cache.join(folder))?;
         }
@@ -45,12 +50,16 @@ pub fn toolchain_access(rules: &WorkspaceRules, places: &ToolchainPlaces<'_>) ->
     Ok(plan_toolchain_access(rules, places))
 }
 
-/// Creates a folder of a cache, in place of a file or a symlink that a command has left there.
+/// Creates a folder of a cache, in place of a file or a symlink that a command has left there, and lets the user in again.
 fn create_cache_folder(folder: &Path) -> io::Result<()> {
     if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
         fs::remove_file(folder)?;
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // A command may replace the folder at any time, so this opens the folder itself, for which no permission is needed.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty())?;
+    fs::set_permissions(format!("/proc/self/fd/{}", opened.as_raw_fd()), Permissions::from_mode(0o700))
 }
 
 /// Returns the toolchains of a workspace without creating anything.
@@ -165,13 +174,27 @@ impl ToolchainPlaces<'_> {
         self.all_caches().join(id)
     }
 
-    /// Returns the folder with the caches of all workspaces.
+    /// Removes what commands of a workspace have left in their home and caches, and the user's name for commits.
+    ///
+    /// # Errors
+    /// Fails if a part can't be removed. A missing part is no error.
+    pub fn remove_cache(&self, workspace: &Path) -> io::Result<()> {
+        let cache = self.cache_folder(workspace);
+        let removed = [fs::remove_file(git_identity_file(&cache)), remove_tree(&cache)];
+        let is_failure = |result: &io::Result<()>| {
+            result.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        };
+        removed.into_iter().find(is_failure).unwrap_or(Ok(()))
+    }
+
+    /// Returns the folder with the caches of all workspaces, with symlinks resolved: the kernel reports real paths, and
+    /// the gate compares them.
     #[must_use]
     pub fn all_caches(&self) -> PathBuf {
         let variable = self.variables.get("XDG_CACHE_HOME").map(PathBuf::from);
         let caches =
             variable.filter(|folder| folder.is_absolute()).unwrap_or_else(|| self.user_home.join(".cache"));
-        caches.join("collieclaw")
+        resolve_real_path(&caches.join("collieclaw"))
     }
 
     fn folder_of(&self, variable: &str, usual: &str) -> PathBuf {
@@ -291,7 +314,8 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.is_dir()).collect()
 }
 
-/// Returns the file itself, or the existing files that match a `*` in its name, and the file of the name without the `*`.
+/// Returns the files that a path means. A `*` in its name stands for any text; with none in its place, the file counts even
+/// if it doesn't exist yet.
 fn expand_name(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((start, end)) = name.split_once('*') else { return vec![path.to_owned()] };

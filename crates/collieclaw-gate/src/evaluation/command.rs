@@ -10,6 +10,7 @@ use crate::policy::ProjectPrograms;
 use crate::programs::{CommandArgument, ProgramSpec};
 use crate::reason::GateReason;
 use crate::shell::{self, BytePosition, SimpleCommand};
+use crate::system_files::is_open_in_etc;
 use crate::verdict::ReasonWeight;
 
 /// The maximum depth of nested shell lines (`sh -c '…'`). People don't write deeper ones.
@@ -55,13 +56,9 @@ impl ShellEvaluation<'_> {
         let name = words.first().and_then(|word| word.text.clone());
         // A builtin runs in the shell, which shows what it exports with each program.
         let in_shell = name.as_deref().is_some_and(is_shell_builtin) && self.judges_executions();
-        let is_own = name.as_deref().is_some_and(|name| self.is_project_program(name, cwd));
         for assignment in simple.assignments.iter().filter(|_| !in_shell) {
             let value = self.known_text(&assignment.value);
-            if is_own && variable::names_own_libraries(&assignment.name, value.as_deref(), self.policy) {
-                continue;
-            }
-            self.judge_variable(&assignment.name, value.as_deref(), name.as_deref());
+            self.judge_variable(&assignment.name, value.as_deref(), name.as_deref(), cwd);
         }
         self.judge_program(words, cwd, JudgingPhase::Words);
         let changes_folder = match name.as_deref() {
@@ -128,7 +125,13 @@ impl ShellEvaluation<'_> {
 
     /// Judges a variable that is set for a program. Programs ignore all variables except the known dangerous ones; a
     /// program that the table doesn't describe is trusted with the others once the operator lists it.
-    pub(super) fn judge_variable(&mut self, name: &str, value: Option<&str>, program: Option<&str>) {
+    pub(super) fn judge_variable(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        program: Option<&str>,
+        cwd: &CommandFolder,
+    ) {
         // Without a name, the program is known only when it runs.
         if program.is_none() && !self.judges_executions() {
             return self.findings.add(GateReason::Variable { name: name.to_owned() });
@@ -136,6 +139,11 @@ impl ShellEvaluation<'_> {
         if name == "PATH" && self.judges_executions() {
             self.search_path_may_change = true;
             return self.add_unknowable("`PATH` says where programs are", BytePosition(0));
+        }
+        if variable::names_own_libraries(name, value, self.policy)
+            && program.is_some_and(|program| self.is_project_program(program, cwd))
+        {
+            return;
         }
         // A program with a value that only the shell knows is judged with this value when it is executed.
         if value.is_none() && self.judges_executions() {
@@ -184,6 +192,7 @@ impl ShellEvaluation<'_> {
             return self.add_unknowable("a function needs a real shell", first.at);
         }
         if phase == JudgingPhase::Words {
+            self.check_searched_program(name);
             match self.inspect_script(name, cwd) {
                 ScriptStatus::Accepted(_) => {
                     if self.judges_executions() {
@@ -353,7 +362,11 @@ impl ShellEvaluation<'_> {
     /// Refuses a file that no tool may touch, before the shell reads its commands. Other files outside of the workspace are
     /// left to the sandbox, because many lines try files that may be missing, such as `~/.bashrc`.
     fn judge_sourced_file(&mut self, file: &str, cwd: &CommandFolder) {
+        self.check_downloaded(file, cwd);
         let place = normalize_path(&self.base_folder(cwd).join(file));
+        if is_open_in_etc(&place, self.policy) {
+            return;
+        }
         let objection = find_objection(file, &place, self.policy);
         if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
             self.findings.add(reason);
@@ -464,7 +477,7 @@ fn sets_search_path(simple: &SimpleCommand) -> bool {
 }
 
 /// Returns true for flags of one letter each that contain this letter: `-af` stands for `-a -f`.
-pub(super) fn has_flag(word: &str, letter: char) -> bool {
+fn has_flag(word: &str, letter: char) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
 }
 

@@ -4,7 +4,8 @@
 //! the same table as the text of a line. Programs that a listed program starts by itself are judged by what no program
 //! may do: forbidden commands, destructive ones, and files of CollieClaw or under forbidden paths.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 use super::command::JudgingPhase;
 use super::line_wrapper::{passes_line_on, runs_script_file};
@@ -14,10 +15,10 @@ use super::program_identity::{
 };
 use super::{CommandFolder, EvaluationSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
-use crate::path::{find_objection, is_command_folder, normalize_path};
+use crate::path::{find_objection, is_command_folder};
 use crate::plan::PlannedAction;
 use crate::policy::{DEFAULT_ALLOWED_COMMANDS, GatePolicy, ProjectPrograms};
-use crate::programs::{CommandArgument, ProgramKind, ProgramSpec};
+use crate::programs::CommandArgument;
 use crate::reason::GateReason;
 use crate::shell::BytePosition;
 use crate::verdict::{AutonomyLevel, GateDecision, ReasonWeight, RiskLevel};
@@ -33,6 +34,8 @@ pub struct ExecutedProgram<'a> {
     pub arguments: &'a [String],
     /// The variables that differ from those of the line.
     pub environment: &'a [(String, String)],
+    /// The names of the line's variables that the program doesn't get.
+    pub removed_variables: &'a [String],
     /// The working folder.
     pub folder: &'a Path,
     pub started_by: ProgramOrigin,
@@ -41,6 +44,21 @@ pub struct ExecutedProgram<'a> {
     pub others: OtherProcesses,
     /// Folders to which processes of the line can write, in addition to those for temporary files.
     pub writable: &'a [PathBuf],
+    /// The files that commands of the line have downloaded so far.
+    pub downloads: &'a BTreeSet<PathBuf>,
+}
+
+impl ExecutedProgram<'_> {
+    /// Returns true for a path that may lead elsewhere a moment later, because processes of the line can write to a folder
+    /// on the way.
+    pub(super) fn can_replace(&self, path: &Path) -> bool {
+        /// Folders with temporary files, and links to other places.
+        const CHANGING_FOLDERS: [&str; 3] = ["/dev", "/proc", "/tmp"];
+        let is_plain = path.components().all(|part| !matches!(part, Component::ParentDir));
+        let changing =
+            CHANGING_FOLDERS.iter().map(Path::new).chain(self.writable.iter().map(PathBuf::as_path));
+        !is_plain || changing.into_iter().any(|folder| path.starts_with(folder))
+    }
 }
 
 /// The processes of a line beside the one that has executed a program.
@@ -65,8 +83,12 @@ pub enum ProgramOrigin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a verdict has no effect until the caller obeys it"]
 pub enum ExecVerdict {
-    /// The program runs. The programs that it starts have this origin.
-    Run(ProgramOrigin),
+    Run {
+        /// The origin of the programs that it starts.
+        children: ProgramOrigin,
+        /// The files that commands of the line have downloaded, with those that this program will download.
+        downloads: BTreeSet<PathBuf>,
+    },
     Refused(GateReason),
 }
 
@@ -83,16 +105,18 @@ pub fn judge_executed_program(
     if let Some(reason) = evaluation.find_ban(executed) {
         return ExecVerdict::Refused(reason);
     }
+    evaluation.downloaded_files.clone_from(executed.downloads);
     if executed.started_by == ProgramOrigin::Program {
-        return ExecVerdict::Run(ProgramOrigin::Program);
+        let downloads = evaluation.downloaded_files;
+        return ExecVerdict::Run { children: ProgramOrigin::Program, downloads };
     }
-    let origin = evaluation.judge_command_of_line(executed);
+    let children = evaluation.judge_command_of_line(executed);
     let approved = match policy.autonomy {
         AutonomyLevel::Full => ReasonWeight::High,
         AutonomyLevel::ReadOnly | AutonomyLevel::Supervised => line_risk.into(),
     };
     if evaluation.findings.heaviest() <= approved {
-        return ExecVerdict::Run(origin);
+        return ExecVerdict::Run { children, downloads: evaluation.downloaded_files };
     }
     let verdict = evaluation.findings.decide(AutonomyLevel::Supervised);
     debug_assert_ne!(verdict.decision, GateDecision::Allow);
@@ -113,16 +137,6 @@ pub fn can_start_programs(action: &PlannedAction, line_risk: RiskLevel) -> bool 
     name == "find" || !DEFAULT_ALLOWED_COMMANDS.contains(&name)
 }
 
-/// A script that an interpreter runs.
-struct ScriptOperand<'a> {
-    /// The path in the arguments of the interpreter.
-    written: &'a str,
-    /// The real path.
-    script: PathBuf,
-    /// The arguments of the script.
-    arguments: &'a [String],
-}
-
 impl ShellEvaluation<'_> {
     /// Returns the reason why nobody may run the program, whoever starts it.
     fn find_ban(&self, executed: &ExecutedProgram<'_>) -> Option<GateReason> {
@@ -135,11 +149,17 @@ impl ShellEvaluation<'_> {
         if let Some(reason @ (GateReason::ForbiddenPath { .. } | GateReason::OwnHome { .. })) = objection {
             return Some(reason);
         }
-        // Elsewhere, any program can have such a name.
-        if is_loader(base_name(&path)) && is_system_path(program) {
+        let is_installed = self.facts.find_program(file_name(program)).is_some_and(|known| known == program);
+        if !is_installed && let Some(reason) = self.find_copied_ban(file) {
+            return Some(reason);
+        }
+        // Where commands can write, any program can have such a name.
+        if is_loader(base_name(&path)) && !executed.can_replace(program) {
             return self.find_loader_ban(executed);
         }
-        self.find_copied_ban(program, file)
+        // A copy of the dynamic loader could run any program unseen.
+        let is_copy = |loader: &&str| self.facts.is_same_program(file, Path::new(loader));
+        (!is_installed && LOADERS.iter().any(is_copy)).then_some(GateReason::ProgramByPath { path })
     }
 
     /// Returns the reason if a file with these arguments, starting with `argv[0]`, acts as a forbidden or destructive
@@ -172,16 +192,8 @@ impl ShellEvaluation<'_> {
         }
     }
 
-    /// Returns the reason if a file outside of the system's folders is a forbidden program or the dynamic loader under
-    /// another name.
-    fn find_copied_ban(&self, program: &Path, file: &Path) -> Option<GateReason> {
-        if self.facts.find_program(file_name(program)).is_some_and(|known| known == program) {
-            return None;
-        }
-        // A copy of the dynamic loader could run any program unseen.
-        if LOADERS.iter().any(|loader| self.facts.is_same_program(file, Path::new(loader))) {
-            return Some(GateReason::ProgramByPath { path: program.display().to_string() });
-        }
+    /// Returns the reason if a file is a forbidden program under another name.
+    fn find_copied_ban(&self, file: &Path) -> Option<GateReason> {
         let is_copy = |rule: &&String| {
             let original = self.facts.find_program(rule);
             // A file that has many names, such as `busybox`, is more than the forbidden program.
@@ -222,10 +234,10 @@ impl ShellEvaluation<'_> {
     /// Judges a command of the line with its real arguments, and returns the origin of the programs that it starts.
     fn judge_command_of_line(&mut self, executed: &ExecutedProgram<'_>) -> ProgramOrigin {
         let file_name = file_name(executed.program);
-        let is_own =
-            self.judge_executed_project_program(executed.program, executed.arguments, executed.folder);
+        let is_own = self.judge_executed_project_program(executed);
+        let gets_libraries = is_own || self.runs_project_script(executed);
         for (name, value) in executed.environment {
-            if !(is_own && variable::names_own_libraries(name, Some(value), self.policy)) {
+            if !(gets_libraries && variable::names_own_libraries(name, Some(value), self.policy)) {
                 variable::judge_executed(name, value, self.policy, &mut self.findings);
             }
         }
@@ -248,6 +260,11 @@ impl ShellEvaluation<'_> {
             self.findings.add(GateReason::ProgramByPath { path: executed.program.display().to_string() });
             return ProgramOrigin::Program;
         };
+        let is_removed = |name: &str| executed.removed_variables.iter().any(|removed| removed == name);
+        // Without `HOME`, there are no settings to find.
+        if name == "git" && is_removed(variable::GIT_SETTINGS) && !is_removed("HOME") {
+            self.findings.add(GateReason::Variable { name: variable::GIT_SETTINGS.to_owned() });
+        }
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         self.judge_as(&name, arguments, executed.folder);
         // A script that a shell reads is a program of the project, too.
@@ -279,7 +296,9 @@ impl ShellEvaluation<'_> {
         argv0
             .filter(names_file)
             .map(str::to_owned)
-            .or_else(|| self.find_listed_name(executed.program))
+            .or_else(|| {
+                self.find_listed_name(executed.program).filter(|_| !executed.can_replace(executed.program))
+            })
             .or_else(|| file_name.filter(names_file).map(str::to_owned))
     }
 
@@ -305,112 +324,6 @@ impl ShellEvaluation<'_> {
         let listed = listed.find(|name| self.policy.allowed_commands.contains(*name))?;
         (is_version && is_fixed).then(|| listed.to_owned())
     }
-
-    /// Returns the name and the arguments of a command that is a script with `#!`, such as `npm`: the kernel has executed
-    /// its interpreter.
-    fn find_listed_script<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<(String, &'e [String])> {
-        let ScriptOperand { written, script, arguments } = self.script_operand(executed)?;
-        // A process of the line could put another symlink there before the interpreter opens the script.
-        if is_replaceable(&executed.folder.join(written), executed.writable) {
-            return None;
-        }
-        let names_script = |name: &&str| self.resolve_program(name).is_some_and(|known| known == script);
-        // A command such as `which` can be a symlink to a script with another name.
-        let name = Some(base_name(written))
-            .filter(names_script)
-            .map(str::to_owned)
-            .or_else(|| self.find_listed_name(&script))
-            .or_else(|| script.file_name()?.to_str().filter(names_script).map(str::to_owned))?;
-        self.may_interpret(executed.program, &script).then_some((name, arguments))
-    }
-
-    /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
-    fn runs_allowed_script(&self, executed: &ExecutedProgram<'_>) -> bool {
-        if self.policy.allowed_scripts.is_empty() {
-            return false;
-        }
-        let has_content = |path: &Path, accepted: &String| {
-            self.facts.read_script(path).is_some_and(|script| script.sha256 == *accepted)
-        };
-        // The executed file itself can't be swapped: it is read through the process.
-        if self
-            .policy
-            .allowed_scripts
-            .get(executed.program)
-            .is_some_and(|hash| has_content(executed.file, hash))
-        {
-            return true;
-        }
-        executed.others == OtherProcesses::Waiting
-            && self.script_operand(executed).is_some_and(|ScriptOperand { script, .. }| {
-                self.policy.allowed_scripts.get(&script).is_some_and(|hash| has_content(&script, hash))
-                    && self.may_interpret(executed.program, &script)
-            })
-    }
-
-    /// Returns the script that an interpreter runs. The kernel passes the script as the first argument, or as the second
-    /// one after the argument of its `#!` line.
-    fn script_operand<'e>(&self, executed: &'e ExecutedProgram<'_>) -> Option<ScriptOperand<'e>> {
-        let kind = ProgramSpec::find_described(file_name(executed.program)).map(|program| program.kind);
-        if matches!(kind, Some(ProgramKind::ReadOnly | ProgramKind::Modifies)) {
-            return None;
-        }
-        let real_path = |text: &String| {
-            let place = text.contains('/').then(|| executed.folder.join(text))?;
-            // The facts describe the real temporary folder, and the program has another one.
-            if is_command_folder(&normalize_path(&place), self.policy) {
-                return None;
-            }
-            let seen = self.facts.inspect_path(&place);
-            if let PathStatus::File { leads_to, .. } = seen { Some(leads_to) } else { None }
-        };
-        let [_, first, rest @ ..] = executed.arguments else { return None };
-        if let Some(script) = real_path(first).filter(|_| !first.starts_with('-')) {
-            return Some(ScriptOperand { written: first, script, arguments: rest });
-        }
-        let (second, arguments) = rest.split_first()?;
-        let follows_first = |script: &PathBuf| {
-            let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
-            let argument = line.as_deref().and_then(|line| line.trim().split_once([' ', '\t']));
-            argument.is_some_and(|(_, argument)| argument.trim() == first)
-        };
-        real_path(second).filter(follows_first).map(|script| ScriptOperand {
-            written: second,
-            script,
-            arguments,
-        })
-    }
-
-    /// Returns true if a program runs a script that it gets as an argument: the table describes it as an interpreter, or
-    /// the `#!` line of the script names it, by its path or through `env`. Another program may do anything with the file.
-    fn may_interpret(&self, interpreter: &Path, script: &Path) -> bool {
-        if ProgramSpec::find_described(file_name(interpreter)).is_some() {
-            return true;
-        }
-        let line =
-            self.facts.read_script(script).and_then(|script| script.interpreter_line).unwrap_or_default();
-        let mut words = line.split_whitespace();
-        let Some(named) = words.next() else { return false };
-        if base_name(named) == "env" {
-            let name = words.find(|word| !word.starts_with('-'));
-            return name
-                .and_then(|name| self.resolve_program(name))
-                .is_some_and(|known| known == interpreter);
-        }
-        let named = Path::new(named);
-        named == interpreter
-            || matches!(self.facts.inspect_path(named), PathStatus::File { leads_to, .. } if leads_to == interpreter)
-    }
-}
-
-/// Returns true for a path that may lead elsewhere a moment later, because processes of a line can write to a folder on
-/// the way.
-fn is_replaceable(path: &Path, writable: &[PathBuf]) -> bool {
-    /// Folders with temporary files, and links to other places.
-    const CHANGING_FOLDERS: [&str; 3] = ["/dev", "/proc", "/tmp"];
-    let is_plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
-    let changing = CHANGING_FOLDERS.iter().map(Path::new).chain(writable.iter().map(PathBuf::as_path));
-    !is_plain || changing.into_iter().any(|folder| path.starts_with(folder))
 }
 
 fn known_argument(text: &str) -> CommandArgument {

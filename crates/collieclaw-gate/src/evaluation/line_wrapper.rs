@@ -1,12 +1,10 @@
 //! Commands that only run other commands of the line. Each of those is judged when it is executed, so these commands
 //! don't have to be listed (C17).
 
-use super::command::{JudgingPhase, has_flag};
+use super::command::JudgingPhase;
 use super::walk::is_own_stream;
 use super::{CommandFolder, ShellEvaluation};
-use crate::programs::{
-    CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, WordMeaning, parse_arguments,
-};
+use crate::programs::{CommandArgument, ParsedArgument, ProgramKind, ProgramSpec, parse_arguments};
 use crate::shell::BytePosition;
 
 /// Shells that have each of their commands judged.
@@ -26,22 +24,25 @@ pub(super) fn passes_line_on(name: &str) -> bool {
 /// Returns true if a shell reads its commands from a file. A shell that the operator lists, or any shell at the level
 /// `full`, runs such a file as an interpreter does; otherwise the commands of the file count as commands of the line.
 pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
-    let Some(program) = ProgramSpec::find_described(name).filter(|_| JUDGED_SHELLS.contains(&name)) else {
-        return false;
-    };
-    let arguments: Vec<_> = arguments
-        .iter()
-        .map(|text| CommandArgument { text: Some(text.clone()), at: BytePosition(0) })
-        .collect();
-    let found = parse_arguments(program, &arguments);
-    let has_line =
-        found.iter().any(|found| matches!(found, ParsedArgument::Value(WordMeaning::ShellLine, _)));
-    let texts = || arguments.iter().filter_map(|argument| argument.text.as_deref());
-    let is_flag = |text: &&str| text.starts_with('-');
-    // `-es` stands for `-e -s`.
-    let reads_input = texts().take_while(is_flag).any(|flag| has_flag(flag, 's'))
-        || texts().any(|text| text == "-s" || is_own_stream(text));
-    !has_line && !reads_input && !texts().all(|text| is_flag(&text))
+    let mut words = arguments.iter().map(String::as_str).filter(|_| JUDGED_SHELLS.contains(&name));
+    while let Some(word) = words.next() {
+        let values = match word {
+            "-" | "--" => return words.next().is_some_and(|script| !is_own_stream(script)),
+            // With one dash, too: bash tries its long flags first.
+            "--rcfile" | "--init-file" | "-init-file" => 1,
+            flag if flag.starts_with("--") => 0,
+            // The value of `-o` is the next word, also in `-oe pipefail`.
+            flags if flags.starts_with(['-', '+']) => {
+                if flags.contains(['c', 's']) {
+                    return false;
+                }
+                flags.matches(['o', 'O']).count()
+            }
+            script => return !is_own_stream(script),
+        };
+        words.by_ref().take(values).for_each(drop);
+    }
+    false
 }
 
 impl ShellEvaluation<'_> {

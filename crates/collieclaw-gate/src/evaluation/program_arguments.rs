@@ -2,8 +2,9 @@
 
 use super::command::JudgingPhase;
 use super::found_files::deletes_everything;
-use super::project_program::downloads;
+use super::project_program::{downloads, runs_files};
 use super::special_words::sends_data;
+use super::variable::GIT_SETTINGS;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
 use crate::address::HttpMethod;
@@ -49,10 +50,16 @@ impl ShellEvaluation<'_> {
         });
         if phase == JudgingPhase::Words {
             for found in &found {
-                // The variable applies to the inner program, not to the wrapper.
-                if let ParsedArgument::Variable(text) = found {
-                    let (name, value) = split_assignment(text);
-                    self.judge_variable(name, Some(value), inner);
+                match found {
+                    // The variable applies to the inner program, not to the wrapper.
+                    ParsedArgument::Variable(text) => {
+                        let (name, value) = split_assignment(text);
+                        self.judge_variable(name, Some(value), inner, cwd);
+                    }
+                    ParsedArgument::Value(WordMeaning::RemovedVariable, name) if *name == GIT_SETTINGS => {
+                        self.findings.add(GateReason::Variable { name: GIT_SETTINGS.to_owned() });
+                    }
+                    _ => {}
                 }
             }
         }
@@ -165,6 +172,9 @@ impl ShellEvaluation<'_> {
                 if !matches!(*path, "-" | DEV_NULL) {
                     self.judge_path(path, PathAccess::Read, cwd);
                 }
+                if runs_files(name) {
+                    self.check_downloaded(path, cwd);
+                }
                 return false;
             }
             ParsedArgument::Value(WordMeaning::WrittenPath, path) => {
@@ -228,7 +238,10 @@ impl ShellEvaluation<'_> {
                 }
                 return false;
             }
-            ParsedArgument::Value(WordMeaning::Text | WordMeaning::SedScript, _)
+            ParsedArgument::Value(
+                WordMeaning::Text | WordMeaning::RemovedVariable | WordMeaning::SedScript,
+                _,
+            )
             | ParsedArgument::UnknownWord(_)
             | ParsedArgument::Variable(_) => return false,
             ParsedArgument::Value(

@@ -5,6 +5,10 @@ use crate::policy::GatePolicy;
 use crate::reason::GateReason;
 use crate::verdict::GateFindings;
 
+/// The variable that names the settings of `git`. Without it, `git` obeys settings in the commands' own home, which any
+/// line can write.
+pub(super) const GIT_SETTINGS: &str = "GIT_CONFIG_GLOBAL";
+
 /// Adds a reason if the variable can change what programs do. `value` is `None` if it is known only at run
 /// time.
 pub(super) fn judge(name: &str, value: Option<&str>, policy: &GatePolicy, findings: &mut GateFindings) {

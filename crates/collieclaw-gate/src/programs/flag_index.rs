@@ -106,18 +106,22 @@ fn add(program: &'static ProgramSpec, all: &mut HashMap<usize, FlagIndex>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{FlagLookup, OperandRule, all_programs};
+    use super::{FlagLookup, OperandRule, ProgramSpec, all_programs};
+
+    fn check(program: &'static ProgramSpec) {
+        let [FlagLookup::Indexed(first), FlagLookup::Indexed(second)] =
+            [(); 2].map(|()| FlagLookup::of(program))
+        else {
+            panic!("{} is not indexed", program.names);
+        };
+        assert!(std::ptr::eq(first, second), "{}", program.names);
+        if let OperandRule::Subcommands(subcommands) = program.operands {
+            subcommands.iter().for_each(check);
+        }
+    }
 
     #[test]
-    fn programs_and_subcommands_of_the_table_are_indexed_once() {
-        for program in all_programs() {
-            let subcommands = match program.operands {
-                OperandRule::Subcommands(subcommands) => subcommands,
-                _ => &[],
-            };
-            for indexed in subcommands.iter().chain([program]) {
-                assert!(matches!(FlagLookup::of(indexed), FlagLookup::Indexed(_)), "{}", indexed.names);
-            }
-        }
+    fn programs_and_their_subcommands_at_any_depth_are_indexed_once() {
+        all_programs().for_each(check);
     }
 }

@@ -16,7 +16,7 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         operands: OperandRule::VariablesThenCommand,
         flags: &[
             harmless_flag("-i --ignore-environment -0 --null -v --debug"),
-            text_flag("-u --unset"),
+            FlagSpec { names: "-u --unset", effect: FlagEffect::Value(WordMeaning::RemovedVariable) },
             effect_value_flag("-C --chdir", "run in another folder"),
             FlagSpec {
                 names: "-S --split-string",
@@ -26,6 +26,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         examples: &[
             example("env FOO=1 ls", ReadOnly),
             example("env LD_PRELOAD=./x.so ls", Unknown),
+            example("env -u PAGER ls", ReadOnly),
+            example("env -u GIT_CONFIG_GLOBAL ls", Unknown),
+            example("env --unset=GIT_CONFIG_GLOBAL ls", Unknown),
             example("env -S 'rm -rf /'", Blocked),
             example("env -i rm x", Blocked),
             example("env - rm x", Blocked),

@@ -10,7 +10,8 @@ use super::word::WordPosition;
 /// The longest index of an array that is searched for its end.
 const LONGEST_INDEX: usize = 1000;
 
-const AMBIGUOUS_INDEX: &str = "shells read this index of an array differently";
+const AMBIGUOUS_INDEX: &str =
+    "shells read this index of an array differently; calculate it in a variable first";
 
 /// Stands for the descriptor that a shell chooses for `{name}>`.
 const CHOSEN_DESCRIPTOR: u32 = 10;
@@ -120,9 +121,12 @@ impl ShellParser<'_> {
     }
 
     /// Returns the length of `[index]`, which starts after these bytes. Shells with arrays read an index up to its
-    /// bracket, and others read words and operators there. An index that both could read as commands is an error.
+    /// bracket. Others read words and operators there, so a `;`, a line break and a process substitution, which no
+    /// calculation needs, are errors.
     fn index_length(&self, from: usize) -> Result<usize, ShellParseError> {
-        let (mut brackets, mut parentheses) = (0_usize, 0_usize);
+        let mut brackets = 0_usize;
+        // The brackets that close the expansions around a byte.
+        let mut expansions = Vec::new();
         let (mut quote, mut escaped, mut before) = (None, false, b' ');
         for (length, byte) in (1..).zip(self.rest().bytes().skip(from).take(LONGEST_INDEX)) {
             match byte {
@@ -132,10 +136,12 @@ impl ShellParser<'_> {
                 _ if quote == Some(byte) => quote = None,
                 _ if quote.is_some() => {}
                 b'\'' | b'"' => quote = Some(byte),
-                b'(' if before == b'$' || parentheses > 0 => parentheses += 1,
-                b')' if parentheses > 0 => parentheses -= 1,
-                _ if parentheses > 0 => {}
-                b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' => break,
+                b'(' if before == b'$' || expansions.last() == Some(&b')') => expansions.push(b')'),
+                b'{' if before == b'$' => expansions.push(b'}'),
+                _ if expansions.last() == Some(&byte) => _ = expansions.pop(),
+                _ if !expansions.is_empty() => {}
+                b'(' if matches!(before, b'<' | b'>') => break,
+                b';' => break,
                 b'[' => brackets += 1,
                 b']' if brackets == 1 => return Ok(length),
                 b']' => brackets -= 1,

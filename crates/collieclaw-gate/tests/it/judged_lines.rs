@@ -20,7 +20,7 @@ impl JudgingMachine {
 impl MachineFacts for JudgingMachine {
     fn inspect_path(&self, path: &Path) -> PathStatus {
         match path.to_str() {
-            Some("/usr/bin/npm" | "/usr/bin/busybox" | "/usr/bin/chown") => {
+            Some("/usr/bin/npm" | "/usr/bin/busybox" | "/usr/bin/chown" | "/w/node-tool") => {
                 return PathStatus::File { leads_to: path.to_owned(), link_count: 1 };
             }
             Some("/w/.venv/bin/python") => {
@@ -53,7 +53,8 @@ impl MachineFacts for JudgingMachine {
     }
 
     fn is_trusted_program(&self, path: &Path) -> bool {
-        path == Path::new("/home/kid/.cargo/bin/rustup") || path.starts_with("/home/kid/.pyenv")
+        path == Path::new("/home/kid/.cargo/bin/rustup")
+            || ["/home/kid/.pyenv", "/tmp/private"].iter().any(|folder| path.starts_with(folder))
     }
 
     fn judges_executions(&self) -> bool {
@@ -64,6 +65,7 @@ impl MachineFacts for JudgingMachine {
         let copies = [
             ("/w/copy", "/usr/bin/rm"),
             ("/w/ld-linux-copy", "/usr/bin/rm"),
+            ("/opt/lib/ld-copy", "/usr/bin/rm"),
             ("/w/copied-loader", "/lib64/ld-linux-x86-64.so.2"),
             ("/w/copied-busybox", "/usr/bin/busybox"),
             ("/w/copied-which", "/usr/bin/which.debianutils"),
@@ -77,7 +79,7 @@ impl MachineFacts for JudgingMachine {
                 sha256: "good".to_owned(),
                 interpreter_line: Some("/bin/bash -e".into()),
             }),
-            "/w/tool" => Some(ScriptContent {
+            "/w/tool" | "/w/lint/test" => Some(ScriptContent {
                 sha256: "tool".to_owned(),
                 interpreter_line: Some("/usr/bin/own-interpreter".into()),
             }),
@@ -85,7 +87,7 @@ impl MachineFacts for JudgingMachine {
                 sha256: "env-tool".to_owned(),
                 interpreter_line: Some("/usr/bin/env -S own-interpreter".into()),
             }),
-            "/usr/bin/npm" => Some(ScriptContent {
+            "/usr/bin/npm" | "/w/node-tool" => Some(ScriptContent {
                 sha256: "npm".to_owned(),
                 interpreter_line: Some("/usr/bin/env node".into()),
             }),
@@ -116,6 +118,9 @@ const ASKED: &[&str] = &[
     "a=(one two 'three four'); echo \"${a[@]}\" ${#a[@]}",
     "a[2]=x; a+=(y); s+=more; declare -a b=(1 2); echo ${a[2]}",
     "declare -A m; m[k]=v; echo ${m[k]} ${!m[@]}",
+    "arr[(i+1)%n]=x; hist[x>>4]+=1; bits[i&7]=1; flags[a|b]=1; big[x<y]=1; a[i > 0 ? i : 0]=x",
+    "declare -A m; m[${line%%|*}]=1; m[${x%]*}]+=y; m[${#m[@]}]=z; m[${x:-a;b}]=1",
+    "a=([x>>1]=b [i&7]=c)",
     "set -euo pipefail; ls | head -3",
     "trap 'echo done' EXIT; ls",
     "export FOO=bar; echo $FOO",
@@ -173,6 +178,14 @@ const BLOCKED: &[&str] = &[
     "a[$(rm x)]=1",
     "a[1 #$(rm x)\n]=1",
     "a=([1 #$(rm x)]=y\n)",
+    "a[i&$(rm x)]=1",
+    "a[${x:-$(rm x)}]=1",
+    "a[(${x})]=$(rm x)",
+    "a[${x}]=1; rm x",
+    "a[(]=x; rm x",
+    "a[i>$(rm x)]=1; ls",
+    "a[<(rm x)]=1",
+    "a[1; rm x; ]=1",
     "((x = $(rm x)))",
     "for ((i = 0; i < $(rm x); i++)); do ls; done",
     "cat <<< $(rm x)",

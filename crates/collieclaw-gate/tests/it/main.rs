@@ -21,6 +21,7 @@ mod differential;
 mod downloaded_code;
 #[cfg(test)]
 mod executed_programs;
+mod executed_variables;
 #[cfg(test)]
 mod flag_canary;
 #[cfg(test)]

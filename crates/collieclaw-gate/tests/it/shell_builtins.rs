@@ -1,6 +1,6 @@
 //! Builtins of the shell: some change the shell itself, so that only a real shell can run them.
 
-use collieclaw_gate::{AutonomyLevel, GateDecision, ReasonWeight, judge_shell};
+use collieclaw_gate::{AutonomyLevel, GateDecision, GatePolicy, ReasonWeight, judge_shell};
 
 use crate::judged_lines::JudgingMachine;
 use crate::test_machine::{GateTestMachine, heaviest_reasons, judge_line, policy};
@@ -68,15 +68,42 @@ fn code_is_not_loaded_into_the_shell() {
 /// The shell prints the lines of such a file that are no commands.
 #[test]
 fn files_that_no_tool_may_touch_are_not_sourced() {
-    for line in
-        ["source /etc/shadow", ". /etc/../etc/shadow", "cd src; . /etc/passwd", ". ~/.collieclaw/config.toml"]
-    {
+    for line in [
+        "source /etc/shadow",
+        ". /etc/../etc/shadow",
+        "cd src; . /etc/passwd",
+        ". ~/.collieclaw/config.toml",
+        ". /etc/os-release/../shadow",
+        ". /etc/os-releases",
+        ". /etc/os-release; cat /etc/os-release",
+    ] {
         assert_eq!(decision(line), GateDecision::Deny, "{line}");
     }
     for line in
         ["source ./env.sh", ". ~/.bashrc", "source $x", "source <(ls)", "source /dev/stdin", ". env.sh"]
     {
         assert_eq!(decision(line), GateDecision::Ask, "{line}");
+    }
+}
+
+/// Every program can read these in the sandbox.
+#[test]
+fn files_of_etc_that_programs_need_are_sourced() {
+    let lines =
+        [". /etc/os-release && echo \"$ID\"", "source /etc/lsb-release", ". /etc/../etc/locale.conf; ls"];
+    for line in lines {
+        assert_eq!(decision(line), GateDecision::Ask, "{line}");
+    }
+    // Unless a rule forbids the file itself, or it belongs to CollieClaw.
+    for line in lines {
+        let names = ["/etc/os-release", "/etc/lsb-release", "/etc/locale.conf"].map(Into::into);
+        let mut forbidden = policy("");
+        forbidden.forbidden_paths.extend(names.clone());
+        let own = GatePolicy { own_files: names.to_vec(), ..policy("") };
+        for policy in [forbidden, own] {
+            let judged = judge_shell(line, AutonomyLevel::Supervised, &policy, &JudgingMachine::new());
+            assert_eq!(judged.verdict.decision, GateDecision::Deny, "{line}");
+        }
     }
 }
 

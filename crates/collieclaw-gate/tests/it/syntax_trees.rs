@@ -205,6 +205,12 @@ fn words_and_quotes() {
         ("a[b[1]]=x a[i + 1]=y", "a=«$»x a=«$»y"),
         ("a['x]$(b)']=c a[\"]\"]=d a[\\]]=e", "a=«$ b»c a=«$»d a=«$»e"),
         ("a['\\']=b c", "a=«$»b c"),
+        // An index ends at its bracket, whatever other shells would read there.
+        ("a[(i+1)%n]=x b[x>>4]+=1 c", "a=«$»x b=«$»1 c"),
+        ("a[(]=x b[i&7]=1 c[i|j]=2 d", "a=«$»x b=«$»1 c=«$»2 d"),
+        ("a[${x%]*}]=b c[${x:-${y;}]}]=d e", "a=«$»b c=«$»d e"),
+        ("a[{]=b]=c", "a=«$»\"b]=c\""),
+        ("a[${x:-$(b)}]=c d", "a=«$ b»c d"),
         ("a[$( (b | c) ; d ])]=e a[$((1))]=f", "a=«$ [subshell (b | c)]; d \"]\"»e a=«$»f"),
         ("ls a[1 #b", "ls \"a[1\""),
         ("a=([0]=x [$(b) + 1]+=y [cd]*)", "a=«$ b»"),

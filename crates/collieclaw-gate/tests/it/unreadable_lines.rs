@@ -2,6 +2,9 @@
 
 use collieclaw_gate::shell;
 
+const AMBIGUOUS_INDEX: &str =
+    "shells read this index of an array differently; calculate it in a variable first";
+
 const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     // Commands and lists.
     ("ls )", 3, "this `)` closes nothing"),
@@ -59,20 +62,24 @@ const UNREADABLE_LINES: &[(&str, usize, &str)] = &[
     ("a=(x;)", 4, "the elements of an array are not closed"),
     ("declare >x=(b)", 12, "a parenthesis is not allowed here"),
     // An index of an array: `bash` reads up to its bracket, and other shells read words and comments there.
-    ("a[1 #$(ls)\n]=b", 0, "shells read this index of an array differently"),
-    ("a[1 #$(ls)]", 0, "shells read this index of an array differently"),
-    ("a[1; ls; ]=b", 0, "shells read this index of an array differently"),
-    ("a[(1)]=b", 0, "shells read this index of an array differently"),
-    ("a[1)]=b", 0, "shells read this index of an array differently"),
-    ("a['x] #$(ls)", 0, "shells read this index of an array differently"),
-    ("a[\\] #$(ls)", 0, "shells read this index of an array differently"),
-    ("a[$(ls ]", 0, "shells read this index of an array differently"),
-    ("a[", 0, "shells read this index of an array differently"),
-    ("a=([1 #$(ls)\n]=b)", 3, "shells read this index of an array differently"),
-    ("a=([1; ls]=b)", 3, "shells read this index of an array differently"),
-    ("time a[1 #$(ls)]", 5, "shells read this index of an array differently"),
-    ("time -p a[1 #$(ls)]", 8, "shells read this index of an array differently"),
-    ("coproc a b[1 #$(ls)]", 9, "shells read this index of an array differently"),
+    ("a[1 #$(ls)\n]=b", 0, AMBIGUOUS_INDEX),
+    ("a[1 #$(ls)]", 0, AMBIGUOUS_INDEX),
+    ("a[1; ls; ]=b", 0, AMBIGUOUS_INDEX),
+    ("a[x<(y)]=b", 0, AMBIGUOUS_INDEX),
+    ("a[x>(y)]=b", 0, AMBIGUOUS_INDEX),
+    ("a[(1)]", 0, AMBIGUOUS_INDEX),
+    ("a[x&y] b", 0, AMBIGUOUS_INDEX),
+    ("a[${x;}", 0, AMBIGUOUS_INDEX),
+    ("a[${x\n}]=b", 0, AMBIGUOUS_INDEX),
+    ("a['x] #$(ls)", 0, AMBIGUOUS_INDEX),
+    ("a[\\] #$(ls)", 0, AMBIGUOUS_INDEX),
+    ("a[$(ls ]", 0, AMBIGUOUS_INDEX),
+    ("a[", 0, AMBIGUOUS_INDEX),
+    ("a=([1 #$(ls)\n]=b)", 3, AMBIGUOUS_INDEX),
+    ("a=([1; ls]=b)", 3, AMBIGUOUS_INDEX),
+    ("time a[1 #$(ls)]", 5, AMBIGUOUS_INDEX),
+    ("time -p a[1 #$(ls)]", 8, AMBIGUOUS_INDEX),
+    ("coproc a b[1 #$(ls)]", 9, AMBIGUOUS_INDEX),
     ("a[1]\\\n=b", 0, "the first word of a command can't continue on the next line"),
     // Words and expansions.
     ("ls \\", 4, "the line ends with a backslash"),

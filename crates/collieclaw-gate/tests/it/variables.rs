@@ -160,6 +160,19 @@ fn variables_that_make_programs_do_something_else_are_refused() {
     }
 }
 
+/// Without this variable, `git` obeys settings that a line can write.
+#[test]
+fn the_variable_with_the_settings_of_git_is_kept() {
+    for line in ["env -u GIT_CONFIG_GLOBAL git log", "env --unset=GIT_CONFIG_GLOBAL FOO=1 timeout 5 git log"]
+    {
+        assert_eq!(heaviest_reasons(&judge_line(line, AutonomyLevel::Full, "git")).1, ["variable"], "{line}");
+    }
+    for line in ["env -u FOO git log", "env -u PAGER -u LD_PRELOAD ls", "env -i ls"] {
+        let (weight, _) = heaviest_reasons(&judge_line(line, AutonomyLevel::Full, "git"));
+        assert_eq!(weight, ReasonWeight::Medium, "{line}");
+    }
+}
+
 #[test]
 fn a_variable_without_a_known_value_or_program_is_refused() {
     for line in ["PAGER=$x ls", "LC_ALL=$x ls", "PYTHONPATH=$x ls", "FOO=1 $x", "env FOO=1 $x"] {

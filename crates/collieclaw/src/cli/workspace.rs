@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use collieclaw_agent::security::{ApprovalError, ApprovalStore, remove_tree};
+use collieclaw_agent::security::{ApprovalError, ApprovalStore};
 use collieclaw_agent::workspaces::{WorkspaceNetwork, WorkspaceRules, WorkspaceStore};
 use serde_json::{Value, json};
 use ward_terminal::{align_columns, escape_line, format_count};
@@ -201,13 +201,11 @@ fn forget(path: &Path, environment: &CliEnvironment, screen: &OutputPrinter) -> 
             }
         }
     }
-    // The cache holds only copies of public packages and results of builds.
-    let cache = wiring::toolchain_places(environment).cache_folder(&real);
-    match remove_tree(&cache) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            screen.print_remark(&format!("warning: could not remove {}: {error}", escape_path(&cache)));
-        }
-        _ => {}
+    // The home and the caches of commands belong to this workspace alone.
+    let places = wiring::toolchain_places(environment);
+    if let Err(error) = places.remove_cache(&real) {
+        let cache = escape_path(&places.cache_folder(&real));
+        screen.print_remark(&format!("warning: could not remove {cache}: {error}"));
     }
     screen.print_answer(&json!({ "forgotten": real, "revoked_approvals": revoked }), || {
         format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use collieclaw_agent::workspaces::{
@@ -237,9 +237,57 @@ fn a_cache_that_commands_have_damaged_is_mended() {
     symlink("gone", cache.join("npm")).unwrap();
     symlink(&home, cache.join("home")).unwrap();
     fs::write(cache.join("pip"), "text").unwrap();
+    fs::create_dir(cache.join("go")).unwrap();
+    for closed in ["go", ""] {
+        fs::set_permissions(cache.join(closed), Permissions::from_mode(0)).unwrap();
+    }
+    fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
     toolchain_access(&rules, &places).unwrap();
-    for name in ["npm", "home", "pip"] {
-        assert!(cache.join(name).symlink_metadata().unwrap().is_dir(), "{name}");
+    for name in ["npm", "home", "pip", "go", ""] {
+        let found = cache.join(name).symlink_metadata().unwrap();
+        assert_eq!((found.is_dir(), found.mode() & 0o777), (true, 0o700), "{name}");
+    }
+    assert_eq!(home.metadata().unwrap().mode() & 0o777, 0o755, "the target of a symlink");
+}
+
+/// The kernel reports real paths, and the gate compares them with the policy.
+#[test]
+fn the_cache_is_a_real_path_also_behind_a_symlink() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let (own_home, mut variables) = (home.join(".collieclaw"), BTreeMap::new());
+    symlink("big-disk", home.join(".cache")).unwrap();
+    symlink(home.join("big-disk"), home.join("caches")).unwrap();
+    let real = home.join("big-disk/collieclaw");
+    let rules = WorkspaceRules::new(&home.join("project"), None);
+    for variable in [None, Some(home.join("caches").display().to_string())] {
+        variables.extend(variable.map(|folder| ("XDG_CACHE_HOME".to_owned(), folder)));
+        let places = ToolchainPlaces { user_home: &home, own_home: &own_home, variables: &variables };
+        assert_eq!(places.all_caches(), real);
+        assert!(places.cache_folder(&rules.path).starts_with(&real));
+        fs::create_dir_all(&real).unwrap();
+    }
+}
+
+#[test]
+fn nothing_of_a_removed_cache_remains() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let (own_home, variables) = (home.join(".collieclaw"), BTreeMap::new());
+    let places = ToolchainPlaces { user_home: &home, own_home: &own_home, variables: &variables };
+    let workspace = home.join("project");
+    let other = places.all_caches().join("other.gitconfig");
+    let mut rules = WorkspaceRules::new(&workspace, None);
+    rules.allowed_commands.insert("x".to_owned());
+    for _ in 0..2 {
+        toolchain_access(&rules, &places).unwrap();
+        fs::write(&other, "").unwrap();
+        assert_eq!(fs::read_dir(places.all_caches()).unwrap().count(), 3);
+        places.remove_cache(&workspace).unwrap();
+        let left: Vec<_> =
+            fs::read_dir(places.all_caches()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, std::slice::from_ref(&other));
+        places.remove_cache(&workspace).unwrap();
     }
 }
 

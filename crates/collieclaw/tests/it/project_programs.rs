@@ -175,3 +175,121 @@ fn a_line_reaches_its_own_server_and_no_server_of_the_machine() {
         }
     }
 }
+
+/// The names are known only when the line runs, and a shell finds the program in `PATH`.
+#[test]
+fn a_file_that_the_line_has_downloaded_does_not_run() {
+    let test_workspace = open_workspace("python3 curl chmod");
+    test_workspace.write("page.sh", "#!/bin/sh\necho ran\n");
+    test_workspace.write("bin/own", "#!/bin/sh\necho own\n");
+    let line = |last: &str| {
+        format!(
+            "python3 -m http.server --bind 127.0.0.1 8000 > /dev/null 2>&1 & d=bin; curl -s --retry 60 \
+             --retry-connrefused --retry-delay 1 -o $d/tool localhost:8000/page.sh; chmod +x bin/*; \
+             PATH=$PWD/bin:$PATH; t=tool; {last}; kill %1"
+        )
+    };
+    for last in ["$t", "$d/$t", "sh $d/$t"] {
+        let refused = run(&test_workspace, &line(last));
+        assert_eq!(refused.status, "failed", "{last}: {refused:?}");
+        assert!(refused.text.contains("downloads"), "{last}: {refused:?}");
+        assert!(!refused.output().contains("ran"), "{last}: {refused:?}");
+    }
+    check(&test_workspace, &line("tail -1 $d/$t; own; ./bin/own"), "echo ran\nown\nown\n");
+}
+
+#[test]
+fn a_script_gets_the_libraries_of_the_project() {
+    let test_workspace = open_workspace("python3 chmod");
+    test_workspace.write("run.sh", "#!/bin/sh -e\necho \"$LD_LIBRARY_PATH\"\n");
+    test_workspace
+        .write("run.py", "#!/usr/bin/env python3\nimport os\nprint(os.environ['LD_LIBRARY_PATH'])\n");
+    check(&test_workspace, "chmod +x run.sh run.py; LD_LIBRARY_PATH=lib ./run.sh", "lib\n");
+    check(
+        &test_workspace,
+        "env LD_LIBRARY_PATH=lib ./run.sh && LD_LIBRARY_PATH=$PWD/lib:lib2 ./run.sh | wc -l",
+        "lib\n1\n",
+    );
+    check(&test_workspace, "LD_LIBRARY_PATH=lib ./run.py; env LD_LIBRARY_PATH=lib ./run.py", "lib\nlib\n");
+    for line in [
+        "export LD_LIBRARY_PATH=lib; ls",
+        "export LD_LIBRARY_PATH=lib; sh -c ls",
+        "export LD_LIBRARY_PATH=/; ./run.sh",
+    ] {
+        let refused = run(&test_workspace, line);
+        assert_eq!(refused.status, "failed", "{line}: {refused:?}");
+        assert!(refused.text.contains("LD_LIBRARY_PATH"), "{line}: {refused:?}");
+    }
+}
+
+/// Only a shell that looks for the name can mistake the script for the program of the system.
+#[test]
+fn a_script_with_a_known_name_may_be_named_by_its_path() {
+    let test_workspace = open_workspace("chmod");
+    for name in ["ls", "cat"] {
+        test_workspace.write(&format!("bin/{name}"), "#!/bin/sh\necho project\n");
+    }
+    let path = "chmod +x bin/*; export PATH=\"$PWD/bin:$PATH\"";
+    check(
+        &test_workspace,
+        &format!("{path}; bin/ls; sh bin/cat; head -1 bin/ls"),
+        "project\nproject\n#!/bin/sh\n",
+    );
+    for name in ["ls", "env ls", "echo x | cat", "command ls", "find bin -name ls -exec cat {} \\;"] {
+        let refused = run(&test_workspace, &format!("{path}; {name}"));
+        assert_eq!(refused.status, "failed", "{name}: {refused:?}");
+        assert!(!refused.output().contains("project"), "{name}: {refused:?}");
+    }
+}
+
+#[test]
+fn the_values_of_a_shells_flags_are_no_scripts() {
+    let test_workspace = open_workspace("bash");
+    for shell in ["bash -o errexit", "bash -oe pipefail", "bash +e", "bash -o pipefail -es", "sh -o errexit"]
+    {
+        let refused = run(&test_workspace, &format!("printf 'gcc -v\\n' | {shell}"));
+        assert_eq!(refused.status, "failed", "{shell}: {refused:?}");
+        assert!(refused.text.contains("on the list"), "{shell}: {refused:?}");
+    }
+    test_workspace.write("own.sh", "uname -s; echo $1\n");
+    check(&test_workspace, "bash -o errexit own.sh -s; bash -oe pipefail own.sh", "Linux\n-s\nLinux\n\n");
+}
+
+/// Without its variable, `git` would obey settings that the line has written into the home of commands.
+#[test]
+fn git_obeys_no_settings_of_the_commands_home() {
+    let mut test_workspace = open_workspace("git");
+    let home = test_workspace.home.join(".tool/home");
+    let settings = test_workspace.home.join(".tool/settings");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(&settings, "").unwrap();
+    test_workspace.toolchain.read = vec![settings.clone()];
+    test_workspace.toolchain.write = vec![home.clone()];
+    test_workspace.toolchain.environment =
+        vec![("HOME".to_owned(), home.into()), ("GIT_CONFIG_GLOBAL".to_owned(), settings.into())];
+    let init =
+        std::process::Command::new("git").args(["init", "-q"]).current_dir(&test_workspace.path).status();
+    assert!(init.unwrap().success());
+    check(&test_workspace, "printf '[core]\\n\\tfsmonitor = ./x\\n' > \"$HOME/.gitconfig\"", "");
+    for line in [
+        "unset GIT_CONFIG_GLOBAL; git status",
+        "v=GIT_CONFIG_GLOBAL; env -u $v git status",
+        "env -i HOME=\"$HOME\" git status",
+        "env -u GIT_CONFIG_GLOBAL git status",
+    ] {
+        let refused = run(&test_workspace, line);
+        assert_ne!(refused.status, "done", "{line}: {refused:?}");
+        assert!(refused.text.contains("the variable `"), "{line}: {refused:?}");
+    }
+    check(&test_workspace, "unset FOO GIT_CONFIG_GLOBAL; ls; echo on", "on\n");
+    check(&test_workspace, "unset HOME GIT_CONFIG_GLOBAL; git status --short; echo on", "on\n");
+}
+
+#[test]
+fn lines_use_the_description_of_the_system_and_any_index() {
+    let test_workspace = open_workspace("");
+    check(&test_workspace, ". /etc/os-release && echo \"$ID\" | wc -l", "1\n");
+    let line = "n=3; i=1; arr[(i+1)%n]=x; line='a|b'; declare -A m; m[${line%%|*}]=y; hist[16>>4]+=1; \
+                bits[i&3]=z; echo \"${arr[2]} ${m[a]} ${hist[1]} ${bits[1]}\"";
+    check(&test_workspace, line, "x y 1 z\n");
+}

@@ -104,14 +104,16 @@ pub(super) struct LineJudge {
     first: Option<FirstProgram>,
     /// The environment of the first program.
     environment: BTreeSet<OsString>,
+    /// The files that commands of the line have downloaded.
+    downloads: BTreeSet<PathBuf>,
     /// The number of questions about processes that are about to run an allowed script.
     questions: BTreeMap<i32, u32>,
 }
 
 impl LineJudge {
     pub(super) fn new(rules: JudgingRules, log: SharedCommandLog, first: FirstProgram) -> Self {
-        let (environment, questions) = (BTreeSet::new(), BTreeMap::new());
-        Self { rules, log, first: Some(first), environment, questions }
+        let (environment, downloads, questions) = Default::default();
+        Self { rules, log, first: Some(first), environment, downloads, questions }
     }
 
     /// Returns what the other processes of the line do; `None` if that can be told only later. Only the answer about an
@@ -163,6 +165,13 @@ impl LineJudge {
         })
     }
 
+    /// Returns the names of the variables that a program no longer has.
+    fn removed_variables(&self, environment: &[OsString]) -> Vec<String> {
+        let names = |entry: &OsString| lossy(entry).split_once('=').map(|(name, _)| name.to_owned());
+        let kept: BTreeSet<String> = environment.iter().filter_map(names).collect();
+        self.environment.iter().filter_map(names).filter(|name| !kept.contains(name)).collect()
+    }
+
     /// Returns the variables that the line has changed.
     fn changed_variables(&self, environment: &[OsString]) -> Vec<(String, String)> {
         let changed = environment.iter().filter(|entry| !self.environment.contains(*entry));
@@ -196,21 +205,25 @@ impl ExecJudge for LineJudge {
         }
         let origin = if image.label == PROGRAM_LABEL { ProgramOrigin::Program } else { ProgramOrigin::Line };
         let environment = self.changed_variables(&image.environment);
+        let removed_variables = self.removed_variables(&image.environment);
         let Some(others) = self.other_processes(image, origin) else { return ExecDecision::AskAgain };
         let executed = ExecutedProgram {
             program: &image.program,
             file: &image.file,
             arguments: &arguments,
             environment: &environment,
+            removed_variables: &removed_variables,
             folder: &image.folder,
             started_by: origin,
             others,
             writable: &self.rules.writable,
+            downloads: &self.downloads,
         };
         match judge_executed_program(&executed, self.rules.line_risk, &self.rules.policy, &SystemFacts) {
-            ExecVerdict::Run(origin) => {
+            ExecVerdict::Run { children, downloads } => {
+                self.downloads = downloads;
                 self.log.add_run(&program, &arguments);
-                ExecDecision::Run(match origin {
+                ExecDecision::Run(match children {
                     ProgramOrigin::Line => LINE_LABEL,
                     ProgramOrigin::Program => PROGRAM_LABEL,
                 })

@@ -1,5 +1,6 @@
 //! Runs a plan: lists, pipelines and commands as in a shell, each command in its own sandbox.
 
+use std::fmt::Display;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
@@ -47,9 +48,17 @@ enum LineStop {
     Refused(String),
 }
 
+impl LineStop {
+    /// Returns the reason that a program could not be started.
+    fn not_started(program: &Path, error: impl Display) -> Self {
+        Self::Refused(format!("could not run `{}`: {error}", program.display()))
+    }
+}
+
+/// An error while a program runs.
 impl From<Errno> for LineStop {
     fn from(errno: Errno) -> Self {
-        Self::Refused(format!("could not watch the command: {errno}"))
+        Self::from(std::io::Error::from(errno))
     }
 }
 
@@ -148,7 +157,8 @@ impl<'a> PlanExecutor<'a> {
             CommandStreams::new(StreamTarget::Null, self.stdout.writer().into(), self.stderr.writer().into());
         let end = self.time_left().and_then(|_| {
             let spec = self.tool_sandbox.prepare_spawn(&program, &words, &[], folder);
-            let spec = streams.attach_to(spec)?;
+            let attached = streams.attach_to(spec);
+            let spec = attached.map_err(|error| LineStop::not_started(&program, error))?;
             drop(streams);
             let judge = self.judge_for(FirstProgram::LineShell, risk, OtherProcesses::Waiting);
             let mut members = vec![self.spawn_member(&program, spec, judge)?];
@@ -265,7 +275,8 @@ impl<'a> PlanExecutor<'a> {
             let (output, next) = if is_last {
                 (self.stdout.writer(), StreamTarget::Null)
             } else {
-                let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (reader, writer): (OwnedFd, OwnedFd) = pipe_with(PipeFlags::CLOEXEC)
+                    .map_err(|errno| LineStop::Refused(format!("could not create a pipe: {errno}")))?;
                 (Some(Rc::new(writer)), StreamTarget::Open(Rc::new(reader)))
             };
             let streams = CommandStreams::new(
@@ -306,7 +317,8 @@ impl<'a> PlanExecutor<'a> {
             },
             PlannedAction::Run { program, words, variables } => {
                 let spec = self.tool_sandbox.prepare_spawn(program, words, variables, &command.folder);
-                let spec = streams.attach_to(spec)?;
+                let attached = streams.attach_to(spec);
+                let spec = attached.map_err(|error| LineStop::not_started(program, error))?;
                 let risk = self.line_risk.filter(|risk| can_start_programs(&command.action, *risk));
                 let judge = risk.and_then(|risk| self.judge_for(FirstProgram::Planned, risk, neighbours));
                 if judge.is_none() {
@@ -345,7 +357,9 @@ impl<'a> PlanExecutor<'a> {
         match spawned {
             Ok(mut tree) => {
                 self.sandbox.get_or_insert_with(|| sandbox_level(&tree));
-                self.proxy.serve(&mut tree)?;
+                self.proxy.serve(&mut tree).map_err(|error| {
+                    LineStop::Refused(format!("could not serve the network of the command: {error}"))
+                })?;
                 let reports = tree.limit_reports().iter();
                 let counts =
                     reports.clone().any(|report| report.limit == "processes" && is_unenforced(report));
@@ -355,13 +369,8 @@ impl<'a> PlanExecutor<'a> {
                 Ok(PipelineMember { tree: Some(tree), exit: None })
             }
             Err(error) => {
-                let exit = spawn_failure_exit(&error).ok_or_else(|| {
-                    LineStop::Refused(format!(
-                        "could not run `{}`: {}",
-                        program.display(),
-                        ErrorChain(&error)
-                    ))
-                })?;
+                let exit = spawn_failure_exit(&error)
+                    .ok_or_else(|| LineStop::not_started(program, ErrorChain(&error)))?;
                 self.stderr.append_message(&format!(
                     "collieclaw: {}: {}\n",
                     program.display(),

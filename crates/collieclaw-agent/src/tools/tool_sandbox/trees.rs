@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::GatePolicy;
+use collieclaw_gate::{GatePolicy, NEEDED_ETC_FILES};
 use ward_process::sandbox::{Sandbox, SandboxNetwork, SandboxStrictness, TemporaryFiles};
 
 use super::{SandboxAccess, WorkspaceAccess, system_files, toolchain_trees};
@@ -11,37 +11,6 @@ use super::{SandboxAccess, WorkspaceAccess, system_files, toolchain_trees};
 /// ones are read-only in the sandbox; new ones are handled by `shell/vcs_guard`.
 pub(crate) const VCS_CONFIG_PATHS: &[&str] =
     &[".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks", ".hg/hgrc"];
-
-/// The parts of a forbidden `/etc` that programs need in order to run: libraries, the time zone, terminals,
-/// locales, fonts, the name of the system and the certificates of public authorities. They contain nothing about people or the local network.
-const ETC_ALLOWLIST: &[&str] = &[
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/debian_version",
-    "/etc/fonts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload",
-    "/etc/locale.alias",
-    "/etc/locale.conf",
-    "/etc/localtime",
-    "/etc/lsb-release",
-    "/etc/magic",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/perl",
-    "/etc/pki/ca-trust/extracted",
-    "/etc/pki/tls/certs",
-    "/etc/protocols",
-    "/etc/python3",
-    "/etc/services",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/terminfo",
-    "/etc/timezone",
-];
 
 /// The parts of a forbidden `/etc` that programs with unlimited network access need as well: name resolution.
 const ETC_NETWORK_ALLOWLIST: &[&str] = &["/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/resolv.conf"];
@@ -58,7 +27,7 @@ pub(super) fn build_sandbox(system: &Sandbox, access: &SandboxAccess, policy: &G
         policy.forbidden_paths.iter().chain([&policy.own_home]).chain(&own).map(PathBuf::as_path).collect();
     let with_network = if access.network == SandboxNetwork::On { ETC_NETWORK_ALLOWLIST } else { &[] };
     let is_needed = |tree: &Path| {
-        ETC_ALLOWLIST.iter().chain(with_network).any(|needed| tree == Path::new(needed))
+        NEEDED_ETC_FILES.iter().chain(with_network).any(|needed| tree == Path::new(needed))
             || system_files::is_java_setting(tree)
     };
     let part =
