@@ -66,6 +66,9 @@ pub struct ServerWelcome {
     pub client_id: ClientId,
     /// The role of the client.
     pub role: ClientRole,
+    /// The role of the client once it has given the PIN. Older daemons don't say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_with_pin: Option<ClientRole>,
 }
 
 /// The role of a client (S11.3). Each role includes the permissions of the roles before it.

@@ -149,10 +149,11 @@ pub(crate) fn send_command(
     DaemonConnection::connect(context)?.send_command(command)
 }
 
-/// Returns a line for an administrator if the rules in force aren't those of the policy file. A daemon that gives no
-/// health is no reason to hide everything else.
+/// Returns a line for an administrator if the rules in force aren't those of the policy file. It needs no PIN. A daemon
+/// that gives no health is no reason to hide everything else.
 pub(crate) fn fetch_old_rules(client: &mut BlockingClient) -> Option<String> {
-    if client.welcome().role != ClientRole::Admin {
+    let welcome = client.welcome();
+    if welcome.role_with_pin.unwrap_or(welcome.role) != ClientRole::Admin {
         return None;
     }
     match client.call(Command::Health {}) {

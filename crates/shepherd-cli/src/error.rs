@@ -182,7 +182,8 @@ impl ShepherdCliError {
                  daemon's socket with `--socket`",
             ),
             Self::ValidPolicyKept { .. } => Some(
-                "`sudo shepherd reload` puts the file into force; `sudo shepherd policy restore --yes` gives its rules up",
+                "`sudo shepherd reload` puts the file into force; `sudo shepherd policy restore --yes` replaces the file \
+                 and discards its changes",
             ),
             Self::PolicyExists { .. } => Some("remove it first, or choose another file"),
             Self::UnexpectedReply => Some("install `shepherd` and `shepherdd` in the same version"),

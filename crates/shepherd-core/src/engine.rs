@@ -44,6 +44,7 @@ use crate::usage::UsageTable;
 
 mod charge;
 mod clock;
+mod clock_correction;
 mod crash;
 mod effect;
 mod errors;

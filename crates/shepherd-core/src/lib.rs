@@ -32,7 +32,7 @@ pub use session::{
     ScheduledWarning, SessionDeadlines, SessionExtension, SessionPlan, SessionRecord, SessionStage,
 };
 pub use state::{
-    ClockRecord, DaemonHeartbeat, EngineSnapshot, ExtraRunUse, HEARTBEAT_INTERVAL, PauseEnd, PlayStreak,
-    StoreWrite, StoredState, UsageCounter, UsageKey,
+    ClockCorrection, ClockRecord, DaemonHeartbeat, EngineSnapshot, ExtraRunUse, HEARTBEAT_INTERVAL, PauseEnd,
+    PlayStreak, StoreWrite, StoredState, UsageAmount, UsageCounter, UsageKey,
 };
 pub use user_display::UserDisplay;

@@ -76,6 +76,8 @@ pub struct EngineSnapshot {
     pub extra_runs: Vec<ExtraRunUse>,
     /// The number of crashes in a row that caused no cooldown, by profile and entry.
     pub crashes: BTreeMap<ProfileId, BTreeMap<EntryId, u32>>,
+    /// The last correction of the clock to an earlier day.
+    pub clock_correction: Option<ClockCorrection>,
 }
 
 /// The part of a grant's extra time that made runs of a profile longer on a day. A grant gives its time once a day.
@@ -112,6 +114,25 @@ impl ClockRecord {
     }
 }
 
+/// A correction of the clock to an earlier day: a person or the time synchronisation confirmed the clock while it was
+/// behind. It shows which usage was charged to two days, because either day may be the real one (S4.5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockCorrection {
+    /// The accounting day before the correction.
+    pub last_day: Day,
+    /// The part of the usage of later days that is charged to another day as well.
+    pub charged_twice: Vec<UsageAmount>,
+    /// Recent usage since the correction, on days before `last_day`.
+    pub used_since: Vec<UsageAmount>,
+}
+
+/// Usage of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageAmount {
+    pub key: UsageKey,
+    pub amount: Duration,
+}
+
 /// The time that a profile has played in a row, for the break rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayStreak {
@@ -125,8 +146,6 @@ pub struct PlayStreak {
 pub enum StoreWrite {
     /// Adds to the stored usage of a key.
     AddUsage { key: UsageKey, amount: Duration },
-    /// Removes the stored usage of a key.
-    RemoveUsage { key: UsageKey },
     /// Stores the pause after a run.
     SetCooldown { profile: ProfileId, entry_id: EntryId, until: PauseEnd },
     /// Replaces the stored snapshot.

@@ -36,11 +36,6 @@ impl UsageTable {
         self.daily_usage_mut(key.profile.clone(), key.counter.clone()).add(key.day, amount);
     }
 
-    /// Removes the usage of a key.
-    pub(crate) fn remove(&mut self, key: &UsageKey) {
-        self.daily_usage_mut(key.profile.clone(), key.counter.clone()).0.retain(|(day, _)| *day != key.day);
-    }
-
     fn daily_usage_mut(&mut self, profile: ProfileId, counter: UsageCounter) -> &mut DailyUsage {
         let usage = self.0.entry(profile).or_default();
         match counter {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
-use shepherd_core::{EngineSnapshot, StoreWrite, StoredState, UsageKey};
+use shepherd_core::{EngineSnapshot, StoreWrite, StoredState};
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -34,7 +34,6 @@ pub const ALL_CHECKS: &[ConformanceCheck] = &[
     ("usage_adds_up_by_profile_counter_and_day", usage_adds_up_by_profile_counter_and_day),
     ("usage_is_counted_in_microseconds_rounded_up", usage_is_counted_in_microseconds_rounded_up),
     ("usage_that_would_overflow_is_refused", usage_that_would_overflow_is_refused),
-    ("removed_usage_is_gone_and_can_be_added_again", removed_usage_is_gone_and_can_be_added_again),
     ("a_cooldown_is_replaced", a_cooldown_is_replaced),
     ("a_snapshot_comes_back_as_it_was", a_snapshot_comes_back_as_it_was),
     ("a_batch_is_all_there_after_opening_again", a_batch_is_all_there_after_opening_again),
@@ -111,29 +110,6 @@ fn usage_that_would_overflow_is_refused(workbench: &mut dyn StoreFixture) {
         assert!(matches!(refused, Err(StoreError::Overflow { .. })), "{refused:?}");
     }
     assert_eq!(expect_ok(store.get_usage(&ada, &chess, Day(1))), most);
-}
-
-fn removed_usage_is_gone_and_can_be_added_again(workbench: &mut dyn StoreFixture) {
-    let mut store = workbench.open();
-    let [far, near, unknown] = [
-        usage_key("ada", entry_counter("chess"), 20_009),
-        usage_key("ada", entry_counter("chess"), 20_000),
-        usage_key("bob", entry_counter("chess"), 20_000),
-    ];
-    let add = |key: &UsageKey, seconds| StoreWrite::AddUsage {
-        key: key.clone(),
-        amount: Duration::from_secs(seconds),
-    };
-    let remove = |key: &UsageKey| StoreWrite::RemoveUsage { key: key.clone() };
-    expect_ok(store.apply(&[add(&far, 1), add(&near, 2)]));
-    expect_ok(store.apply(&[add(&far, 4), remove(&far), remove(&unknown)]));
-    drop(store);
-    let mut store = workbench.open();
-    let left = |store: &dyn Store| expect_ok(store.load()).usage.into_iter().collect::<Vec<_>>();
-    assert_eq!(left(&*store), [(near.clone(), Duration::from_secs(2))]);
-    expect_ok(store.apply(&[remove(&near), add(&near, 8)]));
-    drop(store);
-    assert_eq!(left(&*workbench.open()), [(near, Duration::from_secs(8))]);
 }
 
 fn a_cooldown_is_replaced(workbench: &mut dyn StoreFixture) {

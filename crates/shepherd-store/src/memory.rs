@@ -164,8 +164,8 @@ impl Store for MemoryStore {
 
 /// A batch that can be applied.
 struct MemoryBatch {
-    /// The new totals of the counters; `None` if the usage is removed.
-    usage: BTreeMap<UsageKey, Option<i64>>,
+    /// The new totals of the counters.
+    usage: BTreeMap<UsageKey, i64>,
     cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
     snapshot: Option<EngineSnapshot>,
     records: Vec<Map<String, Value>>,
@@ -186,14 +186,8 @@ impl MemoryBatch {
                 StoreWrite::AddUsage { key, amount } => {
                     let stored =
                         || before.state.usage.get(key).copied().and_then(to_micros_rounded_up).unwrap_or(0);
-                    let used_us = match batch.usage.get(key) {
-                        Some(written) => written.unwrap_or(0),
-                        None => stored(),
-                    };
-                    batch.usage.insert(key.clone(), Some(add_usage_micros(key, used_us, *amount)?));
-                }
-                StoreWrite::RemoveUsage { key } => {
-                    batch.usage.insert(key.clone(), None);
+                    let used_us = batch.usage.get(key).copied().unwrap_or_else(stored);
+                    batch.usage.insert(key.clone(), add_usage_micros(key, used_us, *amount)?);
                 }
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     batch.cooldowns.push(((profile.clone(), entry_id.clone()), *until));
@@ -216,12 +210,9 @@ impl MemoryBatch {
 
 impl MemoryContents {
     fn apply_batch(&mut self, batch: MemoryBatch) {
-        for (key, used_us) in batch.usage {
-            match used_us {
-                Some(used_us) => self.state.usage.insert(key, duration_from_micros(used_us)),
-                None => self.state.usage.remove(&key),
-            };
-        }
+        self.state
+            .usage
+            .extend(batch.usage.into_iter().map(|(key, used_us)| (key, duration_from_micros(used_us))));
         self.state.cooldowns.extend(batch.cooldowns);
         if let Some(snapshot) = batch.snapshot {
             self.state.snapshot = snapshot;

@@ -1,7 +1,7 @@
 //! The copy of the last valid policy. It applies if the daemon starts while the policy file has a fault (S7.3).
 //!
-//! The first line of the copy is a comment that contains a JSON object: the policy file that the copy belongs to, and
-//! the time since which that file doesn't apply.
+//! The first line of the copy is a comment that contains a JSON object: the policy file that the copy belongs to, the
+//! time at which that file was last valid, and the time since which it doesn't apply.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -34,6 +34,8 @@ pub(crate) struct PolicyCopy {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CopyHeader {
     policy: PathBuf,
+    /// The last time that the file was valid. Older versions didn't record it.
+    accepted_at: Option<Timestamp>,
     rejected_since: Option<Timestamp>,
 }
 
@@ -52,16 +54,19 @@ pub(crate) enum CopyWriteError {
     OldCopy { file: PathBuf, error: io::Error },
 }
 
+/// The help for a copy that can't be used: the daemon needs no copy of a valid file.
+const CURE: &str = "; correct the policy file, then run `sudo shepherd reload`";
+
 /// The error for a copy that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CopyLoadError {
-    #[error("could not read the copy of the old rules {}: {error}", file.display())]
+    #[error("could not read the copy of the old rules {}: {error}{CURE}", file.display())]
     Unreadable { file: PathBuf, error: io::Error },
-    #[error("could not use the copy of the old rules {}: its first line names no policy file", file.display())]
+    #[error("could not use the copy of the old rules {}: its first line names no policy file{CURE}", file.display())]
     NoHeader { file: PathBuf },
-    #[error("could not use the copy of the old rules {}: it belongs to {}", file.display(), policy.display())]
+    #[error("could not use the copy of the old rules {}: it belongs to {}{CURE}", file.display(), policy.display())]
     OtherPolicy { file: PathBuf, policy: PathBuf },
-    #[error("could not use the copy of the old rules: {0}")]
+    #[error("could not use the copy of the old rules: {0}{CURE}")]
     Rejected(PolicyRejection),
 }
 
@@ -74,8 +79,8 @@ impl PolicyCopy {
 
     /// Keeps a copy of a valid policy. If the copy can't be written, the old one is removed: rules that a parent has
     /// replaced must not come back.
-    pub(crate) fn keep(&self, source: &PolicySource) -> Result<(), CopyWriteError> {
-        let header = CopyHeader { policy: self.policy.clone(), rejected_since: None };
+    pub(crate) fn keep(&self, source: &PolicySource, now: Timestamp) -> Result<(), CopyWriteError> {
+        let header = CopyHeader { policy: self.policy.clone(), accepted_at: Some(now), rejected_since: None };
         let Err(error) = self.write(&header, &source.text) else { return Ok(()) };
         let file = self.file.clone();
         // Removing a file needs no space on the disk.
@@ -105,7 +110,8 @@ impl PolicyCopy {
     }
 
     /// Records that the policy file doesn't apply, and returns since when: since an earlier daemon has recorded it, or
-    /// since the file was changed.
+    /// since the file was changed. A file that was valid since its last change applied until now; a newer version of
+    /// Shepherd may check it more strictly.
     pub(crate) fn record_rejection(&self, now: Timestamp) -> Timestamp {
         let changed = last_change(&self.policy).map_or(now, |changed| changed.min(now));
         let bytes = self.read().unwrap_or_default();
@@ -116,12 +122,14 @@ impl PolicyCopy {
         if let Some(since) = header.rejected_since {
             return since.min(now);
         }
-        let recorded = self.write(&CopyHeader { rejected_since: Some(changed), ..header }, text);
+        let since =
+            if header.accepted_at.is_some_and(|accepted| changed <= accepted) { now } else { changed };
+        let recorded = self.write(&CopyHeader { rejected_since: Some(since), ..header }, text);
         if let Err(error) = recorded {
             let file = self.file.display();
             tracing::warn!("could not record in {file} since when the policy file doesn't apply: {error}");
         }
-        changed
+        since
     }
 
     fn read(&self) -> io::Result<Vec<u8>> {
@@ -176,12 +184,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copy = PolicyCopy::new(folder.path(), "/etc/policy.toml".as_ref());
         assert_eq!(kept_text(&copy), None);
-        copy.keep(&source(GENEROUS)).unwrap();
+        copy.keep(&source(GENEROUS), Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(kept_text(&copy).as_deref(), Some(GENEROUS));
         // Without a free descriptor nothing can be written, as with a full disk.
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..limit }).unwrap();
-        let kept = copy.keep(&source(STRICT));
+        let kept = copy.keep(&source(STRICT), Timestamp::UNIX_EPOCH);
         setrlimit(Resource::Nofile, limit).unwrap();
         let reason = kept.unwrap_err().to_string();
         assert!(reason.contains("Too many open files") && reason.ends_with("launch is denied"), "{reason}");
@@ -193,7 +201,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copy = PolicyCopy::new(folder.path(), "/etc/policy.toml".as_ref());
         fs::create_dir(&copy.file).unwrap();
-        let reason = copy.keep(&source(STRICT)).unwrap_err().to_string();
+        let reason = copy.keep(&source(STRICT), Timestamp::UNIX_EPOCH).unwrap_err().to_string();
         assert!(reason.contains("directory") && reason.ends_with("older rules apply"), "{reason}");
         assert!(copy.load().unwrap_err().to_string().contains("not a regular file"));
     }
@@ -202,15 +210,16 @@ mod tests {
     fn a_copy_belongs_to_one_policy_file() {
         let folder = tempfile::tempdir().unwrap();
         let of = |policy: &str| PolicyCopy::new(folder.path(), policy.as_ref());
-        of("/etc/ours.toml").keep(&source(GENEROUS)).unwrap();
+        of("/etc/ours.toml").keep(&source(GENEROUS), Timestamp::UNIX_EPOCH).unwrap();
         let reason = of("/etc/theirs.toml").load().unwrap_err().to_string();
-        assert!(reason.ends_with("last-valid-policy.toml: it belongs to /etc/ours.toml"), "{reason}");
+        let expected = format!("last-valid-policy.toml: it belongs to /etc/ours.toml{CURE}");
+        assert!(reason.ends_with(&expected), "{reason}");
         // The rules that applied last count, so an earlier file doesn't get its old rules back.
-        of("/etc/theirs.toml").keep(&source(STRICT)).unwrap();
+        of("/etc/theirs.toml").keep(&source(STRICT), Timestamp::UNIX_EPOCH).unwrap();
         assert!(of("/etc/ours.toml").load().is_err());
         fs::write(folder.path().join("last-valid-policy.toml"), GENEROUS).unwrap();
         let reason = of("/etc/ours.toml").load().unwrap_err().to_string();
-        assert!(reason.ends_with("its first line names no policy file"), "{reason}");
+        assert!(reason.ends_with(&format!("its first line names no policy file{CURE}")), "{reason}");
     }
 
     #[test]
@@ -220,15 +229,34 @@ mod tests {
         let copy = PolicyCopy::new(folder.path(), &policy);
         let at = |minute: i64| Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_mins(minute);
         // Without a file, the time at which its absence was noticed is the best answer.
-        copy.keep(&source(GENEROUS)).unwrap();
+        copy.keep(&source(GENEROUS), Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(copy.record_rejection(at(1)), at(1));
         assert_eq!(copy.record_rejection(at(2)), at(1));
         assert_eq!(kept_text(&copy).as_deref(), Some(GENEROUS));
-        copy.keep(&source(GENEROUS)).unwrap();
+        copy.keep(&source(GENEROUS), Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(copy.record_rejection(at(3)), at(3));
-        copy.keep(&source(STRICT)).unwrap();
+        copy.keep(&source(STRICT), Timestamp::UNIX_EPOCH).unwrap();
         fs::write(&policy, "a mistake").unwrap();
         let changed = last_change(&policy).unwrap();
         assert_eq!(copy.record_rejection(changed + jiff::SignedDuration::from_hours(9)), changed);
+    }
+
+    #[test]
+    fn a_file_that_was_valid_since_its_last_change_applied_until_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = folder.path().join("policy.toml");
+        let copy = PolicyCopy::new(folder.path(), &policy);
+        fs::write(&policy, GENEROUS).unwrap();
+        let changed = last_change(&policy).unwrap();
+        let after = |minutes: i64| changed + jiff::SignedDuration::from_mins(minutes);
+        for (accepted, since) in [(after(-1), changed), (changed, after(9)), (after(1), after(9))] {
+            copy.keep(&source(GENEROUS), accepted).unwrap();
+            assert_eq!(copy.record_rejection(after(9)), since, "{accepted}");
+            assert_eq!(copy.record_rejection(after(10)), since, "{accepted}, again");
+        }
+        // A copy of an older version.
+        let header = serde_json::json!({ "policy": policy, "rejected_since": null });
+        fs::write(&copy.file, format!("{HEADER_START}{header}\n{GENEROUS}")).unwrap();
+        assert_eq!(copy.record_rejection(after(9)), changed);
     }
 }

@@ -96,7 +96,7 @@ pub(crate) fn choose_start_policy(
 ) -> StartPolicy {
     match file {
         Ok(loaded) => {
-            let copy_fault = copy.keep(&loaded.source).err().map(|error| error.to_string());
+            let copy_fault = copy.keep(&loaded.source, now).err().map(|error| error.to_string());
             StartPolicy { applies: Some(loaded), rejected: None, copy_fault }
         }
         Err(rejection) => {

@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use shepherd_api::{
-    AdminPin, ApiError, ClientRole, Command, CommandReply, ErrorCode, Millis, ReasonCode, SessionPhase,
-    SessionView,
+    AdminPin, ApiError, ClientRole, Command, CommandReply, DaemonStateSnapshot, ErrorCode, HealthView,
+    Millis, ReasonCode, RejectedPolicyView, SessionPhase, SessionView,
 };
 use shepherd_util::SessionId;
 
@@ -104,6 +104,48 @@ fn the_pin_prompt_hides_the_pin() {
     assert!(screen.contains("Racing now has 10 minutes left."), "{screen}");
     assert!(!screen.contains("4711"), "{screen}");
     assert_eq!(daemon.received_commands(), commands_with_pin("4711"));
+}
+
+/// S7.3, S11.3b: a parent whom the daemon knows only by the PIN is told, too, and needs no PIN for that.
+#[test]
+fn the_status_tells_a_parent_without_the_pin_that_the_old_rules_are_in_force() {
+    let state = CommandReply::State {
+        snapshot: DaemonStateSnapshot {
+            api_version: 1,
+            at: Timestamp::UNIX_EPOCH,
+            session: None,
+            entry_count: 1,
+            mode: String::new(),
+            clock_trusted: true,
+            profiles: Vec::new(),
+        },
+    };
+    let health = CommandReply::Health {
+        health: HealthView {
+            ready: true,
+            daemon_version: "0.1.0".to_owned(),
+            uptime: Millis(1),
+            checks: Vec::new(),
+            limitations: Vec::new(),
+            containment: None,
+            rejected_policy: Some(RejectedPolicyView {
+                path: "policy.toml".to_owned(),
+                since: Timestamp::UNIX_EPOCH,
+                fault_count: 1,
+                sentence: "policy.toml has 1 mistake".to_owned(),
+            }),
+            audit_log: None,
+        },
+    };
+    for (role_with_pin, is_told) in
+        [(Some(ClientRole::Admin), true), (Some(ClientRole::Shell), false), (None, false)]
+    {
+        let replies = vec![Ok(state.clone()), Ok(health.clone())];
+        let daemon = FakeDaemon::with_replies_to(role_with_pin, replies);
+        let output = run_at(&daemon.socket(), &["status"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout).contains("policy.toml has 1 mistake"), is_told, "{role_with_pin:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use shepherd_util::{BootInstant, ClockReading, Deadline, DeadlineClock, Monotoni
 
 use super::reload::earlier_deadline;
 use super::{CoreEngine, Effects};
-use crate::civil::{LocalTime, ZoneClock};
+use crate::civil::ZoneClock;
 use crate::evaluation::EvaluationTime;
 use crate::policy::{Day, PolicyEntry, SuspendedTime};
 use crate::session::SessionRecord;
@@ -22,9 +22,6 @@ enum PlayObserved {
     Yes,
     No,
 }
-
-/// Time that was borrowed from one of this many next days is missing on that day.
-const DAYS_THAT_PAY_BACK: i32 = 7;
 
 impl CoreEngine {
     pub(super) fn counting_mode(&self) -> DeadlineClock {
@@ -127,35 +124,16 @@ impl CoreEngine {
             .flat_map(|(day, amount)| usage_keys(session, day, own).into_iter().map(move |key| (key, amount)))
             .collect();
         for (key, amount) in keys {
-            self.usage.add(&key, amount);
-            self.write_usage(key, amount);
+            self.record_use_since_correction(&key, amount);
+            self.charge_usage(key, amount);
         }
         // The snapshot with `charged_to` goes into the same batch, or a crash in between would charge the time twice.
         self.save_snapshot();
     }
 
-    /// Moves usage of days that lie far in the future to the days on which it really happened. The clock was ahead then,
-    /// so the time would never be missing on a real day. Usage of the next few days isn't moved: it is missing on those
-    /// days (S4.5).
-    pub(super) fn move_usage_of_far_days(&mut self, now: ClockReading) {
-        let today = LocalTime::at(self.zone(), now.wall).day();
-        let near = today.plus_days(DAYS_THAT_PAY_BACK);
-        let Some(last) = self.snapshot.clock.accounting_day else { return };
-        // The latest of those days was really today.
-        let real_day = |day: Day| today.plus_days(day.0.saturating_sub(last.0));
-        let far: Vec<_> = self.usage.iter().filter(|(key, _)| near < key.day && key.day <= last).collect();
-        for (far_key, amount) in far {
-            let key = UsageKey { day: real_day(far_key.day), ..far_key.clone() };
-            self.usage.add(&key, amount);
-            self.write_usage(key, amount);
-            // Otherwise the time would be charged again when the clock is far ahead for a second time.
-            self.usage.remove(&far_key);
-            self.effects.writes.push(StoreWrite::RemoveUsage { key: far_key });
-        }
-    }
-
-    /// Adds usage to the pending writes, which may wait for the next change.
-    fn write_usage(&mut self, key: UsageKey, amount: Duration) {
+    /// Charges usage in memory, and adds it to the pending writes, which may wait for the next change.
+    pub(super) fn charge_usage(&mut self, key: UsageKey, amount: Duration) {
+        self.usage.add(&key, amount);
         let pending = self.effects.writes.iter_mut().find_map(|write| match write {
             StoreWrite::AddUsage { key: pending, amount } if *pending == key => Some(amount),
             _ => None,

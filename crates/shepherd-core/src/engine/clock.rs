@@ -44,6 +44,7 @@ impl CoreEngine {
                 clock.latest_seen = Some(effective);
                 clock.seen_at = Some(BootInstant::new(self.environment.boot, now.mono));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
+                self.charge_use_since_correction_again(day);
                 if std::mem::take(&mut self.clock_changes.untrusted) {
                     self.append_audit(now, POLICY_ACTOR, AuditKind::ClockTrusted);
                 }
@@ -149,7 +150,7 @@ impl CoreEngine {
         self.effects.grant_provisionally(ProvisionalGrant::Clock { before });
         // Usage until now is charged by the clock as it was.
         self.count_usage_until(now);
-        self.move_usage_of_far_days(now);
+        self.correct_to_earlier_day(now);
         self.shorten_pauses_to_rules(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);

@@ -75,10 +75,9 @@ impl Effects {
     pub fn discard_audit_lines(&mut self, is_unwanted: impl Fn(&AuditKind) -> bool) {
         let is_kept = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(line) => !is_unwanted(&line.what),
-            StoreWrite::AddUsage { .. }
-            | StoreWrite::RemoveUsage { .. }
-            | StoreWrite::SetCooldown { .. }
-            | StoreWrite::SaveSnapshot(_) => true,
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
+                true
+            }
         };
         for effect in &mut self.0 {
             if let Effect::Persist { writes, .. } = effect {

@@ -184,6 +184,7 @@ impl CoreEngine {
     pub(super) fn end_session(&mut self, reason: EndReason, now: ClockReading) {
         self.charge(now);
         let Some(session) = self.snapshot.session.take() else { return };
+        self.forget_missed_warning();
         if session.stage.has_program() {
             self.start_pauses(&session, &reason, now);
             self.use_up_extra_run(&session, now);

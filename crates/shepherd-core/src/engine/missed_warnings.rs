@@ -1,5 +1,5 @@
 //! Warnings that fell due while no daemon ran (S9.1). They are recorded as given, so that none comes twice; the most
-//! urgent one is kept for the first client that listens.
+//! urgent one is kept until the person who plays listens.
 
 use shepherd_util::{ClockReading, MonotonicInstant};
 
@@ -24,15 +24,21 @@ impl CoreEngine {
         session.warnings.iter().filter(missed).min_by_key(|warning| warning.before).cloned()
     }
 
-    /// Returns the missed warning for the first client that listens, once, unless the session is being ended or a
-    /// later warning was given since. Nothing has to be carried out, because the warning is already recorded as given.
-    pub fn take_missed_warning(&mut self, now: ClockReading) -> Option<CoreEvent> {
-        let warning = self.missed_warning.take()?;
-        let session = self.snapshot.session.as_ref()?;
+    /// Returns the missed warning, unless the session is being ended, has been extended, or a later warning was given since.
+    /// Nothing has to be carried out, because the warning is already recorded as given.
+    #[must_use]
+    pub fn missed_warning(&self, now: ClockReading) -> Option<CoreEvent> {
+        let (warning, session) = (self.missed_warning.as_ref()?, self.snapshot.session.as_ref()?);
         let is_last = session.given.iter().all(|given| *given >= warning.before);
         let remaining = session.ends.remaining(now.mono)?;
         let is_running = matches!(session.stage, SessionStage::Running { .. });
         let profile = profile_label(&self.policy, &session.profile);
-        (is_running && is_last).then(|| warning_event(&warning, session, profile, remaining))
+        let is_due = remaining <= warning.before;
+        (is_running && is_last && is_due).then(|| warning_event(warning, session, profile, remaining))
+    }
+
+    /// Forgets the missed warning, because the person who plays has seen it.
+    pub fn forget_missed_warning(&mut self) {
+        self.missed_warning = None;
     }
 }

@@ -12,19 +12,19 @@ use crate::harness::{
     EngineHarness, boot, entry, entry_in_window, hours, minutes, policy, policy_with, zone,
 };
 
-const MONDAY_NOON: &str = "2026-11-16 12:00";
+pub(crate) const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 /// Sets the clock years ahead, as a dead battery or another system does.
 const FAR_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 1_200);
 
-fn an_hour_a_day() -> PolicyEntry {
+pub(crate) fn an_hour_a_day() -> PolicyEntry {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     game
 }
 
 /// Reboots at the same time. The new daemon knows only the stored state.
-fn reboot(world: &mut EngineHarness, id: BootId) {
+pub(crate) fn reboot(world: &mut EngineHarness, id: BootId) {
     let wall = world.now().wall;
     world.clock = ManualClock::starting_at(wall);
     world.clock.advance(minutes(1));
@@ -41,7 +41,7 @@ fn synchronise(world: &mut EngineHarness) {
 }
 
 /// The two ways to trust a corrected clock again: a command, or the system's time synchronisation.
-const CURES: [fn(&mut EngineHarness); 2] = [
+pub(crate) const CURES: [fn(&mut EngineHarness); 2] = [
     |world| {
         world.engine.confirm_clock("parent", world.now());
         world.sync();
@@ -146,10 +146,10 @@ fn time_borrowed_from_tomorrow_stays_used_tomorrow() {
 }
 
 #[test]
-fn only_time_more_than_a_week_ahead_is_moved_to_the_real_day() {
+fn only_time_more_than_a_week_ahead_is_charged_to_the_real_day_as_well() {
     for (ahead, days) in [
         (7, vec![("2026-11-16", minutes(10)), ("2026-11-23", minutes(20))]),
-        (8, vec![("2026-11-16", minutes(30))]),
+        (8, vec![("2026-11-16", minutes(30)), ("2026-11-24", minutes(20))]),
     ] {
         for cure in CURES {
             let mut world = EngineHarness::new(policy(vec![an_hour_a_day()]), MONDAY_NOON);
@@ -183,10 +183,9 @@ fn a_clock_that_is_far_ahead_twice_charges_no_time_twice() {
             cure(&mut world);
         }
         assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30).into()));
-        let used = |world: &EngineHarness| -> Vec<_> {
-            world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect()
-        };
-        assert_eq!(used(&world), [("2026-11-16".to_owned(), minutes(30))]);
+        let used: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+        let used: Vec<_> = used.iter().map(|(day, used)| (day.as_str(), *used)).collect();
+        assert_eq!(used, [("2026-11-16", minutes(30)), ("2030-02-28", minutes(30))]);
         // A restarted daemon knows the same.
         world.crash();
         assert_eq!(world.view("game").max_run_if_started_now, Some(minutes(30).into()));

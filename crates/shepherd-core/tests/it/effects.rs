@@ -228,9 +228,7 @@ fn discarded_audit_lines_are_not_written_but_everything_else_is() {
         let name = |write: &StoreWrite| match write {
             StoreWrite::AppendAudit(_) => "audit",
             StoreWrite::SaveSnapshot(_) => "snapshot",
-            StoreWrite::AddUsage { .. } | StoreWrite::RemoveUsage { .. } | StoreWrite::SetCooldown { .. } => {
-                "other"
-            }
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } => "other",
         };
         writes.map(name).collect()
     };

@@ -268,7 +268,10 @@ impl EngineDriver {
     }
 
     pub(crate) fn take_missed_warning(&mut self, now: ClockReading) -> Option<CoreEvent> {
-        self.engine.take_missed_warning(now)
+        let missed = self.engine.missed_warning(now);
+        assert_eq!(self.engine.missed_warning(now), missed, "asking changes nothing");
+        self.engine.forget_missed_warning();
+        missed
     }
 
     pub(crate) fn store_failed(&mut self, detail: String) {

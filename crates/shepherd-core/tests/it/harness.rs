@@ -157,7 +157,6 @@ impl EngineHarness {
         for write in self.engine.take_writes() {
             match write {
                 StoreWrite::AddUsage { key, amount } => *self.store.usage.entry(key).or_default() += amount,
-                StoreWrite::RemoveUsage { key } => drop(self.store.usage.remove(&key)),
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     self.store.cooldowns.insert((profile, entry_id), until);
                 }

@@ -11,6 +11,8 @@ mod client_display;
 #[cfg(test)]
 mod clock_changes;
 #[cfg(test)]
+mod clock_corrections;
+#[cfg(test)]
 mod clock_recovery;
 #[cfg(test)]
 mod clocks;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use shepherd_core::policy::WarningPolicy;
 use shepherd_core::{CoreEvent, SessionLiveness};
+use shepherd_util::GrantId;
 
 use crate::harness::{EngineHarness, MONDAY_NOON, entry_with_max_run, minutes, policy, warning, warnings};
 
@@ -30,7 +31,7 @@ fn missed_warning_thresholds(world: &mut EngineHarness) -> Vec<u64> {
 }
 
 #[test]
-fn the_most_urgent_missed_warning_goes_to_the_first_subscriber() {
+fn the_most_urgent_missed_warning_is_kept_until_it_is_seen() {
     // The warning is recorded once and shown once.
     let mut world = world_with_warnings();
     world.run_for(minutes(15));
@@ -98,5 +99,32 @@ fn a_missed_warning_is_dropped_when_it_is_too_late() {
         restart(&mut world);
         end(&mut world);
         assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
+    }
+}
+
+#[test]
+fn a_missed_warning_is_for_its_session_only() {
+    let mut world = world_with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(7));
+    restart(&mut world);
+    world.exit();
+    world.launch("game");
+    world.run_for(minutes(21));
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
+}
+
+#[test]
+fn a_missed_warning_is_dropped_when_the_session_lasts_longer_again() {
+    // Eight minutes are left, and the warning is for ten.
+    for (by, expected) in [(119, &[600_u64] as &[u64]), (120, &[600]), (121, &[])] {
+        let mut world = world_with_warnings();
+        world.run_for(minutes(15));
+        world.clock.advance(minutes(7));
+        restart(&mut world);
+        let by = Duration::from_secs(by);
+        world.engine.extend_current(by, &GrantId::from_random(1), "parent", world.now()).unwrap();
+        world.sync();
+        assert_eq!(missed_warning_thresholds(&mut world), expected, "{by:?}");
     }
 }

@@ -167,7 +167,7 @@ fn the_record_of_an_older_daemon_repeats_its_warnings_as_well() {
 }
 
 #[test]
-fn a_repeated_warning_that_was_missed_goes_to_the_first_subscriber() {
+fn a_repeated_warning_that_was_missed_is_kept_until_it_is_seen() {
     let mut world = session_with_left(4);
     extend(&mut world, 60, 1);
     world.run_for(minutes(50));

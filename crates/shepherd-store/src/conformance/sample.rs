@@ -11,8 +11,9 @@ use shepherd_api::{
 };
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, EngineSnapshot, ExtraRunUse, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines,
-    SessionExtension, SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
+    ClockCorrection, ClockRecord, EngineSnapshot, ExtraRunUse, PauseEnd, PlayStreak, ScheduledWarning,
+    SessionDeadlines, SessionExtension, SessionRecord, SessionStage, StoreWrite, UsageAmount, UsageCounter,
+    UsageKey,
 };
 use shepherd_util::{
     BootId, BootInstant, BudgetId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId,
@@ -198,5 +199,16 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
             used: Duration::from_secs(90),
         }],
         crashes: BTreeMap::from([(profile("ada"), BTreeMap::from([(entry_id("chess"), 2)]))]),
+        clock_correction: Some(ClockCorrection {
+            last_day: Day(20_840),
+            charged_twice: vec![UsageAmount {
+                key: usage_key("ada", entry_counter("chess"), 20_840),
+                amount: Duration::from_nanos(1_500_000_001),
+            }],
+            used_since: vec![UsageAmount {
+                key: usage_key("ada", budget_counter("games"), 20_833),
+                amount: Duration::from_secs(60),
+            }],
+        }),
     }
 }

@@ -39,7 +39,6 @@ impl<'t> SqliteBatch<'t> {
     pub(super) fn write(&mut self, write: &StoreWrite) -> Result<(), SqliteFault> {
         match write {
             StoreWrite::AddUsage { key, amount } => self.add_usage(key, *amount),
-            StoreWrite::RemoveUsage { key } => self.remove_usage(key),
             StoreWrite::SetCooldown { profile, entry_id, until } => {
                 self.set_cooldown(profile, entry_id, until)
             }
@@ -101,24 +100,6 @@ impl<'t> SqliteBatch<'t> {
             self.state.digest.remove(hash(before));
         }
         self.state.digest.add(hash(after));
-        Ok(())
-    }
-
-    fn remove_usage(&mut self, key: &UsageKey) -> Result<(), SqliteFault> {
-        let Some(counter) = find_counter_id(self.transaction, &key.profile, &key.counter)? else {
-            return Ok(());
-        };
-        let day = key.day.0;
-        let delete = "DELETE FROM usage WHERE counter = ?1 AND day = ?2 RETURNING used_us";
-        let before: Option<i64> = self
-            .transaction
-            .prepare_cached(delete)?
-            .query_row((counter, day), |row| row.get(0))
-            .optional()?;
-        if let Some(before) = before {
-            let row = [counter, i64::from(day), before].map(ValueRef::Integer);
-            self.state.digest.remove(self.hasher.hash("usage", row));
-        }
         Ok(())
     }
 

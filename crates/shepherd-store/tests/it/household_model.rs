@@ -188,7 +188,6 @@ impl HouseholdModel {
         for write in writes {
             match write {
                 StoreWrite::AddUsage { key, amount } => *stored.usage.entry(key).or_default() += amount,
-                StoreWrite::RemoveUsage { key } => drop(stored.usage.remove(&key)),
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     stored.cooldowns.insert((profile, entry_id), until);
                 }

@@ -147,15 +147,16 @@ fn read_requested(path: &Path, copy: &PolicyCopy, request: FileReadRequest) -> F
     match request {
         FileReadRequest::Policy { requester, input } => {
             let origin = input.origin();
-            let result = load_policy_input(path, input).map_err(|rejection| {
-                let now = SystemClock.now().wall;
+            let result = load_policy_input(path, input);
+            let now = SystemClock.now().wall;
+            let result = result.map_err(|rejection| {
                 let since = match origin {
                     PolicyOrigin::File => copy.record_rejection(now),
                     PolicyOrigin::SentText => now,
                 };
                 RejectedPolicyFile { rejection, since }
             });
-            let copy_fault = result.as_ref().ok().and_then(|loaded| copy.keep(&loaded.source).err());
+            let copy_fault = result.as_ref().ok().and_then(|loaded| copy.keep(&loaded.source, now).err());
             FileReadResult::Policy(Box::new(PolicyReadResult {
                 requester,
                 origin,

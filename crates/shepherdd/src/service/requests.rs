@@ -5,12 +5,14 @@ mod command_kind;
 mod grants;
 mod questions;
 mod session;
+mod warning_listener;
 
 use command_kind::{ClientAct, CommandKind};
-use shepherd_api::{ApiError, AuditKind, ClientRole, CommandReply, ErrorCode};
+use shepherd_api::{ApiError, AuditKind, CommandReply, ErrorCode};
 use shepherd_core::EngineReply;
 use shepherd_ipc::{ClientInfo, IncomingEvent, PeerCredentials};
 use shepherd_util::ClockReading;
+use warning_listener::WarningListener;
 
 use super::policy::PolicyRequester;
 use super::refusals::RefusalDisposition;
@@ -114,13 +116,20 @@ impl DaemonService {
         let now = request.now;
         let snapshot = self.engine.get_state(now);
         self.respond(&request.reply_to, Ok(CommandReply::Subscribed { snapshot }));
-        // An observer is not the one who plays.
-        if request.client.role != ClientRole::Observer
-            && let Some(warning) = self.engine.take_missed_warning(now)
-        {
-            let kind = self.engine.event_kind(&warning, now);
-            self.broadcast(vec![kind], now);
+        self.give_missed_warning(&request.client, now);
+    }
+
+    fn give_missed_warning(&mut self, client: &ClientInfo, now: ClockReading) {
+        let Some(session) = &self.engine.snapshot().session else { return };
+        let listener = WarningListener::of_session(&session.profile, client);
+        let Some(warning) = self.engine.missed_warning(now) else { return };
+        match listener {
+            WarningListener::Player => self.engine.forget_missed_warning(),
+            WarningListener::PerhapsPlayer => {}
+            WarningListener::SomebodyElse => return,
         }
+        let kind = self.engine.event_kind(&warning, now);
+        self.broadcast(vec![kind], now);
     }
 
     /// Carries out the effects of an act, and replies when they are durable; a refusal is answered at once.

@@ -1,6 +1,6 @@
 //! The writes that wait for the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,8 +23,6 @@ pub(super) struct PendingBatch {
     /// The number of the last batch; 0 if there is none.
     up_to: u64,
     usage: BTreeMap<UsageKey, Duration>,
-    /// Keys whose usage is removed, before `usage` is added.
-    removed_usage: BTreeSet<UsageKey>,
     cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
     snapshot: Option<Box<EngineSnapshot>>,
     lines: Vec<AuditEvent>,
@@ -55,7 +53,6 @@ impl PendingBatch {
                     let sum = self.usage.entry(key).or_default();
                     *sum = sum.saturating_add(amount);
                 }
-                StoreWrite::RemoveUsage { key } => self.remove_usage(key),
                 StoreWrite::SetCooldown { profile, entry_id, until } => {
                     self.cooldowns.insert((profile, entry_id), until);
                 }
@@ -65,29 +62,11 @@ impl PendingBatch {
         }
     }
 
-    /// Removes usage. Usage of the key that still waits is never written.
-    fn remove_usage(&mut self, key: UsageKey) {
-        self.usage.remove(&key);
-        self.removed_usage.insert(key);
-    }
-
     /// Adds later writes.
     pub(super) fn absorb(&mut self, later: Self) {
-        let Self {
-            up_to,
-            usage,
-            removed_usage,
-            cooldowns,
-            snapshot,
-            lines,
-            dropped_lines: left_out,
-            is_awaited,
-        } = later;
+        let Self { up_to, usage, cooldowns, snapshot, lines, dropped_lines: left_out, is_awaited } = later;
         self.up_to = up_to;
         self.is_awaited |= is_awaited;
-        for key in removed_usage {
-            self.remove_usage(key);
-        }
         for (key, amount) in usage {
             let sum = self.usage.entry(key).or_default();
             *sum = sum.saturating_add(amount);
@@ -118,8 +97,7 @@ impl PendingBatch {
     }
 
     pub(super) fn write_count(&self) -> usize {
-        let usage = self.usage.len() + self.removed_usage.len();
-        usage + self.cooldowns.len() + usize::from(self.snapshot.is_some()) + self.lines.len()
+        self.usage.len() + self.cooldowns.len() + usize::from(self.snapshot.is_some()) + self.lines.len()
     }
 
     /// Requests a report for the pending writes.
@@ -132,16 +110,8 @@ impl PendingBatch {
         if self.is_empty() {
             return None;
         }
-        let Self {
-            up_to,
-            usage,
-            removed_usage,
-            cooldowns,
-            snapshot,
-            mut lines,
-            dropped_lines: left_out,
-            is_awaited,
-        } = std::mem::take(self);
+        let Self { up_to, usage, cooldowns, snapshot, mut lines, dropped_lines: left_out, is_awaited } =
+            std::mem::take(self);
         if left_out > 0 {
             let at = lines.last().map_or_else(Timestamp::now, |line| line.at);
             lines.push(audit_note(
@@ -149,9 +119,7 @@ impl PendingBatch {
                 format!("{left_out} events were dropped here, because too many waited for the disk"),
             ));
         }
-        let removed = removed_usage.into_iter().map(|key| StoreWrite::RemoveUsage { key });
-        let usage =
-            removed.chain(usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount }));
+        let usage = usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount });
         let cooldowns = cooldowns.into_iter().map(|((profile, entry_id), until)| StoreWrite::SetCooldown {
             profile,
             entry_id,
@@ -180,10 +148,9 @@ impl BatchAttempt {
         tracing::error!(%why, "could not write an event to the audit log");
         let mut lines = self.writes.iter_mut().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(line),
-            StoreWrite::AddUsage { .. }
-            | StoreWrite::RemoveUsage { .. }
-            | StoreWrite::SetCooldown { .. }
-            | StoreWrite::SaveSnapshot(_) => None,
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
+                None
+            }
         });
         if let Some(line) = lines.nth(index) {
             **line = audit_note(line.at, format!("an event of this time could not be written: {why}"));
@@ -206,9 +173,6 @@ fn any_line(_: &AuditEvent) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use shepherd_core::UsageCounter;
-    use shepherd_core::policy::Day;
-
     use super::*;
 
     fn line(what: AuditKind) -> StoreWrite {
@@ -246,23 +210,5 @@ mod tests {
         );
         let note = StoreWrite::AppendAudit(Box::new(audit_note(Timestamp::UNIX_EPOCH, note)));
         assert_eq!(waiting.take_attempt(0).unwrap().writes, [note_write("last"), note]);
-    }
-
-    #[test]
-    fn usage_is_removed_before_later_usage_is_added() {
-        let key = |day| UsageKey {
-            profile: ProfileId::default(),
-            counter: UsageCounter::Entry("chess".parse().unwrap()),
-            day: Day(day),
-        };
-        let add = |day, seconds| StoreWrite::AddUsage { key: key(day), amount: Duration::from_secs(seconds) };
-        let remove = |day| StoreWrite::RemoveUsage { key: key(day) };
-        let mut waiting = PendingBatch::default();
-        waiting.add(1, vec![add(1, 1), add(9, 2), remove(9), add(9, 4)], BatchWaiter::Nobody);
-        let mut later = PendingBatch::default();
-        later.add(2, vec![add(1, 8), remove(9), add(9, 16)], BatchWaiter::Nobody);
-        waiting.absorb(later);
-        assert_eq!(waiting.write_count(), 3);
-        assert_eq!(waiting.take_attempt(0).unwrap().writes, [remove(9), add(1, 9), add(9, 16)]);
     }
 }

@@ -124,7 +124,10 @@ fn rules_of_another_policy_file_never_apply() {
     assert_eq!(fixture.refusal("nap").reasons[0].code(), "unknown-entry");
     let reason = format!("it belongs to {}", first.display());
     let limitations = fixture.health().limitations;
-    assert!(limitations.iter().any(|text| text.ends_with(&reason)), "{limitations:?}");
+    assert!(
+        limitations.iter().any(|text| text.contains(&reason) && text.ends_with("`sudo shepherd reload`")),
+        "{limitations:?}"
+    );
 }
 
 #[test]

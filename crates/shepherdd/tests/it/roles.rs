@@ -101,6 +101,7 @@ fn real_users_have_exactly_the_role_of_the_policy() {
     as_user(&fixture, GRANDMA, |client| {
         let mut client = client.unwrap();
         assert_eq!(client.welcome().role, ClientRole::Observer);
+        assert_eq!(client.welcome().role_with_pin, Some(ClientRole::Observer));
         assert_eq!(code(&client.call(Command::GetState {})), None);
         for command in [launch(Some("anna")), Command::StopCurrent { mode: StopMode::Force }, extend()] {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
@@ -221,6 +222,7 @@ fn administration_needs_the_pin_once_there_is_one() {
     });
     talk(&fixture, &|mut client| {
         assert_eq!(client.welcome().role, ClientRole::Shell);
+        assert_eq!(client.welcome().role_with_pin, Some(ClientRole::Admin));
         assert_eq!(code(&client.call(launch(Some("anna")))), None);
         assert_eq!(code(&client.call(extend())), Some(ErrorCode::PinRequired));
         assert_eq!(code(&client.call(Command::SetPin { pin: None })), Some(ErrorCode::PinRequired));

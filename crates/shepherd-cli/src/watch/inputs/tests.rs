@@ -20,10 +20,9 @@ fn serve(listener: &UnixListener) {
         lines.next();
         let client_id = ClientId::from_random(1);
         let (api_version, speaks, daemon_version) = (1, 1, "0.1.0".to_owned());
-        send_message(
-            &stream,
-            &ServerMessage::Welcome(ServerWelcome { api_version, speaks, daemon_version, client_id, role }),
-        );
+        let role_with_pin = Some(ClientRole::Admin);
+        let welcome = ServerWelcome { api_version, speaks, daemon_version, client_id, role, role_with_pin };
+        send_message(&stream, &ServerMessage::Welcome(welcome));
         for line in lines {
             let Ok(ClientMessage::Request(request)) = ClientMessage::parse(line.as_bytes()) else { break };
             let reply = match request.command {

@@ -18,8 +18,16 @@ pub(crate) struct FakeDaemon {
 }
 
 impl FakeDaemon {
-    /// Serves one client with these replies, in order.
+    /// Serves one client, who is an administrator once the PIN is given, with these replies, in order.
     pub(crate) fn with_replies(script: Vec<Result<CommandReply, ApiError>>) -> Self {
+        Self::with_replies_to(Some(ClientRole::Admin), script)
+    }
+
+    /// Serves one client that has this role once the PIN is given, with these replies, in order.
+    pub(crate) fn with_replies_to(
+        role_with_pin: Option<ClientRole>,
+        script: Vec<Result<CommandReply, ApiError>>,
+    ) -> Self {
         let folder = tempfile::Builder::new().prefix("fd-").tempdir_in("/tmp").unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let (sender, seen) = channel();
@@ -27,7 +35,7 @@ impl FakeDaemon {
             let (stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             lines.next();
-            send_message(&stream, &ServerMessage::Welcome(welcome()));
+            send_message(&stream, &ServerMessage::Welcome(welcome(role_with_pin)));
             for (line, reply) in lines.zip(script) {
                 let ClientMessage::Request(request) = ClientMessage::parse(line.as_bytes()).unwrap() else {
                     panic!("a request was expected: {line}");
@@ -50,13 +58,14 @@ impl FakeDaemon {
     }
 }
 
-fn welcome() -> ServerWelcome {
+fn welcome(role_with_pin: Option<ClientRole>) -> ServerWelcome {
     ServerWelcome {
         api_version: 1,
         speaks: 1,
         daemon_version: "0.1.0".to_owned(),
         client_id: ClientId::from_random(1),
         role: ClientRole::Shell,
+        role_with_pin,
     }
 }
 

@@ -256,9 +256,9 @@ impl HouseholdSimulation {
 
     fn confirm_clock(&mut self) {
         let now = self.world.now();
-        // Usage on days far ahead is moved to the days on which it was really used.
+        // Usage on days far ahead is charged again to the days on which it was really used.
         self.observe_clock();
-        self.model.move_usage_of_far_days(now);
+        self.model.correct_to_earlier_day(now);
         self.model.clock.confirm(now);
         self.model.drop_superseded_day_bounds();
         self.observe_clock();

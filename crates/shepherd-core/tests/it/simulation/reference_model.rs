@@ -94,6 +94,8 @@ impl ReferenceModel {
 
     pub(super) fn observe(&mut self, now: ClockReading) {
         self.clock.observe(now, &self.terms.zone, self.tolerance());
+        let day = self.day(now);
+        self.usage.charge_use_since_correction_again(day);
     }
 
     /// Accounts the play up to the last heartbeat.
@@ -139,6 +141,9 @@ impl ReferenceModel {
                 // Today has no end yet. A day that a changed clock skipped has no length.
                 let part = if day < today && !part.is_zero() { part.min(left) } else { left };
                 self.usage.add(play.child, what, day, part);
+                if let CounterIndex::Entry(entry) = what {
+                    self.usage.record_charge(play.child, entry, day, part);
+                }
                 (left, at) = (left - part, at + part);
             }
         }
@@ -161,16 +166,14 @@ impl ReferenceModel {
         }
         for day in BTreeSet::from([session.charged_day, self.day(now)]) {
             self.usage.add_overcharge(child, entry, day, amount);
+            self.usage.record_charge(child, entry, day, amount);
         }
     }
 
-    /// Moves usage on days more than a week ahead of the clock to the days on which it was really used, the last of which
-    /// is today.
-    pub(super) fn move_usage_of_far_days(&mut self, now: ClockReading) {
-        let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
-        let near = today.plus_days(7);
-        self.usage
-            .move_days(|day| if near < day && day <= last { today.plus_days(day.0 - last.0) } else { day });
+    /// Charges usage on days more than a week ahead of the clock again to the days on which it was really used, the last
+    /// of which is today.
+    pub(super) fn correct_to_earlier_day(&mut self, now: ClockReading) {
+        self.usage.correct_to_earlier_day(day_of(now.wall, &self.terms.zone), self.day(now));
     }
 
     /// Checks an approved launch against the rules, as far as the model knows them.

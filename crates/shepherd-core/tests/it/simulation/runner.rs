@@ -296,7 +296,8 @@ impl HouseholdSimulation {
         assert!(used >= played, "played {played:?}, charged {used:?}: time was won");
         assert!(used >= self.used_before, "used time fell");
         self.used_before = used;
-        let most = self.model.played + self.overcharge;
-        assert!(used <= most, "charged {used:?} for {:?} and {:?}", self.model.played, self.overcharge);
+        let overcharge = self.overcharge + self.model.usage.charged_again;
+        let most = self.model.played + overcharge;
+        assert!(used <= most, "charged {used:?} for {:?} and {overcharge:?}", self.model.played);
     }
 }

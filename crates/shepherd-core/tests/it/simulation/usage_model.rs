@@ -25,6 +25,16 @@ pub(super) struct UsageModel {
     played: BTreeMap<(usize, CounterIndex, Day), Duration>,
     /// Time that may have been charged without being played, by child, entry and day.
     paid: BTreeMap<(usize, usize, Day), Duration>,
+    /// The part of `played` that was charged to a second day.
+    played_twice: BTreeMap<(usize, CounterIndex, Day), Duration>,
+    /// The part of `paid` that may have been charged to a second day.
+    paid_twice: BTreeMap<(usize, usize, Day), Duration>,
+    /// The day before the clock was corrected to an earlier one.
+    last_day: Option<Day>,
+    /// Time that may have been charged since then, by child and entry.
+    used_since: Vec<(usize, usize, Duration)>,
+    /// The most time that was charged to entries for a second time.
+    pub(super) charged_again: Duration,
 }
 
 impl UsageModel {
@@ -46,13 +56,67 @@ impl UsageModel {
         self.get(child, CounterIndex::Entry(entry), day) + paid
     }
 
-    /// Moves all time to other days.
-    pub(super) fn move_days(&mut self, new_day: impl Fn(Day) -> Day) {
-        for ((child, what, day), amount) in std::mem::take(&mut self.played) {
-            *self.played.entry((child, what, new_day(day))).or_default() += amount;
+    /// Records time that was charged to an entry, in case a corrected clock turns out to be behind.
+    pub(super) fn record_charge(&mut self, child: usize, entry: usize, day: Day, amount: Duration) {
+        if self.last_day.is_some_and(|last_day| day < last_day) {
+            self.used_since.push((child, entry, amount));
         }
-        for ((child, entry, day), amount) in std::mem::take(&mut self.paid) {
-            *self.paid.entry((child, entry, new_day(day))).or_default() += amount;
+    }
+
+    /// Charges time on days more than a week after today again. Time of the last day was really used today. Earlier time
+    /// was used today or before, which the model doesn't know.
+    pub(super) fn correct_to_earlier_day(&mut self, today: Day, last: Day) {
+        let near = today.plus_days(7);
+        for ((child, what, day), amount) in self.played.clone() {
+            let charged = self.played_twice.insert((child, what, day), amount).unwrap_or_default();
+            let new = amount.saturating_sub(charged);
+            match what {
+                _ if day <= near => {}
+                CounterIndex::Budget(_) if day < last => {}
+                CounterIndex::Budget(_) => self.add(child, what, today, new),
+                CounterIndex::Entry(_) if day >= last => {
+                    self.charged_again += new;
+                    self.add(child, what, today, new);
+                }
+                CounterIndex::Entry(entry) => {
+                    self.charge_again(child, entry, [today, today.plus_days(day.0 - last.0)], new);
+                }
+            }
+        }
+        for ((child, entry, day), amount) in self.paid.clone() {
+            let charged = self.paid_twice.insert((child, entry, day), amount).unwrap_or_default();
+            if near < day {
+                let days = [today, today.plus_days((day.0 - last.0).min(0))];
+                self.charge_again(child, entry, days, amount.saturating_sub(charged));
+            }
+        }
+        // The next days pay back what was borrowed from them, unless the clock is corrected again.
+        self.played_twice.retain(|(_, _, day), _| near < *day);
+        self.paid_twice.retain(|(_, _, day), _| near < *day);
+        self.last_day = self.last_day.filter(|_| last <= near).or(Some(last));
+    }
+
+    /// Charges usage since a correction again, if the clock may have been behind since then. The model doesn't know the
+    /// days.
+    pub(super) fn charge_use_since_correction_again(&mut self, today: Day) {
+        if self.last_day.is_some_and(|last_day| last_day <= today) {
+            for (child, entry, amount) in std::mem::take(&mut self.used_since) {
+                self.charge_again(child, entry, (0..7).map(|ago| today.plus_days(-ago)), amount);
+            }
+        }
+    }
+
+    /// Records that the engine may have charged time to an entry again, on one of these days.
+    fn charge_again(
+        &mut self,
+        child: usize,
+        entry: usize,
+        days: impl IntoIterator<Item = Day>,
+        amount: Duration,
+    ) {
+        self.charged_again += amount;
+        for day in days {
+            self.add_overcharge(child, entry, day, amount);
         }
     }
 

@@ -171,13 +171,14 @@ impl<'a> RequestReader<'a> {
     fn handle_hello(&mut self, hello: &ClientHello) -> Result<(), ReadEnd> {
         let speaks = hello.negotiate_version().map_err(ReadEnd::ProtocolError)?;
         self.client.set_name(&hello.client);
-        let role = self.refresh_permissions()?.role;
+        let permissions = self.refresh_permissions()?;
         let welcome = ServerWelcome {
             api_version: API_VERSION,
             speaks,
             daemon_version: self.shared.daemon_version.clone(),
             client_id: self.client.client_id.clone(),
-            role,
+            role: permissions.role,
+            role_with_pin: Some(permissions.role_with_pin),
         };
         let line = encode_line(&ServerMessage::Welcome(welcome)).ok_or(ReadEnd::ConnectionClosed)?;
         self.client.outbox.push_line(line);

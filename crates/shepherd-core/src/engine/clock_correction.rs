@@ -1,0 +1,118 @@
+//! Corrections of the clock to an earlier day (S4.5).
+//!
+//! A clock that is confirmed far behind the latest known time was ahead until now, or it is behind now. Nobody can tell
+//! which. So usage is never taken off the day to which it was charged; it is charged once more to the day on which it
+//! happened in the other case. If this errs, the child gains nothing: a day that was charged without reason, such as the far
+//! day when it really comes, can be corrected by a grant.
+//!
+//! A clock that is confirmed up to a week behind is taken at its word: usage stays on its day, which pays back what was
+//! borrowed from it, and is charged to no other.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use shepherd_util::ClockReading;
+
+use super::CoreEngine;
+use crate::civil::LocalTime;
+use crate::policy::Day;
+use crate::state::{ClockCorrection, UsageAmount, UsageKey};
+
+/// Time that was borrowed from one of this many next days is missing on that day, and on no other.
+const DAYS_THAT_PAY_BACK: i32 = 7;
+
+/// The most far days whose usage is charged again, the latest first. After years with the right clock, a wrong
+/// confirmation would otherwise make the snapshot huge. So many days exhaust any quota.
+const MAX_FAR_DAYS: usize = 31;
+
+/// Usage this many days ago counts for no quota, neither of the day nor of the week.
+const RECENT_DAYS: i32 = 7;
+
+impl CoreEngine {
+    /// Charges usage of days that are more than a week after the confirmed day again, to the days on which it happened if
+    /// the clock was ahead. The next days pay back what was borrowed from them.
+    ///
+    /// The latest accounting day was really today, and the days before it were the days before today, but only those after
+    /// the last day that was used with the right clock, and only a week of them. Usage that would be earlier comes from a
+    /// clock that was set ahead several times, so it is charged to today.
+    pub(super) fn correct_to_earlier_day(&mut self, now: ClockReading) {
+        let Some(last) = self.snapshot.clock.accounting_day else { return };
+        let today = LocalTime::at(self.zone(), now.wall).day();
+        let near = today.plus_days(DAYS_THAT_PAY_BACK);
+        let used_days: BTreeSet<Day> = self.usage.iter().map(|(key, _)| key.day).collect();
+        let last_right_day = used_days.range(..=today).next_back().copied();
+        let last_known_day = last_right_day.max(Some(today.plus_days(-RECENT_DAYS)));
+        let real_day = |day: Day| {
+            let real_day = today.plus_days(day.0.saturating_sub(last.0)).min(today);
+            if last_known_day < Some(real_day) { real_day } else { today }
+        };
+        let far_days: BTreeSet<Day> =
+            used_days.iter().rev().copied().take_while(|day| near < *day).take(MAX_FAR_DAYS).collect();
+        let far: Vec<UsageAmount> = self
+            .usage
+            .iter()
+            .filter(|(key, _)| far_days.contains(&key.day))
+            .map(|(key, amount)| UsageAmount { key, amount })
+            .collect();
+        let before = self.snapshot.clock_correction.take();
+        for UsageAmount { key, amount } in &far {
+            let charged = before.as_ref().map_or(Duration::ZERO, |before| before.charged_twice_to(key));
+            let amount = amount.saturating_sub(charged);
+            if !amount.is_zero() {
+                self.charge_usage(UsageKey { day: real_day(key.day), ..key.clone() }, amount);
+            }
+        }
+        let mut used_since = before.as_ref().map_or_else(Vec::new, |before| before.used_since.clone());
+        for used in &mut used_since {
+            used.key.day = used.key.day.min(today);
+        }
+        // A correction by less than a week doesn't end the doubts about an earlier one.
+        let last_day = before.filter(|_| last <= near).map_or(last, |before| before.last_day);
+        self.snapshot.clock_correction = Some(ClockCorrection { last_day, charged_twice: far, used_since });
+    }
+
+    /// Keeps usage that will have to be charged again if the corrected clock turns out to be behind.
+    pub(super) fn record_use_since_correction(&mut self, key: &UsageKey, amount: Duration) {
+        let Some(correction) = &mut self.snapshot.clock_correction else { return };
+        if key.day < correction.last_day {
+            correction.used_since.retain(|used| key.day < used.key.day.plus_days(RECENT_DAYS));
+            add_amount(&mut correction.used_since, key, amount);
+        }
+    }
+
+    /// Charges usage since a correction again, if the clock jumps ahead to the day that it showed before the correction:
+    /// it was right then, and the usage happened just before the jump. If time was used within a week before, the clock
+    /// has got there by itself. A longer pause looks like a jump, at the child's expense.
+    pub(super) fn charge_use_since_correction_again(&mut self, today: Day) {
+        let correction = self.snapshot.clock_correction.as_mut();
+        let Some(correction) = correction.filter(|correction| correction.last_day <= today) else { return };
+        let used_since = std::mem::take(&mut correction.used_since);
+        let Some(last) = used_since.iter().map(|used| used.key.day).max() else { return };
+        if last.plus_days(DAYS_THAT_PAY_BACK) < today {
+            for UsageAmount { key, amount } in used_since {
+                let day = today.plus_days(key.day.0.saturating_sub(last.0));
+                let key = UsageKey { day, ..key };
+                // If this clock is wrong, the usage isn't charged back.
+                if let Some(correction) = &mut self.snapshot.clock_correction {
+                    add_amount(&mut correction.charged_twice, &key, amount);
+                }
+                self.charge_usage(key, amount);
+            }
+        }
+        self.save_snapshot();
+    }
+}
+
+impl ClockCorrection {
+    fn charged_twice_to(&self, key: &UsageKey) -> Duration {
+        let known = self.charged_twice.iter().find(|known| known.key == *key);
+        known.map_or(Duration::ZERO, |known| known.amount)
+    }
+}
+
+fn add_amount(amounts: &mut Vec<UsageAmount>, key: &UsageKey, amount: Duration) {
+    match amounts.iter_mut().find(|known| known.key == *key) {
+        Some(known) => known.amount = known.amount.saturating_add(amount),
+        None => amounts.push(UsageAmount { key: key.clone(), amount }),
+    }
+}
