@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use shepherd_api::{
@@ -14,7 +14,9 @@ use shepherd_ipc::{
 };
 use shepherd_util::{EntryId, PathError, ProfileId};
 
-use crate::announcement::{self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession};
+use crate::announcement::{
+    self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession, MessageTime,
+};
 use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
 use crate::recipient::Recipient;
 
@@ -130,7 +132,10 @@ pub async fn run(options: NotifierOptions) -> Result<(), NotifierError> {
     let desktop = DesktopNotifications::connect(&options.bus).await?.ok_or(NotifierError::AlreadyRunning)?;
     let watcher = AsyncDaemonWatcher::new(options.client.clone());
     let recipient = Recipient::Other;
-    Notifier { options, desktop, watcher, failed_connections: 0, recipient, session: None }.run().await
+    let updated_at = Instant::now();
+    let notifier =
+        Notifier { options, desktop, watcher, failed_connections: 0, updated_at, recipient, session: None };
+    notifier.run().await
 }
 
 struct Notifier {
@@ -139,6 +144,8 @@ struct Notifier {
     watcher: AsyncDaemonWatcher,
     /// The number of connections in a row that failed.
     failed_connections: u32,
+    /// The time of the daemon's last message, with which the watcher's state began to hold.
+    updated_at: Instant,
     recipient: Recipient,
     /// The child's session, as the child knows it.
     session: Option<KnownSession>,
@@ -165,10 +172,14 @@ impl Notifier {
     async fn handle_update(&mut self, update: WatchUpdate) -> Result<(), ShowError> {
         match update {
             WatchUpdate::Resynced { .. } => {
+                self.updated_at = Instant::now();
                 self.failed_connections = 0;
                 self.start_over().await
             }
-            WatchUpdate::Event { event, .. } => self.handle_event(&event).await,
+            WatchUpdate::Event { event, .. } => {
+                self.updated_at = Instant::now();
+                self.handle_event(&event).await
+            }
             // The watcher connects again. The rules hold meanwhile, so nobody has to be told.
             WatchUpdate::Disconnected { error } => {
                 self.failed_connections = self.failed_connections.saturating_add(1);
@@ -184,7 +195,7 @@ impl Notifier {
         let state = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN));
         self.session = state.and_then(|state| {
             let session = state.session.filter(|session| self.is_own(session))?;
-            Some(KnownSession::new(&session, state.at))
+            Some(KnownSession::new(&session, MessageTime { at: state.at, awake: self.updated_at }))
         });
         if self.recipient == Recipient::Parent
             && let Ok(CommandReply::Requests { requests }) = self.call(Command::ListRequests {}).await
@@ -199,17 +210,18 @@ impl Notifier {
     }
 
     async fn handle_event(&mut self, event: &Event) -> Result<(), ShowError> {
+        let time = MessageTime { at: event.at, awake: self.updated_at };
         match &event.kind {
             EventKind::SessionStarted { session } if self.is_own(session) => {
-                self.session = Some(KnownSession::new(session, event.at));
+                self.session = Some(KnownSession::new(session, time));
             }
             EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
             | EventKind::SessionExpired { session, .. }
                 if self.is_own(session) =>
             {
-                let announced = announcement::for_session(&event.kind, event.at, self.session.as_ref());
-                self.session = Some(KnownSession::new(session, event.at));
+                let announced = announcement::for_session(&event.kind, time, self.session.as_ref());
+                self.session = Some(KnownSession::new(session, time));
                 if let Some(announced) = announced {
                     self.desktop.show(announced).await?;
                 }
