@@ -18,7 +18,7 @@ use crate::announcement::{
     self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession, MessageTime,
 };
 use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
-use crate::recipient::Recipient;
+use crate::recipient::{DaemonCallError, Recipient};
 
 /// The name by which the daemon's log knows this client.
 const CLIENT_NAME: &str = "shepherd-notify";
@@ -105,21 +105,12 @@ impl NotifierError {
     }
 }
 
-/// A call to the daemon that failed.
-#[derive(Debug, thiserror::Error)]
-enum DaemonCallError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Call(#[from] CallError),
-}
-
-impl DaemonCallError {
-    /// Returns a sentence for the person who pressed a button.
-    fn sentence(&self) -> String {
-        match self {
-            Self::Call(CallError::Refused(ApiError { sentence, .. })) => sentence.clone(),
-            Self::Connect(_) | Self::Call(_) => "Shepherd can't be reached. Try again later.".to_owned(),
+/// Returns a sentence for the person who pressed a button.
+fn failure_sentence(error: &DaemonCallError) -> &str {
+    match error {
+        DaemonCallError::Call(CallError::Refused(ApiError { sentence, .. })) => sentence,
+        DaemonCallError::Connect(_) | DaemonCallError::Call(_) => {
+            "Shepherd can't be reached. Try again later."
         }
     }
 }
@@ -266,7 +257,7 @@ impl Notifier {
         let Err(error) = self.call(button.command).await else { return Ok(()) };
         let failed = Announcement {
             title: format!("Could not do this: {}", button.label),
-            body: error.sentence(),
+            body: failure_sentence(&error).to_owned(),
             urgency: AnnouncementUrgency::Important,
             buttons: Vec::new(),
             subject,
@@ -299,8 +290,7 @@ impl Notifier {
         if let Some(profile) = &self.options.profile {
             return Ok(Recipient::Child(profile.clone()));
         }
-        let mut client = AsyncClient::connect(&self.options.client).await?;
-        Ok(Recipient::identify(&mut client).await?)
+        Recipient::identify(&self.options.client).await
     }
 
     /// Sends a command over a connection of its own. Commands are rare, and an idle connection would cost the daemon
