@@ -233,11 +233,14 @@ impl Notifier {
     }
 
     async fn announce_request(&mut self, request: &TimeRequestView) -> Result<(), ShowError> {
+        let subject = AnnouncementSubject::Request(request.request_id.clone());
         let announced = match &self.recipient {
             Recipient::Child(profile) if *profile == request.profile => {
                 let label = self.label_of(&request.entry_id, &request.profile).await;
                 announcement::for_own_request(request, &label)
             }
+            // What is asked never changes. If a button was pressed meanwhile, the answer is on its way.
+            Recipient::Parent if request.state.is_open() && self.desktop.is_shown(&subject) => return Ok(()),
             Recipient::Parent => {
                 let label = self.label_of(&request.entry_id, &request.profile).await;
                 announcement::for_request_of_child(request, &self.name_of(&request.profile), &label)
@@ -247,22 +250,17 @@ impl Notifier {
         match announced {
             Some(announced) => self.desktop.show(announced).await,
             // Another parent has answered.
-            None => self.desktop.remove(&AnnouncementSubject::Request(request.request_id.clone())).await,
+            None => self.desktop.remove(&subject).await,
         }
     }
 
     async fn handle_press(&mut self, press: &PressedButton) -> Result<(), ShowError> {
-        let Some((button, subject)) = self.desktop.take_button(press) else { return Ok(()) };
+        let Some((button, announcement)) = self.desktop.take_button(press) else { return Ok(()) };
         // Success needs no message: the daemon reports the new state of the request.
         let Err(error) = self.call(button.command).await else { return Ok(()) };
-        let failed = Announcement {
-            title: format!("Could not do this: {}", button.label),
-            body: failure_sentence(&error).to_owned(),
-            urgency: AnnouncementUrgency::Important,
-            buttons: Vec::new(),
-            subject,
-        };
-        self.desktop.show(failed).await
+        let urgency = announcement.urgency.max(AnnouncementUrgency::Important);
+        let reason = format!("Could not do this: {}. {}", button.label, failure_sentence(&error));
+        self.desktop.show_failure(Announcement { urgency, ..announcement }, &reason).await
     }
 
     fn is_own(&self, session: &SessionView) -> bool {
