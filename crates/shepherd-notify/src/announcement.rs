@@ -44,6 +44,13 @@ pub(crate) enum AnnouncementUrgency {
     Lasting,
 }
 
+impl Announcement {
+    /// Returns whether the announcement must be removed when it no longer holds: it stays on the screen, or has buttons.
+    pub(crate) fn can_go_stale(&self) -> bool {
+        self.urgency == AnnouncementUrgency::Lasting || !self.buttons.is_empty()
+    }
+}
+
 /// A button, and the command that it sends to the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AnswerButton {

@@ -190,6 +190,20 @@ impl DesktopNotifications {
         self.shown.values().any(|shown| shown.announcement.subject == *subject)
     }
 
+    /// Removes the announcements that no longer hold, as far as they would stay on the screen.
+    pub(crate) async fn remove_stale(
+        &mut self,
+        holds: impl Fn(&AnnouncementSubject) -> bool,
+    ) -> Result<(), ShowError> {
+        let shown = self.shown.values().map(|shown| &shown.announcement);
+        let stale = shown.filter(|announcement| announcement.can_go_stale() && !holds(&announcement.subject));
+        let subjects: Vec<_> = stale.map(|announcement| announcement.subject.clone()).collect();
+        for subject in subjects {
+            self.remove(&subject).await?;
+        }
+        Ok(())
+    }
+
     /// Removes the announcement on a subject from the screen, if it is still there.
     pub(crate) async fn remove(&mut self, subject: &AnnouncementSubject) -> Result<(), ShowError> {
         let shown = self.shown.iter().find(|(_, shown)| shown.announcement.subject == *subject);
