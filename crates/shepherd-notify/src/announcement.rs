@@ -1,6 +1,6 @@
 //! Announcements: what a person is told about an event, and what they can answer. Everything here is pure.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use shepherd_api::{
@@ -14,7 +14,7 @@ use crate::words;
 /// The minutes that the button of a warning asks for.
 const ASKED_MINUTES: u32 = 10;
 
-/// An end that moves by less than this is not worth a notification. Each message rounds the remaining time.
+/// An end that moves by no more than this is not worth a notification. Each message rounds the remaining time.
 const NOTICEABLE_MOVE_SECONDS: i64 = 5;
 
 /// A message for the person at this desktop.
@@ -44,11 +44,36 @@ pub(crate) enum AnnouncementUrgency {
     Lasting,
 }
 
+impl Announcement {
+    /// Returns whether the announcement must be removed when it no longer holds: it stays on the screen, or has buttons.
+    pub(crate) fn can_go_stale(&self) -> bool {
+        self.urgency == AnnouncementUrgency::Lasting || !self.buttons.is_empty()
+    }
+}
+
 /// A button, and the command that it sends to the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AnswerButton {
     pub(crate) label: String,
     pub(crate) command: Command,
+}
+
+/// The moment of a message from the daemon, on two clocks. They differ by the time that the machine slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageTime {
+    /// The daemon's wall clock.
+    pub(crate) at: Timestamp,
+    /// The clock of this process, which stands still while the machine sleeps (`CLOCK_MONOTONIC`).
+    pub(crate) awake: Instant,
+}
+
+impl MessageTime {
+    /// Returns the seconds by which the wall clock went ahead of the other one since an earlier message.
+    fn seconds_asleep_since(&self, earlier: &Self) -> i64 {
+        let awake = self.awake.saturating_duration_since(earlier.awake).as_secs();
+        let passed = self.at.as_second().saturating_sub(earlier.at.as_second());
+        passed.saturating_sub(i64::try_from(awake).unwrap_or(i64::MAX))
+    }
 }
 
 /// A session as the child knows it from the last message.
@@ -61,17 +86,20 @@ pub(crate) struct KnownSession {
     end: Option<Timestamp>,
     /// True if the session ends with its hours, so that extra time doesn't move its end.
     ends_with_hours: bool,
+    known_since: MessageTime,
 }
 
 impl KnownSession {
-    pub(crate) fn new(session: &SessionView, at: Timestamp) -> Self {
-        let end = session.remaining.and_then(|Millis(left)| at.checked_add(Duration::from_millis(left)).ok());
+    pub(crate) fn new(session: &SessionView, time: MessageTime) -> Self {
+        let end =
+            session.remaining.and_then(|Millis(left)| time.at.checked_add(Duration::from_millis(left)).ok());
         Self {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
             label: session.label.clone(),
             end,
             ends_with_hours: session.hours_end.is_some(),
+            known_since: time,
         }
     }
 
@@ -85,7 +113,7 @@ impl KnownSession {
 /// Returns what a child is told about an event of their own session, which was known like this.
 pub(crate) fn for_session(
     kind: &EventKind,
-    at: Timestamp,
+    time: MessageTime,
     known: Option<&KnownSession>,
 ) -> Option<Announcement> {
     let (session, title, body, urgency) = match kind {
@@ -98,7 +126,7 @@ pub(crate) fn for_session(
             (session, session.label.clone(), message.clone(), urgency)
         }
         EventKind::DeadlineChanged { session } => {
-            let (title, body) = describe_moved_end(session, at, known)?;
+            let (title, body) = describe_moved_end(session, time, known)?;
             (session, title, body, AnnouncementUrgency::Important)
         }
         EventKind::SessionExpired { session, end } => {
@@ -133,19 +161,31 @@ pub(crate) fn for_end(session: &KnownSession, end: &EndReason) -> Option<Announc
 
 fn describe_moved_end(
     session: &SessionView,
-    at: Timestamp,
+    time: MessageTime,
     known: Option<&KnownSession>,
 ) -> Option<(String, String)> {
-    let label = &session.label;
+    let (label, known) = (&session.label, known?);
     let Some(remaining) = session.remaining else {
+        // Unlimited sessions are announced anew after each sleep.
+        known.end?;
         return Some((format!("More time for {label}"), format!("{label} has no time limit now.")));
     };
-    let (new_end, old_end) = (KnownSession::new(session, at).end?, known?.end?);
-    let moved = new_end.as_second().saturating_sub(old_end.as_second());
-    if moved.abs() < NOTICEABLE_MOVE_SECONDS {
-        return None;
-    }
-    let change = if moved > 0 { "More" } else { "Less" };
+    let change = match known.end {
+        None => "Less",
+        Some(old_end) => {
+            let moved = KnownSession::new(session, time).end?.as_second().saturating_sub(old_end.as_second());
+            // Run time stands still while the machine sleeps and the hours of an entry don't, so a sleep moves the end
+            // by its own length or not at all.
+            let asleep = time.seconds_asleep_since(&known.known_since);
+            if moved > asleep.max(0).saturating_add(NOTICEABLE_MOVE_SECONDS) {
+                "More"
+            } else if moved < asleep.min(0).saturating_sub(NOTICEABLE_MOVE_SECONDS) {
+                "Less"
+            } else {
+                return None;
+            }
+        }
+    };
     Some((format!("{change} time for {label}"), format!("{label} ends in {}.", words::length(remaining))))
 }
 

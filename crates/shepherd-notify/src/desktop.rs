@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zbus::fdo::RequestNameFlags;
-use zbus::proxy::OwnerChangedStream;
-use zbus::{Connection, Variant, connection, proxy};
+use zbus::fdo::{DBusProxy, NameOwnerChangedStream, RequestNameFlags};
+use zbus::names::UniqueName;
+use zbus::{Connection, Message, Variant, connection, proxy};
 
 use crate::announcement::{Announcement, AnnouncementSubject, AnnouncementUrgency, AnswerButton};
+
+/// The name of the notification service on the bus.
+const SERVICE_NAME: &str = "org.freedesktop.Notifications";
 
 /// The name that the program owns on the bus, so that it runs once for each login.
 const BUS_NAME: &str = "org.shepherd.Notify";
@@ -45,22 +48,7 @@ const SERVICE_TIMEOUT: Duration = Duration::from_secs(5);
     default_path = "/org/freedesktop/Notifications"
 )]
 trait NotificationService {
-    #[expect(clippy::too_many_arguments, reason = "the specification defines this signature")]
-    fn notify(
-        &self,
-        app_name: &str,
-        replaces_id: u32,
-        app_icon: &str,
-        summary: &str,
-        body: &str,
-        actions: &[&str],
-        hints: HashMap<&str, Variant<'_>>,
-        expire_timeout: i32,
-    ) -> zbus::Result<u32>;
-
     fn close_notification(&self, id: u32) -> zbus::Result<()>;
-
-    fn get_capabilities(&self) -> zbus::Result<Vec<String>>;
 
     #[zbus(signal)]
     fn action_invoked(&self, id: u32, action_key: &str) -> zbus::Result<()>;
@@ -83,7 +71,7 @@ pub(crate) enum ShowError {
 pub(crate) enum DesktopSignal {
     /// Somebody pressed a button.
     Pressed(PressedButton),
-    /// A notification service has started, so nothing of ours is on the screen.
+    /// A notification service has started. Announcements of an earlier one are no longer on the screen.
     ServiceStarted,
 }
 
@@ -107,9 +95,19 @@ pub(crate) enum DesktopBus {
 pub(crate) struct DesktopNotifications {
     service: NotificationServiceProxy<'static>,
     presses: ActionInvokedStream,
-    service_changes: OwnerChangedStream<'static>,
-    shown: BTreeMap<u32, Announcement>,
+    service_changes: NameOwnerChangedStream,
+    shown: BTreeMap<u32, ShownAnnouncement>,
 }
+
+/// An announcement on the screen. Its buttons are empty after one of them was pressed.
+struct ShownAnnouncement {
+    announcement: Announcement,
+    service: ServiceInstance,
+}
+
+/// The running program that gave a notification its id, by its unique name on the bus. A call may start a service, so an
+/// id can be known before the bus reports the start.
+type ServiceInstance = Option<UniqueName<'static>>;
 
 impl DesktopNotifications {
     /// Connects to the session bus. Returns `None` if another instance already serves this login.
@@ -124,32 +122,51 @@ impl DesktopNotifications {
         };
         let service = NotificationServiceProxy::new(&bus).await?;
         let presses = service.receive_action_invoked().await?;
-        let service_changes = service.inner().receive_owner_changed().await?;
+        let of_service = [(0, SERVICE_NAME)];
+        let service_changes =
+            DBusProxy::new(&bus).await?.receive_name_owner_changed_with_args(&of_service).await?;
         Ok(Some(Self { service, presses, service_changes, shown: BTreeMap::new() }))
     }
 
     /// Shows an announcement, in place of an earlier one on the same subject.
     pub(crate) async fn show(&mut self, announcement: Announcement) -> Result<(), ShowError> {
-        let replaced = self.find(&announcement.subject).unwrap_or_default();
-        let shown = timeout(SERVICE_TIMEOUT, self.notify(&announcement, replaced)).await;
-        let id = shown.map_err(|_| ShowError::TimedOut)??;
-        self.shown.remove(&replaced);
-        self.shown.insert(id, announcement);
+        let body = announcement.body.clone();
+        self.show_with_body(announcement, &body).await
+    }
+
+    /// Shows an announcement again, with the reason for which its button failed. Its buttons work again.
+    pub(crate) async fn show_failure(
+        &mut self,
+        announcement: Announcement,
+        reason: &str,
+    ) -> Result<(), ShowError> {
+        let mut shown = self.shown.values_mut().map(|shown| &mut shown.announcement);
+        if let Some(pressed) = shown.find(|shown| shown.subject == announcement.subject) {
+            // Also if the reason can't be shown.
+            pressed.buttons.clone_from(&announcement.buttons);
+        }
+        let body = format!("{reason}\n{}", announcement.body);
+        self.show_with_body(announcement, &body).await
+    }
+
+    async fn show_with_body(&mut self, announcement: Announcement, body: &str) -> Result<(), ShowError> {
+        let shown = timeout(SERVICE_TIMEOUT, self.notify(&announcement, body)).await;
+        let (id, service) = shown.map_err(|_| ShowError::TimedOut)??;
+        self.shown.retain(|_, shown| shown.announcement.subject != announcement.subject);
+        self.shown.insert(id, ShownAnnouncement { announcement, service });
         if self.shown.len() > MOST_SHOWN {
             self.shown.pop_first();
         }
         Ok(())
     }
 
-    async fn notify(&self, announcement: &Announcement, replaced: u32) -> zbus::Result<u32> {
+    async fn notify(&self, announcement: &Announcement, body: &str) -> zbus::Result<(u32, ServiceInstance)> {
         // The notification service may have been restarted since the last notification.
-        let capabilities = self.service.get_capabilities().await?;
+        let reply = self.service.inner().call_method("GetCapabilities", &()).await?;
+        let capabilities: Vec<String> = reply.body().deserialize()?;
+        let replaced = self.find(&announcement.subject, &sender_of(&reply)).unwrap_or_default();
         let can = |capability: &str| capabilities.iter().any(|known| known == capability);
-        let body = if can("body-markup") {
-            escape_markup(&announcement.body)
-        } else {
-            Cow::from(&announcement.body)
-        };
+        let body = if can("body-markup") { escape_markup(body) } else { Cow::from(body) };
         let keys: Vec<String> =
             (0..announcement.buttons.len()).map(|index| button_key(&announcement.subject, index)).collect();
         let labels = announcement.buttons.iter().map(|button| button.label.as_str());
@@ -162,30 +179,49 @@ impl DesktopNotifications {
             AnnouncementUrgency::Lasting => (URGENCY_CRITICAL, UNTIL_CLOSED),
         };
         let hints = HashMap::from([("urgency", Variant::from(urgency))]);
-        let title = &announcement.title;
-        self.service.notify(SHOWN_NAME, replaced, ICON, title, &body, actions, hints, expiry).await
+        let title = announcement.title.as_str();
+        let arguments = (SHOWN_NAME, replaced, ICON, title, &*body, actions, hints, expiry);
+        let reply = self.service.inner().call_method("Notify", &arguments).await?;
+        Ok((reply.body().deserialize()?, sender_of(&reply)))
+    }
+
+    /// Returns whether an announcement on a subject was shown and not removed.
+    pub(crate) fn is_shown(&self, subject: &AnnouncementSubject) -> bool {
+        self.shown.values().any(|shown| shown.announcement.subject == *subject)
+    }
+
+    /// Removes the announcements that no longer hold, as far as they would stay on the screen.
+    pub(crate) async fn remove_stale(
+        &mut self,
+        holds: impl Fn(&AnnouncementSubject) -> bool,
+    ) -> Result<(), ShowError> {
+        let shown = self.shown.values().map(|shown| &shown.announcement);
+        let stale = shown.filter(|announcement| announcement.can_go_stale() && !holds(&announcement.subject));
+        let subjects: Vec<_> = stale.map(|announcement| announcement.subject.clone()).collect();
+        for subject in subjects {
+            self.remove(&subject).await?;
+        }
+        Ok(())
     }
 
     /// Removes the announcement on a subject from the screen, if it is still there.
     pub(crate) async fn remove(&mut self, subject: &AnnouncementSubject) -> Result<(), ShowError> {
-        let Some(id) = self.find(subject) else { return Ok(()) };
+        let shown = self.shown.iter().find(|(_, shown)| shown.announcement.subject == *subject);
+        let Some((&id, _)) = shown else { return Ok(()) };
         self.shown.remove(&id);
         let removed = timeout(SERVICE_TIMEOUT, self.service.close_notification(id)).await;
         Ok(removed.map_err(|_| ShowError::TimedOut)??)
     }
 
-    /// Returns the pressed button with the subject of its announcement, once: a button works only once. The notification
-    /// may stay on the screen, so the next announcement on the subject still replaces it.
-    pub(crate) fn take_button(
-        &mut self,
-        press: &PressedButton,
-    ) -> Option<(AnswerButton, AnnouncementSubject)> {
-        let announcement = self.shown.get_mut(&press.notification)?;
-        let subject = announcement.subject.clone();
+    /// Returns the pressed button with its announcement, once: a button works only once. The notification may stay on the
+    /// screen, so the next announcement on the subject still replaces it.
+    pub(crate) fn take_button(&mut self, press: &PressedButton) -> Option<(AnswerButton, Announcement)> {
+        let shown = &mut self.shown.get_mut(&press.notification)?.announcement;
         let pressed =
-            (0..announcement.buttons.len()).find(|index| button_key(&subject, *index) == press.key)?;
-        let button = std::mem::take(&mut announcement.buttons).into_iter().nth(pressed)?;
-        Some((button, subject))
+            (0..shown.buttons.len()).find(|index| button_key(&shown.subject, *index) == press.key)?;
+        let announcement = shown.clone();
+        let button = std::mem::take(&mut shown.buttons).into_iter().nth(pressed)?;
+        Some((button, announcement))
     }
 
     /// Waits for the next signal. `None` if the bus is gone.
@@ -199,10 +235,14 @@ impl DesktopNotifications {
                     let key = arguments.action_key.to_owned();
                     return Some(DesktopSignal::Pressed(PressedButton { notification: arguments.id, key }));
                 }
-                owner = next_item(&mut self.service_changes) => {
-                    // Another service numbers its notifications anew, so ours can't be told from those of others.
-                    self.shown.clear();
-                    if owner?.is_some() {
+                change = next_item(&mut self.service_changes) => {
+                    let signal = change?;
+                    let Ok(arguments) = signal.args() else { continue };
+                    // Another service numbers its notifications anew. It may already have shown some of ours, because a
+                    // call starts it.
+                    let gone = arguments.old_owner().as_ref();
+                    self.shown.retain(|_, shown| shown.service.as_ref() != gone);
+                    if arguments.new_owner().is_some() {
                         return Some(DesktopSignal::ServiceStarted);
                     }
                 }
@@ -210,9 +250,16 @@ impl DesktopNotifications {
         }
     }
 
-    fn find(&self, subject: &AnnouncementSubject) -> Option<u32> {
-        self.shown.iter().find(|(_, shown)| shown.subject == *subject).map(|(id, _)| *id)
+    /// Returns the id of the announcement on a subject, if this service shows it.
+    fn find(&self, subject: &AnnouncementSubject, service: &ServiceInstance) -> Option<u32> {
+        let is_meant =
+            |shown: &ShownAnnouncement| shown.announcement.subject == *subject && shown.service == *service;
+        self.shown.iter().find(|(_, shown)| is_meant(shown)).map(|(id, _)| *id)
     }
+}
+
+fn sender_of(reply: &Message) -> ServiceInstance {
+    reply.header().sender().map(UniqueName::to_owned)
 }
 
 /// Returns the key of a button. It contains the id of the subject, so that no notification of another program can have

@@ -1,5 +1,9 @@
 //! The loop: waits for events of the daemon and for pressed buttons.
 
+mod daemon_step;
+mod requests;
+
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -13,11 +17,16 @@ use shepherd_api::{
 use shepherd_ipc::{
     AsyncClient, AsyncDaemonWatcher, CallError, ClientOptions, ConnectError, WatchError, WatchUpdate,
 };
-use shepherd_util::{EntryId, PathError, ProfileId};
+use shepherd_util::{PathError, ProfileId, RequestId};
+use tokio::time::Instant;
 
-use crate::announcement::{self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession};
+use crate::announcement::{
+    self, Announcement, AnnouncementSubject, AnnouncementUrgency, KnownSession, MessageTime,
+};
 use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
-use crate::recipient::Recipient;
+use crate::recipient::{DaemonCallError, Recipient};
+use daemon_step::{DaemonInput, DaemonStep};
+use requests::EntryLabels;
 
 /// The name by which the daemon's log knows this client.
 const CLIENT_NAME: &str = "shepherd-notify";
@@ -106,21 +115,12 @@ impl NotifierError {
     }
 }
 
-/// A call to the daemon that failed.
-#[derive(Debug, thiserror::Error)]
-enum DaemonCallError {
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    #[error(transparent)]
-    Call(#[from] CallError),
-}
-
-impl DaemonCallError {
-    /// Returns a sentence for the person who pressed a button.
-    fn sentence(&self) -> String {
-        match self {
-            Self::Call(CallError::Refused(ApiError { sentence, .. })) => sentence.clone(),
-            Self::Connect(_) | Self::Call(_) => "Shepherd can't be reached. Try again later.".to_owned(),
+/// Returns a sentence for the person who pressed a button.
+fn failure_sentence(error: &DaemonCallError) -> &str {
+    match error {
+        DaemonCallError::Call(CallError::Refused(ApiError { sentence, .. })) => sentence,
+        DaemonCallError::Connect(_) | DaemonCallError::Call(_) => {
+            "Shepherd can't be reached. Try again later."
         }
     }
 }
@@ -132,29 +132,44 @@ impl DaemonCallError {
 pub async fn run(options: NotifierOptions) -> Result<(), NotifierError> {
     let desktop = DesktopNotifications::connect(&options.bus).await?.ok_or(NotifierError::AlreadyRunning)?;
     let watcher = AsyncDaemonWatcher::new(options.client.clone());
-    let recipient = Recipient::Other;
-    Notifier { options, desktop, watcher, failed_connections: 0, recipient, session: None }.run().await
+    let notifier = Notifier {
+        options,
+        desktop,
+        watcher,
+        daemon_step: DaemonStep::Watch,
+        updated_at: Instant::now(),
+        failed_connections: 0,
+        recipient: Recipient::Other,
+        session: None,
+        own_open_requests: BTreeSet::new(),
+    };
+    notifier.run().await
 }
 
 struct Notifier {
     options: NotifierOptions,
     desktop: DesktopNotifications,
     watcher: AsyncDaemonWatcher,
+    daemon_step: DaemonStep,
+    /// The time of the daemon's last message, with which the watcher's state began to hold.
+    updated_at: Instant,
     /// The number of connections in a row that failed.
     failed_connections: u32,
     recipient: Recipient,
     /// The child's session, as the child knows it.
     session: Option<KnownSession>,
+    /// The child's requests that waited when the daemon last reported them.
+    own_open_requests: BTreeSet<RequestId>,
 }
 
 impl Notifier {
     async fn run(mut self) -> Result<(), NotifierError> {
         loop {
             let handled = tokio::select! {
-                update = self.watcher.next() => self.handle_update(update).await,
+                input = self.daemon_step.wait(&mut self.watcher) => self.handle_input(input).await,
                 signal = self.desktop.next_signal() => match signal {
                     Some(DesktopSignal::Pressed(press)) => self.handle_press(&press).await,
-                    Some(DesktopSignal::ServiceStarted) => self.start_over().await,
+                    Some(DesktopSignal::ServiceStarted) => self.refresh_requests().await,
                     None => return Ok(()),
                 },
             };
@@ -165,54 +180,91 @@ impl Notifier {
         }
     }
 
+    async fn handle_input(&mut self, input: DaemonInput) -> Result<(), ShowError> {
+        self.daemon_step = DaemonStep::Watch;
+        match input {
+            DaemonInput::Update(update) => self.handle_update(*update).await,
+            DaemonInput::IdentificationDue { next_delay } => self.identify_and_refresh(next_delay).await,
+        }
+    }
+
     async fn handle_update(&mut self, update: WatchUpdate) -> Result<(), ShowError> {
         match update {
             WatchUpdate::Resynced { .. } => {
+                self.updated_at = Instant::now();
                 self.failed_connections = 0;
                 self.start_over().await
             }
-            WatchUpdate::Event { event, .. } => self.handle_event(&event).await,
+            WatchUpdate::Event { event, .. } => {
+                self.updated_at = Instant::now();
+                self.handle_event(&event).await
+            }
             // The watcher connects again. The rules hold meanwhile, so nobody has to be told.
             WatchUpdate::Disconnected { error } => {
                 self.failed_connections = self.failed_connections.saturating_add(1);
-                tokio::time::sleep(reconnection_delay(&error, self.failed_connections)).await;
+                let not_before = Instant::now() + reconnection_delay(&error, self.failed_connections);
+                self.daemon_step = DaemonStep::Reconnect { not_before };
                 Ok(())
             }
         }
     }
 
-    /// Learns who is at this login and what is going on. A parent sees the requests that wait.
+    /// Learns who is at this login and what is going on. Events may have been missed, or the rules have changed.
     async fn start_over(&mut self) -> Result<(), ShowError> {
-        self.recipient = self.identify_patiently().await;
-        let state = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN));
-        self.session = state.and_then(|state| {
-            let session = state.session.filter(|session| self.is_own(session))?;
-            Some(KnownSession::new(&session, state.at))
-        });
-        if self.recipient == Recipient::Parent
-            && let Ok(CommandReply::Requests { requests }) = self.call(Command::ListRequests {}).await
-        {
-            for request in requests {
-                if let Err(error) = self.announce_request(&request, request.asked_at).await {
-                    (self.options.report)(&error);
-                }
+        self.identify_and_refresh(FIRST_IDENTIFICATION_DELAY).await
+    }
+
+    /// Asks the daemon who is at this login. A busy daemon is asked again after the delay, because without an answer
+    /// nothing would be shown.
+    async fn identify_and_refresh(&mut self, delay: Duration) -> Result<(), ShowError> {
+        self.recipient = match self.identify().await {
+            Ok(recipient) => recipient,
+            Err(error) if delay > LAST_IDENTIFICATION_DELAY => {
+                (self.options.report)(&error);
+                Recipient::Other
             }
+            Err(_) => {
+                let (at, next_delay) = (Instant::now() + delay, delay * 2);
+                self.daemon_step = DaemonStep::Identify { at, next_delay };
+                return Ok(());
+            }
+        };
+        if let Err(error) = self.refresh_session().await {
+            (self.options.report)(&error);
         }
-        Ok(())
+        self.refresh_requests().await
+    }
+
+    /// Takes over the session that the daemon reports, and removes announcements about others, which may have ended
+    /// unnoticed.
+    async fn refresh_session(&mut self) -> Result<(), ShowError> {
+        let Some(state) = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN)) else {
+            return Ok(());
+        };
+        let time = MessageTime { at: state.at, awake: self.updated_at.into_std() };
+        let own = state.session.as_ref().filter(|session| self.is_own(session));
+        self.session = own.map(|session| KnownSession::new(session, time));
+        let current = state.session.map(|session| session.session_id);
+        let holds = |subject: &AnnouncementSubject| match subject {
+            AnnouncementSubject::Session(session_id) => current.as_ref() == Some(session_id),
+            AnnouncementSubject::Request(_) => true,
+        };
+        self.desktop.remove_stale(holds).await
     }
 
     async fn handle_event(&mut self, event: &Event) -> Result<(), ShowError> {
+        let time = MessageTime { at: event.at, awake: self.updated_at.into_std() };
         match &event.kind {
             EventKind::SessionStarted { session } if self.is_own(session) => {
-                self.session = Some(KnownSession::new(session, event.at));
+                self.session = Some(KnownSession::new(session, time));
             }
             EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
             | EventKind::SessionExpired { session, .. }
                 if self.is_own(session) =>
             {
-                let announced = announcement::for_session(&event.kind, event.at, self.session.as_ref());
-                self.session = Some(KnownSession::new(session, event.at));
+                let announced = announcement::for_session(&event.kind, time, self.session.as_ref());
+                self.session = Some(KnownSession::new(session, time));
                 if let Some(announced) = announced {
                     self.desktop.show(announced).await?;
                 }
@@ -224,35 +276,18 @@ impl Notifier {
                     None => self.desktop.remove(&AnnouncementSubject::Session(session_id.clone())).await?,
                 }
             }
-            EventKind::RequestChanged { request } => self.announce_request(request, event.at).await?,
-            // Another account may have another profile now.
-            EventKind::PolicyReloaded { .. } => self.recipient = self.identify_patiently().await,
+            EventKind::RequestChanged { request } => {
+                self.announce_request(request, event.at, &mut EntryLabels::new()).await?;
+            }
+            // The account may have another profile or role now.
+            EventKind::PolicyReloaded { .. } => self.start_over().await?,
             _ => {}
         }
         Ok(())
     }
 
-    async fn announce_request(&mut self, request: &TimeRequestView, now: Timestamp) -> Result<(), ShowError> {
-        let announced = match &self.recipient {
-            Recipient::Child(profile) if *profile == request.profile => {
-                let label = self.label_of(&request.entry_id, &request.profile).await;
-                announcement::for_own_request(request, &label, self.session.as_ref(), now)
-            }
-            Recipient::Parent => {
-                let label = self.label_of(&request.entry_id, &request.profile).await;
-                announcement::for_request_of_child(request, &self.name_of(&request.profile), &label)
-            }
-            Recipient::Child(_) | Recipient::Other => return Ok(()),
-        };
-        match announced {
-            Some(announced) => self.desktop.show(announced).await,
-            // Another parent has answered.
-            None => self.desktop.remove(&AnnouncementSubject::Request(request.request_id.clone())).await,
-        }
-    }
-
     async fn handle_press(&mut self, press: &PressedButton) -> Result<(), ShowError> {
-        let Some((button, subject)) = self.desktop.take_button(press) else { return Ok(()) };
+        let Some((button, announcement)) = self.desktop.take_button(press) else { return Ok(()) };
         let error = match self.call(button.command).await {
             Ok(CommandReply::Decided { request, grant: Some(grant) }) => {
                 return self.announce_granted(&request, &grant).await;
@@ -261,14 +296,9 @@ impl Notifier {
             Ok(_) => return Ok(()),
             Err(error) => error,
         };
-        let failed = Announcement {
-            title: format!("Could not do this: {}", button.label),
-            body: error.sentence(),
-            urgency: AnnouncementUrgency::Important,
-            buttons: Vec::new(),
-            subject,
-        };
-        self.desktop.show(failed).await
+        let urgency = announcement.urgency.max(AnnouncementUrgency::Important);
+        let reason = format!("Could not do this: {}. {}", button.label, failure_sentence(&error));
+        self.desktop.show_failure(Announcement { urgency, ..announcement }, &reason).await
     }
 
     /// Tells a parent if the time that they have granted can't be used, because the hours end before.
@@ -292,29 +322,11 @@ impl Notifier {
         matches!(&self.recipient, Recipient::Child(profile) if *profile == session.profile)
     }
 
-    /// Learns who is at this login. A busy daemon is asked again, because without an answer nothing would be shown.
-    async fn identify_patiently(&self) -> Recipient {
-        let mut delay = FIRST_IDENTIFICATION_DELAY;
-        loop {
-            let error = match self.identify().await {
-                Ok(recipient) => return recipient,
-                Err(error) => error,
-            };
-            if delay > LAST_IDENTIFICATION_DELAY {
-                (self.options.report)(&error);
-                return Recipient::Other;
-            }
-            tokio::time::sleep(delay).await;
-            delay *= 2;
-        }
-    }
-
     async fn identify(&self) -> Result<Recipient, DaemonCallError> {
         if let Some(profile) = &self.options.profile {
             return Ok(Recipient::Child(profile.clone()));
         }
-        let mut client = AsyncClient::connect(&self.options.client).await?;
-        Ok(Recipient::identify(&mut client).await?)
+        Recipient::identify(&self.options.client).await
     }
 
     /// Sends a command over a connection of its own. Commands are rare, and an idle connection would cost the daemon
@@ -322,23 +334,6 @@ impl Notifier {
     async fn call(&self, command: Command) -> Result<CommandReply, DaemonCallError> {
         let mut client = AsyncClient::connect(&self.options.client).await?;
         Ok(client.call(command).await?)
-    }
-
-    /// Returns the label of an entry, or its id if the daemon doesn't tell.
-    async fn label_of(&self, entry_id: &EntryId, profile: &ProfileId) -> String {
-        let list = Command::ListEntries { at_time: None, profile: Some(profile.clone()) };
-        let label = match self.call(list).await {
-            Ok(CommandReply::Entries { entries, .. }) => {
-                entries.into_iter().find(|entry| entry.entry_id == *entry_id).map(|entry| entry.label)
-            }
-            _ => None,
-        };
-        label.unwrap_or_else(|| entry_id.to_string())
-    }
-
-    fn name_of(&self, profile: &ProfileId) -> String {
-        let state = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN));
-        state.map_or_else(|| profile.to_string(), |state| state.profile_label(profile).to_owned())
     }
 }
 

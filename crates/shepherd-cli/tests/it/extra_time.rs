@@ -1,5 +1,7 @@
 //! Extra time opens no hours, and parents learn what does (S2.7).
 
+use jiff::civil::{Time, time};
+
 use crate::support::{CliTestDaemon, entry, policy, text};
 
 /// Extra time opens no hours, and a parent who gives it outside of them learns how to open the entry.
@@ -11,14 +13,12 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
          windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
         entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
     )));
-    // The tests run between 12:00 and 13:00.
-    let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until 13:";
     let granted = daemon.run_text(&["grant", "10m", "--entry", "late"]);
-    assert!(granted.contains(hint) && granted.ends_with(" --entry late`\n"), "{granted}");
+    assert_opens_for_an_hour(&granted, " --entry late`\n");
     daemon.run_text(&["request", "late", "15m"]);
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
     let decided = daemon.run_text(&["decide", &id, "yes"]);
-    assert!(decided.contains(hint) && decided.ends_with(" --entry late --for anna`\n"), "{decided}");
+    assert_opens_for_an_hour(&decided, " --entry late --for anna`\n");
     for other in
         [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
     {
@@ -27,6 +27,15 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
     }
     let refused = daemon.run(&["grant", "30", "--entry", "open"]);
     assert!(text(&refused.stderr).contains("add `s`, `m`, `h` or `d`"), "{}", text(&refused.stderr));
+}
+
+/// Checks the hint after extra time outside the hours: the command opens the entry for an hour from now.
+fn assert_opens_for_an_hour(shown: &str, rest: &str) {
+    let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until ";
+    let (_, command) = shown.split_once(hint).unwrap_or_else(|| panic!("{shown}"));
+    let until: Time = command.strip_suffix(rest).and_then(|until| until.parse().ok()).expect(shown);
+    // The daemon's zone was chosen when it was between 12:00 and 13:00, a moment ago.
+    assert!((time(13, 0, 0, 0)..time(14, 30, 0, 0)).contains(&until), "{shown}");
 }
 
 /// The tests run between 12:00 and 13:00.

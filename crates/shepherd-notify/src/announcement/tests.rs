@@ -20,8 +20,18 @@ fn session(remaining_seconds: Option<u64>) -> SessionView {
     }
 }
 
+fn noon() -> MessageTime {
+    MessageTime { at: NOON, awake: Instant::now() }
+}
+
+/// Returns a later time, before which the machine was awake and slept for so many seconds.
+fn later(than: MessageTime, awake: u64, asleep: u64) -> MessageTime {
+    let at = than.at.checked_add(Duration::from_secs(awake + asleep)).unwrap();
+    MessageTime { at, awake: than.awake + Duration::from_secs(awake) }
+}
+
 fn known(remaining_seconds: Option<u64>) -> KnownSession {
-    KnownSession::new(&session(remaining_seconds), NOON)
+    KnownSession::new(&session(remaining_seconds), noon())
 }
 
 fn request(state: TimeRequestState) -> TimeRequestView {
@@ -45,7 +55,7 @@ fn warning(severity: WarningSeverity) -> EventKind {
 // S19.3
 #[test]
 fn a_warning_shows_its_message_and_a_button_that_asks_for_time() {
-    let announced = for_session(&warning(WarningSeverity::Warn), NOON, None).unwrap();
+    let announced = for_session(&warning(WarningSeverity::Warn), noon(), None).unwrap();
     assert_eq!((announced.title.as_str(), announced.body.as_str()), ("Maths", "Maths ends in 5 minutes."));
     let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
     assert_eq!(button.label, "Ask for 10 more minutes");
@@ -62,7 +72,7 @@ fn a_warning_shows_its_message_and_a_button_that_asks_for_time() {
 
 #[test]
 fn the_severity_of_a_warning_decides_whether_it_covers_a_game() {
-    let urgency = |severity| for_session(&warning(severity), NOON, None).unwrap().urgency;
+    let urgency = |severity| for_session(&warning(severity), noon(), None).unwrap().urgency;
     assert_eq!(urgency(WarningSeverity::Info), AnnouncementUrgency::Passing);
     assert_eq!(urgency(WarningSeverity::Warn), AnnouncementUrgency::Important);
     assert_eq!(urgency(WarningSeverity::Critical), AnnouncementUrgency::Lasting);
@@ -71,22 +81,61 @@ fn the_severity_of_a_warning_decides_whether_it_covers_a_game() {
 #[test]
 fn an_end_that_moves_is_announced_with_the_direction() {
     let check = |before: Option<u64>, after: Option<u64>, expected: Option<(&str, &str)>| {
-        let kind = EventKind::DeadlineChanged { session: session(after) };
-        let announced = for_session(&kind, NOON, Some(&known(before)));
-        let texts = announced.as_ref().map(|announced| (announced.title.as_str(), announced.body.as_str()));
-        assert_eq!(texts, expected, "{before:?} to {after:?}");
+        assert_eq!(
+            announced_change(before, after, 0, 0),
+            expected.map(owned_texts),
+            "{before:?} to {after:?}"
+        );
     };
     check(Some(300), Some(900), Some(("More time for Maths", "Maths ends in 15 minutes.")));
     check(Some(900), Some(300), Some(("Less time for Maths", "Maths ends in 5 minutes.")));
     check(Some(300), Some(302), None);
     check(Some(300), None, Some(("More time for Maths", "Maths has no time limit now.")));
+    check(None, Some(300), Some(("Less time for Maths", "Maths ends in 5 minutes.")));
+    check(None, None, None);
+}
+
+#[test]
+fn a_sleep_of_the_machine_is_no_change_of_the_end() {
+    let check = |remaining: u64, asleep: u64, expected: Option<&str>| {
+        // Half an hour remained, and the machine was awake for five minutes.
+        let title = announced_change(Some(1800), Some(remaining), 300, asleep).map(|(title, _)| title);
+        assert_eq!(title.as_deref(), expected, "{remaining} s after {asleep} s of sleep");
+    };
+    check(1500, 0, None);
+    check(1500, 3600, None);
+    // The hours of the entry end in spite of the sleep.
+    check(600, 900, None);
+    check(1800, 3600, Some("More time for Maths"));
+    check(300, 900, Some("Less time for Maths"));
+    // The end was moved by less than the time that has passed.
+    check(1560, 0, Some("More time for Maths"));
+    check(1440, 0, Some("Less time for Maths"));
+}
+
+/// Returns title and body of the announcement of a new remaining time, after the machine was awake and slept.
+fn announced_change(
+    before: Option<u64>,
+    after: Option<u64>,
+    awake: u64,
+    asleep: u64,
+) -> Option<(String, String)> {
+    let start = noon();
+    let known = KnownSession::new(&session(before), start);
+    let kind = EventKind::DeadlineChanged { session: session(after) };
+    let announced = for_session(&kind, later(start, awake, asleep), Some(&known))?;
+    Some((announced.title, announced.body))
+}
+
+fn owned_texts((title, body): (&str, &str)) -> (String, String) {
+    (title.to_owned(), body.to_owned())
 }
 
 #[test]
 fn a_session_that_is_being_ended_can_be_saved_but_offers_no_more_time() {
     let closing = SessionView { phase: SessionPhase::Expiring, ..session(Some(0)) };
     let kind = EventKind::SessionExpired { session: closing, end: EndReason::Expired };
-    let announced = for_session(&kind, NOON, None).unwrap();
+    let announced = for_session(&kind, noon(), None).unwrap();
     assert_eq!(announced.title, "Maths is closing");
     assert_eq!(announced.body, "The time is up. Save now.");
     assert_eq!(announced.urgency, AnnouncementUrgency::Lasting);
@@ -136,7 +185,7 @@ fn session_in_last_hours() -> SessionView {
 fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let body = |request: &TimeRequestView, session: SessionView| {
-        let session = KnownSession::new(&session, NOON);
+        let session = KnownSession::new(&session, noon());
         for_own_request(request, "Maths", Some(&session), NOON).map(|announced| announced.body)
     };
     assert_eq!(

@@ -1,0 +1,112 @@
+//! The requests for time: what a parent can answer, and what a child learns of an answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use shepherd_api::{Command, CommandReply, TimeRequestView};
+use shepherd_util::{EntryId, ProfileId, RequestId};
+
+use super::Notifier;
+use crate::announcement::{self, AnnouncementSubject};
+use crate::desktop::ShowError;
+use crate::recipient::Recipient;
+
+/// The labels of the entries of each profile, for requests that are shown together.
+pub(super) type EntryLabels = BTreeMap<ProfileId, BTreeMap<EntryId, String>>;
+
+impl Notifier {
+    /// Shows the waiting requests to a parent, and answers that came unnoticed to a child. Removes requests that wait no
+    /// longer.
+    pub(super) async fn refresh_requests(&mut self) -> Result<(), ShowError> {
+        let mut requests = match &self.recipient {
+            Recipient::Other => Vec::new(),
+            Recipient::Child(_) | Recipient::Parent => match self.call(Command::ListRequests {}).await {
+                Ok(CommandReply::Requests { requests }) => requests,
+                // What is shown may still hold, and the daemon reports changes.
+                _ => return Ok(()),
+            },
+        };
+        requests.retain(|request| match &self.recipient {
+            // The child knows the open ones.
+            Recipient::Child(profile) if *profile == request.profile => {
+                note_request(&mut self.own_open_requests, request)
+            }
+            Recipient::Parent => request.state.is_open(),
+            Recipient::Child(_) | Recipient::Other => false,
+        });
+        let waiting: BTreeSet<_> = requests.iter().map(|request| request.request_id.clone()).collect();
+        let holds = |subject: &AnnouncementSubject| match subject {
+            AnnouncementSubject::Request(request_id) => waiting.contains(request_id),
+            AnnouncementSubject::Session(_) => true,
+        };
+        let mut outcome = self.desktop.remove_stale(holds).await;
+        let now = self.watcher.state().map_or(Timestamp::MIN, |state| state.snapshot_at(Timestamp::MIN).at);
+        let mut labels = EntryLabels::new();
+        for request in requests {
+            let announced = self.announce_request(&request, now, &mut labels).await;
+            if let Err(error) = std::mem::replace(&mut outcome, announced) {
+                (self.options.report)(&error);
+            }
+        }
+        outcome
+    }
+
+    pub(super) async fn announce_request(
+        &mut self,
+        request: &TimeRequestView,
+        now: Timestamp,
+        labels: &mut EntryLabels,
+    ) -> Result<(), ShowError> {
+        let subject = AnnouncementSubject::Request(request.request_id.clone());
+        let announced = match &self.recipient {
+            Recipient::Child(profile) if *profile == request.profile => {
+                note_request(&mut self.own_open_requests, request);
+                let label = self.label_of(request, labels).await;
+                announcement::for_own_request(request, &label, self.session.as_ref(), now)
+            }
+            // What is asked never changes. If a button was pressed meanwhile, the answer is on its way.
+            Recipient::Parent if request.state.is_open() && self.desktop.is_shown(&subject) => return Ok(()),
+            Recipient::Parent if request.state.is_open() => {
+                let label = self.label_of(request, labels).await;
+                announcement::for_request_of_child(request, &self.name_of(&request.profile), &label)
+            }
+            // Another parent has answered.
+            Recipient::Parent => None,
+            Recipient::Child(_) | Recipient::Other => return Ok(()),
+        };
+        match announced {
+            Some(announced) => self.desktop.show(announced).await,
+            None => self.desktop.remove(&subject).await,
+        }
+    }
+
+    /// Returns the label of a request's entry, or its id if the daemon doesn't tell.
+    async fn label_of(&self, request: &TimeRequestView, labels: &mut EntryLabels) -> String {
+        let (profile, entry_id) = (&request.profile, &request.entry_id);
+        if !labels.contains_key(profile) {
+            let list = Command::ListEntries { at_time: None, profile: Some(profile.clone()) };
+            let entries = match self.call(list).await {
+                Ok(CommandReply::Entries { entries, .. }) => entries,
+                _ => Vec::new(),
+            };
+            let listed = entries.into_iter().map(|entry| (entry.entry_id, entry.label)).collect();
+            labels.insert(profile.clone(), listed);
+        }
+        let label = labels.get(profile).and_then(|listed| listed.get(entry_id));
+        label.cloned().unwrap_or_else(|| entry_id.to_string())
+    }
+
+    fn name_of(&self, profile: &ProfileId) -> String {
+        let state = self.watcher.state().map(|state| state.snapshot_at(Timestamp::MIN));
+        state.map_or_else(|| profile.to_string(), |state| state.profile_label(profile).to_owned())
+    }
+}
+
+/// Notes the state of a child's request, and returns whether it waited until now.
+fn note_request(open_requests: &mut BTreeSet<RequestId>, request: &TimeRequestView) -> bool {
+    if request.state.is_open() {
+        open_requests.insert(request.request_id.clone());
+        return false;
+    }
+    open_requests.remove(&request.request_id)
+}
