@@ -16,11 +16,11 @@ const POLICY: &str = policy!(
         r#"max_run = "3s"
 warnings = [{ before = "2s" }, { before = "1s" }]"#
     ),
-    // Its grace counts, so nothing is left of its quota afterwards.
+    // Its grace counts, so nothing is left of its quota afterwards, even if its launch takes a second or two.
     stubborn_entry!(
         "brief",
-        r#"daily_quota = "500ms"
-stop_grace = "300ms""#
+        r#"daily_quota = "2s"
+stop_grace = "2s""#
     ),
     stubborn_entry!("stubborn", r#"max_run = "3s""#)
 );
