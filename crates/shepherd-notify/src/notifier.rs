@@ -26,7 +26,7 @@ use crate::announcement::{
 use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
 use crate::recipient::{DaemonCallError, Recipient};
 use daemon_step::{DaemonInput, DaemonStep};
-use requests::EntryLabels;
+use requests::{EntryLabels, NextListing};
 
 /// The name by which the daemon's log knows this client.
 const CLIENT_NAME: &str = "shepherd-notify";
@@ -42,9 +42,9 @@ const ABSENT_DAEMON_DELAY: Duration = Duration::from_secs(60);
 /// at most, and a login that the rules never name is refused 288 times a day.
 const REFUSED_ACCOUNT_DELAY: Duration = Duration::from_secs(300);
 
-/// The delays between questions to a daemon that can't say who is at this login.
-const FIRST_IDENTIFICATION_DELAY: Duration = Duration::from_secs(1);
-const LAST_IDENTIFICATION_DELAY: Duration = Duration::from_secs(32);
+/// The delays between questions to a daemon that can't answer, because it is busy.
+const FIRST_QUESTION_DELAY: Duration = Duration::from_secs(1);
+const LAST_QUESTION_DELAY: Duration = Duration::from_secs(32);
 
 /// Returns the time to wait after a failed connection, in addition to that of the watcher. A daemon that is being
 /// restarted is back at once; a daemon that refuses this account will mostly do so until the policy changes.
@@ -142,6 +142,7 @@ pub async fn run(options: NotifierOptions) -> Result<(), NotifierError> {
         recipient: Recipient::Other,
         session: None,
         own_open_requests: BTreeSet::new(),
+        next_listing: None,
     };
     notifier.run().await
 }
@@ -158,8 +159,10 @@ struct Notifier {
     recipient: Recipient,
     /// The child's session, as the child knows it.
     session: Option<KnownSession>,
-    /// The child's requests that waited when the daemon last reported them.
+    /// The child's requests whose answer was not shown yet.
     own_open_requests: BTreeSet<RequestId>,
+    /// The time to list the requests again, after the daemon didn't list them.
+    next_listing: Option<NextListing>,
 }
 
 impl Notifier {
@@ -169,9 +172,10 @@ impl Notifier {
                 input = self.daemon_step.wait(&mut self.watcher) => self.handle_input(input).await,
                 signal = self.desktop.next_signal() => match signal {
                     Some(DesktopSignal::Pressed(press)) => self.handle_press(&press).await,
-                    Some(DesktopSignal::ServiceStarted) => self.refresh_requests().await,
+                    Some(DesktopSignal::ServiceStarted) => self.refresh_requests(FIRST_QUESTION_DELAY).await,
                     None => return Ok(()),
                 },
+                next_delay = NextListing::wait(self.next_listing) => self.refresh_requests(next_delay).await,
             };
             // The next warning must still be tried: the notification service may come later, or be restarted.
             if let Err(error) = handled {
@@ -211,7 +215,7 @@ impl Notifier {
 
     /// Learns who is at this login and what is going on. Events may have been missed, or the rules have changed.
     async fn start_over(&mut self) -> Result<(), ShowError> {
-        self.identify_and_refresh(FIRST_IDENTIFICATION_DELAY).await
+        self.identify_and_refresh(FIRST_QUESTION_DELAY).await
     }
 
     /// Asks the daemon who is at this login. A busy daemon is asked again after the delay, because without an answer
@@ -219,7 +223,7 @@ impl Notifier {
     async fn identify_and_refresh(&mut self, delay: Duration) -> Result<(), ShowError> {
         self.recipient = match self.identify().await {
             Ok(recipient) => recipient,
-            Err(error) if delay > LAST_IDENTIFICATION_DELAY => {
+            Err(error) if delay > LAST_QUESTION_DELAY => {
                 (self.options.report)(&error);
                 Recipient::Other
             }
@@ -232,7 +236,7 @@ impl Notifier {
         if let Err(error) = self.refresh_session().await {
             (self.options.report)(&error);
         }
-        self.refresh_requests().await
+        self.refresh_requests(FIRST_QUESTION_DELAY).await
     }
 
     /// Takes over the session that the daemon reports, and removes announcements about others, which may have ended

@@ -1,6 +1,8 @@
 //! An asynchronous client, for programs with a tokio runtime.
 
+use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use shepherd_api::{ClientState, Command, CommandReply, DaemonStateSnapshot, ServerWelcome};
@@ -144,18 +146,33 @@ async fn with_timeout<T>(
     timeout(patience, work).await.unwrap_or(Err(CallError::TimedOut))
 }
 
+/// A connection that is being made. It is kept across cancellations, because the daemon may already have sent a message
+/// that it sends only once.
+type ConnectionAttempt =
+    Pin<Box<dyn Future<Output = Result<(AsyncClient, DaemonStateSnapshot), WatchError>> + Send + Sync>>;
+
 /// Follows the daemon's state over its own connection, and reconnects after a loss.
-#[derive(Debug)]
 pub struct AsyncDaemonWatcher {
     options: ClientOptions,
     watch_state: WatchState<AsyncClient>,
+    attempt: Option<ConnectionAttempt>,
+}
+
+impl fmt::Debug for AsyncDaemonWatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncDaemonWatcher")
+            .field("options", &self.options)
+            .field("watch_state", &self.watch_state)
+            .field("is_connecting", &self.attempt.is_some())
+            .finish()
+    }
 }
 
 impl AsyncDaemonWatcher {
     /// Creates a watcher that isn't connected yet.
     #[must_use]
     pub fn new(options: ClientOptions) -> Self {
-        Self { options, watch_state: WatchState::new() }
+        Self { options, watch_state: WatchState::new(), attempt: None }
     }
 
     /// Returns the latest known state; `None` before the first connection.
@@ -178,8 +195,16 @@ impl AsyncDaemonWatcher {
                 Err(error) => self.watch_state.set_disconnected(error.into()),
             },
             WatchConnection::Down { retry_at, .. } => {
-                sleep_until((*retry_at).into()).await;
-                match connect_and_subscribe(&self.options).await {
+                let attempt = match &mut self.attempt {
+                    Some(attempt) => attempt,
+                    none => {
+                        sleep_until((*retry_at).into()).await;
+                        none.insert(Box::pin(connect_and_subscribe(self.options.clone())))
+                    }
+                };
+                let outcome = attempt.await;
+                self.attempt = None;
+                match outcome {
                     Ok((client, snapshot)) => self.watch_state.set_connected(client, snapshot),
                     Err(error) => self.watch_state.set_disconnected(error),
                 }
@@ -189,9 +214,9 @@ impl AsyncDaemonWatcher {
 }
 
 async fn connect_and_subscribe(
-    options: &ClientOptions,
+    options: ClientOptions,
 ) -> Result<(AsyncClient, DaemonStateSnapshot), WatchError> {
-    let mut client = AsyncClient::connect(options).await?;
+    let mut client = AsyncClient::connect(&options).await?;
     let snapshot = client.subscribe().await?;
     Ok((client, snapshot))
 }

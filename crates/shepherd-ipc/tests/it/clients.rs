@@ -204,3 +204,26 @@ fn an_asynchronous_watcher_does_the_same() {
         assert!(watch.is_connected());
     });
 }
+
+/// The daemon sends some messages only once, so a connection that it has answered must not be given up.
+#[test]
+fn a_cancelled_asynchronous_watcher_keeps_the_connection_that_it_makes() {
+    let daemon = IpcTestDaemon::start();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    block_on(async {
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let mut watch = AsyncDaemonWatcher::new(ClientOptions::new(&socket, "test"));
+        let (mut client, _) = tokio::select! {
+            update = watch.next() => panic!("{update:?}"),
+            accepted = listener.accept() => accepted.unwrap(),
+        };
+        drop(listener);
+        let mut connection = tokio::net::UnixStream::connect(daemon.socket()).await.unwrap();
+        let update = tokio::select! {
+            update = watch.next() => update,
+            copied = tokio::io::copy_bidirectional(&mut client, &mut connection) => panic!("{copied:?}"),
+        };
+        assert!(matches!(update, WatchUpdate::Resynced { missed: 0 }), "{update:?}");
+    });
+}

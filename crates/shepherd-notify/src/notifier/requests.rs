@@ -1,30 +1,56 @@
 //! The requests for time: what a parent can answer, and what a child learns of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{Command, CommandReply, TimeRequestView};
+use shepherd_ipc::CallError;
 use shepherd_util::{EntryId, ProfileId, RequestId};
+use tokio::time::{Instant, sleep_until};
 
-use super::Notifier;
+use super::{LAST_QUESTION_DELAY, Notifier};
 use crate::announcement::{self, AnnouncementSubject};
 use crate::desktop::ShowError;
-use crate::recipient::Recipient;
+use crate::recipient::{DaemonCallError, Recipient};
 
 /// The labels of the entries of each profile, for requests that are shown together.
 pub(super) type EntryLabels = BTreeMap<ProfileId, BTreeMap<EntryId, String>>;
 
+/// The next attempt to list the requests. Events are handled meanwhile, because a warning must not wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextListing {
+    at: Instant,
+    /// The time to wait after another failure.
+    next_delay: Duration,
+}
+
+impl NextListing {
+    /// Waits until the requests have to be listed again, and returns the time to wait after another failure.
+    pub(super) async fn wait(next: Option<Self>) -> Duration {
+        let Some(Self { at, next_delay }) = next else { return pending().await };
+        sleep_until(at).await;
+        next_delay
+    }
+}
+
 impl Notifier {
     /// Shows the waiting requests to a parent, and answers that came unnoticed to a child. Removes requests that wait no
-    /// longer.
-    pub(super) async fn refresh_requests(&mut self) -> Result<(), ShowError> {
-        let mut requests = match &self.recipient {
-            Recipient::Other => Vec::new(),
-            Recipient::Child(_) | Recipient::Parent => match self.call(Command::ListRequests {}).await {
-                Ok(CommandReply::Requests { requests }) => requests,
-                // What is shown may still hold, and the daemon reports changes.
-                _ => return Ok(()),
-            },
+    /// longer. A busy daemon is asked again after the delay, because requests from before would stay invisible.
+    pub(super) async fn refresh_requests(&mut self, delay: Duration) -> Result<(), ShowError> {
+        self.next_listing = None;
+        let mut requests = match self.list_requests().await {
+            Ok(requests) => requests,
+            // What is shown may still hold, and the daemon reports changes.
+            Err(error) if delay > LAST_QUESTION_DELAY => {
+                (self.options.report)(&error);
+                return Ok(());
+            }
+            Err(_) => {
+                self.next_listing = Some(NextListing { at: Instant::now() + delay, next_delay: delay * 2 });
+                return Ok(());
+            }
         };
         requests.retain(|request| match &self.recipient {
             // The child knows the open ones.
@@ -51,6 +77,17 @@ impl Notifier {
         outcome
     }
 
+    /// Lists the requests that concern the person at this login.
+    async fn list_requests(&self) -> Result<Vec<TimeRequestView>, DaemonCallError> {
+        if self.recipient == Recipient::Other {
+            return Ok(Vec::new());
+        }
+        match self.call(Command::ListRequests {}).await? {
+            CommandReply::Requests { requests } => Ok(requests),
+            _ => Err(CallError::InvalidReply.into()),
+        }
+    }
+
     pub(super) async fn announce_request(
         &mut self,
         request: &TimeRequestView,
@@ -75,9 +112,14 @@ impl Notifier {
             Recipient::Child(_) | Recipient::Other => return Ok(()),
         };
         match announced {
-            Some(announced) => self.desktop.show(announced).await,
-            None => self.desktop.remove(&subject).await,
+            Some(announced) => self.desktop.show(announced).await?,
+            None => self.desktop.remove(&subject).await?,
         }
+        // An answer that could not be shown stays, so that the next refresh shows it.
+        if !request.state.is_open() {
+            self.own_open_requests.remove(&request.request_id);
+        }
+        Ok(())
     }
 
     /// Returns the label of a request's entry, or its id if the daemon doesn't tell.
@@ -102,11 +144,11 @@ impl Notifier {
     }
 }
 
-/// Notes the state of a child's request, and returns whether it waited until now.
+/// Notes a child's request if it waits, and returns whether it is one whose answer the child doesn't know.
 fn note_request(open_requests: &mut BTreeSet<RequestId>, request: &TimeRequestView) -> bool {
     if request.state.is_open() {
         open_requests.insert(request.request_id.clone());
         return false;
     }
-    open_requests.remove(&request.request_id)
+    open_requests.contains(&request.request_id)
 }

@@ -143,6 +143,10 @@ fn the_button_of_a_warning_asks_the_parents_for_time() {
     let more = desktop.next_shown();
     assert_eq!(more.title, "More time for Maths", "a button works once");
     assert_eq!(more.id, warned.id, "it replaces the warning, which may still be on the screen");
+    // Presses are handled in their order. If the second one came after the grant, it was one of the new button.
+    desktop.press(&more, "Ask for 10 more minutes");
+    assert_eq!(desktop.next_shown().title, "Asked");
+    assert_eq!(request_states(&daemon).len(), 2, "each of the two buttons works once");
     daemon.stop(StopMode::Force).unwrap();
 }
 

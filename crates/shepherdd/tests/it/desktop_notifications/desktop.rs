@@ -183,7 +183,7 @@ impl TestDesktop {
         Self { bus, runtime, service: None, events: channel().1 }
     }
 
-    fn start_service(&mut self) {
+    pub(super) fn start_service(&mut self) {
         let (sender, events) = channel();
         let double = NotificationDouble { events: sender, last_id: 0 };
         let service = self.runtime.block_on(async {

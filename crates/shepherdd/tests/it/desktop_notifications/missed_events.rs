@@ -49,6 +49,35 @@ fn a_child_learns_an_answer_that_was_given_meanwhile() {
 }
 
 #[test]
+fn a_child_learns_an_answer_that_could_not_be_shown_at_first() {
+    let daemon = ShepherddFixture::running(POLICY);
+    let (mut desktop, relay) = (TestDesktop::start(), DaemonRelay::to(daemon.socket()));
+    desktop.show_for_child_through(&daemon, relay.socket(), "anna");
+    ask_for_time(&daemon, "anna", "please");
+    assert_eq!(desktop.next_shown().title, "Asked");
+    relay.hold();
+    deny_requests(&daemon);
+    desktop.end_service();
+    relay.resume();
+    // The notifier asks for the label of the entry right before it shows the answer.
+    wait_until("the answer is to be shown", || {
+        metric(&daemon, "commands_total{command=\"list_entries\"}") == 2
+    });
+    desktop.start_service();
+    assert_eq!(desktop.next_shown().title, "Not this time");
+}
+
+#[test]
+fn a_parent_sees_a_request_that_a_busy_daemon_did_not_list_at_first() {
+    let daemon = ShepherddFixture::running(POLICY);
+    ask_for_time(&daemon, "anna", "please");
+    let (desktop, relay) = (TestDesktop::start(), DaemonRelay::to(daemon.socket()));
+    relay.lose("list_requests");
+    desktop.show_for_parent_through(&daemon, relay.socket());
+    assert_eq!(desktop.next_shown().title, "Anna asks for 15 minutes");
+}
+
+#[test]
 fn a_parent_sees_which_requests_still_wait() {
     let daemon = ShepherddFixture::running(POLICY);
     let (desktop, relay) = (TestDesktop::start(), DaemonRelay::to(daemon.socket()));

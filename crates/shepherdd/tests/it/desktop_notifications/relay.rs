@@ -1,6 +1,6 @@
 //! A relay between a notifier and the daemon, which can hold the connections of the notifier only.
 
-use std::io;
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ struct RelayState {
 #[derive(Default)]
 struct RelayedConnections {
     are_held: bool,
+    /// The command whose next connection is cut.
+    lost_command: Option<&'static str>,
     streams: Vec<UnixStream>,
 }
 
@@ -35,7 +37,7 @@ impl DaemonRelay {
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let (relay, daemon) = (Arc::clone(&accepting), daemon.clone());
-                std::thread::spawn(move || relay.forward(client, &daemon));
+                std::thread::spawn(move || relay.forward(&client, &daemon));
             }
         });
         Self { folder, shared }
@@ -55,6 +57,11 @@ impl DaemonRelay {
         }
     }
 
+    /// Cuts the next connection that sends this command, as if the daemon were too busy to answer.
+    pub(super) fn lose(&self, command: &'static str) {
+        self.shared.connections.lock().unwrap().lost_command = Some(command);
+    }
+
     /// Forwards the waiting connections.
     pub(super) fn resume(&self) {
         self.shared.connections.lock().unwrap().are_held = false;
@@ -63,7 +70,7 @@ impl DaemonRelay {
 }
 
 impl RelayState {
-    fn forward(&self, client: UnixStream, daemon: &Path) {
+    fn forward(&self, client: &UnixStream, daemon: &Path) {
         let connections = self.connections.lock().unwrap();
         let mut connections = self.resumed.wait_while(connections, |state| state.are_held).unwrap();
         let Ok(daemon) = UnixStream::connect(daemon) else { return };
@@ -71,7 +78,20 @@ impl RelayState {
         drop(connections);
         let (from_daemon, to_client) = (daemon.try_clone().unwrap(), client.try_clone().unwrap());
         std::thread::spawn(move || copy_until_closed(from_daemon, to_client));
-        copy_until_closed(client, daemon);
+        let _ = self.forward_commands(client, &daemon);
+        let _ = (client.shutdown(Shutdown::Both), daemon.shutdown(Shutdown::Both));
+    }
+
+    fn forward_commands(&self, client: &UnixStream, mut daemon: &UnixStream) -> io::Result<()> {
+        for line in BufReader::new(client).lines() {
+            let line = line?;
+            let lost = &mut self.connections.lock().unwrap().lost_command;
+            if lost.take_if(|command| line.contains(*command)).is_some() {
+                break;
+            }
+            writeln!(daemon, "{line}")?;
+        }
+        Ok(())
     }
 }
 
