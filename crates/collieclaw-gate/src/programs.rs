@@ -111,6 +111,8 @@ pub(crate) enum FlagEffect {
     Module,
     /// Makes the program create symbolic links.
     LinksSymbolically,
+    /// Makes the program save what it fetches under the name in the address (`curl -O`).
+    KeepsRemoteName,
 }
 
 /// The meaning of a word to a program.

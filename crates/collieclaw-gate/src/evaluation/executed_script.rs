@@ -10,6 +10,10 @@ use crate::path::{is_command_folder, normalize_path};
 use crate::policy::{DEFAULT_ALLOWED_COMMANDS, ProjectPrograms};
 use crate::programs::{ProgramKind, ProgramSpec};
 
+/// The last place in the arguments at which the kernel passes on a script. An interpreter can be a script, too, up to five
+/// times, and each `#!` line can have an argument.
+const MAX_SCRIPT_PLACE: usize = 10;
+
 /// A script that an interpreter runs.
 struct ScriptOperand<'a> {
     /// The path in the arguments of the interpreter.
@@ -142,7 +146,9 @@ impl ShellEvaluation<'_> {
     /// knows. The kernel has executed its interpreter.
     pub(super) fn find_false_command(&self, executed: &ExecutedProgram<'_>) -> Option<String> {
         let (_, folders) = executed.environment.iter().find(|(name, _)| name == "PATH")?;
-        let [interpreter, arguments @ ..] = executed.arguments else { return None };
+        if self.only_reads_files(executed.program) {
+            return None;
+        }
         let is_searched = |text: &str, place: &Path| {
             folders.split(':').any(|searched| {
                 let folder = normalize_path(&executed.folder.join(searched));
@@ -150,22 +156,58 @@ impl ShellEvaluation<'_> {
                 text.starts_with('/') == searched.starts_with('/') && place.parent() == Some(&folder)
             })
         };
-        let is_false = |text: &&String| {
-            let place = normalize_path(&executed.folder.join(text));
-            DEFAULT_ALLOWED_COMMANDS.contains(&base_name(text))
-                && (is_project_place(&place, self.policy) || is_command_folder(&place, self.policy))
-                && is_searched(text, &place)
-                && self.may_be_interpreter(interpreter, &place)
+        let is_false = |place: usize| {
+            let (interpreters, text) = (executed.arguments.get(..place)?, executed.arguments.get(place)?);
+            let script = normalize_path(&executed.folder.join(text));
+            let is_false = DEFAULT_ALLOWED_COMMANDS.contains(&base_name(text))
+                && (is_project_place(&script, self.policy) || is_command_folder(&script, self.policy))
+                && is_searched(text, &script)
+                && self.may_be_interpreted(executed.others, interpreters, &script);
+            is_false.then(|| text.clone())
         };
-        // The script is the first argument, or the second one after the argument of its `#!` line.
-        arguments.iter().take(2).find(is_false).cloned()
+        (1..=MAX_SCRIPT_PLACE).find_map(is_false)
     }
 
-    /// Returns true if the kernel or `execvp` may have executed a program because it interprets a script: `argv[0]` is then
-    /// the path in the first line of the script, or a shell if the script has no such line.
-    fn may_be_interpreter(&self, argv0: &str, script: &Path) -> bool {
-        let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
-        let named = line.as_deref().map(|line| line.split_whitespace().next().unwrap_or_default());
-        argv0.contains('/') && named.is_none_or(|named| named == argv0)
+    /// Returns true for a program of the system that shows a file and never runs it, also if a `#!` line names the program.
+    fn only_reads_files(&self, program: &Path) -> bool {
+        let name = file_name(program);
+        ["cat", "head", "ls", "tail", "wc"].contains(&name)
+            && self.facts.find_program(name).is_some_and(|known| known == program)
     }
+
+    /// Returns true if the kernel or `execvp` may have executed the first of the arguments because it interprets a script
+    /// that comes after them.
+    fn may_be_interpreted(&self, others: OtherProcesses, interpreters: &[String], script: &Path) -> bool {
+        let (is_file, leads_to) = match self.facts.inspect_path(script) {
+            PathStatus::File { leads_to, .. } => (true, leads_to),
+            PathStatus::Missing { leads_to } | PathStatus::Folder { leads_to } => (false, leads_to),
+            _ => return true,
+        };
+        // Another process may have changed the text since, and the facts describe the real temporary folder.
+        if others != OtherProcesses::Waiting
+            || [script, &leads_to].iter().any(|place| is_command_folder(place, self.policy))
+        {
+            return true;
+        }
+        // `execvp` passes a script to this shell if the kernel can't execute it.
+        let argv0 = interpreters.first().map_or("", String::as_str);
+        if interpreters.len() == 1 && argv0 == "/bin/sh" {
+            return true;
+        }
+        let Some(content) = self.facts.read_script(script) else {
+            return is_file || argv0.contains('/');
+        };
+        match content.interpreter_line.as_deref().and_then(first_word) {
+            Some(named) => interpreters.iter().any(|interpreter| first_word(interpreter) == Some(named)),
+            // The line may not be UTF-8.
+            None => {
+                argv0.contains('/') || interpreters.iter().any(|word| word.contains(char::REPLACEMENT_CHARACTER))
+            }
+        }
+    }
+}
+
+/// Returns the first word of a `#!` line, which the kernel passes on as `argv[0]`.
+fn first_word(text: &str) -> Option<&str> {
+    text.split(|letter: char| letter.is_whitespace() || letter == '\0').find(|word| !word.is_empty())
 }

@@ -10,6 +10,26 @@ use crate::shell::BytePosition;
 /// Shells that have each of their commands judged.
 const JUDGED_SHELLS: [&str; 3] = ["bash", "dash", "sh"];
 
+/// Flags of bash that have no value, and that it knows with one dash, too (`-login`).
+const LONG_SHELL_FLAGS: [&str; 16] = [
+    "debug",
+    "debugger",
+    "dump-po-strings",
+    "dump-strings",
+    "help",
+    "login",
+    "noediting",
+    "noprofile",
+    "norc",
+    "posix",
+    "pretty-print",
+    "protected",
+    "restricted",
+    "verbose",
+    "version",
+    "wordexp",
+];
+
 /// Builtins that run a command.
 const RUNNING_BUILTINS: [&str; 3] = ["builtin", "command", "exec"];
 
@@ -25,17 +45,22 @@ pub(super) fn passes_line_on(name: &str) -> bool {
 /// `full`, runs such a file as an interpreter does; otherwise the commands of the file count as commands of the line.
 pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
     let mut words = arguments.iter().map(String::as_str).filter(|_| JUDGED_SHELLS.contains(&name));
+    let mut only_long_flags = true;
     while let Some(word) = words.next() {
+        let is_long = word.strip_prefix('-').is_some_and(|name| LONG_SHELL_FLAGS.contains(&name));
         let values = match word {
             "-" | "--" => return words.next().is_some_and(|script| !is_own_stream(script)),
             // With one dash, too: bash tries its long flags first.
             "--rcfile" | "--init-file" | "-init-file" => 1,
             flag if flag.starts_with("--") => 0,
+            // After the first bundle of letters, bash takes such a word for letters, too.
+            _ if is_long && only_long_flags => 0,
             // The value of `-o` is the next word, also in `-oe pipefail`.
             flags if flags.starts_with(['-', '+']) => {
                 if flags.contains(['c', 's']) {
                     return false;
                 }
+                only_long_flags = false;
                 flags.matches(['o', 'O']).count()
             }
             script => return !is_own_stream(script),

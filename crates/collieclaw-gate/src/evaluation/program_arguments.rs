@@ -3,7 +3,7 @@
 use super::command::JudgingPhase;
 use super::found_files::deletes_everything;
 use super::project_program::{downloads, runs_files};
-use super::special_words::sends_data;
+use super::special_words::{saves_by_name, sends_data};
 use super::variable::GIT_SETTINGS;
 use super::walk::DEV_NULL;
 use super::{BracesMeaning, CommandFolder, ShellEvaluation, awk, jq, script_outputs, sed};
@@ -80,13 +80,14 @@ impl ShellEvaluation<'_> {
         phase: JudgingPhase,
     ) -> bool {
         let sends = found.iter().any(sends_data);
+        let saves_by_name = saves_by_name(name, found);
         let mut folder = cwd.clone();
         let mut folder_changes = 0;
         let mut changes = false;
         for found in found {
             match found {
                 // The caller judges the variables of an inner command.
-                ParsedArgument::Variable(_) => {}
+                ParsedArgument::Variable(_) | ParsedArgument::RemoteName => {}
                 ParsedArgument::Value(WordMeaning::ChangedFolder, path) => {
                     folder_changes += 1;
                     if folder_changes > MAX_FOLDER_CHANGES {
@@ -101,7 +102,9 @@ impl ShellEvaluation<'_> {
                 ParsedArgument::Value(WordMeaning::Address, text) if phase == JudgingPhase::Words => {
                     let method = if sends { HttpMethod::Post } else { HttpMethod::Get };
                     self.judge_address(text, method);
-                    self.judge_downloaded_name(text, &folder);
+                    if saves_by_name {
+                        self.judge_downloaded_name(text, &folder);
+                    }
                 }
                 found => changes |= self.judge_argument(name, found, &folder, phase),
             }
@@ -243,6 +246,7 @@ impl ShellEvaluation<'_> {
                 _,
             )
             | ParsedArgument::UnknownWord(_)
+            | ParsedArgument::RemoteName
             | ParsedArgument::Variable(_) => return false,
             ParsedArgument::Value(
                 WordMeaning::Code | WordMeaning::ChangedFolder | WordMeaning::Address,

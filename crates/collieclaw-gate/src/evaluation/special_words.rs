@@ -138,6 +138,18 @@ pub(super) fn sends_data(found: &ParsedArgument<'_>) -> bool {
     matches!(found, ParsedArgument::Value(WordMeaning::SentData, text) if !matches!(*text, "GET" | "HEAD" | "OPTIONS"))
 }
 
+/// Returns true if a program saves what it fetches under the name in the address. `curl` does so only with a flag, which
+/// may be one that the gate doesn't know (`--remote-name-all`).
+pub(super) fn saves_by_name(name: &str, found: &[ParsedArgument<'_>]) -> bool {
+    let may_save = |found: &ParsedArgument<'_>| {
+        matches!(
+            found,
+            ParsedArgument::RemoteName | ParsedArgument::SideEffect(..) | ParsedArgument::UnknownFlag(_)
+        )
+    };
+    name != "curl" || found.iter().any(may_save)
+}
+
 /// Returns true for permissions such as `755`, `u+x,go-w` or `a=rX`.
 fn is_file_mode(text: &str) -> bool {
     let is_octal = |text: &str| text.len() <= 5 && text.bytes().all(|digit| matches!(digit, b'0'..=b'7'));

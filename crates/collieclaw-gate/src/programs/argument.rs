@@ -45,6 +45,8 @@ pub(crate) enum ParsedArgument<'a> {
     ChangedSetting(&'a str),
     /// A path and the suffix under which the program keeps a backup of it.
     Backup(&'a str, &'a str),
+    /// A flag that makes the program save what it fetches under the name in the address.
+    RemoteName,
     /// The facts of a subcommand, and its arguments.
     Subcommand(&'static ProgramSpec, &'a [CommandArgument]),
 }
@@ -311,6 +313,7 @@ impl<'a> ArgumentParser<'a> {
             }
             FlagEffect::OperandsBecome(meaning) => self.operand_meaning = Some(meaning),
             FlagEffect::LinksSymbolically => self.links_symbolically = true,
+            FlagEffect::KeepsRemoteName => self.parsed.push(ParsedArgument::RemoteName),
             FlagEffect::LastFlag(meaning) => {
                 self.take_value(meaning, value);
                 self.operand_replacement = Some("");

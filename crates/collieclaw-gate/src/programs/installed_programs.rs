@@ -58,6 +58,7 @@ fn flags_take_values_where_the_installed_programs_do() {
                     | FlagEffect::EditsInPlace
                     | FlagEffect::OperandsBecome(_)
                     | FlagEffect::LinksSymbolically
+                    | FlagEffect::KeepsRemoteName
                     | FlagEffect::Harmless => !wants_value(&complaint),
                     FlagEffect::SideEffect(_)
                     | FlagEffect::NamedValue(_)

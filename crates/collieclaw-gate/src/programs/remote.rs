@@ -14,8 +14,9 @@ pub(super) const PROGRAMS: &[ProgramSpec] = &[
         flags: &[
             // The network itself is a matter of the sandbox: it checks every connection, also after redirects.
             harmless_flag(
-                "-s --silent -S --show-error -f --fail --fail-with-body -I --head -i --include -v --verbose --compressed -4 --ipv4 -6 --ipv6 -L --location -N --no-buffer -k --insecure -G --get -g --globoff -O --remote-name -# --progress-bar -V --version -0 --http1.0 --http1.1 --http2 --create-dirs --no-progress-meter --tcp-nodelay --ssl-reqd --tlsv1.2 --tlsv1.3 --retry-connrefused --retry-all-errors --raw -a --append --path-as-is",
+                "-s --silent -S --show-error -f --fail --fail-with-body -I --head -i --include -v --verbose --compressed -4 --ipv4 -6 --ipv6 -L --location -N --no-buffer -k --insecure -G --get -g --globoff -# --progress-bar -V --version -0 --http1.0 --http1.1 --http2 --create-dirs --no-progress-meter --tcp-nodelay --ssl-reqd --tlsv1.2 --tlsv1.3 --retry-connrefused --retry-all-errors --raw -a --append --path-as-is",
             ),
+            FlagSpec { names: "-O --remote-name", effect: FlagEffect::KeepsRemoteName },
             text_flag(
                 "-m --max-time --connect-timeout --retry --retry-delay --retry-max-time --max-redirs -A --user-agent -e --referer -u --user -r --range -y --speed-time -Y --speed-limit -z --time-cond --limit-rate --max-filesize --proto --proto-redir",
             ),

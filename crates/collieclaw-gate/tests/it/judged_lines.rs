@@ -87,6 +87,11 @@ impl MachineFacts for JudgingMachine {
                 sha256: "env-tool".to_owned(),
                 interpreter_line: Some("/usr/bin/env -S own-interpreter".into()),
             }),
+            "/w/bin/cat" => Some(ScriptContent { sha256: "cat".to_owned(), interpreter_line: Some("rel".into()) }),
+            "/w/inner/ls" => Some(ScriptContent {
+                sha256: "ls".to_owned(),
+                interpreter_line: Some(" /w/run.sh\0 x".into()),
+            }),
             "/usr/bin/npm" | "/w/node-tool" => Some(ScriptContent {
                 sha256: "npm".to_owned(),
                 interpreter_line: Some("/usr/bin/env node".into()),
