@@ -3,7 +3,8 @@
 //! A clock that is confirmed far behind the latest known time was ahead until now, or it is behind now. Nobody can tell
 //! which. So usage is never taken off the day to which it was charged; it is charged once more to the day on which it
 //! happened in the other case. If this errs, the child gains nothing: a day that was charged without reason, such as the far
-//! day when it really comes, can be corrected by a grant.
+//! day when it really comes, can be corrected by a grant. Usage that earns time or unlocks an entry stays on its one day,
+//! because it would be rewarded on two days.
 //!
 //! A clock that is confirmed up to a week behind is taken at its word: usage stays on its day, which pays back what was
 //! borrowed from it, and is charged to no other.
@@ -16,7 +17,7 @@ use shepherd_util::ClockReading;
 use super::CoreEngine;
 use crate::civil::LocalTime;
 use crate::policy::Day;
-use crate::state::{ClockCorrection, UsageAmount, UsageKey};
+use crate::state::{ClockCorrection, UsageAmount, UsageCounter, UsageKey};
 
 /// Time that was borrowed from one of this many next days is missing on that day, and on no other.
 const DAYS_THAT_PAY_BACK: i32 = 7;
@@ -48,18 +49,20 @@ impl CoreEngine {
         };
         let far_days: BTreeSet<Day> =
             used_days.iter().rev().copied().take_while(|day| near < *day).take(MAX_FAR_DAYS).collect();
-        let far: Vec<UsageAmount> = self
-            .usage
-            .iter()
-            .filter(|(key, _)| far_days.contains(&key.day))
-            .map(|(key, amount)| UsageAmount { key, amount })
-            .collect();
+        let far: Vec<(UsageKey, Duration)> =
+            self.usage.iter().filter(|(key, _)| far_days.contains(&key.day)).collect();
         let before = self.snapshot.clock_correction.take();
-        for UsageAmount { key, amount } in &far {
-            let charged = before.as_ref().map_or(Duration::ZERO, |before| before.charged_twice_to(key));
-            let amount = amount.saturating_sub(charged);
+        let mut charged_twice = Vec::new();
+        for (key, amount) in far {
+            let charged = before.as_ref().map_or(Duration::ZERO, |before| before.charged_twice_to(&key));
+            // The rules may have rewarded the entry only since an earlier correction.
+            let amount = if self.is_rewarded(&key.counter) { charged } else { amount };
+            let more = amount.saturating_sub(charged);
+            if !more.is_zero() {
+                self.charge_usage(UsageKey { day: real_day(key.day), ..key.clone() }, more);
+            }
             if !amount.is_zero() {
-                self.charge_usage(UsageKey { day: real_day(key.day), ..key.clone() }, amount);
+                charged_twice.push(UsageAmount { key, amount });
             }
         }
         let mut used_since = before.as_ref().map_or_else(Vec::new, |before| before.used_since.clone());
@@ -68,7 +71,7 @@ impl CoreEngine {
         }
         // A correction by less than a week doesn't end the doubts about an earlier one.
         let last_day = before.filter(|_| last <= near).map_or(last, |before| before.last_day);
-        self.snapshot.clock_correction = Some(ClockCorrection { last_day, charged_twice: far, used_since });
+        self.snapshot.clock_correction = Some(ClockCorrection { last_day, charged_twice, used_since });
     }
 
     /// Keeps usage that will have to be charged again if the corrected clock turns out to be behind.
@@ -90,6 +93,9 @@ impl CoreEngine {
         let Some(last) = used_since.iter().map(|used| used.key.day).max() else { return };
         if last.plus_days(DAYS_THAT_PAY_BACK) < today {
             for UsageAmount { key, amount } in used_since {
+                if self.is_rewarded(&key.counter) {
+                    continue;
+                }
                 let day = today.plus_days(key.day.0.saturating_sub(last.0));
                 let key = UsageKey { day, ..key };
                 // If this clock is wrong, the usage isn't charged back.
@@ -100,6 +106,10 @@ impl CoreEngine {
             }
         }
         self.save_snapshot();
+    }
+
+    fn is_rewarded(&self, counter: &UsageCounter) -> bool {
+        matches!(counter, UsageCounter::Entry(entry_id) if self.earns_or_unlocks(entry_id))
     }
 }
 

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_core::policy::{Day, Policy};
+use shepherd_core::policy::{Day, Policy, SuspendedTime, TimeCost, UnlockRule};
 
 use crate::clock_recovery::{CURES, MONDAY_NOON, an_hour_a_day, reboot};
-use crate::harness::{EngineHarness, boot, extra, grant, hours, minutes, policy};
+use crate::grant_and_clock_abuse::maths_earns;
+use crate::harness::{EngineHarness, boot, entry, extra, grant, hours, minutes, policy};
 
 fn days(count: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * count)
@@ -18,7 +19,11 @@ fn hourly() -> Policy {
 }
 
 fn play(world: &mut EngineHarness, length: u64) {
-    world.launch("game");
+    use_entry(world, "game", length);
+}
+
+fn use_entry(world: &mut EngineHarness, id: &str, length: u64) {
+    world.launch(id);
     world.run_for(minutes(length));
     world.exit();
 }
@@ -298,4 +303,55 @@ fn a_running_session_ends_with_the_quota_of_the_day_that_the_clock_jumps_to() {
     world.run_for(minutes(30));
     world.move_wall(days(15));
     assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn time_that_earns_time_is_rewarded_on_one_day() {
+    for cure in CURES {
+        for cost in [TimeCost::Free, TimeCost::Counts] {
+            // The clock was ahead.
+            let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+            world.move_wall(days(15));
+            use_entry(&mut world, "maths", 60);
+            use_entry(&mut world, "game", 10);
+            world.move_wall(days(-15));
+            cure(&mut world);
+            assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+            // The game itself counts for both days.
+            use_entry(&mut world, "maths", 20);
+            assert_eq!(left(&world), Some(minutes(10)), "{cost:?}");
+            world.move_wall(days(15));
+            assert_eq!(left(&world), Some(minutes(50)), "{cost:?}");
+
+            // The clock was behind.
+            let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+            world.tick();
+            world.move_wall(days(-15));
+            cure(&mut world);
+            use_entry(&mut world, "maths", 60);
+            use_entry(&mut world, "game", 10);
+            world.move_wall(days(15));
+            assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+            use_entry(&mut world, "maths", 20);
+            assert_eq!(left(&world), Some(minutes(10)), "{cost:?}");
+        }
+    }
+}
+
+#[test]
+fn time_that_unlocks_an_entry_unlocks_it_on_one_day() {
+    let mut game = entry("game");
+    game.unlock = Some(UnlockRule { entry_id: "maths".parse().unwrap(), at_least: minutes(10) });
+    let unlocked_by_maths = policy(vec![entry("maths"), game]);
+    for (away, back) in [(15, -15), (-15, 15)] {
+        let mut world = EngineHarness::new(unlocked_by_maths.clone(), MONDAY_NOON);
+        world.tick();
+        world.move_wall(days(away));
+        CURES[0](&mut world);
+        use_entry(&mut world, "maths", 10);
+        use_entry(&mut world, "game", 1);
+        world.move_wall(days(back));
+        CURES[0](&mut world);
+        assert_eq!(world.denied_codes("game"), ["not-unlocked"], "{away}");
+    }
 }

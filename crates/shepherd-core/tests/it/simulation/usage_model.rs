@@ -64,10 +64,13 @@ impl UsageModel {
     }
 
     /// Charges time on days more than a week after today again. Time of the last day was really used today. Earlier time
-    /// was used today or before, which the model doesn't know.
-    pub(super) fn correct_to_earlier_day(&mut self, today: Day, last: Day) {
+    /// was used today or before, which the model doesn't know. Entries that are rewarded aren't charged again.
+    pub(super) fn correct_to_earlier_day(&mut self, today: Day, last: Day, terms: &PolicyTerms) {
         let near = today.plus_days(7);
         for ((child, what, day), amount) in self.played.clone() {
+            if matches!(what, CounterIndex::Entry(entry) if terms.is_rewarded(entry)) {
+                continue;
+            }
             let charged = self.played_twice.insert((child, what, day), amount).unwrap_or_default();
             let new = amount.saturating_sub(charged);
             match what {
@@ -84,6 +87,9 @@ impl UsageModel {
             }
         }
         for ((child, entry, day), amount) in self.paid.clone() {
+            if terms.is_rewarded(entry) {
+                continue;
+            }
             let charged = self.paid_twice.insert((child, entry, day), amount).unwrap_or_default();
             if near < day {
                 let days = [today, today.plus_days((day.0 - last.0).min(0))];
@@ -154,6 +160,15 @@ impl fmt::Display for QuotaCheck {
 impl PolicyTerms {
     pub(super) fn entry(&self, entry: usize) -> Option<&PolicyEntry> {
         self.policy.entries().iter().find(|known| known.entry_id.as_str() == ENTRIES[entry])
+    }
+
+    /// Returns true if use of an entry earns time or unlocks another entry.
+    fn is_rewarded(&self, entry: usize) -> bool {
+        let unlocks = |rules: &PolicyEntry| {
+            rules.unlock.as_ref().is_some_and(|unlock| unlock.entry_id.as_str() == ENTRIES[entry])
+        };
+        self.entry(entry).is_some_and(|rules| rules.earns.is_some())
+            || self.policy.entries().iter().any(unlocks)
     }
 
     pub(super) fn mode_on(&self, day: Day) -> &str {
