@@ -1,6 +1,7 @@
 //! Corrections of the clock to an earlier day: the clock may have been ahead before, or be behind now. In both cases
 //! nobody gains time (S4.5). Where that charges a day without reason, a parent can give the time back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -48,9 +49,9 @@ fn left(world: &EngineHarness) -> Option<Duration> {
     world.view("game").max_run_if_started_now.map(Duration::from)
 }
 
-/// Returns the last day of the stored correction.
-fn last_day(world: &EngineHarness) -> Day {
-    world.store.snapshot.clock_correction.as_ref().unwrap().last_day
+/// Returns the last days of the stored correction.
+fn last_days(world: &EngineHarness) -> BTreeSet<Day> {
+    world.store.snapshot.clock_correction.as_ref().unwrap().last_days.clone()
 }
 
 #[test]
@@ -255,16 +256,18 @@ fn two_corrections_in_a_row_leave_time_charged_to_every_possible_day() {
 }
 
 #[test]
-fn a_correction_by_up_to_a_week_keeps_the_doubts_about_an_earlier_one() {
-    for (back, ended) in [(7, false), (8, true)] {
+fn a_correction_keeps_the_doubts_about_an_earlier_one() {
+    // One by up to a week adds none.
+    for (back, doubtful) in [(7, 1), (8, 2)] {
         let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
         world.tick();
         world.move_wall(days(-30));
         CURES[0](&mut world);
-        let far = last_day(&world);
+        let far = last_days(&world);
         world.move_wall(days(-back));
         CURES[0](&mut world);
-        assert_eq!(last_day(&world) != far, ended);
+        assert!(last_days(&world).is_superset(&far));
+        assert_eq!(last_days(&world).len(), doubtful);
     }
 }
 
@@ -354,4 +357,38 @@ fn time_that_unlocks_an_entry_unlocks_it_on_one_day() {
         CURES[0](&mut world);
         assert_eq!(world.denied_codes("game"), ["not-unlocked"], "{away}");
     }
+}
+
+#[test]
+fn a_clock_that_returns_in_two_steps_charges_the_time_at_each() {
+    let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+    world.tick();
+    for _ in 0..2 {
+        world.move_wall(days(-15));
+        CURES[0](&mut world);
+    }
+    play(&mut world, 10);
+    world.move_wall(days(15));
+    assert_used(&world, &[("10-17", 10), ("11-01", 10)]);
+    play(&mut world, 5);
+    world.crash();
+    world.move_wall(days(15));
+    assert_used(&world, &[("10-17", 10), ("11-01", 15), ("11-16", 15)]);
+}
+
+#[test]
+fn a_correction_is_forgotten_four_weeks_after_the_last_day_that_it_doubts() {
+    let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+    play(&mut world, 10);
+    world.move_wall(days(-15));
+    CURES[0](&mut world);
+    world.move_wall(days(15 + 28));
+    assert!(world.store.snapshot.clock_correction.is_some());
+    world.move_wall(days(1));
+    assert_eq!(world.store.snapshot.clock_correction, None);
+    // Without usage there is no doubt.
+    world.move_wall(days(-15));
+    CURES[0](&mut world);
+    world.move_wall(days(15));
+    assert_eq!(world.store.snapshot.clock_correction, None);
 }
