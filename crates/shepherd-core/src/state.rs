@@ -1,7 +1,7 @@
 //! The state that outlives the daemon. An engine is built from a [`StoredState`], keeps all of it in memory and never
 //! asks the store; every change leaves the engine as [`StoreWrite`]s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -118,11 +118,12 @@ impl ClockRecord {
 /// behind. It shows which usage was charged to two days, because either day may be the real one (S4.5).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockCorrection {
-    /// The accounting day before the correction.
-    pub last_day: Day,
+    /// The accounting day before the correction, and those before earlier corrections, unless the clock has reached them.
+    #[serde(default)]
+    pub last_days: BTreeSet<Day>,
     /// The part of the usage of later days that is charged to another day as well.
     pub charged_twice: Vec<UsageAmount>,
-    /// Recent usage since the correction, on days before `last_day`.
+    /// Recent usage since the correction, on days before the latest of `last_days`.
     pub used_since: Vec<UsageAmount>,
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::EndReason;
-use shepherd_util::{BootInstant, ClockReading, Deadline, DeadlineClock, MonotonicInstant, ProfileId};
+use shepherd_util::{
+    BootInstant, ClockReading, Deadline, DeadlineClock, EntryId, MonotonicInstant, ProfileId,
+};
 
 use super::reload::earlier_deadline;
 use super::{CoreEngine, Effects};
@@ -148,11 +150,14 @@ impl CoreEngine {
     /// free.
     fn use_is_rewarded(&self) -> bool {
         let Some(session) = &self.snapshot.session else { return false };
-        let unlocks = |entry: &PolicyEntry| {
-            entry.unlock.as_ref().is_some_and(|unlock| unlock.entry_id == session.entry_id)
-        };
-        session.free
-            || self.policy.entry(&session.entry_id).is_some_and(|entry| entry.earns.is_some())
+        session.free || self.earns_or_unlocks(&session.entry_id)
+    }
+
+    /// Returns whether usage of an entry earns time or unlocks another entry.
+    pub(super) fn earns_or_unlocks(&self, entry_id: &EntryId) -> bool {
+        let unlocks =
+            |entry: &PolicyEntry| entry.unlock.as_ref().is_some_and(|unlock| unlock.entry_id == *entry_id);
+        self.policy.entry(entry_id).is_some_and(|entry| entry.earns.is_some())
             || self.policy.entries().iter().any(unlocks)
     }
 

@@ -117,6 +117,10 @@ impl CoreEngine {
             self.effects.announce(warning_event(&warning, session, profile, remaining));
             given.push((session.session_id.clone(), warning.before.as_secs()));
         }
+        if !given.is_empty() {
+            // This warning is nearer to the present end.
+            self.forget_missed_warning();
+        }
         for (session_id, threshold_secs) in given {
             self.append_audit(now, POLICY_ACTOR, AuditKind::WarningGiven { session_id, threshold_secs });
         }

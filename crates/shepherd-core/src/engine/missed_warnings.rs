@@ -24,20 +24,22 @@ impl CoreEngine {
         session.warnings.iter().filter(missed).min_by_key(|warning| warning.before).cloned()
     }
 
-    /// Returns the missed warning, unless the session is being ended, has been extended, or a later warning was given since.
-    /// Nothing has to be carried out, because the warning is already recorded as given.
+    /// Returns the missed warning, unless the session is being ended, the warning comes again before a new end, or another
+    /// warning was given since. Nothing has to be carried out, because the warning is already recorded as given.
     #[must_use]
     pub fn missed_warning(&self, now: ClockReading) -> Option<CoreEvent> {
         let (warning, session) = (self.missed_warning.as_ref()?, self.snapshot.session.as_ref()?);
+        let comes_again = !session.given.contains(&warning.before);
         let is_last = session.given.iter().all(|given| *given >= warning.before);
         let remaining = session.ends.remaining(now.mono)?;
         let is_running = matches!(session.stage, SessionStage::Running { .. });
         let profile = profile_label(&self.policy, &session.profile);
         let is_due = remaining <= warning.before;
-        (is_running && is_last && is_due).then(|| warning_event(warning, session, profile, remaining))
+        (is_running && is_last && is_due && !comes_again)
+            .then(|| warning_event(warning, session, profile, remaining))
     }
 
-    /// Forgets the missed warning, because the person who plays has seen it.
+    /// Forgets the missed warning, because the person who plays has seen it or a later one.
     pub fn forget_missed_warning(&mut self) {
         self.missed_warning = None;
     }

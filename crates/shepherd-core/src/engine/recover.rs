@@ -71,8 +71,9 @@ impl CoreEngine {
         let had_program = session.stage.has_program();
         match (liveness, same_boot) {
             (SessionLiveness::Alive { .. }, true) => {
-                self.missed_warning = self.find_missed_warning(last_heartbeat, now);
+                let missed = self.find_missed_warning(last_heartbeat, now);
                 self.resume_session(now);
+                self.missed_warning = missed.filter(|_| self.snapshot.session.is_some());
             }
             // No program survives a reboot. If the host reports one all the same, it is stopped.
             (SessionLiveness::Alive { .. }, false) => {

@@ -1,13 +1,15 @@
 //! Corrections of the clock to an earlier day: the clock may have been ahead before, or be behind now. In both cases
 //! nobody gains time (S4.5). Where that charges a day without reason, a parent can give the time back.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_core::policy::{Day, Policy};
+use shepherd_core::policy::{Day, Policy, SuspendedTime, TimeCost, UnlockRule};
 
 use crate::clock_recovery::{CURES, MONDAY_NOON, an_hour_a_day, reboot};
-use crate::harness::{EngineHarness, boot, extra, grant, hours, minutes, policy};
+use crate::grant_and_clock_abuse::maths_earns;
+use crate::harness::{EngineHarness, boot, entry, extra, grant, hours, minutes, policy};
 
 fn days(count: i64) -> SignedDuration {
     SignedDuration::from_hours(24 * count)
@@ -18,7 +20,11 @@ fn hourly() -> Policy {
 }
 
 fn play(world: &mut EngineHarness, length: u64) {
-    world.launch("game");
+    use_entry(world, "game", length);
+}
+
+fn use_entry(world: &mut EngineHarness, id: &str, length: u64) {
+    world.launch(id);
     world.run_for(minutes(length));
     world.exit();
 }
@@ -43,9 +49,9 @@ fn left(world: &EngineHarness) -> Option<Duration> {
     world.view("game").max_run_if_started_now.map(Duration::from)
 }
 
-/// Returns the last day of the stored correction.
-fn last_day(world: &EngineHarness) -> Day {
-    world.store.snapshot.clock_correction.as_ref().unwrap().last_day
+/// Returns the last days of the stored correction.
+fn last_days(world: &EngineHarness) -> BTreeSet<Day> {
+    world.store.snapshot.clock_correction.as_ref().unwrap().last_days.clone()
 }
 
 #[test]
@@ -250,16 +256,18 @@ fn two_corrections_in_a_row_leave_time_charged_to_every_possible_day() {
 }
 
 #[test]
-fn a_correction_by_up_to_a_week_keeps_the_doubts_about_an_earlier_one() {
-    for (back, ended) in [(7, false), (8, true)] {
+fn a_correction_keeps_the_doubts_about_an_earlier_one() {
+    // One by up to a week adds none.
+    for (back, doubtful) in [(7, 1), (8, 2)] {
         let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
         world.tick();
         world.move_wall(days(-30));
         CURES[0](&mut world);
-        let far = last_day(&world);
+        let far = last_days(&world);
         world.move_wall(days(-back));
         CURES[0](&mut world);
-        assert_eq!(last_day(&world) != far, ended);
+        assert!(last_days(&world).is_superset(&far));
+        assert_eq!(last_days(&world).len(), doubtful);
     }
 }
 
@@ -298,4 +306,89 @@ fn a_running_session_ends_with_the_quota_of_the_day_that_the_clock_jumps_to() {
     world.run_for(minutes(30));
     world.move_wall(days(15));
     assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn time_that_earns_time_is_rewarded_on_one_day() {
+    for cure in CURES {
+        for cost in [TimeCost::Free, TimeCost::Counts] {
+            // The clock was ahead.
+            let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+            world.move_wall(days(15));
+            use_entry(&mut world, "maths", 60);
+            use_entry(&mut world, "game", 10);
+            world.move_wall(days(-15));
+            cure(&mut world);
+            assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+            // The game itself counts for both days.
+            use_entry(&mut world, "maths", 20);
+            assert_eq!(left(&world), Some(minutes(10)), "{cost:?}");
+            world.move_wall(days(15));
+            assert_eq!(left(&world), Some(minutes(50)), "{cost:?}");
+
+            // The clock was behind.
+            let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+            world.tick();
+            world.move_wall(days(-15));
+            cure(&mut world);
+            use_entry(&mut world, "maths", 60);
+            use_entry(&mut world, "game", 10);
+            world.move_wall(days(15));
+            assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+            use_entry(&mut world, "maths", 20);
+            assert_eq!(left(&world), Some(minutes(10)), "{cost:?}");
+        }
+    }
+}
+
+#[test]
+fn time_that_unlocks_an_entry_unlocks_it_on_one_day() {
+    let mut game = entry("game");
+    game.unlock = Some(UnlockRule { entry_id: "maths".parse().unwrap(), at_least: minutes(10) });
+    let unlocked_by_maths = policy(vec![entry("maths"), game]);
+    for (away, back) in [(15, -15), (-15, 15)] {
+        let mut world = EngineHarness::new(unlocked_by_maths.clone(), MONDAY_NOON);
+        world.tick();
+        world.move_wall(days(away));
+        CURES[0](&mut world);
+        use_entry(&mut world, "maths", 10);
+        use_entry(&mut world, "game", 1);
+        world.move_wall(days(back));
+        CURES[0](&mut world);
+        assert_eq!(world.denied_codes("game"), ["not-unlocked"], "{away}");
+    }
+}
+
+#[test]
+fn a_clock_that_returns_in_two_steps_charges_the_time_at_each() {
+    let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+    world.tick();
+    for _ in 0..2 {
+        world.move_wall(days(-15));
+        CURES[0](&mut world);
+    }
+    play(&mut world, 10);
+    world.move_wall(days(15));
+    assert_used(&world, &[("10-17", 10), ("11-01", 10)]);
+    play(&mut world, 5);
+    world.crash();
+    world.move_wall(days(15));
+    assert_used(&world, &[("10-17", 10), ("11-01", 15), ("11-16", 15)]);
+}
+
+#[test]
+fn a_correction_is_forgotten_four_weeks_after_the_last_day_that_it_doubts() {
+    let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+    play(&mut world, 10);
+    world.move_wall(days(-15));
+    CURES[0](&mut world);
+    world.move_wall(days(15 + 28));
+    assert!(world.store.snapshot.clock_correction.is_some());
+    world.move_wall(days(1));
+    assert_eq!(world.store.snapshot.clock_correction, None);
+    // Without usage there is no doubt.
+    world.move_wall(days(-15));
+    CURES[0](&mut world);
+    world.move_wall(days(15));
+    assert_eq!(world.store.snapshot.clock_correction, None);
 }

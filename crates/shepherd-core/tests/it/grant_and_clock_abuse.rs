@@ -89,7 +89,7 @@ fn fixed_offset_zones_restore_no_day_and_keep_the_clock_trusted() {
 }
 
 /// Returns a policy in which ten minutes of maths earn ten minutes of play.
-fn maths_earns(cost: TimeCost, suspended_time: SuspendedTime) -> Policy {
+pub(crate) fn maths_earns(cost: TimeCost, suspended_time: SuspendedTime) -> Policy {
     let mut maths = entry("maths");
     maths.cost = cost;
     maths.limits.max_run = Some(hours(5));

@@ -128,3 +128,27 @@ fn a_missed_warning_is_dropped_when_the_session_lasts_longer_again() {
         assert_eq!(missed_warning_thresholds(&mut world), expected, "{by:?}");
     }
 }
+
+#[test]
+fn a_missed_warning_that_came_again_before_a_new_end_is_dropped() {
+    let mut world = world_with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(7));
+    restart(&mut world);
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.sync();
+    assert_eq!(warnings(&world.run_for(minutes(29))), [600]);
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
+}
+
+#[test]
+fn a_missed_warning_is_kept_when_an_extension_is_taken_back() {
+    let mut world = world_with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(7));
+    restart(&mut world);
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.revoke(1);
+    world.sync();
+    assert_eq!(missed_warning_thresholds(&mut world), [600]);
+}

@@ -200,7 +200,7 @@ pub fn snapshot(number: u64) -> EngineSnapshot {
         }],
         crashes: BTreeMap::from([(profile("ada"), BTreeMap::from([(entry_id("chess"), 2)]))]),
         clock_correction: Some(ClockCorrection {
-            last_day: Day(20_840),
+            last_days: [Day(20_840)].into(),
             charged_twice: vec![UsageAmount {
                 key: usage_key("ada", entry_counter("chess"), 20_840),
                 amount: Duration::from_nanos(1_500_000_001),

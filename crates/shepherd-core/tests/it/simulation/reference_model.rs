@@ -173,7 +173,8 @@ impl ReferenceModel {
     /// Charges usage on days more than a week ahead of the clock again to the days on which it was really used, the last
     /// of which is today.
     pub(super) fn correct_to_earlier_day(&mut self, now: ClockReading) {
-        self.usage.correct_to_earlier_day(day_of(now.wall, &self.terms.zone), self.day(now));
+        let (today, last) = (day_of(now.wall, &self.terms.zone), self.day(now));
+        self.usage.correct_to_earlier_day(today, last, &self.terms);
     }
 
     /// Checks an approved launch against the rules, as far as the model knows them.

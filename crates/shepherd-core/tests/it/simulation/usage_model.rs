@@ -1,6 +1,6 @@
 //! The time that was really played, by child, counter and day, and the limits of a policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(super) struct UsageModel {
     played_twice: BTreeMap<(usize, CounterIndex, Day), Duration>,
     /// The part of `paid` that may have been charged to a second day.
     paid_twice: BTreeMap<(usize, usize, Day), Duration>,
-    /// The day before the clock was corrected to an earlier one.
-    last_day: Option<Day>,
+    /// The days before the clock was corrected to an earlier one.
+    last_days: BTreeSet<Day>,
     /// Time that may have been charged since then, by child and entry.
     used_since: Vec<(usize, usize, Duration)>,
     /// The most time that was charged to entries for a second time.
@@ -58,16 +58,19 @@ impl UsageModel {
 
     /// Records time that was charged to an entry, in case a corrected clock turns out to be behind.
     pub(super) fn record_charge(&mut self, child: usize, entry: usize, day: Day, amount: Duration) {
-        if self.last_day.is_some_and(|last_day| day < last_day) {
+        if self.last_days.last().is_some_and(|last_day| day < *last_day) {
             self.used_since.push((child, entry, amount));
         }
     }
 
     /// Charges time on days more than a week after today again. Time of the last day was really used today. Earlier time
-    /// was used today or before, which the model doesn't know.
-    pub(super) fn correct_to_earlier_day(&mut self, today: Day, last: Day) {
+    /// was used today or before, which the model doesn't know. Entries that are rewarded aren't charged again.
+    pub(super) fn correct_to_earlier_day(&mut self, today: Day, last: Day, terms: &PolicyTerms) {
         let near = today.plus_days(7);
         for ((child, what, day), amount) in self.played.clone() {
+            if matches!(what, CounterIndex::Entry(entry) if terms.is_rewarded(entry)) {
+                continue;
+            }
             let charged = self.played_twice.insert((child, what, day), amount).unwrap_or_default();
             let new = amount.saturating_sub(charged);
             match what {
@@ -84,6 +87,9 @@ impl UsageModel {
             }
         }
         for ((child, entry, day), amount) in self.paid.clone() {
+            if terms.is_rewarded(entry) {
+                continue;
+            }
             let charged = self.paid_twice.insert((child, entry, day), amount).unwrap_or_default();
             if near < day {
                 let days = [today, today.plus_days((day.0 - last.0).min(0))];
@@ -93,15 +99,24 @@ impl UsageModel {
         // The next days pay back what was borrowed from them, unless the clock is corrected again.
         self.played_twice.retain(|(_, _, day), _| near < *day);
         self.paid_twice.retain(|(_, _, day), _| near < *day);
-        self.last_day = self.last_day.filter(|_| last <= near).or(Some(last));
+        if near < last || self.last_days.is_empty() {
+            self.last_days.insert(last);
+        }
     }
 
     /// Charges usage since a correction again, if the clock may have been behind since then. The model doesn't know the
     /// days.
     pub(super) fn charge_use_since_correction_again(&mut self, today: Day) {
-        if self.last_day.is_some_and(|last_day| last_day <= today) {
-            for (child, entry, amount) in std::mem::take(&mut self.used_since) {
+        let known = self.last_days.len();
+        self.last_days.retain(|last_day| today < *last_day);
+        self.played_twice.retain(|(_, _, day), _| today <= day.plus_days(28));
+        self.paid_twice.retain(|(_, _, day), _| today <= day.plus_days(28));
+        if self.last_days.len() < known {
+            for (child, entry, amount) in self.used_since.clone() {
                 self.charge_again(child, entry, (0..7).map(|ago| today.plus_days(-ago)), amount);
+            }
+            if self.last_days.is_empty() {
+                self.used_since.clear();
             }
         }
     }
@@ -154,6 +169,15 @@ impl fmt::Display for QuotaCheck {
 impl PolicyTerms {
     pub(super) fn entry(&self, entry: usize) -> Option<&PolicyEntry> {
         self.policy.entries().iter().find(|known| known.entry_id.as_str() == ENTRIES[entry])
+    }
+
+    /// Returns true if use of an entry earns time or unlocks another entry.
+    fn is_rewarded(&self, entry: usize) -> bool {
+        let unlocks = |rules: &PolicyEntry| {
+            rules.unlock.as_ref().is_some_and(|unlock| unlock.entry_id.as_str() == ENTRIES[entry])
+        };
+        self.entry(entry).is_some_and(|rules| rules.earns.is_some())
+            || self.policy.entries().iter().any(unlocks)
     }
 
     pub(super) fn mode_on(&self, day: Day) -> &str {
