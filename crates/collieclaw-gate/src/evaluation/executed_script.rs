@@ -201,7 +201,8 @@ impl ShellEvaluation<'_> {
             Some(named) => interpreters.iter().any(|interpreter| first_word(interpreter) == Some(named)),
             // The line may not be UTF-8.
             None => {
-                argv0.contains('/') || interpreters.iter().any(|word| word.contains(char::REPLACEMENT_CHARACTER))
+                argv0.contains('/')
+                    || interpreters.iter().any(|word| word.contains(char::REPLACEMENT_CHARACTER))
             }
         }
     }

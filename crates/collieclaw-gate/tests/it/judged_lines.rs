@@ -87,7 +87,9 @@ impl MachineFacts for JudgingMachine {
                 sha256: "env-tool".to_owned(),
                 interpreter_line: Some("/usr/bin/env -S own-interpreter".into()),
             }),
-            "/w/bin/cat" => Some(ScriptContent { sha256: "cat".to_owned(), interpreter_line: Some("rel".into()) }),
+            "/w/bin/cat" => {
+                Some(ScriptContent { sha256: "cat".to_owned(), interpreter_line: Some("rel".into()) })
+            }
             "/w/inner/ls" => Some(ScriptContent {
                 sha256: "ls".to_owned(),
                 interpreter_line: Some(" /w/run.sh\0 x".into()),

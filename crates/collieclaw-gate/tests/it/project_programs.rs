@@ -334,8 +334,16 @@ fn only_programs_of_the_project_get_its_libraries() {
         ("/usr/bin/env /usr/bin/env node /usr/bin/npm", "target/debug", "variable"),
     ] {
         let environment = [("LD_LIBRARY_PATH".to_owned(), value.to_owned())];
-        assert_eq!(execute_with(program, &environment, OtherProcesses::MayRun, &project_policy("")), expected, "{program}, {value}");
-        assert_ne!(execute_with(program, &environment, OtherProcesses::MayRun, &policy("")), "program", "{program}, {value}");
+        assert_eq!(
+            execute_with(program, &environment, OtherProcesses::MayRun, &project_policy("")),
+            expected,
+            "{program}, {value}"
+        );
+        assert_ne!(
+            execute_with(program, &environment, OtherProcesses::MayRun, &policy("")),
+            "program",
+            "{program}, {value}"
+        );
     }
 }
 
