@@ -239,7 +239,7 @@ fn a_cache_that_commands_have_damaged_is_mended() {
     fs::write(cache.join("pip"), "text").unwrap();
     fs::create_dir(cache.join("go")).unwrap();
     for closed in ["go", ""] {
-        fs::set_permissions(cache.join(closed), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(cache.join(closed), Permissions::from_mode(0o000)).unwrap();
     }
     fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
     toolchain_access(&rules, &places).unwrap();
