@@ -182,11 +182,12 @@ fn a_line_does_nothing_after_its_timeout() {
     assert!(!test_workspace.path.join("made").exists() && !test_workspace.path.join("also").exists());
 }
 
-/// Limited from two sides, so that a failure of the sandbox doesn't take down the machine.
+/// Limited from two sides, so that a failure of the sandbox doesn't take down the machine. A loaded machine needs seconds to
+/// start 512 processes.
 #[test]
 fn a_fork_bomb_is_bounded_and_ended() {
     let test_workspace = open_workspace();
-    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(6), 1 << 16);
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(60), 1 << 16);
     let token = unique_sleep_seconds();
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
     let outcome = run_intruder(&test_workspace, &gateway, &script);
