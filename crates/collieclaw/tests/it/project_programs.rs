@@ -258,7 +258,7 @@ fn the_values_of_a_shells_flags_are_no_scripts() {
 /// Without its variable, `git` would obey settings that the line has written into the home of commands.
 #[test]
 fn git_obeys_no_settings_of_the_commands_home() {
-    let mut test_workspace = open_workspace("git");
+    let mut test_workspace = open_workspace("git chmod");
     let home = test_workspace.home.join(".tool/home");
     let settings = test_workspace.home.join(".tool/settings");
     std::fs::create_dir_all(&home).unwrap();
@@ -266,11 +266,14 @@ fn git_obeys_no_settings_of_the_commands_home() {
     test_workspace.toolchain.read = vec![settings.clone()];
     test_workspace.toolchain.write = vec![home.clone()];
     test_workspace.toolchain.environment =
-        vec![("HOME".to_owned(), home.into()), ("GIT_CONFIG_GLOBAL".to_owned(), settings.into())];
+        vec![("HOME".to_owned(), home.clone().into()), ("GIT_CONFIG_GLOBAL".to_owned(), settings.into())];
     let init =
         std::process::Command::new("git").args(["init", "-q"]).current_dir(&test_workspace.path).status();
     assert!(init.unwrap().success());
     check(&test_workspace, "printf '[core]\\n\\tfsmonitor = ./x\\n' > \"$HOME/.gitconfig\"", "");
+    test_workspace.write("x", "#!/bin/sh\ntouch obeyed\n");
+    check(&test_workspace, "chmod +x x", "");
+    let obeyed = test_workspace.path.join("obeyed");
     for line in [
         "unset GIT_CONFIG_GLOBAL; git status",
         "v=GIT_CONFIG_GLOBAL; env -u $v git status",
@@ -280,9 +283,18 @@ fn git_obeys_no_settings_of_the_commands_home() {
         let refused = run(&test_workspace, line);
         assert_ne!(refused.status, "done", "{line}: {refused:?}");
         assert!(refused.text.contains("the variable `"), "{line}: {refused:?}");
+        assert!(!obeyed.exists(), "{line}");
     }
-    check(&test_workspace, "unset FOO GIT_CONFIG_GLOBAL; ls; echo on", "on\n");
-    check(&test_workspace, "unset HOME GIT_CONFIG_GLOBAL; git status --short; echo on", "on\n");
+    check(&test_workspace, "unset FOO GIT_CONFIG_GLOBAL; ls; echo on", "x\non\n");
+    check(&test_workspace, "unset HOME GIT_CONFIG_GLOBAL; git status --short -uno; echo on", "on\n");
+    check(&test_workspace, "git status --short -uno; echo on", "on\n");
+    assert!(!obeyed.exists());
+    // Outside of CollieClaw, `git` obeys the settings.
+    let mut git = std::process::Command::new("git");
+    git.args(["status", "-uno"]).current_dir(&test_workspace.path);
+    let status = git.env("HOME", &home).env_remove("GIT_CONFIG_GLOBAL").env_remove("XDG_CONFIG_HOME").output();
+    assert!(status.unwrap().status.success());
+    assert!(obeyed.exists());
 }
 
 #[test]
