@@ -34,6 +34,9 @@ const TOP_TABLES: [(&str, &str); 13] = [
     ("entries", "[[entries]]"),
 ];
 
+/// Keys of `[access]`.
+const ACCESS_KEYS: [&str; 4] = ["admins", "shells", "observers", "others"];
+
 /// A part of the policy language with keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PolicySection {
@@ -141,12 +144,18 @@ pub(super) fn finish_table(mut table: TomlTable<'_>, section: PolicySection) {
 
 /// Reports those unknown keys of a section whose word says what was meant.
 pub(super) fn advise_about_keys(table: &mut TomlTable<'_>, section: PolicySection) {
+    // In an entry, `accounts` rather stands for `profiles`.
+    let lacks_profile_header = !matches!(section, PolicySection::Profile | PolicySection::Entry)
+        && table.key_span("accounts").is_some();
     table.advise_unknown_keys(|key, value| {
+        if lacks_profile_header && matches!(key, "label" | "accounts") {
+            return Some(UnknownKeyAdvice { help: words::WRITE_PROFILE.to_owned(), meant: None });
+        }
         mode_advice(section, key, value).or_else(|| {
             let words = section.key_words(key);
             let from_words = words
                 .map(|words| UnknownKeyAdvice { help: words.help.to_owned(), meant: section.own_key(words) });
-            from_words.or_else(|| top_advice(section, key))
+            from_words.or_else(|| access_advice(section, key)).or_else(|| top_advice(section, key))
         })
     });
 }
@@ -165,6 +174,18 @@ fn top_advice(section: PolicySection, key: &str) -> Option<UnknownKeyAdvice> {
         Some(format!("write `{header}` as a table of its own, not inside another one"))
     };
     let help = top_key_help(key).or_else(table)?;
+    Some(UnknownKeyAdvice { help, meant: None })
+}
+
+/// Names the header `[access]` for its keys in another table. The header may be commented out, as in the policy of the
+/// package.
+fn access_advice(section: PolicySection, key: &str) -> Option<UnknownKeyAdvice> {
+    if section == PolicySection::Root || !ACCESS_KEYS.contains(&key) {
+        return None;
+    }
+    let help = format!(
+        "`{key}` belongs under `[access]`: put `[access]` on the line above, or delete the `# ` before it"
+    );
     Some(UnknownKeyAdvice { help, meant: None })
 }
 
@@ -243,6 +264,14 @@ mod tests {
                     assert!(seen.insert(word), "{section:?}: {word} twice");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_keys_of_access_are_those_of_the_schema() {
+        let schema = json_schema();
+        for key in ACCESS_KEYS {
+            assert!(exists(&schema, &format!("/access/{key}")), "{key}");
         }
     }
 

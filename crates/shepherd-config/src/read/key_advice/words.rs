@@ -30,6 +30,10 @@ const QUOTA_OF_A_MODE: &str = "a mode's quota is in the entry or budget: \
 
 const WINDOWS_OF_A_MODE: &str = "a mode's hours are a window of the entry: `windows = [{ from = \"09:00\", to = \"12:00\", modes = [\"holiday\"] }]`";
 
+/// The advice for the keys of a profile without its header.
+pub(super) const WRITE_PROFILE: &str =
+    "write `[profiles.anna]` for each child, with its `accounts = [\"anna\"]`";
+
 const LIMITS_ARE_IN_ENTRIES: &str =
     "limits and hours are set in an entry; `profiles = [\"anna\"]` in the entry says for whom";
 
@@ -301,7 +305,7 @@ pub(super) const ROOT: &[KeyWords] = &[
     means(
         &["profile", "child", "children", "kid", "kids", "user", "users", "people", "accounts"],
         "/profiles",
-        "write `[profiles.anna]` for each child, with its `accounts = [\"anna\"]`",
+        WRITE_PROFILE,
     ),
     means(
         &["admin", "admins", "administrators", "parents", "permissions", "shells", "observers", "others"],
