@@ -92,6 +92,8 @@ pub(super) enum LiveViewReply {
         request: LiveViewRequest,
         message: String,
     },
+    /// A request for time was sent to the parents.
+    Asked(Box<TimeRequestView>),
     /// A request for time was granted. The entries and the running session show if the child can use the time.
     Granted {
         entry_id: EntryId,
@@ -234,9 +236,7 @@ impl LiveViewRequestWorker {
                 LiveViewReply::Granted { entry_id, grant, entries, session }
             }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
-            Ok(CommandReply::Request { .. }) => {
-                LiveViewReply::Notice(TextTone::Good, "The request was sent to your parents.".to_owned())
-            }
+            Ok(CommandReply::Request { request }) => LiveViewReply::Asked(Box::new(request)),
             // The result of other commands arrives as an event.
             Ok(_) => LiveViewReply::Notice(TextTone::Faint, String::new()),
             Err(LiveViewRequestFailure { message, needs_pin: true, .. }) => {
