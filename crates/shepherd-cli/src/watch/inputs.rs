@@ -84,7 +84,10 @@ pub(super) enum LiveViewReply {
     Entries(Vec<EntryView>),
     /// The entries of several profiles, for a client that has none of its own.
     Household(Vec<(ProfileView, Vec<EntryView>)>),
-    TimeRequests(Vec<TimeRequestView>),
+    TimeRequests {
+        requests: Vec<TimeRequestView>,
+        may_answer: bool,
+    },
     OldRules(Option<String>),
     EntriesFailed(String),
     Why(Box<ExplanationView>),
@@ -221,7 +224,10 @@ impl LiveViewRequestWorker {
             LiveViewRequest::Why(entry_id) => Command::Why { entry_id, at: None, profile },
         };
         match self.call(command) {
-            Ok(CommandReply::Requests { requests }) => LiveViewReply::TimeRequests(requests),
+            Ok(CommandReply::Requests { requests }) => {
+                let may_answer = self.client.as_ref().is_none_or(daemon::may_administer);
+                LiveViewReply::TimeRequests { requests, may_answer }
+            }
             Ok(CommandReply::Decided { grant: None, .. }) => {
                 LiveViewReply::Notice(TextTone::Good, "The request was denied.".to_owned())
             }

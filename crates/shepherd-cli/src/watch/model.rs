@@ -35,6 +35,8 @@ pub(super) struct LiveViewModel {
     pub(super) entries: Vec<LiveViewEntry>,
     /// Requests for time that wait for an answer, oldest first.
     pub(super) time_requests: Vec<TimeRequestView>,
+    /// False if the person at this view can't answer requests, also with the PIN.
+    may_answer: bool,
     pub(super) selected: usize,
     pub(super) event_lines: VecDeque<EventLine>,
     /// A line for a parent if the rules in force aren't those of the policy file.
@@ -142,6 +144,7 @@ impl LiveViewModel {
             state: None,
             entries: Vec::new(),
             time_requests: Vec::new(),
+            may_answer: true,
             selected: 0,
             event_lines: greeting.collect(),
             old_rules: None,
@@ -254,7 +257,8 @@ impl LiveViewModel {
                 });
                 return self.replace_entries(entries.collect());
             }
-            LiveViewReply::TimeRequests(requests) => {
+            LiveViewReply::TimeRequests { requests, may_answer } => {
+                self.may_answer = may_answer;
                 self.time_requests = requests.into_iter().filter(|request| request.state.is_open()).collect();
             }
             LiveViewReply::OldRules(line) => self.old_rules = line,

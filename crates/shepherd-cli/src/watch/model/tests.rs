@@ -279,7 +279,10 @@ pub(in crate::watch) fn household() -> LiveViewModel {
     let children = vec![child("anna", "Anna"), child("ben", "Ben")];
     model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Household(children)));
     let requests = vec![time_request(1, "ben", Some("nearly\x1b done"))];
-    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::TimeRequests(requests)));
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::TimeRequests {
+        requests,
+        may_answer: true,
+    }));
     model
 }
 
@@ -317,6 +320,17 @@ fn a_parent_answers_requests_with_keys() {
     press(&mut model, KeyCode::Char('a'));
     press(&mut model, KeyCode::Esc);
     assert!(model.popup.is_none());
+}
+
+#[test]
+fn a_child_is_told_who_answers_a_request() {
+    let mut model = connected(None);
+    let requests = vec![time_request(1, "anna", None)];
+    let listed = LiveViewReply::TimeRequests { requests, may_answer: false };
+    model.handle_input(LiveViewInput::ReplyReceived(listed));
+    press(&mut model, KeyCode::Char('a'));
+    assert!(model.popup.is_none());
+    assert_eq!(model.notice.unwrap().1, "Your parents answer this.");
 }
 
 fn grant_for_anna() -> GrantView {
