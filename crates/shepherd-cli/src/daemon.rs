@@ -149,11 +149,16 @@ pub(crate) fn send_command(
     DaemonConnection::connect(context)?.send_command(command)
 }
 
+/// Returns true for an administrator, and for somebody who becomes one with the PIN.
+pub(crate) fn may_administer(client: &BlockingClient) -> bool {
+    let welcome = client.welcome();
+    welcome.role_with_pin.unwrap_or(welcome.role) == ClientRole::Admin
+}
+
 /// Returns a line for an administrator if the rules in force aren't those of the policy file. It needs no PIN. A daemon
 /// that gives no health is no reason to hide everything else.
 pub(crate) fn fetch_old_rules(client: &mut BlockingClient) -> Option<String> {
-    let welcome = client.welcome();
-    if welcome.role_with_pin.unwrap_or(welcome.role) != ClientRole::Admin {
+    if !may_administer(client) {
         return None;
     }
     match client.call(Command::Health {}) {

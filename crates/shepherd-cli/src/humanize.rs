@@ -135,12 +135,17 @@ pub(crate) fn closed_hours(
     display: &DisplaySettings,
 ) -> Option<String> {
     let entry = entries.iter().find(|entry| entry.entry_id == *entry_id)?;
+    Some(format!("It stays {}, because of its hours.", closed_until(entry, display)?))
+}
+
+/// Says until when the hours of an entry keep it closed, if they do, such as "closed until Sat 10:00".
+pub(crate) fn closed_until(entry: &EntryView, display: &DisplaySettings) -> Option<String> {
     let opens = entry.reasons.iter().find_map(|reason| match reason {
         ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
         _ => None,
     })?;
     let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, display)));
-    Some(format!("It stays closed{until}, because of its hours."))
+    Some(format!("closed{until}"))
 }
 
 /// Returns the session to which a grant of extra time gives run time. Budgets aren't known here.

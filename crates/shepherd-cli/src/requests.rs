@@ -76,13 +76,34 @@ pub(crate) fn submit(
     let CommandReply::Request { request } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     output.print_result(&reply, |output| {
         let amount = humanize::duration(request.amount);
-        let entry = humanize::entry_name(&request.entry_id, &daemon.display_with_labels());
+        let display = daemon.display_with_labels();
+        let entry = humanize::entry_name(&request.entry_id, &display);
         output.print_line(&format!(
             "{} Asked for {amount} of {entry}. `shepherd requests` shows the answer.",
             paint(TextTone::Good, "✓")
         ));
+        if let Some(closed) = describe_closed_hours(&mut daemon, request, &display) {
+            output.print_line(&format!("  {closed} A yes gives time, but doesn't open it."));
+        }
     });
     Ok(())
+}
+
+/// Says that the entry of a request stays closed because of its hours, if it does: a child who asks expects that a yes
+/// opens it.
+fn describe_closed_hours(
+    daemon: &mut DaemonConnection<'_>,
+    request: &TimeRequestView,
+    display: &DisplaySettings,
+) -> Option<String> {
+    let session = daemon.fetch_session();
+    if session
+        .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
+    {
+        return None;
+    }
+    let entries = daemon.fetch_entries(Some(&request.profile)).ok()??;
+    humanize::closed_hours(&entries, &request.entry_id, display)
 }
 
 pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use shepherd_api::{
-    Command, EndReason, EntryScope, EventKind, GrantKind, Millis, SessionPhase, SessionView,
+    Command, EndReason, EntryScope, EntryView, EventKind, GrantKind, Millis, SessionPhase, SessionView,
     TimeRequestDecision, TimeRequestState, TimeRequestView, WarningSeverity,
 };
 use shepherd_util::{EntryId, RequestId, SessionId};
@@ -197,21 +197,26 @@ fn ask_for_more(session: &SessionView) -> AnswerButton {
     }
 }
 
-/// Returns what a child is told about their own request, for an entry with this label, while this session runs.
+/// Returns what a child is told about their own request, for this entry, while this session runs. The entry is `None`
+/// if the daemon doesn't list it.
 pub(crate) fn for_own_request(
     request: &TimeRequestView,
-    label: &str,
+    entry: Option<&EntryView>,
     session: Option<&KnownSession>,
-    now: Timestamp,
+    now: &Zoned,
 ) -> Option<Announcement> {
+    let label = entry.map_or(request.entry_id.as_str(), |entry| entry.label.as_str());
     let amount = words::length(request.amount);
     let (title, body) = match &request.state {
         TimeRequestState::Asked => ("Asked".to_owned(), format!("You asked for {amount} of {label}.")),
         TimeRequestState::Granted { .. } => {
-            let hours_left = session.and_then(|session| session.hours_left(&request.entry_id, now));
-            let but = hours_left.map(|left| {
-                format!(" But it still ends in {}, because its hours end then.", words::length(left))
-            });
+            let running = session.filter(|session| session.entry_id == request.entry_id);
+            let but = match running {
+                Some(session) => session.hours_left(&request.entry_id, now.timestamp()).map(|left| {
+                    format!(" But it still ends in {}, because its hours end then.", words::length(left))
+                }),
+                None => entry.and_then(|entry| words::closed_hours(entry, now)),
+            };
             ("Yes".to_owned(), format!("You get more time for {label}.{}", but.unwrap_or_default()))
         }
         TimeRequestState::Denied { why } => {

@@ -26,7 +26,7 @@ use crate::announcement::{
 use crate::desktop::{DesktopBus, DesktopNotifications, DesktopSignal, PressedButton, ShowError};
 use crate::recipient::{DaemonCallError, Recipient};
 use daemon_step::{DaemonInput, DaemonStep};
-use requests::{EntryLabels, NextListing};
+use requests::{ListedEntries, NextListing};
 
 /// The name by which the daemon's log knows this client.
 const CLIENT_NAME: &str = "shepherd-notify";
@@ -281,7 +281,7 @@ impl Notifier {
                 }
             }
             EventKind::RequestChanged { request } => {
-                self.announce_request(request, event.at, &mut EntryLabels::new()).await?;
+                self.announce_request(request, event.at, &mut ListedEntries::new()).await?;
             }
             // The account may have another profile or role now.
             EventKind::PolicyReloaded { .. } => self.start_over().await?,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, Millis, StopRequester};
+use jiff::{Timestamp, Zoned};
+use shepherd_api::{EndReason, EntryView, Millis, ReasonCode, StopRequester};
 use shepherd_util::HumanDuration;
 
 /// Describes a length of time, rounded up to seconds, so that a warning that comes a moment late still shows a round
@@ -25,4 +26,26 @@ pub(crate) fn end_reason(end: &EndReason) -> Option<&'static str> {
 /// Returns the text of a button that asks for time.
 pub(crate) fn ask_button(minutes: u32) -> String {
     format!("Ask for {minutes} more minutes")
+}
+
+/// Says that an entry stays closed because of its hours, if it does.
+pub(crate) fn closed_hours(entry: &EntryView, now: &Zoned) -> Option<String> {
+    let opens = entry.reasons.iter().find_map(|reason| match reason {
+        ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
+        _ => None,
+    })?;
+    let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, now)));
+    Some(format!(" But it stays closed{until}, because of its hours."))
+}
+
+/// Formats a time in the zone of `now`, as short as possible seen from then.
+fn time(at: Timestamp, now: &Zoned) -> String {
+    let then = at.to_zoned(now.time_zone().clone());
+    let format = match (then.date() - now.date()).get_days() {
+        0 => "%H:%M",
+        1 => "tomorrow %H:%M",
+        2..=6 => "%a %H:%M",
+        _ => "%Y-%m-%d %H:%M",
+    };
+    then.strftime(format).to_string()
 }

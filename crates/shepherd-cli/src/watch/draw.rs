@@ -24,6 +24,9 @@ const WIDE_LAYOUT_WIDTH: u16 = 110;
 /// Requests for time that are drawn; the others can be reached with keys.
 const MAX_REQUEST_LINES: usize = 3;
 
+/// Most lines of a notice, such as one with a command to type.
+const MAX_NOTICE_LINES: usize = 3;
+
 /// Below this height only the session is drawn.
 const FULL_LAYOUT_HEIGHT: u16 = 9;
 
@@ -37,11 +40,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         frame.render_widget(Paragraph::new(lines), area);
     } else {
         let has_notice = model.old_rules.is_some() && area.height > FULL_LAYOUT_HEIGHT;
+        let spare = usize::from(area.height - FULL_LAYOUT_HEIGHT) - usize::from(has_notice);
+        let footer = footer_lines(model, usize::from(area.width), (spare + 1).min(MAX_NOTICE_LINES));
         let [top, notice, middle, bottom] = Layout::vertical([
             Constraint::Length(5),
             Constraint::Length(u16::from(has_notice)),
             Constraint::Min(3),
-            Constraint::Length(1),
+            Constraint::Length(u16::try_from(footer.len()).unwrap_or(1)),
         ])
         .areas(area);
         draw_session(frame, model, state.as_ref(), top);
@@ -60,7 +65,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timest
         let (entries, events) = split_area(middle, model.entries.len());
         draw_entries(frame, model, entries);
         draw_events(frame, model, events);
-        draw_footer(frame, model, bottom);
+        frame.render_widget(Paragraph::new(footer), bottom);
     }
     popup::draw(frame, model, area);
 }
@@ -271,20 +276,22 @@ fn draw_events(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     frame.render_widget(Paragraph::new(shown).block(block), area);
 }
 
-fn draw_footer(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
-    let line = match &model.notice {
+/// Returns the lines at the bottom, at most so many: the result of the last key, or the keys.
+fn footer_lines(model: &LiveViewModel, width: usize, most: usize) -> Vec<Line<'static>> {
+    match &model.notice {
         Some((tone, notice)) if !notice.is_empty() => {
-            styled_line(*tone, &truncate(notice, usize::from(area.width)))
+            let mut lines = wrap(notice, width);
+            if lines.len() > most {
+                let rest = lines.split_off(most.saturating_sub(1)).join(" ");
+                lines.push(truncate(&rest, width));
+            }
+            lines.iter().map(|line| styled_line(*tone, line)).collect()
         }
-        _ => styled_line(
-            TextTone::Faint,
-            &truncate(
-                "↑↓ choose  Enter launch  s stop  w why  r ask for time  ? help  q quit",
-                usize::from(area.width),
-            ),
-        ),
-    };
-    frame.render_widget(Paragraph::new(line), area);
+        _ => {
+            let keys = "↑↓ choose  Enter launch  s stop  w why  r ask for time  ? help  q quit";
+            vec![styled_line(TextTone::Faint, &truncate(keys, width))]
+        }
+    }
 }
 
 fn styled_line(tone: TextTone, text: &str) -> Line<'static> {

@@ -84,7 +84,10 @@ pub(super) enum LiveViewReply {
     Entries(Vec<EntryView>),
     /// The entries of several profiles, for a client that has none of its own.
     Household(Vec<(ProfileView, Vec<EntryView>)>),
-    TimeRequests(Vec<TimeRequestView>),
+    TimeRequests {
+        requests: Vec<TimeRequestView>,
+        may_answer: bool,
+    },
     OldRules(Option<String>),
     EntriesFailed(String),
     Why(Box<ExplanationView>),
@@ -92,6 +95,8 @@ pub(super) enum LiveViewReply {
         request: LiveViewRequest,
         message: String,
     },
+    /// A request for time was sent to the parents.
+    Asked(Box<TimeRequestView>),
     /// A request for time was granted. The entries and the running session show if the child can use the time.
     Granted {
         entry_id: EntryId,
@@ -219,7 +224,10 @@ impl LiveViewRequestWorker {
             LiveViewRequest::Why(entry_id) => Command::Why { entry_id, at: None, profile },
         };
         match self.call(command) {
-            Ok(CommandReply::Requests { requests }) => LiveViewReply::TimeRequests(requests),
+            Ok(CommandReply::Requests { requests }) => {
+                let may_answer = self.client.as_ref().is_none_or(daemon::may_administer);
+                LiveViewReply::TimeRequests { requests, may_answer }
+            }
             Ok(CommandReply::Decided { grant: None, .. }) => {
                 LiveViewReply::Notice(TextTone::Good, "The request was denied.".to_owned())
             }
@@ -234,9 +242,7 @@ impl LiveViewRequestWorker {
                 LiveViewReply::Granted { entry_id, grant, entries, session }
             }
             Ok(CommandReply::Why { why }) => LiveViewReply::Why(Box::new(why)),
-            Ok(CommandReply::Request { .. }) => {
-                LiveViewReply::Notice(TextTone::Good, "The request was sent to your parents.".to_owned())
-            }
+            Ok(CommandReply::Request { request }) => LiveViewReply::Asked(Box::new(request)),
             // The result of other commands arrives as an event.
             Ok(_) => LiveViewReply::Notice(TextTone::Faint, String::new()),
             Err(LiveViewRequestFailure { message, needs_pin: true, .. }) => {

@@ -16,6 +16,7 @@ use ward_terminal::{TextTone, escape_label, format_count};
 use crate::context::{DisplaySettings, PolicyLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
 use crate::humanize;
+use crate::refusal::open_command;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::{DaemonLifetime, LiveViewExit};
 
@@ -34,6 +35,8 @@ pub(super) struct LiveViewModel {
     pub(super) entries: Vec<LiveViewEntry>,
     /// Requests for time that wait for an answer, oldest first.
     pub(super) time_requests: Vec<TimeRequestView>,
+    /// False if the person at this view can't answer requests, also with the PIN.
+    may_answer: bool,
     pub(super) selected: usize,
     pub(super) event_lines: VecDeque<EventLine>,
     /// A line for a parent if the rules in force aren't those of the policy file.
@@ -141,6 +144,7 @@ impl LiveViewModel {
             state: None,
             entries: Vec::new(),
             time_requests: Vec::new(),
+            may_answer: true,
             selected: 0,
             event_lines: greeting.collect(),
             old_rules: None,
@@ -253,7 +257,8 @@ impl LiveViewModel {
                 });
                 return self.replace_entries(entries.collect());
             }
-            LiveViewReply::TimeRequests(requests) => {
+            LiveViewReply::TimeRequests { requests, may_answer } => {
+                self.may_answer = may_answer;
                 self.time_requests = requests.into_iter().filter(|request| request.state.is_open()).collect();
             }
             LiveViewReply::OldRules(line) => self.old_rules = line,
@@ -283,11 +288,24 @@ impl LiveViewModel {
                     (Some(_), _) => "The request was granted.".to_owned(),
                     (None, _) => {
                         let closed = humanize::closed_hours(&entries, &entry_id, &self.display);
-                        let closed = closed.map(|closed| format!(" {closed}")).unwrap_or_default();
-                        format!("The request was granted.{closed}")
+                        let hint = closed.map(|closed| {
+                            let until = humanize::time_in_an_hour(&self.display);
+                            let command = open_command(&until, &entry_id, grant.profile.as_ref());
+                            format!(" {closed} To open it for an hour: `{command}`")
+                        });
+                        format!("The request was granted.{}", hint.unwrap_or_default())
                     }
                 };
                 self.notice = Some((TextTone::Good, granted));
+            }
+            LiveViewReply::Asked(request) => {
+                let hint = self.closed_until(&request).map(|closed| {
+                    format!(
+                        " It stays {closed}, because of its hours. A yes gives time, but doesn't open it."
+                    )
+                });
+                let sent = format!("The request was sent to your parents.{}", hint.unwrap_or_default());
+                self.notice = Some((TextTone::Good, sent));
             }
             LiveViewReply::Notice(tone, message) => self.notice = Some((tone, escape_label(&message))),
         }
@@ -310,6 +328,21 @@ impl LiveViewModel {
         self.entries = entries;
         self.selected = self.selected.min(self.entries.len().saturating_sub(1));
         self.entries_received()
+    }
+
+    /// Says until when its hours keep the entry of a request closed for the child who asks, if they do.
+    pub(super) fn closed_until(&self, request: &TimeRequestView) -> Option<String> {
+        let session = self.state_at(self.display.now).and_then(|state| state.session);
+        if session
+            .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
+        {
+            return None;
+        }
+        let entry = self.entries.iter().find(|entry| {
+            let child = entry.child.as_ref().map(|child| &child.profile).or(self.profile.as_ref());
+            entry.view.entry_id == request.entry_id && child.is_none_or(|child| *child == request.profile)
+        })?;
+        humanize::closed_until(&entry.view, &self.display)
     }
 
     fn update_time_request(&mut self, request: &TimeRequestView) {

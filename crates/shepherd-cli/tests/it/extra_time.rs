@@ -29,6 +29,24 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
     assert!(text(&refused.stderr).contains("add `s`, `m`, `h` or `d`"), "{}", text(&refused.stderr));
 }
 
+/// A yes to a request opens no hours, and a child who asks outside of them learns it at once.
+// S2.7
+#[test]
+fn a_child_who_asks_outside_the_hours_learns_that_the_entry_stays_closed() {
+    let daemon = CliTestDaemon::start(Some(policy!(
+        "[profiles.anna]\n",
+        "[[entries]]\nid = \"late\"\nlabel = \"Late\"\nargv = [\"true\"]\nmax_run = \"5m\"\n\
+         windows = [{ from = \"20:00\", to = \"21:00\" }]\n",
+        entry!("open", "Open", r#"["true"]"#, r#"max_run = "5m""#)
+    )));
+    let asked = daemon.run_text(&["request", "late", "15m"]);
+    let hint =
+        "\n  It stays closed until 20:00, because of its hours. A yes gives time, but doesn't open it.\n";
+    assert!(asked.ends_with(hint), "{asked}");
+    let asked = daemon.run_text(&["request", "open", "15m"]);
+    assert!(!asked.contains("stays closed"), "{asked}");
+}
+
 /// Checks the hint after extra time outside the hours: the command opens the entry for an hour from now.
 fn assert_opens_for_an_hour(shown: &str, rest: &str) {
     let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until ";

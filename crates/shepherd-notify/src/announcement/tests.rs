@@ -1,6 +1,7 @@
 use super::*;
 
-use shepherd_api::StopRequester;
+use jiff::tz::TimeZone;
+use shepherd_api::{ReasonCode, StopRequester};
 use shepherd_util::GrantId;
 
 const NOON: Timestamp = Timestamp::constant(1_790_000_000, 0);
@@ -28,6 +29,25 @@ fn noon() -> MessageTime {
 fn later(than: MessageTime, awake: u64, asleep: u64) -> MessageTime {
     let at = than.at.checked_add(Duration::from_secs(awake + asleep)).unwrap();
     MessageTime { at, awake: than.awake + Duration::from_secs(awake) }
+}
+
+fn at_noon() -> Zoned {
+    NOON.to_zoned(TimeZone::UTC)
+}
+
+fn maths(reasons: Vec<ReasonCode>) -> EntryView {
+    EntryView {
+        entry_id: "tuxmath".parse().unwrap(),
+        label: "Maths".to_owned(),
+        icon_ref: None,
+        kind: "process".to_owned(),
+        enabled: reasons.is_empty(),
+        reasons,
+        max_run_if_started_now: None,
+        next_available: None,
+        left_today: None,
+        grants: Vec::new(),
+    }
 }
 
 fn known(remaining_seconds: Option<u64>) -> KnownSession {
@@ -154,7 +174,10 @@ fn an_end_is_explained_unless_the_child_caused_it() {
 
 #[test]
 fn a_child_learns_the_answer_to_a_request() {
-    let body = |state| for_own_request(&request(state), "Maths", None, NOON).map(|announced| announced.body);
+    let body = |state| {
+        for_own_request(&request(state), Some(&maths(Vec::new())), None, &at_noon())
+            .map(|announced| announced.body)
+    };
     assert_eq!(body(TimeRequestState::Asked).as_deref(), Some("You asked for 10 minutes of Maths."));
     let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
     assert_eq!(body(granted).as_deref(), Some("You get more time for Maths."));
@@ -186,7 +209,8 @@ fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let body = |request: &TimeRequestView, session: SessionView| {
         let session = KnownSession::new(&session, noon());
-        for_own_request(request, "Maths", Some(&session), NOON).map(|announced| announced.body)
+        for_own_request(request, Some(&maths(Vec::new())), Some(&session), &at_noon())
+            .map(|announced| announced.body)
     };
     assert_eq!(
         body(&granted, session_in_last_hours()).as_deref(),
@@ -195,6 +219,31 @@ fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
     assert_eq!(body(&granted, session(Some(120))).as_deref(), Some("You get more time for Maths."));
     let other = TimeRequestView { entry_id: "racing".parse().unwrap(), ..granted };
     assert_eq!(body(&other, session_in_last_hours()).as_deref(), Some("You get more time for Maths."));
+}
+
+// S2.7
+#[test]
+fn a_child_learns_that_a_yes_opens_no_hours() {
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let body = |days: Option<i64>, session: Option<&KnownSession>| {
+        let next_opening = days.map(|days| NOON + jiff::SignedDuration::from_hours(24 * days));
+        let closed = maths(vec![ReasonCode::OutsideHours { next_opening }]);
+        for_own_request(&granted, Some(&closed), session, &at_noon()).map(|announced| announced.body)
+    };
+    let but = |closed: &str| {
+        Some(format!("You get more time for Maths. But it stays {closed}, because of its hours."))
+    };
+    let time = at_noon().strftime("%H:%M");
+    assert_eq!(body(None, None), but("closed"));
+    assert_eq!(body(Some(0), None), but(&format!("closed until {time}")));
+    assert_eq!(body(Some(1), None), but(&format!("closed until tomorrow {time}")));
+    assert_eq!(body(Some(3), None), but(&format!("closed until Thu {time}")));
+    let open = known(Some(120));
+    assert_eq!(
+        body(Some(1), Some(&open)).as_deref(),
+        Some("You get more time for Maths."),
+        "a parent has opened it"
+    );
 }
 
 // S2.7

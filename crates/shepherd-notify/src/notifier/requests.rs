@@ -5,9 +5,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{Command, CommandReply, TimeRequestView};
+use jiff::tz::TimeZone;
+use shepherd_api::{Command, CommandReply, EntryView, TimeRequestView};
 use shepherd_ipc::CallError;
-use shepherd_util::{EntryId, ProfileId, RequestId};
+use shepherd_util::{ProfileId, RequestId};
 use tokio::time::{Instant, sleep_until};
 
 use super::{LAST_QUESTION_DELAY, Notifier};
@@ -15,8 +16,8 @@ use crate::announcement::{self, AnnouncementSubject};
 use crate::desktop::ShowError;
 use crate::recipient::{DaemonCallError, Recipient};
 
-/// The labels of the entries of each profile, for requests that are shown together.
-pub(super) type EntryLabels = BTreeMap<ProfileId, BTreeMap<EntryId, String>>;
+/// The entries of each profile, for requests that are shown together.
+pub(super) type ListedEntries = BTreeMap<ProfileId, Vec<EntryView>>;
 
 /// The next attempt to list the requests. Events are handled meanwhile, because a warning must not wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +68,9 @@ impl Notifier {
         };
         let mut outcome = self.desktop.remove_stale(holds).await;
         let now = self.watcher.state().map_or(Timestamp::MIN, |state| state.snapshot_at(Timestamp::MIN).at);
-        let mut labels = EntryLabels::new();
+        let mut listed = ListedEntries::new();
         for request in requests {
-            let announced = self.announce_request(&request, now, &mut labels).await;
+            let announced = self.announce_request(&request, now, &mut listed).await;
             if let Err(error) = std::mem::replace(&mut outcome, announced) {
                 (self.options.report)(&error);
             }
@@ -92,20 +93,22 @@ impl Notifier {
         &mut self,
         request: &TimeRequestView,
         now: Timestamp,
-        labels: &mut EntryLabels,
+        listed: &mut ListedEntries,
     ) -> Result<(), ShowError> {
         let subject = AnnouncementSubject::Request(request.request_id.clone());
         let announced = match &self.recipient {
             Recipient::Child(profile) if *profile == request.profile => {
                 note_request(&mut self.own_open_requests, request);
-                let label = self.label_of(request, labels).await;
-                announcement::for_own_request(request, &label, self.session.as_ref(), now)
+                let entry = self.entry_of(request, listed).await;
+                let now = now.to_zoned(TimeZone::system());
+                announcement::for_own_request(request, entry, self.session.as_ref(), &now)
             }
             // What is asked never changes. If a button was pressed meanwhile, the answer is on its way.
             Recipient::Parent if request.state.is_open() && self.desktop.is_shown(&subject) => return Ok(()),
             Recipient::Parent if request.state.is_open() => {
-                let label = self.label_of(request, labels).await;
-                announcement::for_request_of_child(request, &self.name_of(&request.profile), &label)
+                let entry = self.entry_of(request, listed).await;
+                let label = entry.map_or(request.entry_id.as_str(), |entry| entry.label.as_str());
+                announcement::for_request_of_child(request, &self.name_of(&request.profile), label)
             }
             // Another parent has answered.
             Recipient::Parent => None,
@@ -122,20 +125,22 @@ impl Notifier {
         Ok(())
     }
 
-    /// Returns the label of a request's entry, or its id if the daemon doesn't tell.
-    async fn label_of(&self, request: &TimeRequestView, labels: &mut EntryLabels) -> String {
-        let (profile, entry_id) = (&request.profile, &request.entry_id);
-        if !labels.contains_key(profile) {
+    /// Returns the entry of a request, or `None` if the daemon doesn't list it.
+    async fn entry_of<'l>(
+        &self,
+        request: &TimeRequestView,
+        listed: &'l mut ListedEntries,
+    ) -> Option<&'l EntryView> {
+        let profile = &request.profile;
+        if !listed.contains_key(profile) {
             let list = Command::ListEntries { at_time: None, profile: Some(profile.clone()) };
             let entries = match self.call(list).await {
                 Ok(CommandReply::Entries { entries, .. }) => entries,
                 _ => Vec::new(),
             };
-            let listed = entries.into_iter().map(|entry| (entry.entry_id, entry.label)).collect();
-            labels.insert(profile.clone(), listed);
+            listed.insert(profile.clone(), entries);
         }
-        let label = labels.get(profile).and_then(|listed| listed.get(entry_id));
-        label.cloned().unwrap_or_else(|| entry_id.to_string())
+        listed.get(profile)?.iter().find(|entry| entry.entry_id == request.entry_id)
     }
 
     fn name_of(&self, profile: &ProfileId) -> String {

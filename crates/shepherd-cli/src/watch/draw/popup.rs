@@ -51,6 +51,10 @@ fn answer_lines(
     let asked = format!("Asked {}", humanize::time(request.asked_at, &model.display));
     let texts = std::iter::once(question).chain(note).chain([asked]);
     let mut lines: Vec<Line<'static>> = texts.flat_map(|text| wrap(&text, width)).map(Line::from).collect();
+    if let Some(closed) = model.closed_until(request) {
+        let hint = format!("It is {closed}, because of its hours. A yes gives time, but doesn't open it.");
+        lines.extend(wrap(&hint, width).into_iter().map(|line| Line::styled(line, style(TextTone::Warn))));
+    }
     lines.push(Line::styled(format!("Minutes: {minutes}▏"), style(TextTone::Strong)));
     lines.push(Line::styled("y or Enter to grant, n to deny, Esc to answer later", style(TextTone::Faint)));
     if model.time_requests.len() > 1 {

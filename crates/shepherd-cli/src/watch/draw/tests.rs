@@ -6,7 +6,7 @@ use super::*;
 use crate::watch::DaemonLifetime;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::model::LiveViewPopup;
-use crate::watch::model::tests::{at, connected, entry, household, session};
+use crate::watch::model::tests::{at, closed_racing, connected, entry, household, session, time_request};
 
 fn render_at(model: &mut LiveViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -171,5 +171,34 @@ fn a_parent_sees_all_children_and_their_requests() {
     for text in ["Ben asks for 15 minutes of Racing.", "“nearly\\u{1b} done”", "Minutes: 15", "n to deny"]
     {
         assert!(screen.contains(text), "{text}:\n{screen}");
+    }
+}
+
+// S2.7
+#[test]
+fn the_answer_dialog_says_that_a_yes_opens_no_hours() {
+    let mut model = connected(None);
+    let minutes = "15".to_owned();
+    model.popup = Some(LiveViewPopup::Answer { request: Box::new(time_request(1, "anna", None)), minutes });
+    let screen = render_at(&mut model, 80, 24);
+    assert!(!screen.contains("hours"), "{screen}");
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Entries(vec![closed_racing()])));
+    let screen = render_at(&mut model, 80, 24);
+    assert!(screen.contains("It is closed until ") && screen.contains("doesn't open it."), "{screen}");
+}
+
+#[test]
+fn a_long_notice_shows_its_command() {
+    let mut model = sample();
+    let command = "`shepherd grant --open-until 10:00 --entry racing --for anna`";
+    let notice = format!("The request was granted. It stays closed until Sat 10:00. To open it: {command}");
+    model.notice = Some((TextTone::Good, notice));
+    for height in [10, 20] {
+        let screen = render_at(&mut model, 80, height);
+        assert!(screen.contains("--for anna`"), "{screen}");
+    }
+    model.notice = Some((TextTone::Good, "word ".repeat(100)));
+    for height in 1..12 {
+        render_at(&mut model, 20, height);
     }
 }

@@ -42,6 +42,9 @@ impl LiveViewModel {
             KeyCode::Char('S') => return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Force)]),
             KeyCode::Enter | KeyCode::Char('w' | 'r') => return self.entry_key(code),
             KeyCode::Char('a') => match self.time_requests.first().cloned() {
+                Some(_) if !self.may_answer => {
+                    self.notice = Some((TextTone::Faint, "Your parents answer this.".to_owned()));
+                }
                 Some(request) => self.open_answer(request),
                 None => self.notice = Some((TextTone::Faint, "Nobody is asking for time.".to_owned())),
             },

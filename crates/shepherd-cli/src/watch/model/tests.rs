@@ -252,7 +252,7 @@ fn commands_for_administrators_ask_for_the_pin() {
     assert!(model.popup.is_none());
 }
 
-fn time_request(number: u128, child: &str, note: Option<&str>) -> TimeRequestView {
+pub(in crate::watch) fn time_request(number: u128, child: &str, note: Option<&str>) -> TimeRequestView {
     TimeRequestView {
         request_id: RequestId::from_random(number),
         profile: child.parse().unwrap(),
@@ -279,7 +279,10 @@ pub(in crate::watch) fn household() -> LiveViewModel {
     let children = vec![child("anna", "Anna"), child("ben", "Ben")];
     model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Household(children)));
     let requests = vec![time_request(1, "ben", Some("nearly\x1b done"))];
-    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::TimeRequests(requests)));
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::TimeRequests {
+        requests,
+        may_answer: true,
+    }));
     model
 }
 
@@ -319,23 +322,78 @@ fn a_parent_answers_requests_with_keys() {
     assert!(model.popup.is_none());
 }
 
+#[test]
+fn a_child_is_told_who_answers_a_request() {
+    let mut model = connected(None);
+    let requests = vec![time_request(1, "anna", None)];
+    let listed = LiveViewReply::TimeRequests { requests, may_answer: false };
+    model.handle_input(LiveViewInput::ReplyReceived(listed));
+    press(&mut model, KeyCode::Char('a'));
+    assert!(model.popup.is_none());
+    assert_eq!(model.notice.unwrap().1, "Your parents answer this.");
+}
+
+fn grant_for_anna() -> GrantView {
+    GrantView {
+        grant_id: GrantId::from_random(1),
+        profile: Some("anna".parse().unwrap()),
+        scope: EntryScope::Entry { entry_id: "racing".parse().unwrap() },
+        gift: GrantKind::Extra { amount: Millis(900_000) },
+        by: "uid 1000".to_owned(),
+        why: None,
+        given_at: at(0),
+        valid_from: at(0),
+        lapses_at: at(3_600),
+        revoked_at: None,
+    }
+}
+
+/// Returns Racing, which its hours keep closed for two days.
+pub(in crate::watch) fn closed_racing() -> EntryView {
+    let reasons = vec![shepherd_api::ReasonCode::OutsideHours { next_opening: Some(at(172_800)) }];
+    EntryView { enabled: false, reasons, ..entry("racing", "Racing") }
+}
+
+// S2.7
+#[test]
+fn a_granted_request_names_the_command_that_opens_a_closed_entry() {
+    let mut model = household();
+    let granted = LiveViewReply::Granted {
+        entry_id: "racing".parse().unwrap(),
+        grant: Box::new(grant_for_anna()),
+        entries: vec![closed_racing()],
+        session: None,
+    };
+    model.handle_input(LiveViewInput::ReplyReceived(granted));
+    let in_an_hour = at(3_600).to_zoned(TimeZone::UTC).strftime("%H:%M");
+    let opens = at(172_800).to_zoned(TimeZone::UTC).strftime("%a %H:%M");
+    let told = format!(
+        "The request was granted. It stays closed until {opens}, because of its hours. To open it for an hour: \
+         `shepherd grant --open-until {in_an_hour} --entry racing --for anna`"
+    );
+    assert_eq!(model.notice.unwrap().1, told);
+}
+
+// S2.7
+#[test]
+fn a_child_who_asks_for_a_closed_entry_learns_that_it_stays_closed() {
+    let mut model = connected(None);
+    let asked =
+        || LiveViewInput::ReplyReceived(LiveViewReply::Asked(Box::new(time_request(1, "anna", None))));
+    model.handle_input(asked());
+    assert_eq!(model.notice.take().unwrap().1, "The request was sent to your parents.");
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Entries(vec![closed_racing()])));
+    model.handle_input(asked());
+    let told = model.notice.take().unwrap().1;
+    assert!(told.contains("parents. It stays closed until ") && told.ends_with("doesn't open it."), "{told}");
+}
+
 // S2.7
 #[test]
 fn a_granted_request_names_the_command_that_helps_if_the_hours_end_first() {
     let mut model = household();
     let mut notice = |session: Option<SessionView>| {
-        let grant = Box::new(GrantView {
-            grant_id: GrantId::from_random(1),
-            profile: Some("anna".parse().unwrap()),
-            scope: EntryScope::Entry { entry_id: "racing".parse().unwrap() },
-            gift: GrantKind::Extra { amount: Millis(900_000) },
-            by: "uid 1000".to_owned(),
-            why: None,
-            given_at: at(0),
-            valid_from: at(0),
-            lapses_at: at(3_600),
-            revoked_at: None,
-        });
+        let grant = Box::new(grant_for_anna());
         let (entry_id, session) = ("racing".parse().unwrap(), session.map(Box::new));
         let granted = LiveViewReply::Granted { entry_id, grant, entries: Vec::new(), session };
         model.handle_input(LiveViewInput::ReplyReceived(granted));
