@@ -1,5 +1,6 @@
 //! Warnings about a policy that is valid but probably not meant, or does not fit this machine: missing accounts, programs
-//! and files, children who are administrators, modes whose dates are over, and an unsafe policy file.
+//! and files, children who are administrators, a household without parents, modes whose dates are over, and an unsafe
+//! policy file.
 //!
 //! Warnings do not make a policy invalid. It may be for another machine, or written before a game is installed.
 
@@ -30,6 +31,7 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &Com
     // Nothing is started, so the folder for session logs is not used.
     let options = LinuxHostOptions::new(PathBuf::new());
     let without_account = find_entries_without_account(policy).filter(|_| is_for_root(file));
+    warnings.extend(missing_parent_warning(loaded).filter(|_| is_for_root(file)));
     let missing = find_missing_requirements(policy, &options).into_iter().chain(without_account);
     warnings.extend(missing.map(|MissingRequirement { entries, sentence }| {
         let names: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
@@ -119,6 +121,18 @@ fn administrator_warnings(access: &AccessRules, accounts: &SystemAccounts) -> Ve
     user_warnings.chain(group_warnings).collect()
 }
 
+/// Returns a warning if the policy names the logins of children, but no parent.
+fn missing_parent_warning(loaded: &LoadedPolicy) -> Option<String> {
+    let rules = loaded.policy.rules();
+    let has_child = rules.profiles.values().any(|profile| !profile.accounts.is_empty());
+    let has_parent = rules.access.rules.iter().any(|(_, role)| *role == ClientRole::Admin);
+    (has_child && !has_parent).then(|| {
+        "no login is a parent, so only `sudo shepherd …` can give time; fill in the parents' logins: `[access]`, and \
+         below it `admins = [\"mama\"]`"
+            .to_owned()
+    })
+}
+
 /// Returns a warning if all dates of modes are over, so that the calendar never changes the mode again.
 fn past_dates_warning(loaded: &LoadedPolicy, today: Date) -> Option<String> {
     let latest = loaded.policy.rules().modes.by_date.iter().map(|(_, to, _)| *to).max()?;
@@ -165,6 +179,20 @@ mod tests {
         assert_eq!(by_group.len(), 2);
         assert!(by_group[0].starts_with("user `ben` of profile `kids`"), "{by_group:?}");
         assert!(by_group[1].starts_with("group 300 of profile `kids`"), "{by_group:?}");
+    }
+
+    #[test]
+    fn a_policy_with_children_and_without_parents_causes_a_warning() {
+        let profile = "[profiles.anna]\naccounts = [\"anna\"]\n";
+        let warning = |text: &str| missing_parent_warning(&load(text));
+        let expected = "no login is a parent, so only `sudo shepherd …` can give time; fill in the parents' logins: \
+                        `[access]`, and below it `admins = [\"mama\"]`";
+        assert_eq!(warning(profile).as_deref(), Some(expected));
+        let with_observer = format!("{profile}[access]\nobservers = [\"oma\"]\nadmins = []");
+        assert_eq!(warning(&with_observer).as_deref(), Some(expected));
+        assert_eq!(warning(&format!("{profile}[access]\nadmins = [\"@parents\"]")), None);
+        assert_eq!(warning("[profiles.anna]\nlabel = \"Anna\""), None);
+        assert_eq!(warning(""), None);
     }
 
     #[test]

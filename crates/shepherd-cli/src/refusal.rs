@@ -135,10 +135,14 @@ pub(crate) fn unknown_name_help(near: Option<&str>, list: &str) -> String {
 
 /// Returns the advice for a login that the policy doesn't mention.
 pub(crate) fn unknown_login_help() -> String {
-    let login = humanize::account_name(geteuid().as_raw()).unwrap_or_else(|| "your login".to_owned());
+    login_help(humanize::account_name(geteuid().as_raw()).as_deref())
+}
+
+fn login_help(login: Option<&str>) -> String {
+    let login = login.map_or_else(|| "the login".to_owned(), |login| format!("\"{login}\""));
     format!(
-        "parents put `sudo` before the command, or add \"{login}\" to `admins` under `[access]` in the policy; a child's \
-         login goes to the `accounts` of a profile"
+        "if this is a child, a parent puts {login} into the `accounts` of a profile in the policy; if you are a parent, put \
+         `sudo` before the command, or {login} into `admins` under `[access]`"
     )
 }
 
@@ -156,6 +160,18 @@ mod tests {
         };
         let display = DisplaySettings::new("2026-11-16T19:30:00Z".parse().unwrap(), TimeZone::UTC, 80);
         RefusedCommand::new(ApiError::denied("", reasons), &command, role, &display).help().unwrap()
+    }
+
+    #[test]
+    fn the_advice_for_an_unknown_login_names_the_child_first() {
+        assert_eq!(
+            login_help(Some("anna")),
+            "if this is a child, a parent puts \"anna\" into the `accounts` of a profile in the policy; if you are a \
+             parent, put `sudo` before the command, or \"anna\" into `admins` under `[access]`"
+        );
+        assert!(
+            login_help(None).starts_with("if this is a child, a parent puts the login into the `accounts`")
+        );
     }
 
     #[test]
