@@ -292,7 +292,8 @@ fn git_obeys_no_settings_of_the_commands_home() {
     // Outside of CollieClaw, `git` obeys the settings.
     let mut git = std::process::Command::new("git");
     git.args(["status", "-uno"]).current_dir(&test_workspace.path);
-    let status = git.env("HOME", &home).env_remove("GIT_CONFIG_GLOBAL").env_remove("XDG_CONFIG_HOME").output();
+    let status =
+        git.env("HOME", &home).env_remove("GIT_CONFIG_GLOBAL").env_remove("XDG_CONFIG_HOME").output();
     assert!(status.unwrap().status.success());
     assert!(obeyed.exists());
 }
