@@ -55,7 +55,7 @@ fn a_later_daemon_also_tells_mpv_to_quit() {
     let session = test_host.start(entry);
     session.wait_for_output("VO: [null]");
     let sockets = Path::new("/tmp").join(format!("shepherd-{}", session.session_id));
-    assert!(sockets.join("mpv").exists());
+    wait_until("the socket of mpv", || sockets.join("mpv").exists());
     let TestHost { host, folder, .. } = test_host;
     drop(host);
     let mut later_host = TestHost::with_options(|options| options.state_folder = folder.path().join("state"));
