@@ -187,14 +187,14 @@ fn a_line_does_nothing_after_its_timeout() {
 #[test]
 fn a_fork_bomb_is_bounded_and_ended() {
     let test_workspace = open_workspace();
-    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(60), 1 << 16);
+    let gateway = test_workspace.gateway_with_shell_limits(Duration::from_secs(20), 1 << 16);
     let token = unique_sleep_seconds();
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
     let outcome = run_intruder(&test_workspace, &gateway, &script);
-    assert!(outcome.status == "failed" && outcome.metadata("exit_code") == Value::Null, "{outcome:?}");
-    // Either the kernel refuses more processes, or we have counted too many.
-    let kernel = outcome.output().contains("Resource temporarily unavailable");
-    assert!(kernel || outcome.text.contains("more than 512 processes"), "{outcome:?}");
+    // Either the kernel refuses more processes, so that bash gives up after some time, or we have counted too many.
+    let is_refused = outcome.output().contains("Resource temporarily unavailable");
+    let is_ended = outcome.status == "failed" && outcome.metadata("exit_code") == Value::Null;
+    assert!(is_refused || is_ended && outcome.text.contains("more than 512 processes"), "{outcome:?}");
     assert!(!outcome.output().contains("made all"), "{outcome:?}");
     assert_eq!(living_processes(&token), Vec::<String>::new());
 }
