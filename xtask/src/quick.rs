@@ -24,10 +24,8 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     }
     println!("{}", terminal::heading(&format!("changed: {}", packages.join(", "))));
     let named: Vec<&str> = packages.iter().flat_map(|package| ["--package", package]).collect();
-    let mut clippy = workspace.cargo_command();
-    clippy.args(["clippy", "--all-targets", "--locked"]).args(&named);
-    run_to_end(clippy.args(["--", "--deny", "warnings"]))?;
-    let mut tests = workspace.cargo_command();
+    run_to_end(workspace.linting_command().args(["build", "--all-targets", "--locked"]).args(&named))?;
+    let mut tests = workspace.linting_command();
     tests.args(["nextest", "run", "--locked", "--no-tests=pass"]).args(&named);
     run_to_end(tests.args(["--filterset", &pure_tests()]))?;
     println!("{}", terminal::success("the quick checks passed; `cargo xtask test` runs all of them"));

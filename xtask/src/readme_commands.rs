@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::located_error::LocatedError;
-use crate::workspace::{CargoWorkspace, run_to_end};
+use crate::workspace::{CargoWorkspace, lint_while_compiling, run_to_end};
 
 const README: &str = "README.md";
 
@@ -40,6 +40,7 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
             println!("  $ {line}");
         }
         let mut shell = Command::new("timeout");
+        lint_while_compiling(&mut shell);
         shell.args(["--kill-after=10", LIMIT_SECONDS, "bash", "-euo", "pipefail", "-c", &block.code]);
         if run_to_end(shell.current_dir(&workspace.root)).is_err() {
             bail!(

@@ -74,9 +74,6 @@ pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
     "xtask",
 ];
 
-/// The arguments of clippy itself.
-const CLIPPY_FLAGS: [&str; 2] = ["--deny", "warnings"];
-
 const STEPS: &[TestStep] = &[
     TestStep {
         name: "setup",
@@ -100,16 +97,17 @@ const STEPS: &[TestStep] = &[
         run: |workspace| tidy::run(workspace).map(|()| StepOutcome::Passed),
     },
     TestStep {
-        name: "clippy",
-        purpose: "lint all targets, with and without the compositor module",
-        failure: FailureMode::IsReported,
+        name: "build",
+        purpose: "compile and lint all targets, with and without the compositor module",
+        failure: FailureMode::StopsAll,
         needs: StepNeeds::Toolchain,
         run: |workspace| {
-            let lint = |arguments: &[&str]| {
-                run_cargo(workspace, &[&["clippy", "--locked"], arguments, &["--"], &CLIPPY_FLAGS].concat())
-            };
-            lint(&["--workspace", "--all-targets", "--all-features"])?;
-            lint(&["--package", "shepherd-host-linux", "--all-targets", "--no-default-features"])
+            run_linting(workspace, &["build", "--workspace", "--all-targets", "--locked"])?;
+            let without_compositor = ["--package", "shepherd-host-linux", "--no-default-features"];
+            run_linting(
+                workspace,
+                &[&["check", "--all-targets", "--locked"], &without_compositor[..]].concat(),
+            )
         },
     },
     TestStep {
@@ -118,7 +116,7 @@ const STEPS: &[TestStep] = &[
         failure: FailureMode::IsReported,
         needs: StepNeeds::Everything,
         run: |workspace| {
-            let mut command = workspace.cargo_command();
+            let mut command = workspace.linting_command();
             command.args(["nextest", "run", "--workspace", "--locked"]).args(runner_arguments());
             run_to_end(&mut command).map(|()| StepOutcome::Passed)
         },
@@ -142,7 +140,7 @@ const STEPS: &[TestStep] = &[
         purpose: "run the examples in the code documentation",
         failure: FailureMode::IsReported,
         needs: StepNeeds::Everything,
-        run: |workspace| run_cargo(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
+        run: |workspace| run_linting(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
     },
     TestStep {
         name: "rustdoc",
@@ -287,6 +285,10 @@ fn run_cargo(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutco
     run_to_end(workspace.cargo_command().args(arguments)).map(|()| StepOutcome::Passed)
 }
 
+fn run_linting(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutcome> {
+    run_to_end(workspace.linting_command().args(arguments)).map(|()| StepOutcome::Passed)
+}
+
 /// The arguments of nextest that all runs of tests have in common. `.config/nextest.toml` says which tests need more
 /// than one of the threads.
 pub(crate) fn runner_arguments() -> [String; 4] {
@@ -306,16 +308,9 @@ fn set_up(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     BackgroundCommand::start(command.arg("setup")).map(StepOutcome::Continues)
 }
 
-/// Builds the documentation from the results of the step `clippy`: cargo finds them with the same wrapper, arguments and
-/// features (examples, of which there are none, bring those of the tests). Otherwise it would check every library again.
 fn rustdoc(workspace: &CargoWorkspace) -> Result<StepOutcome> {
-    let mut command = workspace.cargo_command();
-    command.args(["doc", "--no-deps", "--workspace", "--all-features", "--locked"]);
-    command.args(["--lib", "--bins", "--examples"]);
-    if let Some(driver) = setup::toolchain_program("clippy-driver") {
-        command.env("RUSTC_WORKSPACE_WRAPPER", driver);
-        command.env("CLIPPY_ARGS", CLIPPY_FLAGS.map(|flag| format!("{flag}__CLIPPY_HACKERY__")).concat());
-    }
+    let mut command = workspace.linting_command();
+    command.args(["doc", "--no-deps", "--workspace", "--all-features", "--locked", "--lib", "--bins"]);
     run_to_end(command.env("RUSTDOCFLAGS", "--deny warnings")).map(|()| StepOutcome::Passed)
 }
 
@@ -334,7 +329,7 @@ mod tests {
     fn an_unknown_step_is_refused_with_the_names_of_the_known() {
         let error = select(&["clipy".to_owned()]).err().unwrap().to_string();
         assert!(
-            error.starts_with("no such step `clipy`\nhelp: the steps are setup, format, tidy, clippy"),
+            error.starts_with("no such step `clipy`\nhelp: the steps are setup, format, tidy, build"),
             "{error}"
         );
     }

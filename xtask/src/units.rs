@@ -31,9 +31,9 @@ pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
         let reason = "not root: the unit files were checked, but not run under systemd";
         return Ok(StepOutcome::PassedInPart(reason.to_owned()));
     }
-    // The step `tests` has built the programs already. Building some packages alone would build most libraries again,
+    // The step `build` has built the programs already. Building some packages alone would build most libraries again,
     // with other features.
-    run_to_end(workspace.cargo_command().args(["test", "--workspace", "--no-run", "--locked", "--quiet"]))?;
+    run_to_end(workspace.linting_command().args(["test", "--workspace", "--no-run", "--locked", "--quiet"]))?;
     let stage = ContainerSetup::prepare(workspace)?;
     println!("  Shepherd's user unit");
     run_checks(checks::USER_CHECKS, &InstalledShepherd::start(stage.boot()?, ServiceScope::User)?)?;

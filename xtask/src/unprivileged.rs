@@ -130,7 +130,7 @@ impl UnprivilegedWorkspace {
             &[&workspace.target, &workspace.root.join(".git")],
         )
         .context("could not copy the sources")?;
-        let mut archive = workspace.cargo_command();
+        let mut archive = workspace.linting_command();
         // The archive is read once and deleted, so it is compressed for speed. `--workspace` even though some crates are
         // left out of the archive: without them, cargo would build most libraries again, with other features.
         archive.args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7"]);

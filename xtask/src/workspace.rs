@@ -7,6 +7,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::setup;
+
+/// The arguments of clippy itself. Its driver reads them from a variable, with a separator behind each.
+const CLIPPY_FLAGS: [&str; 2] = ["--deny", "warnings"];
+
 /// The workspace as `cargo metadata --no-deps` describes it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CargoWorkspace {
@@ -75,9 +80,26 @@ impl CargoWorkspace {
         command
     }
 
+    /// Returns a cargo command that lints every crate of the workspace while it compiles it.
+    pub(crate) fn linting_command(&self) -> Command {
+        let mut command = self.cargo_command();
+        lint_while_compiling(&mut command);
+        command
+    }
+
     /// Returns a path relative to the root, for messages.
     pub(crate) fn relative<'path>(&self, path: &'path Path) -> &'path Path {
         path.strip_prefix(&self.root).unwrap_or(path)
+    }
+}
+
+/// Makes cargo compile the crates of the workspace with clippy's driver, which is the compiler with more lints, and refuse
+/// warnings. One build then serves the lints and the tests; `cargo clippy` would compile every library a second time.
+/// Cargo keeps the results of different compilers apart, so all commands that share a build need this.
+pub(crate) fn lint_while_compiling(cargo: &mut Command) {
+    if let Some(driver) = setup::toolchain_program("clippy-driver") {
+        cargo.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        cargo.env("CLIPPY_ARGS", CLIPPY_FLAGS.map(|flag| format!("{flag}__CLIPPY_HACKERY__")).concat());
     }
 }
 
