@@ -77,12 +77,17 @@ impl PolicyCopy {
         Self { file: data.join("last-valid-policy.toml"), policy }
     }
 
-    /// Keeps a copy of a valid policy. If the copy can't be written, the old one is removed: rules that a parent has
-    /// replaced must not come back.
+    /// Keeps a copy of a valid policy. If the copy can't be written, one with other rules is removed: rules that a parent
+    /// has replaced must not come back.
     pub(crate) fn keep(&self, source: &PolicySource, now: Timestamp) -> Result<(), CopyWriteError> {
         let header = CopyHeader { policy: self.policy.clone(), accepted_at: Some(now), rejected_since: None };
         let Err(error) = self.write(&header, &source.text) else { return Ok(()) };
         let file = self.file.clone();
+        if self.has_rules(&source.text) {
+            // Only the times in the first line are older.
+            tracing::warn!("could not update the copy of the rules in {}: {error}", file.display());
+            return Ok(());
+        }
         // Removing a file needs no space on the disk.
         match std::fs::remove_file(&self.file) {
             Err(removal) if removal.kind() != io::ErrorKind::NotFound => {
@@ -132,6 +137,12 @@ impl PolicyCopy {
         since
     }
 
+    /// Returns true if the copy has these rules of this policy file.
+    fn has_rules(&self, text: &str) -> bool {
+        let bytes = self.read().unwrap_or_default();
+        split_header(&bytes).is_some_and(|(header, kept)| header.policy == self.policy && kept == text)
+    }
+
     fn read(&self) -> io::Result<Vec<u8>> {
         read_bounded(&self.file, MAX_POLICY_BYTES + MAX_HEADER_BYTES)
     }
@@ -165,6 +176,7 @@ mod tests {
     use std::fs;
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use tokio::signal::unix::{SignalKind, signal};
 
     use super::*;
 
@@ -193,6 +205,27 @@ mod tests {
         setrlimit(Resource::Nofile, limit).unwrap();
         let reason = kept.unwrap_err().to_string();
         assert!(reason.contains("Too many open files") && reason.ends_with("launch is denied"), "{reason}");
+        assert_eq!(kept_text(&copy), None);
+    }
+
+    /// A reload of the same rules while the disk is full must not cost the family their copy.
+    #[tokio::test]
+    async fn a_copy_of_the_same_rules_stays_if_it_can_not_be_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = PolicyCopy::new(folder.path(), "/etc/policy.toml".as_ref());
+        let later = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_mins(1);
+        copy.keep(&source(GENEROUS), Timestamp::UNIX_EPOCH).unwrap();
+        // Writing fails, as with a full disk. Without a handler, the signal would end the process.
+        let _ignored = signal(SignalKind::from_raw(libc::SIGXFSZ)).unwrap();
+        let limit = getrlimit(Resource::Fsize);
+        setrlimit(Resource::Fsize, Rlimit { current: Some(0), ..limit }).unwrap();
+        let kept = copy.keep(&source(GENEROUS), later);
+        let text = kept_text(&copy);
+        let replaced = copy.keep(&source(STRICT), later);
+        setrlimit(Resource::Fsize, limit).unwrap();
+        kept.unwrap();
+        assert_eq!(text.as_deref(), Some(GENEROUS));
+        assert!(matches!(replaced, Err(CopyWriteError::NoCopy { .. })), "{replaced:?}");
         assert_eq!(kept_text(&copy), None);
     }
 
