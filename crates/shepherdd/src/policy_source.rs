@@ -130,8 +130,14 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> 
 pub(crate) fn check_text(name: &str, bytes: &[u8]) -> Result<PolicyWithSource, PolicyRejection> {
     let loaded = shepherd_config::load_bytes(name, bytes).map_err(|report| {
         let fault_count = report.faults().len() + report.omitted_count();
+        let first = report.faults().first().map(|fault| report.source().position(fault.span().start).line);
+        let place = match (first, fault_count) {
+            (None, _) => String::new(),
+            (Some(line), 1) => format!(", in line {line}"),
+            (Some(line), _) => format!(", the first in line {line}"),
+        };
         let noun = if fault_count == 1 { "mistake" } else { "mistakes" };
-        let sentence = format!("{name} has {fault_count} {noun}");
+        let sentence = format!("{name} has {fault_count} {noun}{place}");
         PolicyRejection { sentence, faults: report.lines(), fault_count }
     })?;
     // A text that could be loaded is UTF-8.

@@ -241,8 +241,14 @@ fn after_a_mistake_the_old_rules_apply_and_can_be_put_back() {
     assert!(health.contains(&check), "{health}");
     assert_eq!(daemon.json(&["health"])["health"]["rejected_policy"]["path"], file.to_str().unwrap());
     assert!(daemon.run_text(&["doctor"]).contains("the old rules apply (5 entries)"));
+    let line = 1 + POLICY.lines().position(|line| line == "max_run = \"10m\"").unwrap();
+    let place = format!(
+        "the old rules apply (5 entries): {} has 4 mistakes, the first in line {line} ",
+        file.display()
+    );
+    assert!(health.contains(&place), "{health}");
     let unasked = format!(
-        "  ! The old rules are in force: {} has 4 mistakes. `shepherd health` shows what helps.\n",
+        "  ! The old rules are in force: {} has 4 mistakes, the first in line {line}. `shepherd health` shows what helps.\n",
         file.display()
     );
     let status = daemon.run_text(&["status"]);

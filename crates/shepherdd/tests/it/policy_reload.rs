@@ -40,7 +40,7 @@ fn heavy_an_invalid_policy_file_is_reported_and_changes_nothing() {
     fixture.wait_for_program();
     assert_eq!(fixture.health().rejected_policy, None);
     let mut since = None;
-    for garbage in GARBAGE {
+    for (garbage, line) in GARBAGE.into_iter().zip([1, 4]) {
         let (noticed, hung_up) = (rejections(&fixture, "file change"), rejections(&fixture, "SIGHUP"));
         fixture.write_policy(garbage);
         wait_until("the change is noticed", || rejections(&fixture, "file change") > noticed);
@@ -52,7 +52,8 @@ fn heavy_an_invalid_policy_file_is_reported_and_changes_nothing() {
         let health = fixture.health();
         assert!(health.ready, "{health:?}");
         let rejected = health.rejected_policy.unwrap();
-        assert_eq!(rejected.sentence, format!("{} has 1 mistake", fixture.policy_path().display()));
+        let sentence = format!("{} has 1 mistake, in line {line}", fixture.policy_path().display());
+        assert_eq!(rejected.sentence, sentence);
         assert_eq!(
             (rejected.path.as_ref(), rejected.fault_count),
             (fixture.policy_path().to_str().unwrap(), 1)
