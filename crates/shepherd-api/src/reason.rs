@@ -189,8 +189,9 @@ impl ReasonCode {
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
             Self::AccountMissing => {
-                "This would run as root, and its time could not be enforced. A parent has to set `user` for the \
-                 entry, or `accounts` for the profile, in the policy."
+                "The rules name no child's login for this, and Shepherd starts nothing as root. A parent fills in the \
+                 login in the policy, in `accounts` of the profile or in `user` of the entry, and then runs `sudo shepherd \
+                 reload`."
                     .to_owned()
             }
             Self::OutsideHours { next_opening: Some(at) } => {

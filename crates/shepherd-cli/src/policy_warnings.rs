@@ -12,9 +12,7 @@ use jiff::tz::TimeZone;
 use rustix::process::geteuid;
 use shepherd_api::{ClientRole, Command, CommandReply};
 use shepherd_config::LoadedPolicy;
-use shepherd_host_linux::{
-    LinuxHostOptions, MissingRequirement, find_entries_without_account, find_missing_requirements,
-};
+use shepherd_host_linux::{LinuxHostOptions, find_entries_without_account, find_missing_requirements};
 use shepherd_ipc::{
     AccessRules, AccountResolveError, BlockingClient, ClientOptions, SystemAccounts, resolve_access,
 };
@@ -30,14 +28,11 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &Com
     warnings.extend(account_warnings(loaded));
     // Nothing is started, so the folder for session logs is not used.
     let options = LinuxHostOptions::new(PathBuf::new());
-    let without_account = find_entries_without_account(policy).filter(|_| is_for_root(file));
-    warnings.extend(missing_parent_warning(loaded).filter(|_| is_for_root(file)));
+    let is_for_root = is_for_root(file);
+    let without_account = find_entries_without_account(policy).into_iter().filter(|_| is_for_root);
+    warnings.extend(missing_parent_warning(loaded).filter(|_| is_for_root));
     let missing = find_missing_requirements(policy, &options).into_iter().chain(without_account);
-    warnings.extend(missing.map(|MissingRequirement { entries, sentence }| {
-        let names: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
-        let noun = if names.len() == 1 { "entry" } else { "entries" };
-        format!("{noun} {}: {sentence}", names.join(", "))
-    }));
+    warnings.extend(missing.map(|requirement| requirement.to_string()));
     let zone = policy.rules().zone.clone().unwrap_or_else(TimeZone::system);
     warnings.extend(past_dates_warning(loaded, Timestamp::now().to_zoned(zone).date()));
     warnings.extend(shepherdd::policy_exposure_warnings(file));
@@ -94,7 +89,8 @@ fn account_warning(fault: &AccountResolveError, accounts: &SystemAccounts) -> St
     match fault {
         AccountResolveError::UnknownUser(name) => match closest(name, accounts.user_names()) {
             Some(near) => format!(
-                "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser`"
+                "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser \
+                 {name}`, and then run `sudo shepherd reload`"
             ),
             None => fault.to_string(),
         },

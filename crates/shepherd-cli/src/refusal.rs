@@ -95,6 +95,12 @@ impl RefusedCommand {
         let has = |is_meant: fn(&ReasonCode) -> bool| self.error.reasons.iter().any(is_meant);
         let remedy = if has(|reason| matches!(reason, ReasonCode::SessionActive { .. })) {
             "`shepherd status` shows the running entry, and `shepherd stop` ends it".to_owned()
+        } else if has(|reason| matches!(reason, ReasonCode::AccountMissing)) {
+            // Time would not help.
+            match self.role {
+                ClientRole::Admin => "`shepherd policy check` shows the lines to write".to_owned(),
+                ClientRole::Shell | ClientRole::Observer => return Some(why),
+            }
         } else if self.role != ClientRole::Admin {
             format!("`shepherd request {entry} 15m` asks a parent for time")
         } else if has(|reason| matches!(reason, ReasonCode::OutsideHours { .. })) {
@@ -185,6 +191,17 @@ mod tests {
             denied(ClientRole::Admin, Some("anna"), closed()),
             "`shepherd why tuxmath --profile anna` shows every rule; `shepherd grant --open-until 20:30 --entry tuxmath \
              --for anna` opens it for an hour"
+        );
+        let nobody_named =
+            || vec![ReasonCode::OutsideHours { next_opening: None }, ReasonCode::AccountMissing];
+        assert_eq!(
+            denied(ClientRole::Shell, None, nobody_named()),
+            "`shepherd why tuxmath` shows every rule",
+            "time would not help"
+        );
+        assert_eq!(
+            denied(ClientRole::Admin, None, nobody_named()),
+            "`shepherd why tuxmath` shows every rule; `shepherd policy check` shows the lines to write"
         );
         assert_eq!(
             denied(ClientRole::Admin, None, vec![ReasonCode::NotForProfile]),

@@ -1,5 +1,6 @@
 //! Checks whether the entries of a policy can run on this machine, without starting anything.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,22 @@ pub struct MissingRequirement {
     pub entries: Vec<EntryId>,
     /// The requirement that is missing, and the cure.
     pub sentence: String,
+}
+
+/// Entries that a sentence names. A policy may have a thousand.
+const MAX_NAMED_ENTRIES: usize = 10;
+
+impl fmt::Display for MissingRequirement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.entries.iter().take(MAX_NAMED_ENTRIES);
+        let names: Vec<String> = named.map(|entry| format!("`{entry}`")).collect();
+        let noun = if self.entries.len() == 1 { "entry" } else { "entries" };
+        let more = match self.entries.len().saturating_sub(MAX_NAMED_ENTRIES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        write!(formatter, "{noun} {}{more}: {}", names.join(", "), self.sentence)
+    }
 }
 
 /// Checks all entries of a policy as a host with these options would start them.
@@ -45,19 +62,63 @@ pub fn find_missing_requirements(policy: &Policy, options: &LinuxHostOptions) ->
     missing
 }
 
-/// Returns the entries that a daemon of root's never starts, because the policy names no account for some profile.
+/// Returns the entries that a daemon of root's never starts for some profiles, because the policy names no account for
+/// them.
 #[must_use]
-pub fn find_entries_without_account(policy: &Policy) -> Option<MissingRequirement> {
-    let lacks_account = |entry: &&PolicyEntry| {
-        profiles_of(policy, entry)
-            .any(|profile| policy.system_account(entry, profile).is_none_or(|account| account == "root"))
+pub fn find_entries_without_account(policy: &Policy) -> Vec<MissingRequirement> {
+    let mut missing: Vec<(Vec<&ProfileId>, Vec<EntryId>)> = Vec::new();
+    for entry in policy.entries() {
+        let lacks_account = |profile: &&ProfileId| {
+            policy.system_account(entry, profile).is_none_or(|account| account == "root")
+        };
+        let profiles: Vec<&ProfileId> = profiles_of(policy, entry).filter(lacks_account).collect();
+        match missing.iter_mut().find(|(known, _)| *known == profiles) {
+            _ if profiles.is_empty() => {}
+            Some((_, entries)) => entries.push(entry.entry_id.clone()),
+            None => missing.push((profiles, vec![entry.entry_id.clone()])),
+        }
+    }
+    let requirement = |(profiles, entries): (Vec<&ProfileId>, _)| {
+        let sentence = describe_missing_logins(policy, &profiles);
+        MissingRequirement { entries, sentence }
     };
-    let entries: Vec<EntryId> =
-        policy.entries().iter().filter(lacks_account).map(|entry| entry.entry_id.clone()).collect();
-    let sentence = "would run as root, and a Shepherd that runs as root starts nothing as root; set `user` in the entry or in \
-                    `[defaults]`, or name a user in the `accounts` of each profile"
-        .to_owned();
-    (!entries.is_empty()).then_some(MissingRequirement { entries, sentence })
+    missing.into_iter().map(requirement).collect()
+}
+
+/// Says that some profiles have no account, and what to write into the policy.
+fn describe_missing_logins(policy: &Policy, profiles: &[&ProfileId]) -> String {
+    let is_default = |profile: &ProfileId| *profile == ProfileId::default();
+    let line = |profile: &ProfileId| format!("`accounts = [\"{profile}\"]`");
+    let (cause, cure) = match profiles {
+        // A policy without profiles has the default one.
+        [only] if is_default(only) => (
+            ", because no child's login is filled in".to_owned(),
+            "write `[profiles.anna]`, and below it `accounts = [\"anna\"]`, with your child's login in place of `anna`"
+                .to_owned(),
+        ),
+        [only] => (
+            format!(" for profile `{only}`, because it names no login"),
+            format!("write the child's login below `[profiles.{only}]`, such as {}", line(only)),
+        ),
+        [first, ..] => {
+            let names: Vec<String> = profiles.iter().map(|profile| format!("`{profile}`")).collect();
+            let example = format!("{} below `[profiles.{first}]`", line(first));
+            (
+                format!(" for profiles {}, because they name no login", names.join(", ")),
+                format!("write each child's login below the child's header, such as {example}"),
+            )
+        }
+        [] => return String::new(),
+    };
+    let has_others = |profile: &ProfileId| {
+        policy.rules().profiles.get(profile).is_some_and(|known| !known.accounts.is_empty())
+    };
+    let remark = if profiles.iter().any(|profile| has_others(profile)) {
+        " (root, a group or a number is not enough)"
+    } else {
+        ""
+    };
+    format!("would run as root{cause}, and Shepherd starts nothing as root; {cure}{remark}")
 }
 
 /// Returns the profiles that may use an entry.
@@ -237,6 +298,17 @@ always = true
     }
 
     #[test]
+    fn a_sentence_about_many_entries_names_the_first_ones() {
+        let about = |count: usize| {
+            let entries = (0..count).map(|number| format!("e{number}").parse().unwrap()).collect();
+            MissingRequirement { entries, sentence: "broken".to_owned() }.to_string()
+        };
+        assert_eq!(about(1), "entry `e0`: broken");
+        assert_eq!(about(2), "entries `e0`, `e1`: broken");
+        assert!(about(12).ends_with("`e8`, `e9` and 2 more: broken"), "{}", about(12));
+    }
+
+    #[test]
     fn root_is_refused_under_any_name_unless_it_is_allowed() {
         let user = |uid| UnixUser { name: "toor".into(), uid, gid: 0, gids: vec![0], home: "/root".into() };
         let refusal = refuse_root(&user(0), RunAsRoot::Never).unwrap_err();
@@ -246,16 +318,43 @@ always = true
     }
 
     #[test]
-    fn an_entry_without_an_account_for_some_profile_would_run_as_root() {
-        let missing = find_entries_without_account(&policy()).unwrap();
-        let entries: Vec<&str> = missing.entries.iter().map(EntryId::as_str).collect();
-        assert_eq!(entries, ["of-all"]);
-        let of_root = POLICY.replace("accounts = [\"nobody\"]", "accounts = [\"root\"]");
-        let of_root = shepherd_config::load("policy.toml", &of_root).unwrap().policy;
-        assert_eq!(find_entries_without_account(&of_root).unwrap().entries.len(), 2);
-        let with_user =
-            POLICY.replace("config_version = 1", "config_version = 1\n[defaults]\nuser = \"nobody\"");
-        let with_user = shepherd_config::load("policy.toml", &with_user).unwrap().policy;
-        assert_eq!(find_entries_without_account(&with_user), None);
+    fn an_entry_without_an_account_for_some_profile_would_run_as_root_and_the_cure_is_named() {
+        let missing = |from: &str, to: &str| {
+            let text = POLICY.replace(from, to);
+            let policy =
+                shepherd_config::load("policy.toml", &text).unwrap_or_else(|report| panic!("{report}"));
+            let missing = find_entries_without_account(&policy.policy);
+            let line = |MissingRequirement { entries, sentence }: MissingRequirement| {
+                let entries: Vec<&str> = entries.iter().map(EntryId::as_str).collect();
+                format!("{}: {sentence}", entries.join(" "))
+            };
+            missing.into_iter().map(line).collect::<Vec<_>>()
+        };
+        const NEVER: &str = "and Shepherd starts nothing as root; write";
+        assert_eq!(
+            missing("", ""),
+            [format!(
+                "of-all: would run as root for profile `ben`, because it names no login, {NEVER} the child's login below \
+                 `[profiles.ben]`, such as `accounts = [\"ben\"]` (root, a group or a number is not enough)"
+            )]
+        );
+        let of_root = missing("[\"nobody\"]", "[\"root\"]");
+        assert_eq!(of_root.len(), 2, "{of_root:?}");
+        assert!(of_root[0].starts_with("of-anna: would run as root for profile `anna`, "), "{of_root:?}");
+        assert!(
+            of_root[1].starts_with("of-all: would run as root for profiles `anna`, `ben`, "),
+            "{of_root:?}"
+        );
+        let fresh =
+            "config_version = 1\n[[entries]]\nid = \"tuxmath\"\nargv = [\"tuxmath\"]\nalways = true\n";
+        assert_eq!(
+            missing(POLICY, fresh),
+            [format!(
+                "tuxmath: would run as root, because no child's login is filled in, {NEVER} `[profiles.anna]`, and below it \
+                 `accounts = [\"anna\"]`, with your child's login in place of `anna`"
+            )]
+        );
+        let with_user = missing("config_version = 1", "config_version = 1\n[defaults]\nuser = \"nobody\"");
+        assert_eq!(with_user, Vec::<String>::new());
     }
 }

@@ -202,7 +202,9 @@ pub(crate) fn find_user(name: &str) -> Result<UnixUser, LaunchError> {
             )
         })?
         .ok_or_else(|| {
-            LaunchError::new(format!("no such user `{name}`"), "name a user that `/etc/passwd` lists")
+            let help =
+                format!("create the login with `sudo adduser {name}`, or correct the name in the policy");
+            LaunchError::new(format!("no such user `{name}` on this machine"), help)
         })
 }
 
@@ -211,7 +213,7 @@ pub(crate) fn refuse_root(user: &UnixUser, as_root: RunAsRoot) -> Result<(), Lau
     match as_root {
         RunAsRoot::Never if user.uid == 0 => Err(LaunchError::new(
             format!("user `{}` is root, and no limit can be enforced on root", user.name),
-            "name the child's account",
+            "name the child's login",
         )),
         RunAsRoot::Never | RunAsRoot::WithoutAccount => Ok(()),
     }

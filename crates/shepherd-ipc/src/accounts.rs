@@ -119,7 +119,7 @@ pub enum AccountResolveError {
     /// The policy names a user that doesn't exist.
     #[error(
         "no such user `{0}` on this machine; write the name of a login (`whoami` shows your own), or create it with `sudo \
-         adduser {0}`. A login of a directory service needs its number"
+         adduser {0}`, and then run `sudo shepherd reload`. A login of a directory service needs its number"
     )]
     UnknownUser(String),
     /// The policy names a group that doesn't exist.

@@ -164,6 +164,8 @@ pub(crate) struct PolicyState {
     pub(crate) rejected: Option<RejectedPolicyFile>,
     /// Sentences about other users who can change the file.
     pub(crate) exposed: Vec<String>,
+    /// Sentences about accounts that the policy needs and doesn't name, or that don't exist.
+    pub(crate) account_faults: Vec<String>,
 }
 
 impl PolicyState {

@@ -108,6 +108,7 @@ pub(crate) async fn start_service(
             source,
             rejected: policy.rejected,
             exposed: policy_exposed,
+            account_faults: Vec::new(),
         },
         file_reads: FileReadQueue::new(file_read),
         zone,

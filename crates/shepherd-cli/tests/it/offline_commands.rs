@@ -238,7 +238,7 @@ always = true
     let expected = [
         "no such group `no-such-group` on this machine; ",
         "no such user `no-such-kid` on this machine; ",
-        "entry `game`: no such user `no-such-user`; ",
+        "entry `game`: no such user `no-such-user` on this machine; ",
         "entries `game`, `same-game`: program `no-such-game` not found in ",
         "entry `own-game`: program `/opt/no-such-game/start` not found; ",
         "entry `lost`: folder `/nonexistent` does not exist; ",

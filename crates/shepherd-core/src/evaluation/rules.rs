@@ -163,7 +163,7 @@ impl<'a> EntryEvaluation<'a> {
                 account.map_or(RuleVerdict::Refuses(ReasonCode::AccountMissing), |_| RuleVerdict::Passes);
             let detail = || {
                 account.map_or_else(
-                    || "no account to run as".to_owned(),
+                    || format!("no login to run as for {profile}"),
                     |user| format!("runs as user `{user}`"),
                 )
             };

@@ -295,7 +295,8 @@ fn a_missing_compositor_is_reported_with_its_cure() {
     check(
         Some(CompositorConfig::Start { argv: vec!["sway".to_owned()], user: Some("grandma".to_owned()) }),
         &[],
-        "no such user `grandma`; name a user that `/etc/passwd` lists",
+        "no such user `grandma` on this machine; create the login with `sudo adduser grandma`, or correct the name in the \
+         policy",
     );
     check(
         Some(CompositorConfig::Start { argv: vec!["false".to_owned()], user: None }),

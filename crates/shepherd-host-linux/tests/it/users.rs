@@ -38,7 +38,8 @@ fn a_user_that_does_not_exist_is_reported() {
     let mut test_host = TestHost::new(containments()[0]);
     assert_eq!(
         test_host.spawn_failure(as_user("grandma", &["true"])),
-        "entry `game`: no such user `grandma`; name a user that `/etc/passwd` lists"
+        "entry `game`: no such user `grandma` on this machine; create the login with `sudo adduser grandma`, or correct the \
+         name in the policy"
     );
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use shepherd_api::AuditKind;
+use shepherd_host_linux::find_entries_without_account;
 use shepherd_ipc::{SystemAccounts, resolve_access};
 use shepherd_util::ClockReading;
 
@@ -13,12 +14,21 @@ use super::{DAEMON_ACTOR, DaemonService};
 pub(crate) struct AccessFaults(Vec<String>);
 
 impl DaemonService {
-    /// Computes the role of every account again, for existing and new connections.
-    pub(crate) fn refresh_authority(&self, accounts: &SystemAccounts) -> AccessFaults {
-        let rules = self.engine.policy().rules();
+    /// Computes the role of every account again, for existing and new connections, and what the health says about
+    /// accounts that are missing.
+    pub(crate) fn refresh_authority(&mut self, accounts: &SystemAccounts) -> AccessFaults {
+        let policy = self.engine.policy();
+        let rules = policy.rules();
         let owner = rustix::process::geteuid().as_raw();
         let (authority, faults) = resolve_access(&rules.access, &rules.profiles, owner, accounts);
         self.clients.set_authorizer(Arc::new(authority));
+        let without_account = if self.engine.capabilities().needs_account {
+            find_entries_without_account(policy)
+        } else {
+            Vec::new()
+        };
+        let missing = without_account.iter().map(ToString::to_string);
+        self.policy.account_faults = faults.iter().map(ToString::to_string).chain(missing).collect();
         AccessFaults(faults.into_iter().map(|fault| format!("access: {fault}")).collect())
     }
 

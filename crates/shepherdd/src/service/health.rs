@@ -27,6 +27,7 @@ impl DaemonService {
                 .into_iter()
                 .chain(self.limitations.iter().cloned())
                 .chain(self.policy.exposed.iter().chain(&self.policy.copy_fault).cloned())
+                .chain(self.policy.account_faults.iter().cloned())
                 .collect(),
             containment: self.engine.capabilities().containment.clone(),
             rejected_policy: self.rejected_policy(),

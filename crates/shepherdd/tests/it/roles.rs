@@ -270,6 +270,10 @@ always = true
     let mut fixture = ShepherddFixture::new(ACCOUNTS).without_options();
     fixture.start();
     let is_root = geteuid().is_root();
+    let says_so =
+        |sentence: &String| sentence.starts_with("entry `nap`: would run as root for profile `ben`, ");
+    let limitations = fixture.health().limitations;
+    assert_eq!(limitations.iter().any(says_so), is_root, "{limitations:?}");
     for (profile, starts) in [("anna", true), ("ben", !is_root)] {
         let outcome = fixture.call(launch(Some(profile)));
         if starts {
