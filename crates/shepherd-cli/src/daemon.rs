@@ -40,6 +40,10 @@ impl<'c> DaemonConnection<'c> {
         Ok(daemon)
     }
 
+    pub(crate) fn context(&self) -> &'c CommandContext {
+        self.context
+    }
+
     /// Returns the profile that was chosen with `--profile`.
     pub(crate) fn profile(&self) -> Option<ProfileId> {
         self.profile.clone()

@@ -5,10 +5,11 @@ use shepherd_api::{Command, CommandReply};
 use ward_terminal::{TextTone, escape_label, format_count, paint};
 
 use crate::context::CommandContext;
-use crate::daemon;
+use crate::daemon::{self, DaemonConnection};
 use crate::entries::full_time;
 use crate::error::ShepherdCliError;
 use crate::output::ConsoleOutput;
+use crate::policy_warnings;
 
 /// The mode argument that lets the calendar decide again.
 const AUTO: &str = "auto";
@@ -74,12 +75,15 @@ pub(crate) fn clock(
 }
 
 pub(crate) fn reload(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
-    print_policy_applied(&daemon::send_command(context, &Command::ReloadConfig {})?, output)
+    let mut daemon = DaemonConnection::connect(context)?;
+    let reply = daemon.send_command(&Command::ReloadConfig {})?;
+    print_policy_applied(&reply, &mut daemon, output)
 }
 
-/// Prints that the daemon has applied a policy.
+/// Prints that the daemon has applied a policy, with the warnings that a check of the policy gives.
 pub(crate) fn print_policy_applied(
     reply: &CommandReply,
+    daemon: &mut DaemonConnection<'_>,
     output: &mut ConsoleOutput,
 ) -> Result<(), ShepherdCliError> {
     let CommandReply::PolicyApplied { entry_count } = reply else {
@@ -91,6 +95,7 @@ pub(crate) fn print_policy_applied(
             paint(TextTone::Good, "✓"),
             format_count(*entry_count, "entry", "entries")
         ));
+        policy_warnings::print_warnings(&policy_warnings::warnings_in_force(daemon), output);
     });
     Ok(())
 }

@@ -12,7 +12,7 @@ use shepherd_api::{Command as Order, CommandReply};
 use shepherd_config::{LoadedPolicy, describe_policy, json_schema, load_bytes};
 use shepherd_ipc::MAX_ADMIN_FRAME;
 use ward_diag::ReportStyle;
-use ward_terminal::{TextTone, format_count, paint};
+use ward_terminal::{TextTone, format_count};
 
 use crate::context::CommandContext;
 use crate::daemon::{self, DaemonConnection};
@@ -107,9 +107,7 @@ pub(crate) fn run(
                 };
                 let result = format!("{} is valid: {entries}, {examples}", file.display());
                 output.print_marked(TextTone::Good, "✓", &result);
-                for warning in &checked.warnings {
-                    output.print_note(&format!("{}: {warning}", paint(TextTone::Warn, "warning")));
-                }
+                policy_warnings::print_warnings(&checked.warnings, output);
                 if checked.in_force == Some(false) {
                     let reload = if geteuid().is_root() { "sudo shepherd reload" } else { "shepherd reload" };
                     let note = format!("not in force yet: `{reload}` lets Shepherd read the file");
@@ -172,7 +170,7 @@ pub(crate) fn set_policy(
     if length > MAX_ADMIN_FRAME {
         return Err(ShepherdCliError::PolicyTooLong { file: file.to_owned(), limit: MAX_ADMIN_FRAME });
     }
-    household::print_policy_applied(&daemon.send_command(&order)?, output)
+    household::print_policy_applied(&daemon.send_command(&order)?, daemon, output)
 }
 
 /// Returns the starter policy. For root it runs the examples as `nobody`, because programs must not run as root.

@@ -18,9 +18,11 @@ use shepherd_ipc::{
 };
 use shepherd_util::{EnvironmentVariables, ErrorChain, ProfileId, ShepherdPaths};
 use ward_diag::closest;
-use ward_terminal::escape_label;
+use ward_terminal::{TextTone, escape_label, paint};
 
 use crate::context::CommandContext;
+use crate::daemon::DaemonConnection;
+use crate::output::ConsoleOutput;
 
 pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &CommandContext) -> Vec<String> {
     let policy = &loaded.policy;
@@ -38,6 +40,27 @@ pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path, context: &Com
     warnings.extend(shepherdd::policy_exposure_warnings(file));
     warnings.extend(failed_host_check(context));
     warnings
+}
+
+/// Prints warnings to standard error.
+pub(crate) fn print_warnings(warnings: &[String], output: &mut ConsoleOutput) {
+    for warning in warnings {
+        output.print_note(&format!("{}: {warning}", paint(TextTone::Warn, "warning")));
+    }
+}
+
+/// Returns the warnings about the policy in force. There are none if the daemon doesn't show the policy.
+pub(crate) fn warnings_in_force(daemon: &mut DaemonConnection<'_>) -> Vec<String> {
+    let Ok(CommandReply::Policy { text: Some(text), path, .. }) = daemon.send_command(&Command::GetPolicy {})
+    else {
+        return Vec::new();
+    };
+    let path = path.unwrap_or_default();
+    match shepherd_config::load(&path, &text) {
+        Ok(loaded) => collect_warnings(&loaded, Path::new(&path), daemon.context()),
+        // A newer daemon may know more keys than this program.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Returns whether the daemon uses exactly this text, if this is the policy file of the daemon and the user may read the

@@ -351,6 +351,24 @@ fn mode_clock_and_policy_can_be_changed() {
     assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"), "the old policy stays");
 }
 
+/// A parent who only reloads the rules learns the same as one who checks them.
+#[test]
+fn a_policy_that_is_put_into_force_comes_with_the_warnings_of_the_check() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let (in_force, other) = (daemon.path("policy.toml"), daemon.path("other.toml"));
+    for file in [&in_force, &other] {
+        std::fs::write(file, POLICY.replace("max_run = \"10m\"", "max_run = 20")).unwrap();
+    }
+    let checked = daemon.run(&["policy", "check", in_force.to_str().unwrap()]);
+    let warnings = text(&checked.stderr);
+    assert!(warnings.contains(": `max_run` is only 20 seconds, because "), "{warnings}");
+    for command in [&["reload"][..], &["policy", "set", other.to_str().unwrap()]] {
+        let applied = daemon.run(command);
+        assert_eq!(text(&applied.stdout), "✓ The policy is in force: 5 entries.\n");
+        assert_eq!(text(&applied.stderr), warnings, "{command:?}");
+    }
+}
+
 #[test]
 fn health_metrics_usage_and_doctor() {
     let daemon = CliTestDaemon::start(Some(POLICY));
