@@ -117,7 +117,7 @@ pub(crate) fn describe_hours(
     }
     let session = daemon.fetch_session();
     if let Some(session) = humanize::session_of_grant(session.as_ref(), grant) {
-        return humanize::hours_end(session, amount, display).map(|line| format!("  {line}"));
+        return humanize::hours_end_with_cure(session, amount, display).map(|line| format!("  {line}"));
     }
     let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;

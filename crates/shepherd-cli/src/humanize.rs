@@ -161,14 +161,19 @@ pub(crate) fn extend_command(amount: Millis) -> String {
     format!("`shepherd extend {}`", DurationText(amount.into()))
 }
 
-/// Says that a session ends with its hours, although it was given this much extra time.
-pub(crate) fn hours_end(session: &SessionView, amount: Millis, display: &DisplaySettings) -> Option<String> {
-    Some(format!(
-        "{} still ends at {}, because its hours end then. To let it go on: {}",
-        escape_label(&session.label),
-        grant_end(session.hours_end?, display),
-        extend_command(amount),
-    ))
+/// Says that a session ends with its hours, in spite of extra time.
+pub(crate) fn hours_end(session: &SessionView, display: &DisplaySettings) -> Option<String> {
+    let end = grant_end(session.hours_end?, display);
+    Some(format!("{} still ends at {end}, because its hours end then.", escape_label(&session.label)))
+}
+
+/// Says the same to a parent who gives this much extra time, with the command that lets the session go on.
+pub(crate) fn hours_end_with_cure(
+    session: &SessionView,
+    amount: Millis,
+    display: &DisplaySettings,
+) -> Option<String> {
+    Some(format!("{} To let it go on: {}", hours_end(session, display)?, extend_command(amount)))
 }
 
 /// Returns the label of a profile, or its id if the label is unknown.

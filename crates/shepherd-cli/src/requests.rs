@@ -1,16 +1,22 @@
 //! `shepherd request`, `requests` and `decide`: a child asks for time and a parent answers (S2.7).
 
+use std::collections::BTreeMap;
+
 use clap::{Args, ValueEnum};
-use shepherd_api::{Command, CommandReply, Note, TimeRequestDecision, TimeRequestView};
+use shepherd_api::{
+    Command, CommandReply, EntryView, Note, SessionView, TimeRequestDecision, TimeRequestState,
+    TimeRequestView,
+};
 use shepherd_util::DurationText;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
 use crate::context::{CommandContext, DisplaySettings};
-use crate::daemon::DaemonConnection;
+use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::grants::{describe_hours, find_by_prefix};
 use crate::humanize;
 use crate::output::ConsoleOutput;
+use crate::refusal::open_command;
 use crate::time_argument::duration_argument;
 
 #[derive(Args)]
@@ -115,11 +121,83 @@ pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Resu
             output.print_line("There are no requests.");
             return;
         }
-        for line in list_lines(requests, &daemon.display_with_labels()) {
+        let display = daemon.display_with_labels();
+        for line in
+            list_lines(requests, &display).into_iter().chain(hours_lines(&mut daemon, requests, &display))
+        {
             output.print_line(&line);
         }
     });
     Ok(())
+}
+
+/// Says which requests give time that can't be used because of the hours of their entries, once for each entry of a child.
+fn hours_lines(
+    daemon: &mut DaemonConnection<'_>,
+    requests: &[TimeRequestView],
+    display: &DisplaySettings,
+) -> Vec<String> {
+    let session = daemon.fetch_session();
+    let reader =
+        if daemon::may_administer(daemon.client()) { HoursReader::Parent } else { HoursReader::Child };
+    let mut entries_of = BTreeMap::new();
+    let mut lines = Vec::new();
+    for request in requests {
+        let entries = entries_of.entry(&request.profile).or_insert_with(|| {
+            daemon.fetch_entries(Some(&request.profile)).ok().flatten().unwrap_or_default()
+        });
+        let line = hours_line(request, entries, session.as_ref(), reader, display);
+        lines.extend(line.filter(|line| !lines.contains(line)));
+    }
+    lines
+}
+
+/// The person who reads about hours that prevent the use of granted time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HoursReader {
+    Child,
+    /// A parent also learns the child and the command that helps.
+    Parent,
+}
+
+/// Says that the hours of an entry prevent the use of the time that was granted or asked for, if they do.
+fn hours_line(
+    request: &TimeRequestView,
+    entries: &[EntryView],
+    session: Option<&SessionView>,
+    reader: HoursReader,
+    display: &DisplaySettings,
+) -> Option<String> {
+    let is_granted = matches!(request.state, TimeRequestState::Granted { .. });
+    if !is_granted && !request.state.is_open() {
+        return None;
+    }
+    let is_meant =
+        |session: &&SessionView| session.entry_id == request.entry_id && session.profile == request.profile;
+    if let Some(session) = session.filter(is_meant) {
+        return match reader {
+            _ if !is_granted => None,
+            HoursReader::Child => humanize::hours_end(session, display),
+            HoursReader::Parent => humanize::hours_end_with_cure(session, request.amount, display),
+        };
+    }
+    let entry = entries.iter().find(|entry| entry.entry_id == request.entry_id)?;
+    let closed = humanize::closed_until(entry, display)?;
+    let label = humanize::entry_name(&request.entry_id, display);
+    let child = match reader {
+        HoursReader::Child => String::new(),
+        HoursReader::Parent => format!("For {}, ", humanize::profile_name(&request.profile, display)),
+    };
+    let hint = match reader {
+        _ if !is_granted => "A yes gives time, but doesn't open it.".to_owned(),
+        HoursReader::Child => "The granted time doesn't open it.".to_owned(),
+        HoursReader::Parent => {
+            let until = humanize::time_in_an_hour(display);
+            let command = open_command(&until, &request.entry_id, Some(&request.profile));
+            format!("To open it for an hour: `{command}`")
+        }
+    };
+    Some(format!("{child}{label} stays {closed}, because of its hours. {hint}"))
 }
 
 fn list_lines(requests: &[TimeRequestView], display: &DisplaySettings) -> Vec<String> {
@@ -184,8 +262,8 @@ pub(crate) fn decide(
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::{Millis, TimeRequestState};
-    use shepherd_util::RequestId;
+    use shepherd_api::{Millis, ReasonCode, SessionPhase};
+    use shepherd_util::{GrantId, RequestId, SessionId};
 
     use super::*;
 
@@ -198,10 +276,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn requests_are_listed_with_escaped_notes() {
-        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
-        let request = TimeRequestView {
+    fn request() -> TimeRequestView {
+        TimeRequestView {
             request_id: RequestId::from_random(0x1a2b_3c4d << 96),
             profile: "anna".parse().unwrap(),
             entry_id: "tuxmath".parse().unwrap(),
@@ -210,7 +286,13 @@ mod tests {
             asked_at: "2026-11-16T09:30:00Z".parse().unwrap(),
             lapses_at: "2026-11-16T12:00:00Z".parse().unwrap(),
             state: TimeRequestState::Asked,
-        };
+        }
+    }
+
+    #[test]
+    fn requests_are_listed_with_escaped_notes() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
+        let request = request();
         let denied = TimeRequestView {
             note: None,
             state: TimeRequestState::Denied { why: Some("dinner".to_owned()) },
@@ -227,5 +309,55 @@ mod tests {
                                                                            please please
         request-1a2b3c4d  anna  tuxmath  15 minutes  09:30  denied: dinn…
         ");
+    }
+
+    // S2.7
+    #[test]
+    fn a_child_learns_that_hours_prevent_the_use_of_granted_time() {
+        let display = DisplaySettings::new("2026-11-16T10:00:00Z".parse().unwrap(), TimeZone::UTC, 80);
+        let opens = "2026-11-16T15:00:00Z".parse().unwrap();
+        let closed = EntryView {
+            entry_id: "tuxmath".parse().unwrap(),
+            label: "Maths".to_owned(),
+            icon_ref: None,
+            kind: "process".to_owned(),
+            enabled: false,
+            reasons: vec![ReasonCode::OutsideHours { next_opening: Some(opens) }],
+            max_run_if_started_now: None,
+            next_available: Some(opens),
+            left_today: None,
+            grants: Vec::new(),
+        };
+        let session = SessionView {
+            session_id: SessionId::from_random(1),
+            entry_id: "tuxmath".parse().unwrap(),
+            label: "Maths".to_owned(),
+            profile: "anna".parse().unwrap(),
+            phase: SessionPhase::Running,
+            started_at: display.now,
+            remaining: Some(Millis(60_000)),
+            hours_end: Some(opens),
+            ran: None,
+            warned: None,
+        };
+        let of_ben = SessionView { profile: "ben".parse().unwrap(), ..session.clone() };
+        let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
+        let line = |state: TimeRequestState, session: Option<&SessionView>| {
+            let request = TimeRequestView { state, ..request() };
+            hours_line(&request, std::slice::from_ref(&closed), session, HoursReader::Child, &display)
+        };
+        let stays = "tuxmath stays closed until 15:00, because of its hours. ";
+        let useless = Some(format!("{stays}The granted time doesn't open it."));
+        assert_eq!(line(granted.clone(), None), useless);
+        assert_eq!(line(granted.clone(), Some(&of_ben)), useless);
+        assert_eq!(
+            line(TimeRequestState::Asked, None),
+            Some(format!("{stays}A yes gives time, but doesn't open it."))
+        );
+        let still_ends = "Maths still ends at 15:00, because its hours end then.".to_owned();
+        assert_eq!(line(granted, Some(&session)), Some(still_ends));
+        assert_eq!(line(TimeRequestState::Asked, Some(&session)), None);
+        assert_eq!(line(TimeRequestState::Denied { why: None }, None), None);
+        assert_eq!(line(TimeRequestState::Lapsed, None), None);
     }
 }

@@ -17,8 +17,16 @@ fn extra_time_outside_the_hours_is_given_with_a_hint() {
     assert_opens_for_an_hour(&granted, " --entry late`\n");
     daemon.run_text(&["request", "late", "15m"]);
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    let waiting = "\nFor anna, Late stays closed until 20:00, because of its hours. A yes gives time, but doesn't open it.\n";
+    let listed = daemon.run_text(&["requests"]);
+    assert!(listed.ends_with(waiting), "{listed}");
     let decided = daemon.run_text(&["decide", &id, "yes"]);
     assert_opens_for_an_hour(&decided, " --entry late --for anna`\n");
+    let listed = daemon.run_text(&["requests"]);
+    let granted = "\nFor anna, Late stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant";
+    assert!(listed.contains(granted), "{listed}");
+    daemon.run_text(&["grant", "--open-until", "19:00", "--entry", "late"]);
+    assert!(!daemon.run_text(&["requests"]).contains("stays closed"));
     for other in
         [&["grant", "10m", "--entry", "open"][..], &["grant", "--open-until", "20:00", "--entry", "late"]]
     {
@@ -82,6 +90,8 @@ fn a_parent_who_gives_time_learns_that_the_hours_end_before_it() {
     let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
     let decided = daemon.run_text(&["decide", &id, "yes"]);
     assert!(decided.ends_with(&still_ends("14:00", "shepherd extend 10m")), "{decided}");
+    let listed = daemon.run_text(&["requests"]);
+    assert!(listed.ends_with(still_ends("14:00", "shepherd extend 10m").trim_start()), "{listed}");
     // The advice works.
     daemon.run_text(&["extend", "10m"]);
     let granted = daemon.run_text(&["grant", "5m"]);
