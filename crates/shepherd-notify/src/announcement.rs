@@ -32,6 +32,8 @@ pub(crate) struct Announcement {
 pub(crate) enum AnnouncementSubject {
     Session(SessionId),
     Request(RequestId),
+    /// The hours that keep an entry closed although this request was granted.
+    ClosedHours(RequestId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -288,6 +290,36 @@ pub(crate) fn for_granted_request(
         body: "Its hours end then, and extra time doesn't move them.".to_owned(),
         urgency: AnnouncementUrgency::Lasting,
         buttons: vec![AnswerButton { label: format!("Let it go on for {more}"), command: go_on }],
+    })
+}
+
+/// Returns what a parent is told who has granted a request, if hours keep the entry closed in spite of it. The button opens
+/// the entry for as long as was granted, from now on, and for this child only.
+pub(crate) fn for_granted_closed_entry(
+    request: &TimeRequestView,
+    amount: Millis,
+    entry: &EntryView,
+    now: &Zoned,
+) -> Option<Announcement> {
+    let closed = words::closed_until(entry, now)?;
+    let until = now.timestamp().checked_add(Duration::from(amount)).ok()?;
+    let open = Command::Grant {
+        profile: Some(request.profile.clone()),
+        scope: EntryScope::Entry { entry_id: request.entry_id.clone() },
+        gift: GrantKind::OpenUntil { until },
+        valid_from: None,
+        lapses_at: None,
+        why: None,
+    };
+    Some(Announcement {
+        subject: AnnouncementSubject::ClosedHours(request.request_id.clone()),
+        title: format!("{} stays {closed}", entry.label),
+        body: "Its hours keep it closed, and extra time doesn't open it.".to_owned(),
+        urgency: AnnouncementUrgency::Lasting,
+        buttons: vec![AnswerButton {
+            label: format!("Open it until {}", words::time(until, now)),
+            command: open,
+        }],
     })
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use shepherd_api::{
     ApiError, Command, CommandReply, ErrorCode, Event, EventKind, GrantKind, GrantView, SessionView,
     TimeRequestView,
@@ -251,7 +251,7 @@ impl Notifier {
         let current = state.session.map(|session| session.session_id);
         let holds = |subject: &AnnouncementSubject| match subject {
             AnnouncementSubject::Session(session_id) => current.as_ref() == Some(session_id),
-            AnnouncementSubject::Request(_) => true,
+            AnnouncementSubject::Request(_) | AnnouncementSubject::ClosedHours(_) => true,
         };
         self.desktop.remove_stale(holds).await
     }
@@ -305,7 +305,7 @@ impl Notifier {
         self.desktop.show_failure(Announcement { urgency, ..announcement }, &reason).await
     }
 
-    /// Tells a parent if the time that they have granted can't be used, because the hours end before.
+    /// Tells a parent if the time that they have granted can't be used, because the hours end before or are over.
     async fn announce_granted(
         &mut self,
         request: &TimeRequestView,
@@ -316,7 +316,20 @@ impl Notifier {
             Ok(CommandReply::State { snapshot }) => snapshot.session,
             _ => None,
         };
-        match session.and_then(|session| announcement::for_granted_request(request, amount, &session)) {
+        let is_meant = |session: &&SessionView| {
+            session.entry_id == request.entry_id && session.profile == request.profile
+        };
+        let announced = match session.as_ref().filter(is_meant) {
+            Some(session) => announcement::for_granted_request(request, amount, session),
+            None => {
+                let mut listed = ListedEntries::new();
+                let entry = self.entry_of(request, &mut listed).await;
+                entry.and_then(|entry| {
+                    announcement::for_granted_closed_entry(request, amount, entry, &Zoned::now())
+                })
+            }
+        };
+        match announced {
             Some(announced) => self.desktop.show(announced).await,
             None => Ok(()),
         }

@@ -30,16 +30,21 @@ pub(crate) fn ask_button(minutes: u32) -> String {
 
 /// Says that an entry stays closed because of its hours, if it does.
 pub(crate) fn closed_hours(entry: &EntryView, now: &Zoned) -> Option<String> {
+    Some(format!(" But it stays {}, because of its hours.", closed_until(entry, now)?))
+}
+
+/// Says until when the hours of an entry keep it closed, if they do, such as "closed until Sat 10:00".
+pub(crate) fn closed_until(entry: &EntryView, now: &Zoned) -> Option<String> {
     let opens = entry.reasons.iter().find_map(|reason| match reason {
         ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
         _ => None,
     })?;
     let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, now)));
-    Some(format!(" But it stays closed{until}, because of its hours."))
+    Some(format!("closed{until}"))
 }
 
 /// Formats a time in the zone of `now`, as short as possible seen from then.
-fn time(at: Timestamp, now: &Zoned) -> String {
+pub(crate) fn time(at: Timestamp, now: &Zoned) -> String {
     let then = at.to_zoned(now.time_zone().clone());
     let format = match (then.date() - now.date()).get_days() {
         0 => "%H:%M",

@@ -248,6 +248,26 @@ fn a_child_learns_that_a_yes_opens_no_hours() {
 
 // S2.7
 #[test]
+fn a_parent_learns_that_the_entry_of_a_granted_request_stays_closed() {
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let tomorrow = Some(NOON + jiff::SignedDuration::from_hours(24));
+    let closed = maths(vec![ReasonCode::OutsideHours { next_opening: tomorrow }]);
+    let announced = for_granted_closed_entry(&granted, Millis(600_000), &closed, &at_noon()).unwrap();
+    assert_eq!(announced.title, format!("Maths stays closed until tomorrow {}", at_noon().strftime("%H:%M")));
+    assert_eq!(announced.body, "Its hours keep it closed, and extra time doesn't open it.");
+    let until = NOON.checked_add(Duration::from_secs(600)).unwrap();
+    let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
+    let time = until.to_zoned(at_noon().time_zone().clone()).strftime("%H:%M").to_string();
+    assert_eq!(button.label, format!("Open it until {time}"));
+    let Command::Grant { profile, scope, gift, .. } = &button.command else { panic!("{:?}", button.command) };
+    assert_eq!(*profile, Some("anna".parse().unwrap()));
+    assert_eq!(*scope, EntryScope::Entry { entry_id: "tuxmath".parse().unwrap() });
+    assert_eq!(*gift, GrantKind::OpenUntil { until });
+    assert_eq!(for_granted_closed_entry(&granted, Millis(600_000), &maths(Vec::new()), &at_noon()), None);
+}
+
+// S2.7
+#[test]
 fn a_parent_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let announced = for_granted_request(&granted, Millis(600_000), &session_in_last_hours()).unwrap();

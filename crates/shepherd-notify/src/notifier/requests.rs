@@ -64,7 +64,7 @@ impl Notifier {
         let waiting: BTreeSet<_> = requests.iter().map(|request| request.request_id.clone()).collect();
         let holds = |subject: &AnnouncementSubject| match subject {
             AnnouncementSubject::Request(request_id) => waiting.contains(request_id),
-            AnnouncementSubject::Session(_) => true,
+            AnnouncementSubject::Session(_) | AnnouncementSubject::ClosedHours(_) => true,
         };
         let mut outcome = self.desktop.remove_stale(holds).await;
         let now = self.watcher.state().map_or(Timestamp::MIN, |state| state.snapshot_at(Timestamp::MIN).at);
@@ -126,7 +126,7 @@ impl Notifier {
     }
 
     /// Returns the entry of a request, or `None` if the daemon doesn't list it.
-    async fn entry_of<'l>(
+    pub(super) async fn entry_of<'l>(
         &self,
         request: &TimeRequestView,
         listed: &'l mut ListedEntries,

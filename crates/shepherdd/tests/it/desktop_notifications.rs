@@ -211,16 +211,38 @@ fn parent_and_child_learn_that_the_hours_end_before_the_granted_time_is_used() {
     mum.press(&mum.next_shown(), "Yes, 15 minutes");
     let granted = anna.next_shown();
     assert!(granted.body.starts_with("You get more time for Racing. But it still ends in "), "{granted:?}");
-    // The request disappears from the parent's desktop before or after this.
-    let told = std::iter::repeat_with(|| mum.next()).find_map(|event| match event {
-        DesktopEvent::Shown(shown) => Some(shown),
-        DesktopEvent::Closed(_) => None,
-    });
-    let told = told.unwrap();
+    let told = next_shown_after_closing(&mum);
     assert!(told.title.starts_with("Racing still ends in "), "{told:?}");
     mum.press(&told, "Let it go on for 15 minutes");
     assert_eq!(anna.next_shown().title, "More time for Racing");
     daemon.stop(StopMode::Force).unwrap();
+}
+
+// S2.7, S19.3
+#[test]
+fn a_parent_learns_that_a_granted_entry_stays_closed_and_opens_it() {
+    let daemon = ShepherddFixture::running(&HOURS_END_FIRST.replace("11:00", "13:30"));
+    let mum = TestDesktop::start();
+    mum.show_for_parent(&daemon);
+    ask_for_time(&daemon, "anna", "please");
+    mum.press(&mum.next_shown(), "Yes, 15 minutes");
+    let told = next_shown_after_closing(&mum);
+    assert!(told.title.starts_with("Racing stays closed until "), "{told:?}");
+    mum.press(&told, &told.buttons[0]);
+    wait_until("the entry is open", || {
+        let list = Command::ListEntries { at_time: None, profile: Some("anna".parse().unwrap()) };
+        let Ok(CommandReply::Entries { entries, .. }) = daemon.call(list) else { panic!("another reply") };
+        entries[0].enabled
+    });
+}
+
+/// Returns the next notification. The answered request disappears from the desktop before or after it.
+fn next_shown_after_closing(desktop: &TestDesktop) -> ShownNotification {
+    let shown = std::iter::repeat_with(|| desktop.next()).find_map(|event| match event {
+        DesktopEvent::Shown(shown) => Some(shown),
+        DesktopEvent::Closed(_) => None,
+    });
+    shown.unwrap()
 }
 
 #[test]
