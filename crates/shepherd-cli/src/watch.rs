@@ -97,6 +97,7 @@ pub(crate) fn run_live_view(options: LiveViewOptions) -> Result<LiveViewExit, Sh
                 LiveViewAction::Send(wanted) => {
                     wanted.into_iter().for_each(|request| send_request(&requests, request));
                 }
+                LiveViewAction::Redraw => terminal.erase()?,
                 LiveViewAction::Exit(exit) => return Ok(exit),
             }
             let Ok(next) = inputs.try_recv() else { break };
@@ -127,6 +128,15 @@ impl FullscreenTerminal {
     fn enter() -> Result<Self, ShepherdCliError> {
         // `try_init` also installs a panic hook that restores the terminal before the message is printed.
         ratatui::try_init().map(Self).map_err(ShepherdCliError::io("set up the terminal"))
+    }
+
+    /// Erases the screen, so that the next drawing draws every cell. A drawing alone erases the screen only if it finds
+    /// another size than the drawing before: a terminal that was made smaller and larger again in between has lost or
+    /// moved its lines, and they would stay like that.
+    fn erase(&mut self) -> Result<(), ShepherdCliError> {
+        // `clear` would ask the terminal for the cursor's position, and the thread that reads keys would get the answer.
+        let size = self.0.size().map_err(ShepherdCliError::io("find the size of the terminal"))?;
+        self.0.resize(size.into()).map_err(ShepherdCliError::io("erase the terminal"))
     }
 
     fn draw(&mut self, model: &mut LiveViewModel) -> Result<(), ShepherdCliError> {

@@ -99,16 +99,18 @@ enum EntriesRefresh {
 pub(super) enum LiveViewAction {
     Nothing,
     Send(Vec<LiveViewRequest>),
+    /// Draw every cell again: the terminal may show something else than what was drawn last.
+    Redraw,
     Exit(LiveViewExit),
 }
 
 impl LiveViewAction {
-    /// Adds requests to an action that doesn't end the view.
+    /// Adds requests to an action that sends requests or does nothing. Other actions stay as they are.
     fn and_send(self, more: impl IntoIterator<Item = LiveViewRequest>) -> Self {
         let mut requests = match self {
             Self::Nothing => Vec::new(),
             Self::Send(requests) => requests,
-            Self::Exit(exit) => return Self::Exit(exit),
+            Self::Redraw | Self::Exit(_) => return self,
         };
         requests.extend(more);
         if requests.is_empty() { Self::Nothing } else { Self::Send(requests) }
@@ -175,10 +177,10 @@ impl LiveViewModel {
 
     pub(super) fn handle_input(&mut self, input: LiveViewInput) -> LiveViewAction {
         match input {
-            LiveViewInput::Key(key) => return self.handle_key(key),
-            LiveViewInput::Resized => {}
-            LiveViewInput::InputClosed => return LiveViewAction::Exit(LiveViewExit::Quit),
-            LiveViewInput::Signal(signal) => return LiveViewAction::Exit(LiveViewExit::Signal(signal)),
+            LiveViewInput::Key(key) => self.handle_key(key),
+            LiveViewInput::Resized => LiveViewAction::Redraw,
+            LiveViewInput::InputClosed => LiveViewAction::Exit(LiveViewExit::Quit),
+            LiveViewInput::Signal(signal) => LiveViewAction::Exit(LiveViewExit::Signal(signal)),
             LiveViewInput::Resynced { state, missed } => {
                 if matches!(self.connection, LiveViewConnection::Disconnected { .. }) {
                     self.push_line(Timestamp::now(), TextTone::Good, "✓", "connected again".to_owned());
@@ -202,9 +204,7 @@ impl LiveViewModel {
                 let profiles = state.snapshot_at(self.display.now).profiles;
                 profiles.into_iter().for_each(|profile| self.display.labels.insert_profile(profile));
                 self.state = Some(*state);
-                return self
-                    .request_entries()
-                    .and_send([LiveViewRequest::TimeRequests, LiveViewRequest::OldRules]);
+                self.request_entries().and_send([LiveViewRequest::TimeRequests, LiveViewRequest::OldRules])
             }
             LiveViewInput::EventReceived { state, event, refresh } => {
                 self.state = Some(*state);
@@ -213,7 +213,7 @@ impl LiveViewModel {
                     RequiredRefresh::Nothing => LiveViewAction::Nothing,
                     RequiredRefresh::Entries | RequiredRefresh::Everything => self.request_entries(),
                 };
-                return refreshed.and_send(is_about_policy(&event).then_some(LiveViewRequest::OldRules));
+                refreshed.and_send(is_about_policy(&event).then_some(LiveViewRequest::OldRules))
             }
             LiveViewInput::Disconnected { why } => {
                 if matches!(self.connection, LiveViewConnection::Connected) {
@@ -221,11 +221,10 @@ impl LiveViewModel {
                 }
                 self.connection = LiveViewConnection::Disconnected { why: escape_label(&why) };
                 self.entries_refresh = EntriesRefresh::Idle;
-                return LiveViewAction::Send(vec![LiveViewRequest::Disconnect]);
+                LiveViewAction::Send(vec![LiveViewRequest::Disconnect])
             }
-            LiveViewInput::ReplyReceived(reply) => return self.handle_reply(reply),
+            LiveViewInput::ReplyReceived(reply) => self.handle_reply(reply),
         }
-        LiveViewAction::Nothing
     }
 
     fn handle_event(&mut self, event: &Event) {

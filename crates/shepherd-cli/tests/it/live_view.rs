@@ -1,9 +1,9 @@
 //! The live view in a real terminal, with a real daemon.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
 use crate::support::terminal::TmuxTerminal;
-use crate::support::{CliTestDaemon, disabled_entry, entry, policy, program};
+use crate::support::{CliTestDaemon, disabled_entry, entry, policy, program, wait_until};
 
 const POLICY: &str = policy!(
     entry!("racing", "Racing 数学", r#"["sleep", "600"]"#, r#"max_run = "3m""#),
@@ -112,15 +112,36 @@ fn the_view_follows_the_size_of_the_terminal() {
     terminal.wait_for_text("choose an entry");
 }
 
+/// A terminal that is made smaller and larger again before the next drawing has lost lines, and its size is the old one.
+/// Text of another program spoils the view, too, until Ctrl-L.
+#[test]
+fn the_view_is_whole_again_after_a_quick_resize_and_after_foreign_text() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let terminal = watch(&daemon, 80, 24);
+    terminal.wait_for_text("✓ Racing 数学");
+    let whole = terminal.wait_for_text("? help  q quit");
+    let view = terminal.program();
+    // The view can't draw between the two changes of the size.
+    kill_process(view, Signal::STOP).unwrap();
+    for height in [10, 24] {
+        terminal.resize(80, height);
+        wait_until("the kernel knows the size", || terminal.kernel_height() == height);
+    }
+    assert_ne!(terminal.screen(), whole, "tmux has dropped the upper lines");
+    kill_process(view, Signal::CONT).unwrap();
+    wait_until("the view is whole", || terminal.screen() == whole);
+    terminal.write("\x1b[24;1Hthe system goes down for maintenance");
+    terminal.wait_for_text("goes down for maintenance");
+    terminal.press("C-l");
+    wait_until("the text is gone", || terminal.screen() == whole);
+}
+
 #[test]
 fn a_signal_restores_the_terminal() {
     let daemon = CliTestDaemon::start(Some(POLICY));
     let terminal = watch(&daemon, 80, 24);
     terminal.wait_for_text("Events ─");
-    let shell = terminal.shell();
-    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
-    let view = Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap()).unwrap();
-    kill_process(view, Signal::TERM).unwrap();
+    kill_process(terminal.program(), Signal::TERM).unwrap();
     // 128 plus the number of the signal, as for any program ended by a signal.
     let screen = terminal.wait_for_text("EXIT 143");
     assert!(!screen.contains("Events ─"), "{screen}");

@@ -14,7 +14,7 @@ use crate::humanize;
 use crate::watch::DaemonLifetime;
 use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
-const HELP: [&str; 12] = [
+const HELP: [&str; 13] = [
     "↑ ↓ j k     choose an entry",
     "Enter       launch the entry",
     "w           show every rule for the entry",
@@ -22,6 +22,7 @@ const HELP: [&str; 12] = [
     "a           answer a request for time (parents)",
     "s           stop the running program",
     "S           kill the running program at once",
+    "Ctrl-L      draw the view again, after other text has spoilt it",
     "q Ctrl-C    quit",
     "",
     "✓ can be launched now, for this long",

@@ -17,8 +17,11 @@ impl LiveViewModel {
             return LiveViewAction::Nothing;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            let leaves = matches!(key.code, KeyCode::Char('c' | 'd'));
-            return if leaves { LiveViewAction::Exit(LiveViewExit::Quit) } else { LiveViewAction::Nothing };
+            return match key.code {
+                KeyCode::Char('c' | 'd') => LiveViewAction::Exit(LiveViewExit::Quit),
+                KeyCode::Char('l') => LiveViewAction::Redraw,
+                _ => LiveViewAction::Nothing,
+            };
         }
         self.notice = None;
         match self.popup.take() {

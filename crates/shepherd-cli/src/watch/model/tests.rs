@@ -77,7 +77,7 @@ fn press(model: &mut LiveViewModel, code: KeyCode) -> LiveViewAction {
 fn sent_requests(step: LiveViewAction) -> Vec<LiveViewRequest> {
     match step {
         LiveViewAction::Send(requests) => requests,
-        LiveViewAction::Nothing | LiveViewAction::Exit(_) => Vec::new(),
+        LiveViewAction::Nothing | LiveViewAction::Redraw | LiveViewAction::Exit(_) => Vec::new(),
     }
 }
 

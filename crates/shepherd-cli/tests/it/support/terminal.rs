@@ -1,7 +1,13 @@
 //! A real terminal for tests, run by a private tmux server.
 
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 
+use rustix::fs::OFlags;
+use rustix::process::Pid;
+use rustix::termios::tcgetwinsize;
 use tempfile::TempDir;
 
 use super::{becomes_true_in_time, wait_until, zone_at_noon};
@@ -64,9 +70,30 @@ impl TmuxTerminal {
         wait_until(&format!("`{text}` goes away"), || !self.screen().contains(text));
     }
 
-    /// Returns the pid of the shell in the terminal.
-    pub(crate) fn shell(&self) -> i32 {
-        self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap()
+    /// Returns the pid of the program in the terminal.
+    pub(crate) fn program(&self) -> Pid {
+        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap()).unwrap()
+    }
+
+    fn device(&self) -> File {
+        let path = self.tmux(&["display-message", "-p", "#{pane_tty}"]);
+        File::options()
+            .write(true)
+            .custom_flags(OFlags::NOCTTY.bits().cast_signed())
+            .open(path.trim())
+            .unwrap()
+    }
+
+    /// Writes to the terminal as another program does.
+    pub(crate) fn write(&self, text: &str) {
+        self.device().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Returns the height that programs in the terminal are told. tmux tells them a moment after a resize.
+    pub(crate) fn kernel_height(&self) -> u16 {
+        tcgetwinsize(self.device()).unwrap().ws_row
     }
 }
 
