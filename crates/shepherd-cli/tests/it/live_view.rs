@@ -169,6 +169,7 @@ fn the_live_view_says_when_the_rules_in_force_are_not_those_of_the_file() {
 
 const HOUSEHOLD: &str = r#"
 config_version = 1
+on_shutdown = "end-sessions"
 
 [profiles.anna]
 label = "Anna"
@@ -211,5 +212,6 @@ fn a_parent_sees_all_children_and_answers_their_requests() {
     terminal.wait_for_text("▶ Racing · running · Ben");
     terminal.wait_for_text("▶ Ben: Racing");
     terminal.press("S");
-    terminal.wait_for_text("Racing has ended");
+    // The line of Anna's entry says "when Racing has ended" before that.
+    terminal.wait_for_text("■ Racing has ended: ");
 }
