@@ -4,7 +4,9 @@ mod name_lookup;
 
 use std::io::IsTerminal;
 
-use shepherd_api::{ApiError, ClientRole, Command, CommandReply, ErrorCode, ReasonCode, SessionView};
+use shepherd_api::{
+    ApiError, ClientRole, Command, CommandReply, ErrorCode, ProfileView, ReasonCode, SessionView,
+};
 use shepherd_ipc::{BlockingClient, CallError, ClientOptions};
 use shepherd_util::ProfileId;
 
@@ -66,6 +68,28 @@ impl<'c> DaemonConnection<'c> {
         }
     }
 
+    /// Sends a question about one child. If the user doesn't name a child, has no profile and may see several, such as a
+    /// parent, asks it about each of them. The replies come with the child if there may be several.
+    pub(crate) fn ask_about_children(
+        &mut self,
+        question: impl Fn(Option<ProfileId>) -> Command,
+    ) -> Result<Vec<(Option<ProfileView>, CommandReply)>, ShepherdCliError> {
+        let refused = match self.send_command(&question(self.profile())) {
+            Ok(reply) => return Ok(vec![(None, reply)]),
+            Err(error) if self.profile.is_none() && error.is_unknown_profile() => error,
+            Err(error) => return Err(error),
+        };
+        let mut replies = Vec::new();
+        for child in self.fetch_profiles()? {
+            match self.client.call(question(Some(child.profile.clone()))) {
+                Ok(reply) => replies.push((Some(child), reply)),
+                Err(CallError::Refused(error)) if name_lookup::is_about_profile(error.code) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if replies.is_empty() { Err(refused) } else { Ok(replies) }
+    }
+
     pub(crate) fn client(&mut self) -> &mut BlockingClient {
         &mut self.client
     }
@@ -123,7 +147,7 @@ impl<'c> DaemonConnection<'c> {
             RefusedCommand::new(error, command, self.client.welcome().role, &self.context.display);
         if refused.error.code == ErrorCode::UnknownProfile {
             let known = self.fetch_profile_names().unwrap_or_default();
-            refused.near = known.first().map(|(profile, _)| profile.to_string());
+            refused.profiles = known.into_iter().map(|(profile, _)| profile).collect();
         } else if let Some(entry_id) = refused.unknown_entry().cloned() {
             refused.near = self.find_near_entry(entry_id.as_str(), refused.profile().cloned().as_ref());
         }

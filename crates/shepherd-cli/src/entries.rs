@@ -3,8 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 use shepherd_api::{
-    Command, CommandReply, EntryView, ExplanationView, ReasonCode, RuleOutcomeView, RuleView,
+    Command, CommandReply, EntryView, ExplanationView, ProfileView, ReasonCode, RuleOutcomeView, RuleView,
 };
+use ward_cli::OutputFormat;
 use ward_terminal::{ConsoleTable, TableCell, TextTone, escape_label, paint, wrap};
 
 use crate::context::{CommandContext, DisplaySettings};
@@ -18,7 +19,10 @@ use crate::time_argument::TimeArgument;
 const RULE_INDENT: usize = 4;
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  shepherd list\n  shepherd list --at \"sat 10:00\" --profile anna")]
+#[command(
+    after_help = "Examples:\n  shepherd list\n  shepherd list --at \"sat 10:00\" --profile anna\n\nWithout \
+                  `--profile`, a parent sees all children."
+)]
 pub(crate) struct ListArgs {
     /// Show the state at this time instead of now
     #[arg(long, value_name = "TIME")]
@@ -42,21 +46,28 @@ pub(crate) fn list(
 ) -> Result<(), ShepherdCliError> {
     let at_time = context.resolve_time(list.at)?;
     let mut daemon = DaemonConnection::connect(context)?;
-    let profile = daemon.profile();
-    let reply = daemon.send_command(&Command::ListEntries { at_time, profile })?;
-    let CommandReply::Entries { at, profile, entries } = &reply else {
-        return Err(ShepherdCliError::UnexpectedReply);
+    let replies = daemon.ask_about_children(|profile| Command::ListEntries { at_time, profile })?;
+    let display = match output.format() {
+        OutputFormat::Text => daemon.display_with_labels(),
+        OutputFormat::Json => context.display.clone(),
     };
-    output.print_result(&reply, |output| {
-        let display = daemon.display_with_labels();
+    print_for_children(&replies, output, |reply, child, output| {
+        let CommandReply::Entries { at, profile, entries } = reply else {
+            return Err(ShepherdCliError::UnexpectedReply);
+        };
         if at_time.is_some() {
             let (time, name) = (full_time(*at, &display), humanize::profile_name(profile, &display));
             output.print_line(&format!("For {name} on {time}, counting the time used so far:"));
+        } else if let Some(child) = child {
+            print_child(child, output);
         }
         if entries.is_empty() {
-            output.print_line(
-                "The policy has no entries. `shepherd policy init FILE` writes a policy with examples.",
-            );
+            output.print_line(match child {
+                Some(_) => "There are no entries for this child.",
+                None => {
+                    "The policy has no entries. `shepherd policy init FILE` writes a policy with examples."
+                }
+            });
         }
         let date = |at: Timestamp| at.to_zoned(display.zone.clone()).date();
         let mut entries = entries.clone();
@@ -64,37 +75,79 @@ pub(crate) fn list(
             // The time that is left on that day is not the time that is left today.
             entries.iter_mut().for_each(|entry| entry.left_today = None);
         }
-        for line in list_lines(&entries, &display) {
+        let runs_for_another = entries.iter().any(is_running)
+            && daemon.fetch_session().is_some_and(|session| session.profile != *profile);
+        let player = if runs_for_another { EntryPlayer::AnotherChild } else { EntryPlayer::ThisChild };
+        for line in list_lines(&entries, player, &display) {
             output.print_line(&line);
         }
-    });
+        Ok(())
+    })
+}
+
+/// Prints the replies for one child or several: with `text` for people, and as one JSON value for each child.
+pub(crate) fn print_for_children(
+    replies: &[(Option<ProfileView>, CommandReply)],
+    output: &mut ConsoleOutput,
+    mut text: impl FnMut(&CommandReply, Option<&ProfileView>, &mut ConsoleOutput) -> Result<(), ShepherdCliError>,
+) -> Result<(), ShepherdCliError> {
+    for (number, (child, reply)) in replies.iter().enumerate() {
+        match (output.format(), child) {
+            (OutputFormat::Json, None) => output.print_result(reply, |_| {}),
+            (OutputFormat::Json, Some(_)) => output.print_stream_item(reply, |_| {}),
+            (OutputFormat::Text, _) => {
+                if number > 0 {
+                    output.print_line("");
+                }
+                text(reply, child.as_ref(), output)?;
+            }
+        }
+    }
     Ok(())
 }
 
-pub(crate) fn list_lines(entries: &[EntryView], display: &DisplaySettings) -> Vec<String> {
+/// Prints the name of a child, above what is about that child.
+pub(crate) fn print_child(child: &ProfileView, output: &mut ConsoleOutput) {
+    output.print_line(&paint(TextTone::Strong, &escape_label(&child.label)));
+}
+
+/// The child for whom the running entry runs. Of several children with the same entry, only one can be running it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryPlayer {
+    /// The child whose entries are listed.
+    ThisChild,
+    AnotherChild,
+}
+
+pub(crate) fn list_lines(
+    entries: &[EntryView],
+    player: EntryPlayer,
+    display: &DisplaySettings,
+) -> Vec<String> {
     if entries.is_empty() {
         return Vec::new();
     }
     let mut table = ConsoleTable::new(&["", "Entry", "Id", "Status"]).shrinkable(&["Entry"]);
     for entry in entries {
-        let (tone, mark) = entry_mark(entry);
+        let is_running = is_running(entry) && player == EntryPlayer::ThisChild;
+        let (tone, mark) = entry_mark(entry, is_running);
         let mark = TableCell::with_tone(tone, mark);
-        let tone = if entry.enabled || is_running(entry) { TextTone::Strong } else { TextTone::Faint };
+        let tone = if entry.enabled || is_running { TextTone::Strong } else { TextTone::Faint };
         let id = entry.entry_id.as_str();
         table.push_row([
             mark,
             TableCell::with_tone(tone, &entry.label),
             TableCell::new(id),
-            TableCell::new(describe_availability(entry, display)),
+            TableCell::new(describe_entry(entry, is_running, display)),
         ]);
     }
     table.render_lines(display.width)
 }
 
 /// Returns the mark for an entry: running, available or not available.
-pub(crate) fn entry_mark(entry: &EntryView) -> (TextTone, &'static str) {
+pub(crate) fn entry_mark(entry: &EntryView, is_running: bool) -> (TextTone, &'static str) {
     match entry.enabled {
-        _ if is_running(entry) => (TextTone::Good, "▶"),
+        _ if is_running => (TextTone::Good, "▶"),
         true => (TextTone::Good, "✓"),
         false => (TextTone::Bad, "✗"),
     }

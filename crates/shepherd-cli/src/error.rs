@@ -134,6 +134,11 @@ impl ShepherdCliError {
         matches!(self, Self::Connect(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
     }
 
+    /// Returns true if the daemon needs to know which child a command is for.
+    pub(crate) fn is_unknown_profile(&self) -> bool {
+        matches!(self, Self::Refused(refused) if refused.error.code == ErrorCode::UnknownProfile)
+    }
+
     /// Returns the advice for the `help:` line.
     pub(crate) fn help(&self) -> Option<String> {
         let help = match self {

@@ -22,8 +22,10 @@ pub(crate) struct RefusedCommand {
     role: ClientRole,
     /// The time in an hour, as it would be typed.
     in_an_hour: String,
-    /// The entry or profile that was probably meant.
+    /// The entry that was probably meant.
     pub(crate) near: Option<String>,
+    /// The profiles that the command could name.
+    pub(crate) profiles: Vec<ProfileId>,
 }
 
 impl RefusedCommand {
@@ -65,10 +67,12 @@ impl RefusedCommand {
         let help = match self.error.code {
             ErrorCode::Denied => return self.denial_help(),
             ErrorCode::NotPermitted => "only parents can do this, with their own login or with `sudo`",
-            ErrorCode::UnknownProfile => match &self.near {
-                Some(near) => return Some(format!("name the child, for example `--profile {near}`")),
-                None => "name the child with `--profile NAME`",
-            },
+            ErrorCode::UnknownProfile if self.profiles.is_empty() => "name the child with `--profile NAME`",
+            ErrorCode::UnknownProfile => {
+                let options: Vec<String> =
+                    self.profiles.iter().map(|profile| format!("`--profile {profile}`")).collect();
+                return Some(format!("add {} to the command", options.join(" or ")));
+            }
             ErrorCode::PinRequired => "give the PIN with `--pin-file FILE`, or run the command in a terminal",
             ErrorCode::UnknownSession => {
                 "`shepherd log` without an id shows the latest session; an administrator finds others with `shepherd \
@@ -124,6 +128,7 @@ impl From<ApiError> for RefusedCommand {
             role: ClientRole::Observer,
             in_an_hour: String::new(),
             near: None,
+            profiles: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ use ward_terminal::{TextTone, display_width, escape_label, pad_or_truncate, pain
 
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
+use crate::entries::{print_child, print_for_children};
 use crate::error::ShepherdCliError;
 use crate::humanize;
 use crate::output::ConsoleOutput;
@@ -17,7 +18,10 @@ const DAYS: i64 = 7;
 const UNLOCKABLE: &str = "?";
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
+#[command(
+    after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna\n\nWithout `--profile`, a parent sees \
+                  all children."
+)]
 pub(crate) struct WeekArgs {
     /// Entry, by id or label; without it, all entries are shown in one line each
     entry: Option<String>,
@@ -35,30 +39,42 @@ pub(crate) fn run(
     };
     let (from, to) = (first.timestamp(), last.timestamp());
     let mut daemon = DaemonConnection::connect(context)?;
-    let profile = daemon.profile();
     let wanted = match &week.entry {
-        Some(given) => Some(daemon.resolve_entry(given, profile.as_ref())?),
+        Some(given) => Some(daemon.resolve_entry(given, daemon.profile().as_ref())?),
         None => None,
     };
-    let reply = daemon.send_command(&Command::Timeline { from, to, profile })?;
-    let CommandReply::Timeline { timeline } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
-    let chosen = match wanted {
-        None => None,
-        Some(wanted) => {
-            let found = timeline.entries.iter().find(|entry| entry.entry_id == wanted);
-            Some(found.ok_or_else(|| daemon.unknown_entry(&wanted))?)
+    let mut replies = daemon.ask_about_children(|profile| Command::Timeline { from, to, profile })?;
+    if let Some(wanted) = &wanted {
+        let has_entry = |reply: &CommandReply| match reply {
+            CommandReply::Timeline { timeline } => {
+                timeline.entries.iter().any(|entry| entry.entry_id == *wanted)
+            }
+            _ => true,
+        };
+        replies.retain(|(_, reply)| has_entry(reply));
+        if replies.is_empty() {
+            return Err(daemon.unknown_entry(wanted));
         }
-    };
-    output.print_result(&reply, |output| {
-        let lines = match chosen {
-            Some(entry) => entry_lines(entry, &days, display),
+    }
+    print_for_children(&replies, output, |reply, child, output| {
+        let CommandReply::Timeline { timeline } = reply else {
+            return Err(ShepherdCliError::UnexpectedReply);
+        };
+        if let Some(child) = child {
+            print_child(child, output);
+        }
+        let lines = match &wanted {
+            Some(wanted) => {
+                let chosen = timeline.entries.iter().filter(|entry| entry.entry_id == *wanted);
+                chosen.flat_map(|entry| entry_lines(entry, &days, display)).collect()
+            }
             None => overview_lines(&timeline.entries, &days, display),
         };
         for line in lines {
             output.print_line(&line);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Returns the midnights at the start of the seven days, and the midnight at the end of the last day.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use shepherd_api::{Command, CommandReply, EntryView, ErrorCode};
+use shepherd_api::{Command, CommandReply, EntryView, ErrorCode, ProfileView};
 use shepherd_ipc::CallError;
 use shepherd_util::{EntryId, ProfileId};
 
@@ -75,14 +75,17 @@ impl DaemonConnection<'_> {
         }
     }
 
-    /// Fetches the ids and labels of all profiles.
-    pub(super) fn fetch_profile_names(&mut self) -> Result<Vec<(ProfileId, String)>, ShepherdCliError> {
+    /// Fetches all profiles.
+    pub(super) fn fetch_profiles(&mut self) -> Result<Vec<ProfileView>, ShepherdCliError> {
         match self.client.call(Command::GetState {})? {
-            CommandReply::State { snapshot } => {
-                Ok(snapshot.profiles.into_iter().map(|known| (known.profile, known.label)).collect())
-            }
+            CommandReply::State { snapshot } => Ok(snapshot.profiles),
             _ => Err(ShepherdCliError::UnexpectedReply),
         }
+    }
+
+    /// Fetches the ids and labels of all profiles.
+    pub(super) fn fetch_profile_names(&mut self) -> Result<Vec<(ProfileId, String)>, ShepherdCliError> {
+        Ok(self.fetch_profiles()?.into_iter().map(|known| (known.profile, known.label)).collect())
     }
 
     /// Fetches the ids and labels of the entries of a profile; of all profiles if none is named and this user has none.
@@ -125,8 +128,8 @@ fn id_and_label(entry: EntryView) -> (EntryId, String) {
     (entry.entry_id, entry.label)
 }
 
-/// Returns true if a list of entries was refused because of its profile.
-fn is_about_profile(code: ErrorCode) -> bool {
+/// Returns true if a question about a child was refused because of the profile.
+pub(super) fn is_about_profile(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::UnknownProfile | ErrorCode::NotPermitted | ErrorCode::PinRequired)
 }
 

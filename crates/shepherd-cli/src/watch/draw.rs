@@ -214,11 +214,7 @@ fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
                 session.as_ref().is_some_and(|session| session.profile == child.profile)
             };
             let running = is_running(&entry.view) && entry.child.as_ref().is_none_or(is_players);
-            let (tone, mark) = if is_running(&entry.view) && !running {
-                (TextTone::Bad, "✗")
-            } else {
-                entry_mark(&entry.view)
-            };
+            let (tone, mark) = entry_mark(&entry.view, running);
             let bright = entry.view.enabled || running;
             let label_style = style(if bright { TextTone::Strong } else { TextTone::Faint });
             let status = truncate(

@@ -219,9 +219,36 @@ fn a_mistyped_name_is_refused_with_the_one_that_was_meant() {
         "error: no such profile `Max`\nhelp: the policy has `anna`, `ben`\n",
     );
     check(
-        &["list"],
-        "error: Choose one of the profiles: `anna`, `ben`.\nhelp: name the child, for example `--profile anna`\n",
+        &["why", "racing"],
+        "error: Say which child: `anna` or `ben`.\nhelp: add `--profile anna` or `--profile ben` to the command\n",
     );
+}
+
+/// S3.2, S3.10: a parent of several children does not have to name one.
+#[test]
+fn a_parent_sees_the_entries_and_the_week_of_all_children() {
+    let daemon = CliTestDaemon::start(Some(policy!(
+        "[profiles.anna]\nlabel = \"Anna\"\n[profiles.ben]\nlabel = \"Ben\"\n",
+        entry!("racing", "Racing", r#"["sleep", "600"]"#, r#"max_run = "10m""#),
+        entry!("chess", "Chess", r#"["true"]"#, r#"profiles = ["ben"]"#)
+    )));
+    daemon.run_text(&["launch", "racing", "--profile", "ben"]);
+    let listed = daemon.run_text(&["list"]);
+    let (anna, ben) = listed.split_once("\n\n").expect(&listed);
+    assert!(anna.starts_with("Anna\n") && ben.starts_with("Ben\n"), "{listed}");
+    assert!(anna.contains("✗  Racing  racing  when Racing has ended") && !anna.contains("Chess"), "{listed}");
+    assert!(ben.contains("▶  Racing  racing  running") && ben.contains("Chess"), "{listed}");
+    let at = daemon.run_text(&["list", "--at", "tomorrow 9:00"]);
+    assert!(at.starts_with("For Anna on ") && at.contains("\n\nFor Ben on "), "{at}");
+    let week = daemon.run_text(&["week"]);
+    assert!(week.starts_with("Anna\n") && week.contains("\n\nBen\n"), "{week}");
+    let only_ben = daemon.run_text(&["week", "chess"]);
+    assert!(only_ben.starts_with("Ben\nChess\n") && !only_ben.contains("Anna"), "{only_ben}");
+    for command in ["list", "week"] {
+        let output = text(&daemon.run(&[command, "--output", "json"]).stdout);
+        let objects = output.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+        assert_eq!(objects.count(), 2, "{output}");
+    }
 }
 
 /// S7.3, S13.2

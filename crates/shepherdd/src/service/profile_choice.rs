@@ -21,10 +21,12 @@ pub(crate) fn resolve_profile(
     let mut all = profiles.keys();
     let only = all.next().filter(|_| all.next().is_none());
     let Some(named) = named.or(client.profile.as_ref()).or(only) else {
-        return Err(ApiError::new(ErrorCode::UnknownProfile, list_profiles(policy)));
+        let sentence = format!("Say which child: {}.", profile_names(policy).join(" or "));
+        return Err(ApiError::new(ErrorCode::UnknownProfile, sentence));
     };
     let Some(profile) = profiles.get(named) else {
-        let sentence = format!("No such profile `{named}`. {}", list_profiles(policy));
+        let known = profile_names(policy).join(", ");
+        let sentence = format!("No such profile `{named}`. Choose one of the profiles: {known}.");
         return Err(ApiError::new(ErrorCode::UnknownProfile, sentence));
     };
     let is_permitted = match &client.profile {
@@ -39,7 +41,6 @@ pub(crate) fn resolve_profile(
     Err(ApiError::new(code, format!("The profile `{named}` belongs to another user.")))
 }
 
-fn list_profiles(policy: &Policy) -> String {
-    let names: Vec<String> = policy.rules().profiles.keys().map(|profile| format!("`{profile}`")).collect();
-    format!("Choose one of the profiles: {}.", names.join(", "))
+fn profile_names(policy: &Policy) -> Vec<String> {
+    policy.rules().profiles.keys().map(|profile| format!("`{profile}`")).collect()
 }
