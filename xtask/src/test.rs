@@ -293,7 +293,7 @@ fn run_linting(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOut
 /// than one of the threads.
 pub(crate) fn runner_arguments() -> [String; 4] {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    ["--profile".to_owned(), "ci".to_owned(), "--test-threads".to_owned(), (cores * 4).to_string()]
+    ["--profile".to_owned(), "ci".to_owned(), "--test-threads".to_owned(), (cores * 8).to_string()]
 }
 
 /// Installs missing parts of the toolchain at once, and everything else beside the steps that compile, because
