@@ -84,8 +84,12 @@ impl ProcessTree {
 
     fn poll_root(&mut self) -> Result<Option<(ProcessExit, ResourceUsage)>, Errno> {
         if let TreeControl::ProcessGroup = self.control
-            && self.parts.root.is_unreaped()
+            && self.parts.root.exit().is_none()
         {
+            // The same look decides about the kill and the reaping: members of a root that ended in between would live on.
+            if !self.parts.root.is_unreaped() {
+                return Ok(None);
+            }
             process_group::signal_group(&self.parts.root, &self.proc, &self.marker, Signal::KILL);
         }
         match self.parts.root.poll(&self.proc)? {

@@ -72,6 +72,20 @@ fn in_a_process_group_the_other_members_end_with_the_leader() {
 }
 
 #[test]
+fn in_a_process_group_the_members_end_also_if_the_leader_ends_during_a_poll() {
+    for _ in 0..100 {
+        let run = TestRun::new();
+        let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), "fork 1 [ FOREVER ]; exit 3");
+        // Without a pause, so that the leader often ends while it is looked at.
+        let deadline = Instant::now() + PATIENCE;
+        while tree.poll_ended().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "a member outlives its leader");
+        }
+        run.assert_none_left();
+    }
+}
+
+#[test]
 fn no_zombie_is_left() {
     for containment in containments() {
         let supervisor = supervisor(containment);
