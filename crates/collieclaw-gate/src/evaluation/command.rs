@@ -476,18 +476,16 @@ fn sets_search_path(simple: &SimpleCommand) -> bool {
     simple.assignments.iter().any(|assignment| assignment.name == "PATH")
 }
 
-/// Returns true for flags of one letter each that contain this letter: `-af` stands for `-a -f`.
-fn has_flag(word: &str, letter: char) -> bool {
-    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
-}
-
 /// Returns true for an argument with which `enable` loads a library. It also looks for one with the name of an unknown
 /// builtin.
 fn loads_builtin(word: &str) -> bool {
     const BUILTIN_PROGRAMS: [&str; 10] =
         [":", "[", "cd", "echo", "false", "kill", "printf", "pwd", "test", "true"];
-    let is_known = word.starts_with('-') || is_shell_builtin(word) || BUILTIN_PROGRAMS.contains(&word);
-    has_flag(word, 'f') || !is_known
+    match word.strip_prefix('-') {
+        // `-af` stands for `-a -f`.
+        Some(letters) => letters.contains('f'),
+        None => !is_shell_builtin(word) && !BUILTIN_PROGRAMS.contains(&word),
+    }
 }
 
 /// Returns true for the flags with which `command` only prints the path of a program.
