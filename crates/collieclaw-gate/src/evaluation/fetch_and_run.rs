@@ -95,7 +95,8 @@ impl DownloadFlow<'_> {
         let words = simple.words.iter().map(|word| CommandArgument { text: word.literal(), at: word.at });
         let mut inner: Vec<Vec<CommandArgument>> = vec![words.collect()];
         while let Some(words) = inner.pop() {
-            let Some(left) = self.words_left.checked_sub(words.len() + 1) else { return true };
+            // A command without words takes time, too.
+            let Some(left) = self.words_left.checked_sub(words.len().max(1)) else { return true };
             self.words_left = left;
             let Some((first, arguments)) = words.split_first() else { continue };
             let Some(name) = first.text.as_deref() else {
@@ -126,7 +127,7 @@ impl DownloadFlow<'_> {
                 match found {
                     ParsedArgument::Command(words)
                     | ParsedArgument::CommandForEach(ForEachCommand { words, .. }) => {
-                        let Some(left) = self.words_left.checked_sub(words.len() + 1) else { return true };
+                        let Some(left) = self.words_left.checked_sub(words.len()) else { return true };
                         self.words_left = left;
                         inner.push(words.to_vec());
                     }
