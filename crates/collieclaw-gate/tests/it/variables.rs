@@ -139,6 +139,11 @@ fn variables_that_make_programs_do_something_else_are_refused() {
         "XDG_CONFIG_HOME=.",
         "HOME=/w",
         "PYTHONSTARTUP=x",
+        // A harmless pager or editor is no harmless value of other variables.
+        "BASH_ENV=cat",
+        "PYTHONSTARTUP=true",
+        "SSH_ASKPASS=true",
+        "HOME=:",
         // `man` passes these on to `groff`, which can run commands.
         "MANROFFOPT=-U",
         "GROFF_COMMAND_PREFIX=x",
