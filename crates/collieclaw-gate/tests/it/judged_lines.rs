@@ -27,6 +27,9 @@ impl MachineFacts for JudgingMachine {
                 let leads_to = "/home/kid/.pyenv/versions/3.12/bin/python3.12".into();
                 return PathStatus::File { leads_to, link_count: 1 };
             }
+            Some("/w/.venv/bin/python3") => {
+                return PathStatus::File { leads_to: "/tmp/private/python3.12".into(), link_count: 1 };
+            }
             Some("/w/./tool") => return PathStatus::File { leads_to: "/w/tool".into(), link_count: 1 },
             Some("/w/./env-tool") => {
                 return PathStatus::File { leads_to: "/w/env-tool".into(), link_count: 1 };
@@ -54,7 +57,7 @@ impl MachineFacts for JudgingMachine {
 
     fn is_trusted_program(&self, path: &Path) -> bool {
         path == Path::new("/home/kid/.cargo/bin/rustup")
-            || ["/home/kid/.pyenv", "/tmp/private"].iter().any(|folder| path.starts_with(folder))
+            || ["/home/kid/.pyenv", "/tmp/private", "/w/.pyenv"].iter().any(|folder| path.starts_with(folder))
     }
 
     fn judges_executions(&self) -> bool {

@@ -69,6 +69,8 @@ const REFUSED_LINES: &[(&str, &str)] = &[
     ("./out/run.sh", "program-by-path"),
     ("./src", "program-by-path"),
     ("./pipe", "program-by-path"),
+    // Commands can put a program where this symlink leads.
+    (".venv/bin/python3 -m pytest -q", "program-by-path"),
     ("./kept/secret", "forbidden-path"),
     ("./.vault", "forbidden-path"),
     (".git/hooks/pre-commit", "program-by-path"),
@@ -262,6 +264,19 @@ fn executed_programs_of_the_project_run_like_those_of_a_build_tool() {
     ] {
         assert_eq!(execute(text, &project_policy("")), allowed, "{text}");
         assert_eq!(execute(text, &policy("")), refused, "{text}");
+    }
+}
+
+/// The Python of a virtual environment counts as the listed one only where no tool can write.
+#[test]
+fn a_python_of_the_project_is_no_other_version_of_the_listed_one() {
+    for (program, expected) in [
+        ("/home/kid/.pyenv/bin/python3.12", "program"),
+        ("/w/.pyenv/bin/python3.12", "program-by-path"),
+        ("/tmp/private/python3.12", "program-by-path"),
+    ] {
+        let text = format!("{program} python3 a.py");
+        assert_eq!(execute(&text, &policy("python3")), expected, "{program}");
     }
 }
 
