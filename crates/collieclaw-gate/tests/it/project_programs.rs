@@ -289,6 +289,7 @@ fn a_script_in_a_folder_of_path_can_not_take_a_known_name() {
         "/usr/bin/bash bash test",
         "/usr/bin/bash bash /w/bin/cat",
         "/usr/bin/bash bash a.sh /w/lint/test",
+        "/usr/bin/bash bash lint/pwd",
     ];
     for (text, path, expected) in [
         ("/usr/bin/bash /bin/sh /w/bin/ls", "/w/bin:/usr/bin", "program-by-path"),
@@ -309,6 +310,11 @@ fn a_script_in_a_folder_of_path_can_not_take_a_known_name() {
         ("/usr/bin/bash /bin/sh /w/lint/test", "/w/lint", "program-by-path"),
         // `execvp` of a name in an empty folder of `PATH`, without a `/`.
         ("/usr/bin/bash /bin/sh ls", ":/usr/bin", "program-by-path"),
+        // A script without `#!`, or with one that isn't UTF-8.
+        ("/usr/bin/bash /bin/bash /w/lint/pwd", "/w/lint", "program-by-path"),
+        ("/usr/bin/bash rel\u{fffd} lint/pwd", "lint", "program-by-path"),
+        ("/usr/bin/bash rel -\u{fffd} lint/pwd", "lint", "program-by-path"),
+        ("/usr/bin/bash bash lint/pwd", "lint", "program"),
         // Commands that only name such a file.
         ("/usr/bin/cat cat bin/test", "/w/bin:/usr/bin", "program"),
         ("/usr/bin/cat /bin/cat /w/lint/test", "/w/lint", "program"),
