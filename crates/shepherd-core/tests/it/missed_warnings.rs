@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use shepherd_api::{StopMode, StopRequester};
 use shepherd_core::policy::WarningPolicy;
-use shepherd_core::{CoreEvent, SessionLiveness};
+use shepherd_core::{CoreEvent, SessionLiveness, StopRequest};
 use shepherd_util::GrantId;
 
 use crate::harness::{EngineHarness, MONDAY_NOON, entry_with_max_run, minutes, policy, warning, warnings};
@@ -37,7 +38,7 @@ fn the_most_urgent_missed_warning_is_kept_until_it_is_seen() {
     world.run_for(minutes(15));
     world.clock.advance(minutes(12));
     assert_eq!(warnings(&restart(&mut world)), [600, 300]);
-    world.clock.advance(Duration::from_secs(20));
+    world.run_for(Duration::from_secs(20));
     let missed = world.engine.take_missed_warning(world.now());
     let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = missed else {
         panic!("{missed:?}")
@@ -100,6 +101,20 @@ fn a_missed_warning_is_dropped_when_it_is_too_late() {
         end(&mut world);
         assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
     }
+}
+
+#[test]
+fn a_missed_warning_is_dropped_when_the_session_is_stopped() {
+    let mut world = world_with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(7));
+    assert_eq!(warnings(&restart(&mut world)), [600]);
+    // The program still runs during its grace period.
+    let stop = StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
+    let _ = world.engine.stop_current(&stop, world.now());
+    world.sync();
+    assert!(world.remaining().is_some());
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
 }
 
 #[test]
