@@ -123,7 +123,7 @@ pub struct ClockCorrection {
     pub last_days: BTreeSet<Day>,
     /// The part of the usage of later days that is charged to another day as well.
     pub charged_twice: Vec<UsageAmount>,
-    /// Recent usage since the correction, on days before the latest of `last_days`.
+    /// Recent usage since the correction, as long as there are `last_days`.
     pub used_since: Vec<UsageAmount>,
 }
 

@@ -86,8 +86,8 @@ impl CoreEngine {
 
     /// Keeps usage that will have to be charged again if the corrected clock turns out to be behind.
     pub(super) fn record_use_since_correction(&mut self, key: &UsageKey, amount: Duration) {
-        let Some(correction) = &mut self.snapshot.clock_correction else { return };
-        if correction.last_days.last().is_some_and(|last_day| key.day < *last_day) {
+        let correction = self.snapshot.clock_correction.as_mut();
+        if let Some(correction) = correction.filter(|correction| !correction.last_days.is_empty()) {
             correction.used_since.retain(|used| key.day < used.key.day.plus_days(RECENT_DAYS));
             add_amount(&mut correction.used_since, key, amount);
         }

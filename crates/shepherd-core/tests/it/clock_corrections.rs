@@ -145,6 +145,27 @@ fn a_clock_that_reaches_the_far_day_in_daily_use_charges_nothing_again() {
 }
 
 #[test]
+fn time_that_is_used_on_the_far_day_charges_nothing_again() {
+    // The clock is set back by an hour, so it isn't trusted, and a session lasts into the far day.
+    for (jump, charged_again) in [(7, false), (8, true)] {
+        let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+        world.tick();
+        world.move_wall(days(-15));
+        CURES[0](&mut world);
+        // The evening before the far day.
+        world.advance(hours(14 * 24 + 11) + minutes(50));
+        world.launch("game");
+        world.run_for(minutes(5));
+        world.move_wall(SignedDuration::from_hours(-1));
+        world.run_for(minutes(10));
+        world.exit();
+        assert_used(&world, &[("11-15", 10), ("11-16", 5)]);
+        world.move_wall(days(jump) + SignedDuration::from_hours(1));
+        assert_eq!(used(&world).len() > 2, charged_again, "{jump}: {:?}", used(&world));
+    }
+}
+
+#[test]
 fn the_day_before_the_far_day_charges_nothing_again() {
     let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
     world.tick();
