@@ -101,12 +101,12 @@ impl CoreEngine {
     /// After several corrections, the clock may return in as many steps. The usage is charged at each, because any of these
     /// days may be the real one.
     pub(super) fn charge_use_since_correction_again(&mut self, today: Day) {
+        let before = self.snapshot.clock_correction.clone();
         let Some(correction) = self.snapshot.clock_correction.as_mut() else { return };
-        let (last_days, known) = (correction.last_days.len(), correction.charged_twice.len());
+        let last_days = correction.last_days.len();
         correction.last_days.retain(|last_day| today < *last_day);
         correction.charged_twice.retain(|known| today <= known.key.day.plus_days(DAYS_OF_DOUBT));
         let (is_reached, is_last) = (correction.last_days.len() < last_days, correction.last_days.is_empty());
-        let is_stale = correction.charged_twice.len() < known;
         if is_reached {
             let mut used_since = std::mem::take(&mut correction.used_since);
             let last = used_since.iter().map(|used| used.key.day).max();
@@ -121,8 +121,8 @@ impl CoreEngine {
             }
         }
         let is_over = |correction: &mut ClockCorrection| is_last && correction.charged_twice.is_empty();
-        let is_over = self.snapshot.clock_correction.take_if(is_over).is_some();
-        if is_reached || is_stale || is_over {
+        self.snapshot.clock_correction.take_if(is_over);
+        if self.snapshot.clock_correction != before {
             self.save_snapshot();
         }
     }

@@ -139,6 +139,7 @@ fn a_clock_that_reaches_the_far_day_in_daily_use_charges_nothing_again() {
         world.tick();
         // The far day keeps what was charged to it when the clock was ahead.
         assert_eq!(left(&world), Some(minutes(40 - used_before)));
+        world.crash();
         world.tick();
         assert_eq!(left(&world), Some(minutes(40 - used_before)), "charged once");
     }
@@ -290,6 +291,25 @@ fn a_correction_keeps_the_doubts_about_an_earlier_one() {
         assert!(last_days(&world).is_superset(&far));
         assert_eq!(last_days(&world).len(), doubtful);
     }
+}
+
+#[test]
+fn a_month_of_corrections_is_doubted_and_no_more() {
+    let mut world = EngineHarness::new(hourly(), MONDAY_NOON);
+    let mut expected = BTreeSet::new();
+    for _ in 0..31 {
+        world.tick();
+        expected.extend(world.engine.snapshot().clock.accounting_day);
+        world.move_wall(days(-15));
+        CURES[0](&mut world);
+        assert_eq!(last_days(&world), expected);
+    }
+    expected.extend(world.engine.snapshot().clock.accounting_day);
+    world.move_wall(days(-15));
+    CURES[0](&mut world);
+    // The latest day is dropped.
+    expected.pop_last();
+    assert_eq!(last_days(&world), expected);
 }
 
 #[test]
