@@ -3,8 +3,9 @@
 
 mod match_sink;
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 use collieclaw_gate::GateRequest;
 use globset::{Glob, GlobBuilder, GlobMatcher};
@@ -36,6 +37,9 @@ const MAX_REGEX_BYTES: usize = 2 << 20;
 
 /// The maximum length of a line in memory. Files with longer lines are skipped.
 const MAX_LINE_BYTES: usize = 8 << 20;
+
+/// The size of the first read of a file: all of most source files.
+const FIRST_READ_BYTES: usize = 16 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -139,9 +143,10 @@ impl FileSearchCall {
         let limit = self.limit.unwrap_or(DEFAULT_MATCHES).clamp(1, MAX_MATCHES);
         let mut found = MatchCollector::new(self.offset, limit, max_bytes);
         let mut searcher = self.searcher();
-        let mut search_file = |file: &mut dyn Read, shown: &Path, found: &mut MatchCollector| {
+        let mut search_file = |file: File, shown: PathBuf, found: &mut MatchCollector| {
             found.begin_file(shown);
-            let reader = TimedReader { file, access };
+            // The searcher asks for the first three bytes alone, to tell the encoding.
+            let reader = BufReader::with_capacity(FIRST_READ_BYTES, TimedReader { file, access });
             match searcher.search_reader(&matcher, reader, MatchSink::new(&matcher, found)) {
                 Ok(()) => {}
                 Err(_) => found.skip_file(),
@@ -152,7 +157,7 @@ impl FileSearchCall {
         let path = access.absolute_path(&self.path)?;
         let mut incomplete = false;
         match access.open_for_reading(&path) {
-            Ok(file) => search_file(&mut std::fs::File::from(file), Path::new(&self.path), &mut found)?,
+            Ok(file) => search_file(file.into(), PathBuf::from(&self.path), &mut found)?,
             Err(FileError::IsAFolder) => {
                 let filter = WalkFilter { hidden: self.hidden, ignored: self.ignored };
                 let base = shown_base(&self.path);
@@ -161,8 +166,8 @@ impl FileSearchCall {
                         return Ok(WalkStep::Continue);
                     }
                     // A file that can't be opened is skipped; it may be another user's.
-                    let Ok(mut opened) = file.open() else { return Ok(WalkStep::Continue) };
-                    search_file(&mut opened, &base.join(&file.path), &mut found)?;
+                    let Ok(opened) = file.open() else { return Ok(WalkStep::Continue) };
+                    search_file(opened, base.join(&file.path), &mut found)?;
                     Ok(if found.is_full() { WalkStep::Stop } else { WalkStep::Continue })
                 })?;
                 incomplete = extent.incomplete;
@@ -200,12 +205,12 @@ pub(super) fn compile_glob(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 /// A reader that fails as soon as the call has to stop, so that a huge file doesn't delay it.
-struct TimedReader<'r, 'a> {
-    file: &'r mut dyn Read,
+struct TimedReader<'a> {
+    file: File,
     access: FileAccess<'a>,
 }
 
-impl Read for TimedReader<'_, '_> {
+impl Read for TimedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.access.check_deadline().map_err(io::Error::other)?;
         self.file.read(buffer)

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw_agent::security::OutputMode;
+use collieclaw_agent::security::{FileError, OutputMode, WalkFilter, WalkStep};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::test_workspace::{SECRET, TestWorkspace};
@@ -107,4 +107,26 @@ fn a_folder_that_turns_into_a_link_is_never_read_or_written_outside() {
         assert!(read_in_rounds(&test_workspace, "folder/secret") > 0, "it was never a folder");
         write_in_rounds(&test_workspace, "folder/secret");
     });
+}
+
+/// The walk judges each file before it is opened, and the folder may be moved in between.
+#[test]
+fn a_folder_that_is_moved_during_a_walk_is_judged_where_it_is() {
+    for to in ["home/workspace/closed", "home/elsewhere"] {
+        let mut test_workspace = TestWorkspace::new();
+        test_workspace.write("folder/file", "inside");
+        let folder = test_workspace.path.join("folder");
+        let moved = test_workspace.home.parent().unwrap().join(to);
+        test_workspace.policy.forbidden_paths.push(test_workspace.path.join("closed"));
+        let mut opened = Vec::new();
+        let filter = WalkFilter { hidden: true, ignored: true };
+        let extent = test_workspace.access().walk(&folder, filter, &mut |file| {
+            assert!(file.open().is_ok());
+            fs::rename(&folder, &moved).unwrap();
+            opened.push(file.open().map(drop));
+            Ok(WalkStep::Continue)
+        });
+        assert!(extent.is_ok(), "{extent:?}");
+        assert!(matches!(opened[..], [Err(FileError::Refused(_))]), "{to}: {opened:?}");
+    }
 }

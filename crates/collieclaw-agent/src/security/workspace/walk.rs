@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, statat};
 
 use super::list::read_folder_names;
 use super::{
@@ -40,9 +40,18 @@ pub struct WalkedFile<'w> {
     /// The path relative to the folder in which the walk began.
     pub path: PathBuf,
     pub status: Stat,
+    /// The absolute path, which was judged.
+    place: PathBuf,
     access: &'w FileAccess<'w>,
-    folder: &'w OwnedFd,
+    folder: &'w OpenFolder,
     name: &'w OsStr,
+}
+
+/// A path that the walk has judged, and the file system of its folder.
+#[derive(Clone, Copy)]
+struct JudgedPlace<'w> {
+    path: &'w Path,
+    device: u64,
 }
 
 /// The decision of a visitor whether the walk goes on.
@@ -64,6 +73,8 @@ pub struct WalkExtent {
 /// A folder that the walk is in.
 struct OpenFolder {
     handle: OwnedFd,
+    /// The number of the folder's file system.
+    device: u64,
     /// The path relative to the beginning of the walk.
     below: PathBuf,
     real: PathBuf,
@@ -77,7 +88,8 @@ impl WalkedFile<'_> {
     /// # Errors
     /// Fails if the entry is no longer a regular file, or if a rule forbids it.
     pub fn open(&self) -> Result<File, FileError> {
-        self.access.open_in_folder(self.folder, self.name)
+        let judged = JudgedPlace { path: &self.place, device: self.folder.device };
+        self.access.open_in_folder(&self.folder.handle, self.name, Some(judged))
     }
 
     /// Returns true for a regular file.
@@ -138,7 +150,7 @@ impl FileAccess<'_> {
             if !matches!(file_type(&status), FileType::RegularFile | FileType::Symlink) {
                 continue;
             }
-            let file = WalkedFile { path: below, status, access: self, folder: &folder.handle, name: &name };
+            let file = WalkedFile { path: below, status, place, access: self, folder, name: &name };
             if visit(&file)? == WalkStep::Stop {
                 break;
             }
@@ -181,20 +193,33 @@ impl FileAccess<'_> {
         self.check_time()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = openat(folder, c".", flags, Mode::empty())?;
+        let device = fstat(&handle)?.st_dev;
         let found = read_folder_names(&handle, MAX_WALKED_ENTRIES.saturating_sub(extent.entries))?;
         extent.entries += found.names.len();
         extent.incomplete |= found.truncated;
         let names = found.names.into_iter().rev().collect();
-        Ok(OpenFolder { handle, below, real, names })
+        Ok(OpenFolder { handle, device, below, real, names })
     }
 
-    /// Opens a regular file of an open folder. A symlink is not followed.
-    fn open_in_folder(&self, folder: &OwnedFd, name: &OsStr) -> Result<File, FileError> {
+    /// Opens a regular file of an open folder. A symlink is not followed. A file that is still where it was judged is not
+    /// judged again.
+    fn open_in_folder(
+        &self,
+        folder: &OwnedFd,
+        name: &OsStr,
+        judged: Option<JudgedPlace<'_>>,
+    ) -> Result<File, FileError> {
         let without_links = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let handle = open_path(folder, Path::new(name), without_links)?;
-        require_regular_file(&handle)?;
-        self.check_place(&real_path(handle.as_fd())?)?;
-        if pseudo_filesystem::is_on_pseudo_filesystem(&handle)? {
+        let status = require_regular_file(&handle)?;
+        let real = real_path(handle.as_fd())?;
+        if judged.is_none_or(|judged| judged.path != real) {
+            self.check_place(&real)?;
+        }
+        // The walk enters no pseudo file system, but a single file can be mounted from one.
+        if judged.is_none_or(|judged| judged.device != status.st_dev)
+            && pseudo_filesystem::is_on_pseudo_filesystem(&handle)?
+        {
             return Err(FileError::PseudoFile);
         }
         Ok(File::from(reopen(&handle, OFlags::RDONLY)?))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
@@ -23,7 +23,10 @@ const NOTE_BYTES: usize = 256;
 /// The matching lines of all files so far.
 pub(super) struct MatchCollector {
     output: String,
-    path: String,
+    /// The path of the current file.
+    path: PathBuf,
+    /// The path as text, once the file has a line to show.
+    shown_path: Option<String>,
     /// The number of matching lines to skip.
     offset: usize,
     seen: usize,
@@ -42,7 +45,8 @@ impl MatchCollector {
     pub(super) fn new(offset: usize, limit: usize, max_bytes: usize) -> Self {
         Self {
             output: String::new(),
-            path: String::new(),
+            path: PathBuf::new(),
+            shown_path: None,
             offset,
             seen: 0,
             shown: 0,
@@ -56,8 +60,9 @@ impl MatchCollector {
         }
     }
 
-    pub(super) fn begin_file(&mut self, path: &Path) {
-        self.path = escape_path(path);
+    pub(super) fn begin_file(&mut self, path: PathBuf) {
+        self.path = path;
+        self.shown_path = None;
         self.files_searched += 1;
         self.file_has_match = false;
     }
@@ -74,7 +79,9 @@ impl MatchCollector {
     /// Adds a line. Returns false if the result has no room for it; the first line always has.
     fn add_line(&mut self, line: Option<u64>, mark: char, text: &str) -> bool {
         let before = self.output.len();
-        let _ = writeln!(self.output, "{}{mark}{}{mark}{text}", self.path, line.unwrap_or_default());
+        // Most files have no line to show.
+        let path = self.shown_path.get_or_insert_with(|| escape_path(&self.path));
+        let _ = writeln!(self.output, "{path}{mark}{}{mark}{text}", line.unwrap_or_default());
         let fits = self.output.len() <= self.max_bytes || before == 0;
         if !fits {
             self.output.truncate(before);
@@ -225,7 +232,7 @@ mod tests {
     #[test]
     fn a_result_has_a_match_even_if_the_lines_before_it_are_too_long() {
         let mut found = MatchCollector::new(0, 10, NOTE_BYTES + 40);
-        found.begin_file(Path::new("file"));
+        found.begin_file("file".into());
         for line in 1..=3 {
             assert!(found.add_context(Some(line), &"context ".repeat(3)));
         }

@@ -68,7 +68,7 @@ fn read_rules(access: &FileAccess<'_>, folder: &std::os::fd::OwnedFd, path: &Pat
     let mut builder = GitignoreBuilder::new(path);
     let mut has_rules = false;
     for name in RULE_FILES {
-        let Ok(file) = access.open_in_folder(folder, name.as_ref()) else { continue };
+        let Ok(file) = access.open_in_folder(folder, name.as_ref(), None) else { continue };
         let mut bytes = Vec::new();
         if file.take(MAX_RULE_BYTES).read_to_end(&mut bytes).is_err() {
             continue;
