@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Instant;
 
 use collieclaw_gate::{AutonomyLevel, CommandNetwork, PathBounds};
 
@@ -395,31 +396,35 @@ fn the_socket_is_closed_when_its_programs_have_ended() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// Returns the processor time that the threads with a name have used, in ticks of 10 ms.
-fn processor_ticks(thread_name: &str) -> u64 {
-    let mut ticks = 0;
+/// Returns how often the threads with a name have gone to sleep.
+fn count_sleeps(thread_name: &str) -> u64 {
+    let mut sleeps = 0;
     for thread in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        let Some((name, fields)) = stat.rsplit_once(") ") else { continue };
-        if name.ends_with(&format!("({thread_name}")) {
-            // The fields 14 and 15 of the line, `utime` and `stime`; `fields` begins with the third one.
-            ticks +=
-                fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum::<u64>();
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        if field("Name:") == Some(thread_name) {
+            sleeps += field("voluntary_ctxt_switches:").map_or(0, |count| count.parse::<u64>().unwrap());
         }
     }
-    ticks
+    sleeps
 }
 
-/// The test sleeps because it is about the passing of time: a proxy that tries again at once would use all of it.
+/// A proxy that tries again at once would never sleep. The processor time says less, because a busy machine gives such a
+/// proxy little of it.
 #[test]
-fn a_socket_that_gives_no_connections_costs_little_time() {
+fn a_proxy_sleeps_between_failed_attempts_to_accept() {
+    const SLEEPS: u64 = 20;
     let TestProxy { proxy, .. } = TestProxy::start(&[]);
     // A pipe with data is always ready, and `accept` always fails, as without free descriptors.
     let (reader, mut writer) = io::pipe().unwrap();
     writer.write_all(b"data").unwrap();
+    let begun = Instant::now();
     proxy.serve(reader.into(), None).unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(processor_ticks("proxy-accept") < 20, "{} ticks", processor_ticks("proxy-accept"));
+    while count_sleeps("proxy-accept") < SLEEPS {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} sleeps", count_sleeps("proxy-accept"));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(begun.elapsed() >= RETRY_INTERVAL * 10, "it slept too briefly: {:?}", begun.elapsed());
     // It still ends at once.
     let _ = proxy.finish();
 }
