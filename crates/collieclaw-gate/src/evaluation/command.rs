@@ -268,7 +268,10 @@ impl ShellEvaluation<'_> {
             Ok(parsed) => {
                 self.nesting += 1;
                 let here = std::mem::replace(&mut self.here_documents, parsed.here_documents);
+                // The words are commands of a shell, whose builtins need no program.
+                let subject = std::mem::replace(&mut self.subject, EvaluationSubject::Line);
                 self.judge_nested_script(&parsed.script, cwd);
+                self.subject = subject;
                 self.here_documents = here;
                 self.nesting -= 1;
             }

@@ -72,6 +72,9 @@ fn commands_of_the_line_are_judged_by_the_table() {
         ("/usr/bin/bash -bash", "line"),
         ("/usr/bin/bash bash script.sh", "line"),
         ("/usr/bin/bash bash -c gcc", "unlisted-program"),
+        // Builtins of the second shell need no program; an executed program of such a name does.
+        ("/usr/bin/bash bash -c cd", "line"),
+        ("/usr/bin/bash bash -c set", "line"),
         ("/usr/bin/env env ls", "line"),
         ("/usr/bin/env env gcc", "unlisted-program"),
         ("/usr/bin/xargs xargs ls", "line"),
