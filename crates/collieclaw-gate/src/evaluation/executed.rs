@@ -13,6 +13,7 @@ use super::program_identity::{
     LOADERS, LoaderAction, MULTI_CALL_PROGRAMS, ProgramContent, ProgramIdentity, base_name, file_name,
     identities, is_loader, is_system_path, read_loader_arguments,
 };
+use super::project_program::{RUNS_DOWNLOAD, downloads};
 use super::{CommandFolder, EvaluationSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::{find_objection, is_command_folder};
@@ -46,6 +47,8 @@ pub struct ExecutedProgram<'a> {
     pub writable: &'a [PathBuf],
     /// The files that commands of the line have downloaded so far.
     pub downloads: &'a BTreeSet<PathBuf>,
+    /// The file that the standard output goes to, if it is one.
+    pub output: Option<&'a Path>,
 }
 
 impl ExecutedProgram<'_> {
@@ -107,6 +110,9 @@ pub fn judge_executed_program(
     }
     evaluation.downloaded_files.clone_from(executed.downloads);
     if executed.started_by == ProgramOrigin::Program {
+        if evaluation.runs_downloaded_file(executed) {
+            return ExecVerdict::Refused(RUNS_DOWNLOAD);
+        }
         let downloads = evaluation.downloaded_files;
         return ExecVerdict::Run { children: ProgramOrigin::Program, downloads };
     }
@@ -264,6 +270,9 @@ impl ShellEvaluation<'_> {
         // Without `HOME`, there are no settings to find.
         if name == "git" && is_removed(variable::GIT_SETTINGS) && !is_removed("HOME") {
             self.findings.add(GateReason::Variable { name: variable::GIT_SETTINGS.to_owned() });
+        }
+        if downloads(&name) {
+            self.downloaded_files.extend(executed.output.map(Path::to_owned));
         }
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         self.judge_as(&name, arguments, executed.folder);

@@ -46,6 +46,13 @@ impl ShellEvaluation<'_> {
         self.may_interpret(executed.program, &script).then_some((name, arguments))
     }
 
+    /// Returns true if the program is, or interprets, a file that the line has downloaded.
+    pub(super) fn runs_downloaded_file(&self, executed: &ExecutedProgram<'_>) -> bool {
+        !executed.downloads.is_empty()
+            && (self.is_downloaded(executed.program)
+                || self.script_operand(executed).is_some_and(|operand| self.is_downloaded(&operand.script)))
+    }
+
     /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
     pub(super) fn runs_allowed_script(&self, executed: &ExecutedProgram<'_>) -> bool {
         if self.policy.allowed_scripts.is_empty() {

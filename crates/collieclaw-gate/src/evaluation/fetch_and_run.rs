@@ -46,6 +46,11 @@ impl DownloadFlow<'_> {
         false
     }
 
+    /// Returns true if a command downloads data, by itself or through a command inside of it.
+    pub(super) fn downloads(&mut self, command: &ShellCommand) -> bool {
+        self.command_does(command, FlowBehaviour::Downloads)
+    }
+
     /// Returns true if a word or a redirection of a command contains downloaded data.
     fn receives_download(&mut self, command: &ShellCommand) -> bool {
         command_words(command).any(|word| self.word_does(word, FlowBehaviour::Downloads))

@@ -44,12 +44,19 @@ pub(super) fn passes_line_on(name: &str) -> bool {
 /// Returns true if a shell reads its commands from a file. A shell that the operator lists, or any shell at the level
 /// `full`, runs such a file as an interpreter does; otherwise the commands of the file count as commands of the line.
 pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
-    let mut words = arguments.iter().map(String::as_str).filter(|_| JUDGED_SHELLS.contains(&name));
+    find_script_file(name, arguments.iter().map(String::as_str)).is_some()
+}
+
+/// Returns the file from which a shell with these arguments reads its commands.
+fn find_script_file<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let mut words = words.filter(|_| JUDGED_SHELLS.contains(&name));
     let mut only_long_flags = true;
     while let Some(word) = words.next() {
-        let is_long = word.strip_prefix('-').is_some_and(|name| LONG_SHELL_FLAGS.contains(&name));
+        // `dash` takes such a word for letters: `-posix` has an `s`.
+        let is_long =
+            name == "bash" && word.strip_prefix('-').is_some_and(|name| LONG_SHELL_FLAGS.contains(&name));
         let values = match word {
-            "-" | "--" => return words.next().is_some_and(|script| !is_own_stream(script)),
+            "-" | "--" => return words.next().filter(|script| !is_own_stream(script)),
             // With one dash, too: bash tries its long flags first.
             "--rcfile" | "--init-file" | "-init-file" => 1,
             flag if flag.starts_with("--") => 0,
@@ -58,16 +65,16 @@ pub(super) fn runs_script_file(name: &str, arguments: &[String]) -> bool {
             // The value of `-o` is the next word, also in `-oe pipefail`.
             flags if flags.starts_with(['-', '+']) => {
                 if flags.contains(['c', 's']) {
-                    return false;
+                    return None;
                 }
                 only_long_flags = false;
                 flags.matches(['o', 'O']).count()
             }
-            script => return !is_own_stream(script),
+            script => return Some(script).filter(|script| !is_own_stream(script)),
         };
         words.by_ref().take(values).for_each(drop);
     }
-    false
+    None
 }
 
 impl ShellEvaluation<'_> {
@@ -91,6 +98,10 @@ impl ShellEvaluation<'_> {
             let what =
                 if is_shell { "a second shell reads commands" } else { "this command runs another one" };
             self.add_unknowable(what, at);
+            let words = arguments.iter().map_while(|word| word.text.as_deref());
+            if let Some(script) = find_script_file(name, words) {
+                self.check_downloaded(script, cwd);
+            }
         }
         for found in parse_arguments(program, arguments) {
             match found {

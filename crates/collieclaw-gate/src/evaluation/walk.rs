@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use super::destructive;
 use super::fetch_and_run::DownloadFlow;
-use super::program_identity::base_name;
-use super::project_program::downloads;
 use super::{CommandFolder, ShellEvaluation};
 use crate::path::{self, PathAccess};
 use crate::plan::{
@@ -130,11 +128,7 @@ impl ShellEvaluation<'_> {
                     self.add_unknowable("the folder of this command is known only when it runs", simple.at);
                 }
                 let redirections = self.judge_redirections(&simple.redirections, cwd);
-                let name = simple.words.first().and_then(ShellWord::literal).unwrap_or_default();
-                if downloads(base_name(&name)) {
-                    let files = redirections.iter().flatten().filter_map(written_file);
-                    files.for_each(|file| self.add_downloaded_file(file, cwd));
-                }
+                self.add_redirected_downloads(command, redirections.as_deref(), cwd);
                 let folder = cwd.folder.clone();
                 let action = self.judge_simple_command(simple, cwd);
                 if matches!(action, Some(PlannedAction::ChangeFolder(_)))
@@ -146,13 +140,40 @@ impl ShellEvaluation<'_> {
                 Some(PlannedCommand { action: action?, folder: folder?, redirections: redirections? })
             }
             ShellCommand::Compound(compound) => {
-                self.judge_compound(compound, cwd);
+                let before = cwd.clone();
+                let redirections = self.judge_compound(compound, cwd);
+                self.add_redirected_downloads(command, redirections.as_deref(), &before);
                 None
             }
         }
     }
 
-    fn judge_compound(&mut self, compound: &CompoundCommand, cwd: &mut CommandFolder) {
+    /// Remembers the files of redirections if the command downloads, also behind a wrapper or inside of a group.
+    fn add_redirected_downloads(
+        &mut self,
+        command: &ShellCommand,
+        redirections: Option<&[PlannedRedirection]>,
+        cwd: &CommandFolder,
+    ) {
+        let files: Vec<&String> = redirections.into_iter().flatten().filter_map(written_file).collect();
+        if files.is_empty() {
+            return;
+        }
+        let mut flow =
+            DownloadFlow { here_documents: &self.here_documents, words_left: self.budget.flow_words };
+        let downloads = flow.downloads(command);
+        self.budget.flow_words = flow.words_left;
+        if downloads {
+            files.into_iter().for_each(|file| self.add_downloaded_file(file, cwd));
+        }
+    }
+
+    /// Judges a compound command, and returns its redirections if all are known.
+    fn judge_compound(
+        &mut self,
+        compound: &CompoundCommand,
+        cwd: &mut CommandFolder,
+    ) -> Option<Vec<PlannedRedirection>> {
         let what = match &compound.kind {
             CompoundKind::Subshell => "a subshell needs a real shell; leave out the parentheses",
             CompoundKind::Group => "a group needs a real shell; leave out the braces",
@@ -179,11 +200,12 @@ impl ShellEvaluation<'_> {
         for script in &compound.scripts {
             self.judge_nested_script(script, &inside);
         }
-        self.judge_redirections(&compound.redirections, cwd);
+        let redirections = self.judge_redirections(&compound.redirections, cwd);
         if compound.kind != CompoundKind::Subshell {
             // A command inside may have changed the folder.
             cwd.folder = None;
         }
+        redirections
     }
 
     /// Judges the commands inside a word's expansions. Returns true if the word has parts that are known only

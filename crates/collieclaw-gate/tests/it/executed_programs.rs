@@ -45,6 +45,7 @@ fn check_beside(
         others,
         writable: &["/w", "/home/kid/.cache", "/home/kid/.pyenv/cache"].map(PathBuf::from),
         downloads: &BTreeSet::new(),
+        output: None,
     };
     match judge_executed_program(&executed, risk, policy, &JudgingMachine::new()) {
         ExecVerdict::Run { children: Line, .. } => "line",
@@ -281,6 +282,8 @@ fn a_listed_shell_runs_a_script_file_like_an_interpreter() {
         ("/usr/bin/bash bash --norc script.sh", "line", "program"),
         ("/usr/bin/bash bash +x script.sh", "line", "program"),
         ("/usr/bin/bash bash -- script.sh", "line", "program"),
+        // `dash` takes the long flags of bash for letters, and `s` for its input.
+        ("/usr/bin/dash dash -posix errexit", "line", "line"),
         ("/usr/bin/bash bash - script.sh", "line", "program"),
         // The arguments of a script are no flags of the shell.
         ("/usr/bin/bash bash script.sh -s", "line", "program"),

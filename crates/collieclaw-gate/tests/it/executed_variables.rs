@@ -80,6 +80,7 @@ fn git_keeps_the_variable_with_its_settings() {
             others: OtherProcesses::Waiting,
             writable: &[],
             downloads: &BTreeSet::new(),
+            output: None,
         };
         let policy = policy("git make");
         match judge_executed_program(&executed, RiskLevel::Medium, &policy, &JudgingMachine::new()) {

@@ -207,6 +207,9 @@ impl ExecJudge for LineJudge {
         let environment = self.changed_variables(&image.environment);
         let removed_variables = self.removed_variables(&image.environment);
         let Some(others) = self.other_processes(image, origin) else { return ExecDecision::AskAgain };
+        // The kernel shows a file by its path, and a pipe or a socket by a name without a slash.
+        let output = std::fs::read_link(format!("/proc/{}/fd/1", image.pid)).ok();
+        let output = output.filter(|file| file.is_absolute());
         let executed = ExecutedProgram {
             program: &image.program,
             file: &image.file,
@@ -218,6 +221,7 @@ impl ExecJudge for LineJudge {
             others,
             writable: &self.rules.writable,
             downloads: &self.downloads,
+            output: output.as_deref(),
         };
         match judge_executed_program(&executed, self.rules.line_risk, &self.rules.policy, &SystemFacts) {
             ExecVerdict::Run { children, downloads } => {
