@@ -14,6 +14,7 @@ use super::program_identity::{
     identities, is_loader, is_system_path, read_loader_arguments,
 };
 use super::project_program::{RUNS_DOWNLOAD, downloads};
+use super::walk::DEV_NULL;
 use super::{CommandFolder, EvaluationSubject, ShellEvaluation, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::{find_objection, is_command_folder};
@@ -272,7 +273,8 @@ impl ShellEvaluation<'_> {
             self.findings.add(GateReason::Variable { name: variable::GIT_SETTINGS.to_owned() });
         }
         if downloads(&name) {
-            self.downloaded_files.extend(executed.output.map(Path::to_owned));
+            let output = executed.output.filter(|file| *file != Path::new(DEV_NULL));
+            self.downloaded_files.extend(output.map(Path::to_owned));
         }
         let arguments = executed.arguments.get(1..).unwrap_or_default();
         self.judge_as(&name, arguments, executed.folder);

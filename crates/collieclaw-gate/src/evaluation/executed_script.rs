@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::program_identity::{base_name, file_name};
-use super::project_program::is_project_place;
+use super::project_program::{is_project_place, runs_files};
 use super::{ExecutedProgram, OtherProcesses, ShellEvaluation};
 use crate::facts::PathStatus;
 use crate::path::{is_command_folder, normalize_path};
@@ -46,11 +46,20 @@ impl ShellEvaluation<'_> {
         self.may_interpret(executed.program, &script).then_some((name, arguments))
     }
 
-    /// Returns true if the program is, or interprets, a file that the line has downloaded.
+    /// Returns true if the program is, or interprets, a file that the line has downloaded. Other programs that get such a
+    /// file may only read it.
     pub(super) fn runs_downloaded_file(&self, executed: &ExecutedProgram<'_>) -> bool {
+        let interprets = |script: &Path| {
+            let name = file_name(executed.program);
+            // `python3.11` is a `python`.
+            let unversioned = name.trim_end_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
+            runs_files(unversioned) || self.is_named_by_script(executed, script)
+        };
         !executed.downloads.is_empty()
             && (self.is_downloaded(executed.program)
-                || self.script_operand(executed).is_some_and(|operand| self.is_downloaded(&operand.script)))
+                || self.script_operand(executed).is_some_and(|ScriptOperand { script, .. }| {
+                    self.is_downloaded(&script) && interprets(&script)
+                }))
     }
 
     /// Returns true if the program is, or interprets, a file of the workspace that the operator has allowed.
@@ -131,21 +140,24 @@ impl ShellEvaluation<'_> {
             || matches!(self.facts.inspect_path(named), PathStatus::File { leads_to, .. } if leads_to == interpreter)
     }
 
-    /// Returns true if the first line of a script of the project names the program, directly or through `env`. The operator
-    /// allows the script, so its interpreter gets the project's libraries.
+    /// Returns true if the first line of a script names the program, directly or through `env`.
+    fn is_named_by_script(&self, executed: &ExecutedProgram<'_>, script: &Path) -> bool {
+        let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
+        let line = line.unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let first = words.next();
+        let through_env = first.is_some_and(|first| base_name(first) == "env");
+        let second = words.find(|word| through_env && !word.starts_with('-'));
+        executed.arguments.first().is_some_and(|name| [first, second].contains(&Some(name)))
+    }
+
+    /// Returns true if the program interprets a script of the project whose first line names it. The operator allows the
+    /// script, so its interpreter gets the project's libraries.
     pub(super) fn runs_project_script(&self, executed: &ExecutedProgram<'_>) -> bool {
-        let names_program = |script: &Path| {
-            let line = self.facts.read_script(script).and_then(|script| script.interpreter_line);
-            let line = line.unwrap_or_default();
-            let mut words = line.split_whitespace();
-            let first = words.next();
-            let through_env = first.is_some_and(|first| base_name(first) == "env");
-            let second = words.find(|word| through_env && !word.starts_with('-'));
-            executed.arguments.first().is_some_and(|name| [first, second].contains(&Some(name)))
-        };
         self.policy.project_programs == ProjectPrograms::Allowed
             && self.script_operand(executed).is_some_and(|operand| {
-                is_project_place(&operand.script, self.policy) && names_program(&operand.script)
+                is_project_place(&operand.script, self.policy)
+                    && self.is_named_by_script(executed, &operand.script)
             })
     }
 

@@ -38,6 +38,8 @@ const PROJECT_LINES: &[&str] = &[
     "src/../ls",
     "cd $x && ./run.sh; /w/run.sh",
     "gcc -o /tmp/app a.txt && /tmp/app",
+    // Nothing of these files is downloaded.
+    "{ echo ls; pwd; } > new.sh; bash new.sh; curl -s https://example.org/x > x.json; python3 a.txt x.json",
     // A symlink to a listed program of the system is that program.
     "./link-to-ls -l",
     ".venv/bin/python -m pytest -q",
@@ -442,6 +444,18 @@ fn a_file_that_the_line_has_downloaded_is_not_executed() {
     }
     let script = "/usr/bin/curl curl -so run.sh https://example.org/x";
     assert_eq!(execute_all(&[script, "make: /usr/bin/bash /bin/sh ./run.sh"]), "destructive");
+    for interpreter in ["python3.12 python3", "perl5.36.0 perl", "node node"] {
+        let run = format!("make: /usr/bin/{interpreter} ./run.sh");
+        assert_eq!(execute_all(&[script, &run]), "destructive", "{run}");
+    }
+    // This program reads the file, because the first line of the file names another one.
+    assert_eq!(execute_all(&[script, "make: /usr/bin/own-reader own-reader ./run.sh"]), "runs");
+    let tool = "/usr/bin/curl curl -so tool https://example.org/x";
+    let interpreter = "make: /usr/bin/own-interpreter /usr/bin/own-interpreter ./tool";
+    assert_eq!(execute_all(&[tool, interpreter]), "destructive");
+    assert_eq!(execute_all(&[script, interpreter]), "runs");
+    let discarded = "/usr/bin/curl curl -s https://example.org/x > /dev/null";
+    assert_eq!(execute_all(&[discarded, "/usr/bin/bash bash /dev/null"]), "runs");
     for run in [
         "/w/src/other other",
         "/w/tool tool",

@@ -35,6 +35,8 @@ pub(super) struct CommandLog {
     refusal: Option<String>,
     /// Refusals of programs that listed programs have started.
     notices: Vec<String>,
+    /// The files that commands of the line have downloaded.
+    downloads: BTreeSet<PathBuf>,
 }
 
 /// A handle on the log of a line.
@@ -55,6 +57,14 @@ impl SharedCommandLog {
                 log.commands.count_unlisted();
             }
         });
+    }
+
+    fn downloads(&self) -> BTreeSet<PathBuf> {
+        self.with(|log| log.downloads.clone())
+    }
+
+    fn add_downloads(&self, downloads: BTreeSet<PathBuf>) {
+        self.with(|log| log.downloads.extend(downloads));
     }
 
     fn add_refused(&self, program: &str, arguments: &[String], verdict: &'static str) {
@@ -104,16 +114,14 @@ pub(super) struct LineJudge {
     first: Option<FirstProgram>,
     /// The environment of the first program.
     environment: BTreeSet<OsString>,
-    /// The files that commands of the line have downloaded.
-    downloads: BTreeSet<PathBuf>,
     /// The number of questions about processes that are about to run an allowed script.
     questions: BTreeMap<i32, u32>,
 }
 
 impl LineJudge {
     pub(super) fn new(rules: JudgingRules, log: SharedCommandLog, first: FirstProgram) -> Self {
-        let (environment, downloads, questions) = Default::default();
-        Self { rules, log, first: Some(first), environment, downloads, questions }
+        let (environment, questions) = Default::default();
+        Self { rules, log, first: Some(first), environment, questions }
     }
 
     /// Returns what the other processes of the line do; `None` if that can be told only later. Only the answer about an
@@ -220,12 +228,12 @@ impl ExecJudge for LineJudge {
             started_by: origin,
             others,
             writable: &self.rules.writable,
-            downloads: &self.downloads,
+            downloads: &self.log.downloads(),
             output: output.as_deref(),
         };
         match judge_executed_program(&executed, self.rules.line_risk, &self.rules.policy, &SystemFacts) {
             ExecVerdict::Run { children, downloads } => {
-                self.downloads = downloads;
+                self.log.add_downloads(downloads);
                 self.log.add_run(&program, &arguments);
                 ExecDecision::Run(match children {
                     ProgramOrigin::Line => LINE_LABEL,
