@@ -57,7 +57,32 @@ pub fn judge_shell(
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
 ) -> ShellVerdict {
+    let verdict = judge_line(line, TildeMeaning::UserHome, autonomy, policy, facts);
+    if line.contains('~') && facts.judges_executions() && is_only_outside(&verdict.verdict) {
+        let in_shell = judge_line(line, TildeMeaning::ShellHome, autonomy, policy, facts);
+        if !in_shell.verdict.reasons.iter().any(|reason| reason.weight() == ReasonWeight::Blocked) {
+            return in_shell;
+        }
+    }
+    verdict
+}
+
+/// Returns true if a line is refused only because of paths outside of the workspace.
+fn is_only_outside(verdict: &GateVerdict) -> bool {
+    let is_blocked = |reason: &&GateReason| reason.weight() == ReasonWeight::Blocked;
+    let mut blocked = verdict.reasons.iter().filter(is_blocked).peekable();
+    blocked.peek().is_some() && blocked.all(|reason| matches!(reason, GateReason::OutsideWorkspace { .. }))
+}
+
+fn judge_line(
+    line: &str,
+    tilde: TildeMeaning,
+    autonomy: AutonomyLevel,
+    policy: &GatePolicy,
+    facts: &dyn MachineFacts,
+) -> ShellVerdict {
     let mut evaluation = ShellEvaluation::new(line, policy, facts);
+    evaluation.tilde = tilde;
     let plan = match shell::parse(line) {
         Ok(parsed) => {
             evaluation.here_documents.clone_from(&parsed.here_documents);
@@ -90,6 +115,10 @@ pub fn rejudge_command(
 ) -> Option<GateReason> {
     let PlannedAction::Run { words, .. } = &command.action else { return None };
     let mut evaluation = ShellEvaluation::new("", policy, facts);
+    if facts.judges_executions() {
+        // A plan has no `~` left, except in lines for a second shell.
+        evaluation.tilde = TildeMeaning::ShellHome;
+    }
     let words: Vec<CommandArgument> =
         words.iter().map(|word| CommandArgument { text: Some(word.clone()), at: BytePosition(0) }).collect();
     evaluation.judge_program(
@@ -136,6 +165,7 @@ struct ShellEvaluation<'a> {
     /// True if the line names another command in case the current one fails, as in `rg x || grep x`.
     has_alternative: bool,
     subject: EvaluationSubject,
+    tilde: TildeMeaning,
     /// The answer of [`MachineFacts::judges_executions`], asked at most once.
     judges_executions: Option<bool>,
 }
@@ -147,6 +177,15 @@ enum EvaluationSubject {
     Line,
     /// A program that was executed, so no builtin of a shell.
     ExecutedProgram,
+}
+
+/// The meaning of an unquoted `~`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TildeMeaning {
+    /// The home of the user, as in a plan.
+    UserHome,
+    /// The value of `HOME` in the shell that runs the line: the commands' own home, unless the line changes the variable.
+    ShellHome,
 }
 
 /// The meaning of `{}` in the current command: inside of `find -exec` it is replaced by file names.
@@ -218,6 +257,7 @@ impl<'a> ShellEvaluation<'a> {
             writes_unknown_files: false,
             has_alternative: false,
             subject: EvaluationSubject::Line,
+            tilde: TildeMeaning::UserHome,
             judges_executions: None,
         }
     }

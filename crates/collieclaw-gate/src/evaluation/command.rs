@@ -49,8 +49,13 @@ impl ShellEvaluation<'_> {
         let name_at = first.at;
         // Judge the words before patterns are expanded, because `rm -rf *` is destructive whichever files
         // match.
-        let written: Vec<_> = simple.words.iter().map(|word| self.as_written(word)).collect();
+        let mut written: Vec<_> = simple.words.iter().map(|word| self.as_written(word)).collect();
         self.judge_program(&written, cwd, JudgingPhase::Name);
+        for (argument, _) in
+            written.iter_mut().zip(&simple.words).filter(|(_, word)| self.means_shell_home(word))
+        {
+            argument.text = None;
+        }
         let expanded = if known { self.expand_words(simple, cwd) } else { None };
         let words = expanded.as_deref().unwrap_or(&written);
         let name = words.first().and_then(|word| word.text.clone());
@@ -69,8 +74,8 @@ impl ShellEvaluation<'_> {
         if changes_folder && self.judges_executions() {
             cwd.folder = None;
         }
-        if sets_search_path(simple) && self.judges_executions() {
-            // The shell looks for this program in the new folders.
+        if (sets_search_path(simple) || sets_home(simple)) && self.judges_executions() {
+            // The shell looks for this program in the new folders, and the sandbox gives each planned program its own home.
             return None;
         }
         let variables: Option<Vec<_>> = simple
@@ -144,6 +149,11 @@ impl ShellEvaluation<'_> {
             && program.is_some_and(|program| self.is_project_program(program, cwd))
         {
             return;
+        }
+        if value.is_some_and(|value| variable::is_home_of_commands(name, value, self.policy))
+            && self.judges_executions()
+        {
+            return self.add_unknowable("a shell changes `HOME`", BytePosition(0));
         }
         // A program with a value that only the shell knows is judged with this value when it is executed.
         if value.is_none() && self.judges_executions() {
@@ -477,6 +487,11 @@ pub(super) enum JudgingPhase {
 /// Returns true if a command sets the folders in which the shell looks for programs.
 fn sets_search_path(simple: &SimpleCommand) -> bool {
     simple.assignments.iter().any(|assignment| assignment.name == "PATH")
+}
+
+/// Returns true if a command gets another home.
+fn sets_home(simple: &SimpleCommand) -> bool {
+    simple.assignments.iter().any(|assignment| assignment.name == "HOME")
 }
 
 /// Returns true for an argument with which `enable` loads a library. It also looks for one with the name of an unknown

@@ -1,5 +1,7 @@
 //! Environment variables that make programs run, read or write something else.
 
+use std::path::Path;
+
 use crate::path::{is_command_folder, normalize_path};
 use crate::policy::GatePolicy;
 use crate::reason::GateReason;
@@ -41,7 +43,7 @@ pub(super) fn judge_executed(name: &str, value: &str, policy: &GatePolicy, findi
         "SHELLOPTS",
     ];
     let is_function = name.starts_with("BASH_FUNC_") && name.ends_with("%%");
-    if !FOR_SHELLS.contains(&name) && !is_function {
+    if !FOR_SHELLS.contains(&name) && !is_function && !is_home_of_commands(name, value, policy) {
         judge(name, Some(value), policy, findings);
     }
 }
@@ -131,7 +133,7 @@ fn is_harmless(name: &str, value: Option<&str>, policy: &GatePolicy) -> bool {
         || (RESULT_FOLDERS.contains(&name) && value.is_some_and(|path| is_inside(path, policy)))
         || (name == "LD_PRELOAD" && value.is_some_and(is_library_of_stdbuf))
         || (name == "PYTHONWARNINGS" && value.is_some_and(|value| !value.contains('.')))
-        || (name == "TMPDIR" && value.is_some_and(|value| std::path::Path::new(value).starts_with("/tmp")))
+        || (name == "TMPDIR" && value.is_some_and(|value| Path::new(value).starts_with("/tmp")))
 }
 
 /// Returns true for variables that choose code of the workspace for programs which run the project's code anyway.
@@ -176,6 +178,12 @@ fn is_inside(path: &str, policy: &GatePolicy) -> bool {
     path.is_empty()
         || !path.starts_with('~')
             && (place.starts_with(&policy.workspace) || is_command_folder(&place, policy))
+}
+
+/// Returns true if a variable names a home that only commands use. They can write to their usual home, too, so the settings
+/// in another one have no effect that those of the usual home can't have.
+pub(super) fn is_home_of_commands(name: &str, value: &str, policy: &GatePolicy) -> bool {
+    name == "HOME" && value.starts_with('/') && is_command_folder(&normalize_path(Path::new(value)), policy)
 }
 
 /// Returns true for the library with which `stdbuf` changes the buffers of a program. A blank or a colon would begin

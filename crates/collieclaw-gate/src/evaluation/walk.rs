@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::destructive;
 use super::fetch_and_run::DownloadFlow;
-use super::{CommandFolder, ShellEvaluation};
+use super::{CommandFolder, ShellEvaluation, TildeMeaning};
 use crate::path::{self, PathAccess};
 use crate::plan::{
     PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, PlannedRedirection, PlannedTarget, ShellPlan,
@@ -13,7 +13,7 @@ use crate::plan::{
 use crate::reason::GateReason;
 use crate::shell::{
     BytePosition, CommandList, CompoundCommand, CompoundKind, ListOperator, Pipeline, Redirection,
-    RedirectionTarget, ShellCommand, ShellScript, ShellWord, UnknownPart, UnknownPartKind,
+    RedirectionTarget, ShellCommand, ShellScript, ShellWord, UnknownPart, UnknownPartKind, WordPart,
 };
 
 impl ShellEvaluation<'_> {
@@ -216,7 +216,16 @@ impl ShellEvaluation<'_> {
             has_unknowns = true;
             self.judge_unknown_part(unknown, cwd);
         }
+        if self.means_shell_home(word) {
+            has_unknowns = true;
+            self.add_unknowable("a shell reads `~` as the home of commands", word.at);
+        }
         has_unknowns
+    }
+
+    /// Returns true if only the shell knows the folder that `~` means in a word.
+    pub(super) fn means_shell_home(&self, word: &ShellWord) -> bool {
+        self.tilde == TildeMeaning::ShellHome && word.parts.contains(&WordPart::Home)
     }
 
     fn judge_unknown_part(&mut self, unknown: &UnknownPart, cwd: &CommandFolder) {
@@ -362,11 +371,11 @@ impl ShellEvaluation<'_> {
 
     /// Returns the text of a word with `~` expanded; `None` if the word has patterns or unknown parts.
     pub(super) fn known_text(&self, word: &ShellWord) -> Option<String> {
-        use crate::shell::WordPart;
         let mut text = String::new();
         for part in &word.parts {
             match part {
                 WordPart::Literal(literal) => text.push_str(literal),
+                WordPart::Home if self.tilde == TildeMeaning::ShellHome => return None,
                 WordPart::Home => text.push_str(self.policy.user_home.to_str()?),
                 WordPart::Glob(_) | WordPart::Unknown(_) => return None,
             }

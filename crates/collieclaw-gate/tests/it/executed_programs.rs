@@ -76,6 +76,9 @@ fn commands_of_the_line_are_judged_by_the_table() {
         // Builtins of the second shell need no program; an executed program of such a name does.
         ("/usr/bin/bash bash -c cd", "line"),
         ("/usr/bin/bash bash -c set", "line"),
+        // The shell knows its home, and the sandbox guards the file.
+        ("/usr/bin/bash bash -c ls<~/x", "line"),
+        ("/usr/bin/bash bash -c ls<../x", "outside-workspace"),
         ("/usr/bin/env env ls", "line"),
         ("/usr/bin/env env gcc", "unlisted-program"),
         ("/usr/bin/xargs xargs ls", "line"),

@@ -230,6 +230,36 @@ fn a_redirected_download_does_not_run_and_may_be_read() {
 }
 
 #[test]
+fn the_line_of_a_second_shell_runs_with_its_builtins_and_the_home_of_commands() {
+    let mut test_workspace = open_workspace("bash sh env make");
+    let cache = test_workspace.home.join(".tool");
+    let home = cache.join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    test_workspace.policy.command_cache = Some(cache.clone());
+    test_workspace.toolchain.write = vec![cache];
+    test_workspace.toolchain.environment = vec![("HOME".to_owned(), home.clone().into())];
+    test_workspace.write("src/a.txt", "a\n");
+    test_workspace.write("Makefile", "all:\n\t@echo $$HOME\n");
+    std::fs::write(home.join("own.txt"), "own\n").unwrap();
+    check(&test_workspace, "bash -c 'cd src && ls'", "a.txt\n");
+    check(&test_workspace, "sh -c 'export A=1; set -e; ls src'", "a.txt\n");
+    for line in ["ls ~", "cd ~ && ls", "bash -c 'cd ~; ls'", "x='ls ~'; sh -c \"$x\""] {
+        check(&test_workspace, line, "own.txt\n");
+    }
+    check(&test_workspace, "cp ~/own.txt ~/copy; cat < ~/copy", "own\n");
+    let home = format!("{}\n", home.display());
+    check(&test_workspace, "env -i HOME=\"$HOME\" PATH=\"$PATH\" make", &home);
+    for line in
+        ["ls ~/../../other", "bash -c 'cat ~/../../secret'", "HOME=/etc; cat ~/passwd", "HOME=$PWD make"]
+    {
+        let refused = run(&test_workspace, line);
+        assert_eq!(refused.status, "failed", "{line}: {refused:?}");
+        assert!(refused.text.contains("refused to run"), "{line}: {refused:?}");
+    }
+    assert_eq!(run(&test_workspace, "cat ~/.ssh/id").status, "denied");
+}
+
+#[test]
 fn a_script_gets_the_libraries_of_the_project() {
     let test_workspace = open_workspace("python3 chmod");
     test_workspace.write("run.sh", "#!/bin/sh -e\necho \"$LD_LIBRARY_PATH\"\n");
