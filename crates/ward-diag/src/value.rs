@@ -199,6 +199,16 @@ impl<'a> TomlValue<'a> {
         }
     }
 
+    /// Reads the value as a table that is written on the line of its key. `example` is a good value, such as
+    /// `{ width = 3 }`.
+    #[must_use]
+    pub fn inline_table(self, example: &str) -> Option<TomlTable<'a>> {
+        match self.kind() {
+            ValueKind::Table => self.table(),
+            _ => self.reject_type("a table", self.example_help(example)),
+        }
+    }
+
     /// Reads the value as one of the allowed words, and returns the item that is paired with the word.
     #[must_use]
     pub fn one_of<T: Clone>(self, allowed: &[(&str, T)]) -> Option<T> {

@@ -1,11 +1,14 @@
 //! Reads the elements of `[[entries]]`.
 
 use shepherd_core::policy::{DisabledReason, TimeCost};
+use shepherd_util::{EntryId, parse_duration};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use super::key_advice::{self, PolicySection};
 use super::{entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawEarning, RawEntry, RawUnlock};
+
+const EARNS_EXAMPLE: &str = "{ budget = \"games\", for_each = \"20m\", earned = \"10m\", ceiling = \"30m\" }";
 
 pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
     let span = table.span();
@@ -39,8 +42,8 @@ pub(super) fn read_entry(mut table: TomlTable<'_>) -> RawEntry {
             let cost = value.one_of(&[("counts", TimeCost::Counts), ("free", TimeCost::Free)])?;
             Some(value.spanned(cost))
         }),
-        earns: table.table("earns").and_then(read_earning),
-        unlock: table.table("unlock").and_then(read_unlock),
+        earns: table.optional_with("earns", |value| value.inline_table(EARNS_EXAMPLE)).and_then(read_earning),
+        unlock: table.optional_with("unlock", read_unlock),
         run: run::read_run(&mut table),
     };
     key_advice::finish_table(table, PolicySection::Entry);
@@ -81,11 +84,29 @@ fn read_earning(mut table: TomlTable<'_>) -> Option<RawEarning> {
     Some(RawEarning { budget, for_each, earned, ceiling: ceiling.value })
 }
 
-fn read_unlock(mut table: TomlTable<'_>) -> Option<RawUnlock> {
+fn read_unlock(value: TomlValue<'_>) -> Option<RawUnlock> {
+    let mut table = value.inline_table(&suggest_unlock(value))?;
     let entry = table.required_with("entry", values::read_name);
     table.help_if_missing("entry", "add the entry that comes first: `entry = \"maths\"`");
     let at_least = table.required_with("at_least", |value| Some(value.spanned(time::read_play_time(value)?)));
     table.help_if_missing("at_least", "add the time that is needed: `at_least = \"20m\"`");
     key_advice::finish_table(table, PolicySection::Unlock);
     Some(RawUnlock { entry: entry?, at_least: at_least? })
+}
+
+/// Returns the table that is meant by a text such as `tuxmath 10m`, or an example.
+fn suggest_unlock(value: TomlValue<'_>) -> String {
+    let words = match value.kind() {
+        ValueKind::Text(text) if !value.is_hidden() => text.split_whitespace().collect(),
+        _ => Vec::new(),
+    };
+    let is_time = |word: &str| parse_duration(word).is_ok();
+    let is_entry = |word: &str| word.parse::<EntryId>().is_ok();
+    let (entry, at_least) = match words.as_slice() {
+        [entry, time] if is_entry(entry) && is_time(time) => (*entry, *time),
+        [time] if is_time(time) => ("tuxmath", *time),
+        [entry] if is_entry(entry) => (*entry, "20m"),
+        _ => ("tuxmath", "20m"),
+    };
+    format!("{{ entry = \"{entry}\", at_least = \"{at_least}\" }}")
 }

@@ -83,7 +83,8 @@ fn read_process(table: &mut TomlTable<'_>) -> Option<EntryKind> {
         "argv",
         "add the program and its arguments: `argv = [\"tuxmath\", \"--fullscreen\"]`",
     );
-    let env = table.table("env").map(read_environment).unwrap_or_default();
+    let env = table.optional_with("env", |value| value.inline_table("{ LANG = \"de_DE.UTF-8\" }"));
+    let env = env.map(read_environment).unwrap_or_default();
     let cwd = table.optional_with("cwd", values::read_absolute_path);
     Some(EntryKind::Process { argv: argv?, env, cwd })
 }

@@ -35,7 +35,8 @@ pub(super) fn read_quota(value: TomlValue<'_>) -> Option<RawQuota> {
     }
     let mut table = value.table()?;
     let (name, faults) = (value.name(), table.faults());
-    let modes = table.table("modes").map(read_quota_by_mode);
+    let modes = table.optional_with("modes", |value| value.inline_table("{ holiday = \"2h\" }"));
+    let modes = modes.map(read_quota_by_mode);
     let days = read_amounts_by_day(&mut table);
     let (found, table_span) = (faults.len(), table.span());
     table.finish();

@@ -55,7 +55,7 @@ fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
             element.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
             None
         }
-        _ => read_window(element.table()?),
+        _ => read_window(element.inline_table(&suggest_window(""))?),
     })
 }
 
@@ -83,7 +83,8 @@ fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {
 
 /// Reads a window of a single day.
 pub(super) fn read_hours_of_day(value: TomlValue<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
-    let mut table = value.table()?;
+    let text = if let ValueKind::Text(text) = value.kind() { text } else { "" };
+    let mut table = value.inline_table(&suggest_window(text))?;
     let hours = read_hours(&mut table);
     key_advice::finish_table(table, PolicySection::Window);
     hours
