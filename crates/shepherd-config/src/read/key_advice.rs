@@ -147,12 +147,15 @@ pub(super) fn advise_about_keys(table: &mut TomlTable<'_>, section: PolicySectio
     // In an entry, `accounts` rather stands for `profiles`.
     let lacks_profile_header = !matches!(section, PolicySection::Profile | PolicySection::Entry)
         && table.key_span("accounts").is_some();
+    let has_entry = table.key_span("entry").is_some();
     table.advise_unknown_keys(|key, value| {
         if lacks_profile_header && matches!(key, "label" | "accounts") {
             return Some(UnknownKeyAdvice { help: words::WRITE_PROFILE.to_owned(), meant: None });
         }
         mode_advice(section, key, value).or_else(|| {
-            let words = section.key_words(key);
+            // After the entry of `unlock`, only the time is missing.
+            let is_time = section == PolicySection::Unlock && has_entry && key == "after";
+            let words = section.key_words(if is_time { "time" } else { key });
             let from_words = words
                 .map(|words| UnknownKeyAdvice { help: words.help.to_owned(), meant: section.own_key(words) });
             from_words.or_else(|| access_advice(section, key)).or_else(|| top_advice(section, key))
