@@ -1,5 +1,6 @@
 //! Checks whether the entries of a policy can run on this machine, without starting anything.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -211,10 +212,8 @@ fn check_entry(
 fn check_program(entry: &PolicyEntry, builder: &LaunchCommandBuilder<'_>) -> Result<(), LaunchError> {
     let command = builder.build(&entry.kind)?;
     let name = command.argv.first().ok_or_else(LaunchError::empty_command)?;
-    let program = resolve_program(name, &command.environment)?;
-    if is_missing(&program) {
-        let message = format!("program `{}` not found", program.display());
-        return Err(LaunchError::new(message, "install it, or correct its path"));
+    if let Err(error) = find_installed_program(name, &command.environment) {
+        return Err(error_for_joined_words(entry, &command.environment).unwrap_or(error));
     }
     match command.directory.filter(|folder| is_missing(folder)) {
         Some(folder) => Err(LaunchError::new(
@@ -223,6 +222,32 @@ fn check_program(entry: &PolicyEntry, builder: &LaunchCommandBuilder<'_>) -> Res
         )),
         None => Ok(()),
     }
+}
+
+fn find_installed_program(name: &OsString, environment: &[(OsString, OsString)]) -> Result<(), LaunchError> {
+    let program = resolve_program(name, environment)?;
+    if is_missing(&program) {
+        let message = format!("program `{}` not found", program.display());
+        return Err(LaunchError::new(message, "install it, or correct its path"));
+    }
+    Ok(())
+}
+
+/// Returns the error for an `argv` whose first element is a program with its options. A path may have spaces, so it is
+/// split only if its first word is a program.
+fn error_for_joined_words(entry: &PolicyEntry, environment: &[(OsString, OsString)]) -> Option<LaunchError> {
+    let EntryKind::Process { argv, .. } = &entry.kind else { return None };
+    let (joined, others) = argv.split_first()?;
+    let mut words = joined.split_whitespace();
+    let program = words.next()?;
+    words.clone().next()?;
+    if program.contains('/') && find_installed_program(&program.into(), environment).is_err() {
+        return None;
+    }
+    let all = std::iter::once(program).chain(words).chain(others.iter().map(String::as_str));
+    let quoted: Vec<String> = all.map(|word| format!("{word:?}")).collect();
+    let help = format!("write each option in quotes of its own: `argv = [{}]`", quoted.join(", "));
+    Some(LaunchError::new(format!("program `{joined}` not found"), help))
 }
 
 /// Returns whether a path certainly doesn't exist. A path that can't be accessed may exist.
@@ -294,6 +319,27 @@ always = true
                 "paint: Flatpak app `org.example.NotInstalled` is not installed; run `flatpak install \
                  org.example.NotInstalled`, or correct `app`",
             ]
+        );
+    }
+
+    #[test]
+    fn options_within_the_quotes_of_the_program_are_written_apart() {
+        let sentences = |argv: &str| {
+            let text = format!("config_version = 1\n[[entries]]\nid = \"x\"\nargv = {argv}\nalways = true\n");
+            let policy =
+                shepherd_config::load("policy.toml", &text).unwrap_or_else(|report| panic!("{report}"));
+            let missing = find_missing_requirements(&policy.policy, &LinuxHostOptions::new(PathBuf::new()));
+            missing.into_iter().map(|missing| missing.sentence).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(
+            sentences(r#"["no-such-game --fullscreen", "-x"]"#),
+            "program `no-such-game --fullscreen` not found; write each option in quotes of its own: \
+             `argv = [\"no-such-game\", \"--fullscreen\", \"-x\"]`"
+        );
+        assert!(sentences(r#"["/bin/sh -c"]"#).ends_with(r#"`argv = ["/bin/sh", "-c"]`"#));
+        assert_eq!(
+            sentences(r#"["/nonexistent/My Game"]"#),
+            "program `/nonexistent/My Game` not found; install it, or correct its path"
         );
     }
 
