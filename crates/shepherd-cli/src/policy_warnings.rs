@@ -110,7 +110,7 @@ fn account_warnings(loaded: &LoadedPolicy) -> Vec<String> {
 /// Describes a fault of an account, with the login that was probably meant.
 fn account_warning(fault: &AccountResolveError, accounts: &SystemAccounts) -> String {
     match fault {
-        AccountResolveError::UnknownUser(name) => match closest(name, accounts.user_names()) {
+        AccountResolveError::UnknownUser(name) => match closest(name, accounts.person_names()) {
             Some(near) => format!(
                 "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser \
                  {name}`, and then run `sudo shepherd reload`"
@@ -198,6 +198,21 @@ mod tests {
         assert_eq!(by_group.len(), 2);
         assert!(by_group[0].starts_with("user `ben` of profile `kids`"), "{by_group:?}");
         assert!(by_group[1].starts_with("group 300 of profile `kids`"), "{by_group:?}");
+    }
+
+    #[test]
+    fn only_a_login_of_a_person_is_suggested_for_a_missing_one() {
+        let accounts = SystemAccounts::parse(
+            "bin:x:2:2:bin:/bin:/bin/sh\ntom1:x:1001:1001::/home/tom1:/usr/sbin/nologin\nanna:x:1000:1000::/home/anna:/bin/sh\n\
+             nobody:x:65534:65534::/:/bin/sh\n",
+            "",
+        );
+        let warning =
+            |name: &str| account_warning(&AccountResolveError::UnknownUser(name.to_owned()), &accounts);
+        assert!(warning("ana").contains("did you mean `anna`?"), "{}", warning("ana"));
+        for name in ["ben", "tom", "nobodi"] {
+            assert!(warning(name).contains("`whoami` shows your own"), "{}", warning(name));
+        }
     }
 
     #[test]

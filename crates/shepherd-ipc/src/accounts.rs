@@ -26,7 +26,12 @@ pub struct SystemAccounts {
 struct UserAccount {
     uid: u32,
     gid: u32,
+    /// Whether a person may log in.
+    is_person: bool,
 }
+
+/// The range of ids that `adduser` gives to people.
+const PERSON_UIDS: std::ops::Range<u32> = 1000..60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GroupAccount {
@@ -69,9 +74,9 @@ impl SystemAccounts {
         self.users.iter().find(|(_, user)| user.uid == uid).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the names of all users.
-    pub fn user_names(&self) -> impl Iterator<Item = &str> {
-        self.users.keys().map(String::as_str)
+    /// Returns the names of the users that are people: not system accounts, nor accounts that can't log in.
+    pub fn person_names(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().filter(|(_, user)| user.is_person).map(|(name, _)| name.as_str())
     }
 
     /// Parses the texts of both files. Invalid lines are skipped; the first of two accounts with one name counts, as in
@@ -79,8 +84,12 @@ impl SystemAccounts {
     #[must_use]
     pub fn parse(users: &str, groups: &str) -> Self {
         let mut accounts = Self::default();
+        let has_no_shell = |line: &&str| line.ends_with("/nologin") || line.ends_with("/false");
+        let without_login: BTreeSet<&str> =
+            users.lines().filter(has_no_shell).filter_map(|line| line.split(':').next()).collect();
         for PasswdEntry { name, uid, gid, .. } in parse_passwd(users) {
-            accounts.users.entry(name.to_owned()).or_insert(UserAccount { uid, gid });
+            let is_person = PERSON_UIDS.contains(&uid) && !without_login.contains(name);
+            accounts.users.entry(name.to_owned()).or_insert(UserAccount { uid, gid, is_person });
         }
         for GroupEntry { name, gid, members } in parse_group(groups) {
             let members = members.into_iter().map(str::to_owned).collect();
