@@ -11,6 +11,7 @@ use shepherd_util::PathError;
 use ward_ledger::verify::LedgerVerifyError;
 use ward_ledger::{LedgerAppendError, LedgerFormatError, LedgerKeyError, LedgerOpenError};
 use ward_process::{SetupError, SpawnError, StopError};
+use ward_terminal::format_count;
 
 use crate::refusal::{RefusedCommand, unknown_login_help};
 
@@ -18,8 +19,8 @@ use crate::refusal::{RefusedCommand, unknown_login_help};
 pub(crate) enum ShepherdCliError {
     #[error("the log failed verification")]
     LogNotSound,
-    #[error("the policy is not valid: {count} mistake{}", if *count == 1 { "" } else { "s" })]
-    PolicyNotValid { count: usize },
+    #[error("the policy is not valid: {}", describe_mistakes(*count, *incomplete))]
+    PolicyNotValid { count: usize, incomplete: bool },
     #[error("could not read {}", file.display())]
     Policy { file: PathBuf, source: io::Error },
     #[error("{} already exists", file.display())]
@@ -254,4 +255,15 @@ fn is_daemon_failure(code: ErrorCode) -> bool {
             | ErrorCode::Internal
             | ErrorCode::Unknown
     )
+}
+
+/// Counts the mistakes of a policy, and says if syntax errors may hide more of them.
+fn describe_mistakes(count: usize, incomplete: bool) -> String {
+    let mistakes = format_count(count, "mistake", "mistakes");
+    let these = if count == 1 { "it is" } else { "these are" };
+    if incomplete {
+        format!("{mistakes}; there may be more, which show when {these} corrected")
+    } else {
+        mistakes
+    }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use shepherd_api::{Command as Order, CommandReply};
 use shepherd_config::{LoadedPolicy, describe_policy, json_schema, load_bytes};
 use shepherd_ipc::MAX_ADMIN_FRAME;
-use ward_diag::ReportStyle;
+use ward_diag::{FaultReport, ReportStyle};
 use ward_terminal::{TextTone, format_count};
 
 use crate::context::CommandContext;
@@ -218,9 +218,13 @@ fn load(name: &str, bytes: &[u8], output: &mut ConsoleOutput) -> Result<LoadedPo
         output.print_result(&report, |output| {
             output.print_line(report.render(ReportStyle::Coloured).trim_end());
         });
-        let count = report.faults().len() + report.omitted_count();
-        ShepherdCliError::PolicyNotValid { count }
+        not_valid(&report)
     })
+}
+
+fn not_valid(report: &FaultReport) -> ShepherdCliError {
+    let count = report.faults().len() + report.omitted_count();
+    ShepherdCliError::PolicyNotValid { count, incomplete: report.is_incomplete() }
 }
 
 #[cfg(test)]
@@ -228,6 +232,23 @@ mod tests {
     use super::*;
 
     /// The starter policy runs nothing as root.
+    #[test]
+    fn the_number_of_mistakes_is_open_only_after_a_syntax_error() {
+        let closing_line = |text: &str| {
+            let report = load_bytes("policy.toml", text.as_bytes()).unwrap_err();
+            not_valid(&report).to_string()
+        };
+        assert_eq!(closing_line("config_version = 1\nx = 1\n"), "the policy is not valid: 1 mistake");
+        assert_eq!(
+            closing_line("config_version = 1\ntimezone = \"Europe\n"),
+            "the policy is not valid: 1 mistake; there may be more, which show when it is corrected"
+        );
+        assert_eq!(
+            closing_line("config_version = 1\ntimezone = \"Europe\nx = 1\n"),
+            "the policy is not valid: 2 mistakes; there may be more, which show when these are corrected"
+        );
+    }
+
     #[test]
     fn the_starter_policy_of_root_names_an_account() {
         for (is_root, runs_as_nobody) in [(true, true), (false, false)] {

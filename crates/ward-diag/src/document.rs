@@ -84,6 +84,9 @@ fn read_tree<T>(
 ) -> Option<T> {
     let (whole, errors) = DeTable::parse_recoverable(source.text());
     let incomplete = !errors.is_empty();
+    if incomplete {
+        faults.mark_incomplete();
+    }
     let readable = if incomplete { readable_part(source, errors, faults) } else { String::new() };
     let tree = if incomplete { DeTable::parse_recoverable(&readable).0 } else { whole };
     secret::hidden_in_tree(source, tree.get_ref()).into_iter().for_each(|span| faults.hide(span));

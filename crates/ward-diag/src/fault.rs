@@ -1,6 +1,6 @@
 //! Faults: the problems found in a configuration file, and the collector that keeps them in source order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -160,6 +160,8 @@ impl InvalidValue {
 pub struct FaultCollector {
     kept: RefCell<CollectedFaults>,
     warnings: RefCell<CollectedFaults>,
+    /// True if parts of the file could not be parsed.
+    incomplete: Cell<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -205,6 +207,14 @@ impl FaultCollector {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    pub(crate) fn mark_incomplete(&self) {
+        self.incomplete.set(true);
+    }
+
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete.get()
     }
 
     /// Masks the text of this span in every snippet.
@@ -276,7 +286,7 @@ impl FaultCollector {
     pub(crate) fn into_warnings(self) -> Self {
         let mut warnings = self.warnings.into_inner();
         warnings.hidden = self.kept.into_inner().hidden;
-        Self { kept: RefCell::new(warnings), warnings: RefCell::default() }
+        Self { kept: RefCell::new(warnings), ..Self::default() }
     }
 
     pub(crate) fn into_parts(self) -> (Vec<ConfigFault>, usize, SpanSet) {

@@ -16,10 +16,12 @@ pub struct FaultReport {
     faults: Vec<ConfigFault>,
     more: usize,
     hidden: SpanSet,
+    incomplete: bool,
 }
 
 impl FaultReport {
     pub(crate) fn new(source: SourceText, faults: FaultCollector) -> Self {
+        let incomplete = faults.is_incomplete();
         let (mut faults, more, hidden) = faults.into_parts();
         for fault in &mut faults {
             fault.span = source.clamp(fault.span);
@@ -27,7 +29,7 @@ impl FaultReport {
                 related.span = source.clamp(related.span);
             }
         }
-        Self { source: Box::new(source), faults, more, hidden }
+        Self { source: Box::new(source), faults, more, hidden, incomplete }
     }
 
     /// Returns the first faults in source order, at most [`MAX_FAULTS`](crate::MAX_FAULTS).
@@ -40,6 +42,12 @@ impl FaultReport {
     #[must_use]
     pub fn omitted_count(&self) -> usize {
         self.more
+    }
+
+    /// Returns true if syntax errors kept parts of the file from being read, so that these parts may have more faults.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
     }
 
     /// Returns the source that was read.
