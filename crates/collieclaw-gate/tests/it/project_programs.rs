@@ -463,6 +463,8 @@ fn a_file_that_the_line_has_downloaded_is_not_executed() {
         "/usr/bin/python3 python3 a.py src/tool",
         "/usr/bin/python3 python3 -m json.tool src/tool",
         "/usr/bin/bash bash a.sh src/tool",
+        "make: /w/src/other other",
+        "make: /usr/bin/bash /bin/sh src/other",
     ] {
         assert_eq!(execute_all(&[download, run]), "runs", "{run}");
     }
@@ -490,6 +492,10 @@ fn downloaded_data_is_read_by_programs_of_the_project() {
         "export CI=1; curl -sI https://example.org/simple/cargo/ | head -1; cargo test",
         ". ./run.sh; curl -s localhost:3000/echo; echo",
         "curl -s https://example.org/me/main/setup.py | diff - setup.py; python3 setup.py --version",
+        // A file that the line has written itself.
+        "echo ls > x.sh; bash x.sh",
+        "curl -so data.json https://example.org/x; { echo ls; } > x.sh; bash x.sh",
+        "curl -so data.json https://example.org/x; timeout 5 cat a.txt > src/x; src/x",
     ] {
         let judged =
             judge_shell(line, AutonomyLevel::Supervised, &project_policy(TOOLS), &JudgingMachine::new());
