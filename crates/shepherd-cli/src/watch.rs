@@ -1,7 +1,7 @@
 //! `shepherd watch`, the live view: the running session with its countdown, the entries, and recent events.
 //!
 //! One loop owns the model. Threads send it inputs: keys, events, replies and signals. The loop draws after every input,
-//! and once a second while a countdown is shown.
+//! and once a second while a countdown is shown. While a session runs, it fetches the entries again every 15 seconds.
 
 mod draw;
 mod inputs;
@@ -89,7 +89,12 @@ pub(crate) fn run_live_view(options: LiveViewOptions) -> Result<LiveViewExit, Sh
     let mut terminal = FullscreenTerminal::enter()?;
     loop {
         terminal.draw(&mut model)?;
-        let Some(mut input) = next_input(&inputs, model.next_tick(Timestamp::now())) else { continue };
+        let Some(mut input) = next_input(&inputs, model.next_tick(Timestamp::now())) else {
+            if let LiveViewAction::Send(wanted) = model.refresh_if_due(Timestamp::now()) {
+                wanted.into_iter().for_each(|request| send_request(&requests, request));
+            }
+            continue;
+        };
         // All inputs that are waiting are handled before the next drawing.
         loop {
             match model.handle_input(input) {
@@ -106,7 +111,7 @@ pub(crate) fn run_live_view(options: LiveViewOptions) -> Result<LiveViewExit, Sh
     }
 }
 
-/// Waits for the next input. Returns `None` when the countdown has to be drawn again.
+/// Waits for the next input. Returns `None` when the countdown has to be drawn or the entries fetched again.
 fn next_input(inputs: &Receiver<LiveViewInput>, tick: Option<Duration>) -> Option<LiveViewInput> {
     let Some(tick) = tick else { return Some(inputs.recv().unwrap_or(LiveViewInput::InputClosed)) };
     match inputs.recv_timeout(tick) {

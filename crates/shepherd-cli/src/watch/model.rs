@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use shepherd_api::{
     AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
-    ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
+    Millis, ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
 use ward_terminal::{TextTone, escape_label, format_count};
@@ -22,6 +22,10 @@ use crate::watch::{DaemonLifetime, LiveViewExit};
 
 /// The number of event lines that are kept: more than any terminal shows.
 const MAX_EVENT_LINES: usize = 200;
+
+/// The time after which the entries are fetched again while a session runs: their used and remaining time changes, and the
+/// daemon sends no event about it.
+const ENTRIES_REFRESH_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The minutes that a new request for time proposes.
 const DEFAULT_REQUEST_MINUTES: &str = "15";
@@ -48,6 +52,8 @@ pub(super) struct LiveViewModel {
     pub(super) popup: Option<LiveViewPopup>,
     event_formatter: EventFormatter,
     entries_refresh: EntriesRefresh,
+    /// The time of the next refresh of the entries without an event, while a session runs.
+    entries_due: Option<Timestamp>,
 }
 
 /// An entry in the list.
@@ -155,6 +161,7 @@ impl LiveViewModel {
             popup: None,
             event_formatter: EventFormatter::default(),
             entries_refresh: EntriesRefresh::Idle,
+            entries_due: None,
         }
     }
 
@@ -163,16 +170,44 @@ impl LiveViewModel {
         self.state.as_ref().map(|state| state.snapshot_at(now))
     }
 
-    /// Returns the time until the countdown changes, or `None` if no countdown is shown.
-    pub(super) fn next_tick(&self, now: Timestamp) -> Option<Duration> {
+    /// Returns the time until the countdown changes or the entries have to be fetched again, or `None` without a session.
+    pub(super) fn next_tick(&mut self, now: Timestamp) -> Option<Duration> {
+        let session = self.running_session(now);
+        let countdown = session.as_ref().and_then(|session| session.remaining).filter(|left| left.0 > 0);
+        // The countdown is rounded up, so it changes when a full second is reached.
+        let countdown = countdown.map(|Millis(left)| {
+            Duration::from_millis(if left.is_multiple_of(1000) { 1 } else { left % 1000 })
+        });
+        countdown.into_iter().chain(self.schedule_refresh(now, session.is_some())).min()
+    }
+
+    /// Returns the session whose time is being used, if there is one.
+    fn running_session(&self, now: Timestamp) -> Option<SessionView> {
         if !matches!(self.connection, LiveViewConnection::Connected) {
             return None;
         }
-        let session = self.state_at(now)?.session?;
-        let left = session.remaining?.0;
-        let counts = left > 0 && session.phase != SessionPhase::Expiring;
-        // The countdown is rounded up, so it changes when a full second is reached.
-        counts.then(|| Duration::from_millis(if left.is_multiple_of(1000) { 1 } else { left % 1000 }))
+        self.state_at(now)?.session.filter(|session| session.phase != SessionPhase::Expiring)
+    }
+
+    /// Returns the time until the next refresh of the entries without an event.
+    fn schedule_refresh(&mut self, now: Timestamp, is_running: bool) -> Option<Duration> {
+        if !is_running || self.entries_refresh != EntriesRefresh::Idle {
+            self.entries_due = None;
+            return None;
+        }
+        let latest = now + ENTRIES_REFRESH_INTERVAL;
+        // A clock that was set back must not delay the refresh.
+        let due = self.entries_due.map_or(latest, |due| due.min(latest));
+        self.entries_due = Some(due);
+        Some(due.duration_since(now).try_into().unwrap_or(Duration::ZERO))
+    }
+
+    /// Fetches the entries again if that is due.
+    pub(super) fn refresh_if_due(&mut self, now: Timestamp) -> LiveViewAction {
+        match self.entries_due.take_if(|due| *due <= now) {
+            Some(_) => self.request_entries(),
+            None => LiveViewAction::Nothing,
+        }
     }
 
     pub(super) fn handle_input(&mut self, input: LiveViewInput) -> LiveViewAction {

@@ -178,18 +178,35 @@ fn many_events_lead_to_few_requests() {
 fn the_loop_wakes_once_a_second_only_while_a_countdown_is_shown() {
     let tick = |session, now| connected(session).next_tick(now);
     assert_eq!(tick(None, at(0)), None);
-    assert_eq!(tick(Some(session(None, SessionPhase::Running)), at(0)), None);
     assert_eq!(tick(Some(session(Some(5_000), SessionPhase::Expiring)), at(0)), None);
     let half = Some(session(Some(5_500), SessionPhase::Running));
     assert_eq!(tick(half.clone(), at(0)), Some(Duration::from_millis(500)));
     assert_eq!(tick(half.clone(), at(1)), Some(Duration::from_millis(500)));
-    assert_eq!(tick(half.clone(), at(9)), None, "the countdown stays at zero");
+    assert_eq!(tick(half.clone(), at(9)), Some(ENTRIES_REFRESH_INTERVAL), "the countdown stays at zero");
     let mut lost = connected(half);
     assert_eq!(
         sent_requests(lost.handle_input(LiveViewInput::Disconnected { why: "gone".to_owned() })),
         [LiveViewRequest::Disconnect]
     );
     assert_eq!(lost.next_tick(at(0)), None, "no countdown without a connection");
+}
+
+#[test]
+fn entries_are_fetched_again_every_15_seconds_only_while_a_session_runs() {
+    let mut model = connected(Some(session(None, SessionPhase::Running)));
+    assert_eq!(model.next_tick(at(0)), Some(Duration::from_secs(15)));
+    assert_eq!(model.next_tick(at(10)), Some(Duration::from_secs(5)), "a key or an event delays nothing");
+    assert_eq!(sent_requests(model.refresh_if_due(at(10))), []);
+    assert_eq!(sent_requests(model.refresh_if_due(at(15))), [LiveViewRequest::Entries]);
+    assert_eq!(model.next_tick(at(16)), None, "the reply is pending");
+    let reply = LiveViewReply::Entries(vec![entry("racing", "Racing")]);
+    model.handle_input(LiveViewInput::ReplyReceived(reply));
+    assert_eq!(model.next_tick(at(17)), Some(Duration::from_secs(15)));
+    assert_eq!(model.next_tick(at(-3600)), Some(Duration::from_secs(15)), "the clock was set back");
+    model.handle_input(LiveViewInput::Resynced { state: state(None), missed: 0 });
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Entries(Vec::new())));
+    assert_eq!(model.next_tick(at(99)), None);
+    assert_eq!(sent_requests(model.refresh_if_due(at(999))), []);
 }
 
 #[test]
