@@ -9,7 +9,7 @@ use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
-use crate::humanize;
+use crate::humanize::{self, ClosedEntry};
 use crate::output::ConsoleOutput;
 use crate::refusal::open_command;
 use crate::time_argument::{TimeArgument, duration_argument};
@@ -96,34 +96,42 @@ pub(crate) fn create(
     output.print_result(&reply, |output| {
         let display = daemon.display_with_labels();
         output.print_line(&describe_new_grant(grant, &display));
-        if let Some(hint) = describe_hours(&mut daemon, grant, &display) {
+        if let Some(hint) = describe_obstacle(&mut daemon, grant, &display) {
             output.print_line(&hint);
         }
     });
     Ok(())
 }
 
-/// Says that the hours of an entry end or have ended, although it was given extra time: a parent who says yes expects
-/// that the child can play now.
-pub(crate) fn describe_hours(
+/// Says what prevents the use of a grant: the hours of the entry end or have ended, or another entry has to be used first.
+/// A parent who says yes expects that the child can play now.
+pub(crate) fn describe_obstacle(
     daemon: &mut DaemonConnection<'_>,
     grant: &GrantView,
     display: &DisplaySettings,
 ) -> Option<String> {
-    let GrantKind::Extra { amount } = grant.gift else { return None };
     // The display's time is older than the grant.
     if grant.valid_from > Timestamp::now() {
         return None;
     }
     let session = daemon.fetch_session();
     if let Some(session) = humanize::session_of_grant(session.as_ref(), grant) {
+        let GrantKind::Extra { amount } = grant.gift else { return None };
         return humanize::hours_end_with_cure(session, amount, display).map(|line| format!("  {line}"));
     }
     let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;
-    let closed = humanize::closed_hours(&entries, entry_id, display)?;
-    let command = open_command(&humanize::time_in_an_hour(display), entry_id, grant.profile.as_ref());
-    Some(format!("  {closed} To open it for an hour: `{command}`"))
+    let closed = ClosedEntry::find(&entries, entry_id, display)?;
+    let sentence = closed.sentence();
+    match grant.gift {
+        _ if closed.is_locked => Some(format!("  {sentence}")),
+        GrantKind::OpenUntil { .. } => None,
+        GrantKind::Extra { .. } => {
+            let until = humanize::time_in_an_hour(display);
+            let command = open_command(&until, entry_id, grant.profile.as_ref());
+            Some(format!("  {sentence} To open it for an hour: `{command}`"))
+        }
+    }
 }
 
 fn describe_new_grant(grant: &GrantView, display: &DisplaySettings) -> String {

@@ -13,8 +13,8 @@ use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
-use crate::grants::{describe_hours, find_by_prefix};
-use crate::humanize;
+use crate::grants::{describe_obstacle, find_by_prefix};
+use crate::humanize::{self, ClosedEntry};
 use crate::output::ConsoleOutput;
 use crate::refusal::open_command;
 use crate::time_argument::duration_argument;
@@ -88,20 +88,19 @@ pub(crate) fn submit(
             "{} Asked for {amount} of {entry}. `shepherd requests` shows the answer.",
             paint(TextTone::Good, "✓")
         ));
-        if let Some(closed) = describe_closed_hours(&mut daemon, request, &display) {
-            output.print_line(&format!("  {closed} A yes gives time, but doesn't open it."));
+        if let Some(closed) = find_closed_entry(&mut daemon, request, &display) {
+            output.print_line(&format!("  {} A yes gives time, but doesn't open it.", closed.sentence()));
         }
     });
     Ok(())
 }
 
-/// Says that the entry of a request stays closed because of its hours, if it does: a child who asks expects that a yes
-/// opens it.
-fn describe_closed_hours(
+/// Returns the entry of a request if it stays closed: a child who asks expects that a yes opens it.
+fn find_closed_entry(
     daemon: &mut DaemonConnection<'_>,
     request: &TimeRequestView,
     display: &DisplaySettings,
-) -> Option<String> {
+) -> Option<ClosedEntry> {
     let session = daemon.fetch_session();
     if session
         .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
@@ -109,7 +108,7 @@ fn describe_closed_hours(
         return None;
     }
     let entries = daemon.fetch_entries(Some(&request.profile)).ok()??;
-    humanize::closed_hours(&entries, &request.entry_id, display)
+    ClosedEntry::find(&entries, &request.entry_id, display)
 }
 
 pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
@@ -123,7 +122,7 @@ pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Resu
         }
         let display = daemon.display_with_labels();
         for line in
-            list_lines(requests, &display).into_iter().chain(hours_lines(&mut daemon, requests, &display))
+            list_lines(requests, &display).into_iter().chain(obstacle_lines(&mut daemon, requests, &display))
         {
             output.print_line(&line);
         }
@@ -131,41 +130,42 @@ pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Resu
     Ok(())
 }
 
-/// Says which requests give time that can't be used because of the hours of their entries, once for each entry of a child.
-fn hours_lines(
+/// Says which requests give time that can't be used because their entries stay closed, once for each entry of a child.
+fn obstacle_lines(
     daemon: &mut DaemonConnection<'_>,
     requests: &[TimeRequestView],
     display: &DisplaySettings,
 ) -> Vec<String> {
     let session = daemon.fetch_session();
     let reader =
-        if daemon::may_administer(daemon.client()) { HoursReader::Parent } else { HoursReader::Child };
+        if daemon::may_administer(daemon.client()) { ObstacleReader::Parent } else { ObstacleReader::Child };
     let mut entries_of = BTreeMap::new();
     let mut lines = Vec::new();
     for request in requests {
         let entries = entries_of.entry(&request.profile).or_insert_with(|| {
             daemon.fetch_entries(Some(&request.profile)).ok().flatten().unwrap_or_default()
         });
-        let line = hours_line(request, entries, session.as_ref(), reader, display);
+        let line = obstacle_line(request, entries, session.as_ref(), reader, display);
         lines.extend(line.filter(|line| !lines.contains(line)));
     }
     lines
 }
 
-/// The person who reads about hours that prevent the use of granted time.
+/// The person who reads what prevents the use of granted time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HoursReader {
+enum ObstacleReader {
     Child,
     /// A parent also learns the child and the command that helps.
     Parent,
 }
 
-/// Says that the hours of an entry prevent the use of the time that was granted or asked for, if they do.
-fn hours_line(
+/// Says what prevents the use of the time that was granted or asked for: the hours of the entry, or another entry that
+/// has to be used first.
+fn obstacle_line(
     request: &TimeRequestView,
     entries: &[EntryView],
     session: Option<&SessionView>,
-    reader: HoursReader,
+    reader: ObstacleReader,
     display: &DisplaySettings,
 ) -> Option<String> {
     let is_granted = matches!(request.state, TimeRequestState::Granted { .. });
@@ -177,27 +177,27 @@ fn hours_line(
     if let Some(session) = session.filter(is_meant) {
         return match reader {
             _ if !is_granted => None,
-            HoursReader::Child => humanize::hours_end(session, display),
-            HoursReader::Parent => humanize::hours_end_with_cure(session, request.amount, display),
+            ObstacleReader::Child => humanize::hours_end(session, display),
+            ObstacleReader::Parent => humanize::hours_end_with_cure(session, request.amount, display),
         };
     }
-    let entry = entries.iter().find(|entry| entry.entry_id == request.entry_id)?;
-    let closed = humanize::closed_until(entry, display)?;
+    let closed = ClosedEntry::find(entries, &request.entry_id, display)?;
     let label = humanize::entry_name(&request.entry_id, display);
     let child = match reader {
-        HoursReader::Child => String::new(),
-        HoursReader::Parent => format!("For {}, ", humanize::profile_name(&request.profile, display)),
+        ObstacleReader::Child => String::new(),
+        ObstacleReader::Parent => format!("For {}, ", humanize::profile_name(&request.profile, display)),
     };
     let hint = match reader {
-        _ if !is_granted => "A yes gives time, but doesn't open it.".to_owned(),
-        HoursReader::Child => "The granted time doesn't open it.".to_owned(),
-        HoursReader::Parent => {
+        _ if !is_granted => " A yes gives time, but doesn't open it.".to_owned(),
+        ObstacleReader::Child => " The granted time doesn't open it.".to_owned(),
+        ObstacleReader::Parent if closed.is_locked => String::new(),
+        ObstacleReader::Parent => {
             let until = humanize::time_in_an_hour(display);
             let command = open_command(&until, &request.entry_id, Some(&request.profile));
-            format!("To open it for an hour: `{command}`")
+            format!(" To open it for an hour: `{command}`")
         }
     };
-    Some(format!("{child}{label} stays {closed}, because of its hours. {hint}"))
+    Some(format!("{child}{label} stays {}.{hint}", closed.until))
 }
 
 fn list_lines(requests: &[TimeRequestView], display: &DisplaySettings) -> Vec<String> {
@@ -251,7 +251,7 @@ pub(crate) fn decide(
             None => format!("Denied the request of {name} for {entry}."),
         };
         output.print_line(&format!("{} {answer}", paint(TextTone::Good, "✓")));
-        let hint = grant.as_ref().and_then(|grant| describe_hours(&mut daemon, grant, &display));
+        let hint = grant.as_ref().and_then(|grant| describe_obstacle(&mut daemon, grant, &display));
         if let Some(hint) = hint {
             output.print_line(&hint);
         }
@@ -344,7 +344,7 @@ mod tests {
         let granted = TimeRequestState::Granted { grant_id: GrantId::from_random(1) };
         let line = |state: TimeRequestState, session: Option<&SessionView>| {
             let request = TimeRequestView { state, ..request() };
-            hours_line(&request, std::slice::from_ref(&closed), session, HoursReader::Child, &display)
+            obstacle_line(&request, std::slice::from_ref(&closed), session, ObstacleReader::Child, &display)
         };
         let stays = "tuxmath stays closed until 15:00, because of its hours. ";
         let useless = Some(format!("{stays}The granted time doesn't open it."));

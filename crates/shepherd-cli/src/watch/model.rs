@@ -15,7 +15,7 @@ use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::{DisplaySettings, PolicyLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
-use crate::humanize;
+use crate::humanize::{self, ClosedEntry};
 use crate::refusal::open_command;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::{DaemonLifetime, LiveViewExit};
@@ -321,11 +321,15 @@ impl LiveViewModel {
                     ),
                     (Some(_), _) => "The request was granted.".to_owned(),
                     (None, _) => {
-                        let closed = humanize::closed_hours(&entries, &entry_id, &self.display);
+                        let closed = ClosedEntry::find(&entries, &entry_id, &self.display);
                         let hint = closed.map(|closed| {
+                            let sentence = closed.sentence();
+                            if closed.is_locked {
+                                return format!(" {sentence}");
+                            }
                             let until = humanize::time_in_an_hour(&self.display);
                             let command = open_command(&until, &entry_id, grant.profile.as_ref());
-                            format!(" {closed} To open it for an hour: `{command}`")
+                            format!(" {sentence} To open it for an hour: `{command}`")
                         });
                         format!("The request was granted.{}", hint.unwrap_or_default())
                     }
@@ -333,11 +337,9 @@ impl LiveViewModel {
                 self.notice = Some((TextTone::Good, granted));
             }
             LiveViewReply::Asked(request) => {
-                let hint = self.closed_until(&request).map(|closed| {
-                    format!(
-                        " It stays {closed}, because of its hours. A yes gives time, but doesn't open it."
-                    )
-                });
+                let hint = self
+                    .closed_entry(&request)
+                    .map(|closed| format!(" {} A yes gives time, but doesn't open it.", closed.sentence()));
                 let sent = format!("The request was sent to your parents.{}", hint.unwrap_or_default());
                 self.notice = Some((TextTone::Good, sent));
             }
@@ -364,8 +366,8 @@ impl LiveViewModel {
         self.entries_received()
     }
 
-    /// Says until when its hours keep the entry of a request closed for the child who asks, if they do.
-    pub(super) fn closed_until(&self, request: &TimeRequestView) -> Option<String> {
+    /// Returns the entry of a request if it stays closed for the child who asks.
+    pub(super) fn closed_entry(&self, request: &TimeRequestView) -> Option<ClosedEntry> {
         let session = self.state_at(self.display.now).and_then(|state| state.session);
         if session
             .is_some_and(|session| session.entry_id == request.entry_id && session.profile == request.profile)
@@ -376,7 +378,7 @@ impl LiveViewModel {
             let child = entry.child.as_ref().map(|child| &child.profile).or(self.profile.as_ref());
             entry.view.entry_id == request.entry_id && child.is_none_or(|child| *child == request.profile)
         })?;
-        humanize::closed_until(&entry.view, &self.display)
+        ClosedEntry::from_entry(&entry.view, &self.display)
     }
 
     fn update_time_request(&mut self, request: &TimeRequestView) {

@@ -55,6 +55,34 @@ fn a_child_who_asks_outside_the_hours_learns_that_the_entry_stays_closed() {
     assert!(!asked.contains("stays closed"), "{asked}");
 }
 
+/// Neither extra time nor longer hours open an entry that another entry unlocks, and the parent who gives them learns it.
+// S2.7
+#[test]
+fn a_parent_who_gives_time_learns_that_another_entry_has_to_be_used_first() {
+    let daemon = CliTestDaemon::start(Some(policy!(
+        "[profiles.anna]\nlabel = \"Anna\"\n",
+        entry!("maths", "Maths", r#"["true"]"#, r#"max_run = "30m""#),
+        entry!(
+            "kart",
+            "Racing",
+            r#"["true"]"#,
+            "max_run = \"5m\"\nunlock = { entry = \"maths\", at_least = \"10m\" }"
+        )
+    )));
+    let stays = "\n  It stays closed until 10 minutes of Maths are done.\n";
+    for gift in [&["15m"][..], &["--open-until", "20:00"]] {
+        let granted = daemon.run_text(&[&["grant"], gift, &["--entry", "kart", "--for", "anna"]].concat());
+        assert!(granted.ends_with(stays), "{granted}");
+    }
+    daemon.run_text(&["request", "kart", "15m"]);
+    let id = daemon.json(&["requests"])["requests"][0]["request_id"].as_str().unwrap().to_owned();
+    let decided = daemon.run_text(&["decide", &id, "yes"]);
+    assert!(decided.ends_with(stays), "{decided}");
+    let listed = daemon.run_text(&["requests"]);
+    let line = "\nFor Anna, Racing stays closed until 10 minutes of Maths are done.\n";
+    assert!(listed.ends_with(line), "{listed}");
+}
+
 /// Checks the hint after extra time outside the hours: the command opens the entry for an hour from now.
 fn assert_opens_for_an_hour(shown: &str, rest: &str) {
     let hint = "  It stays closed until 20:00, because of its hours. To open it for an hour: `shepherd grant --open-until ";

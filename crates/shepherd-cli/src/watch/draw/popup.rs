@@ -52,8 +52,8 @@ fn answer_lines(
     let asked = format!("Asked {}", humanize::time(request.asked_at, &model.display));
     let texts = std::iter::once(question).chain(note).chain([asked]);
     let mut lines: Vec<Line<'static>> = texts.flat_map(|text| wrap(&text, width)).map(Line::from).collect();
-    if let Some(closed) = model.closed_until(request) {
-        let hint = format!("It is {closed}, because of its hours. A yes gives time, but doesn't open it.");
+    if let Some(closed) = model.closed_entry(request) {
+        let hint = format!("It is {}. A yes gives time, but doesn't open it.", closed.until);
         lines.extend(wrap(&hint, width).into_iter().map(|line| Line::styled(line, style(TextTone::Warn))));
     }
     lines.push(Line::styled(format!("Minutes: {minutes}▏"), style(TextTone::Strong)));
