@@ -43,6 +43,8 @@ pub(crate) enum ShepherdCliError {
     Refused(Box<RefusedCommand>),
     #[error("the connection to the daemon failed")]
     Call(#[source] CallError),
+    #[error("the policy is in force, but it gives you no access any more")]
+    AccessLost,
     #[error("unexpected reply from the daemon")]
     UnexpectedReply,
     #[error("no such {what} `{given}`; `shepherd {list}` shows all of them")]
@@ -135,6 +137,14 @@ impl ShepherdCliError {
         matches!(self, Self::Connect(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
     }
 
+    /// Names the cause if new rules took away this user's access while the daemon put them into force.
+    pub(crate) fn after_new_rules(self) -> Self {
+        match self {
+            Self::Call(CallError::Closed(error)) if error.code == ErrorCode::NotPermitted => Self::AccessLost,
+            other => other,
+        }
+    }
+
     /// Returns true if the daemon needs to know which child a command is for.
     pub(crate) fn is_unknown_profile(&self) -> bool {
         matches!(self, Self::Refused(refused) if refused.error.code == ErrorCode::UnknownProfile)
@@ -192,6 +202,9 @@ impl ShepherdCliError {
                  and discards its changes",
             ),
             Self::PolicyExists { .. } => Some("remove it first, or choose another file"),
+            Self::AccessLost => {
+                Some("correct `admins` under `[access]` in the policy file, then run `sudo shepherd reload`")
+            }
             Self::UnexpectedReply => Some("install `shepherd` and `shepherdd` in the same version"),
             Self::InvalidTime => {
                 Some("give a nearer time, for example `18:30`, `sat 18:30` or `tomorrow 9:00`")
@@ -225,6 +238,7 @@ impl ShepherdCliError {
             | Self::UnknownName { .. }
             | Self::AmbiguousName { .. }
             | Self::NoPolicy
+            | Self::AccessLost
             | Self::PinsDiffer => ExitCode::from(1),
             Self::Refused(refused) if !is_daemon_failure(refused.error.code) => ExitCode::from(1),
             Self::InvalidTime | Self::Note(_) | Self::Pin(_) => ExitCode::from(2),
@@ -265,5 +279,22 @@ fn describe_mistakes(count: usize, incomplete: bool) -> String {
         format!("{mistakes}; there may be more, which show when {these} corrected")
     } else {
         mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shepherd_api::ApiError;
+
+    use super::*;
+
+    #[test]
+    fn a_reload_that_takes_away_the_own_access_says_that_the_rules_apply() {
+        let closed = |code| ShepherdCliError::Call(CallError::Closed(ApiError::new(code, "Closed.")));
+        let lost = closed(ErrorCode::NotPermitted).after_new_rules();
+        assert_eq!(lost.to_string(), "the policy is in force, but it gives you no access any more");
+        assert!(lost.help().unwrap().ends_with("then run `sudo shepherd reload`"));
+        let other = closed(ErrorCode::ShuttingDown).after_new_rules();
+        assert!(matches!(other, ShepherdCliError::Call(_)), "{other}");
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn clock(
 
 pub(crate) fn reload(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let mut daemon = DaemonConnection::connect(context)?;
-    let reply = daemon.send_command(&Command::ReloadConfig {})?;
+    let reply = daemon.send_command(&Command::ReloadConfig {}).map_err(ShepherdCliError::after_new_rules)?;
     print_policy_applied(&reply, &mut daemon, output)
 }
 

@@ -170,7 +170,8 @@ pub(crate) fn set_policy(
     if length > MAX_ADMIN_FRAME {
         return Err(ShepherdCliError::PolicyTooLong { file: file.to_owned(), limit: MAX_ADMIN_FRAME });
     }
-    household::print_policy_applied(&daemon.send_command(&order)?, daemon, output)
+    let reply = daemon.send_command(&order).map_err(ShepherdCliError::after_new_rules)?;
+    household::print_policy_applied(&reply, daemon, output)
 }
 
 /// Returns the starter policy. For root it runs the examples as `nobody`, because programs must not run as root.
