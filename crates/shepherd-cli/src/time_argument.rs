@@ -105,9 +105,15 @@ impl TimeArgument {
     }
 }
 
-/// Parses a duration. An error says how to write it.
+/// Parses a duration that is longer than zero. An error says how to write it.
 pub(crate) fn duration_argument(text: &str) -> Result<DurationText, String> {
-    text.parse().map_err(|error: shepherd_util::DurationError| format!("{error}; {}", error.problem.help()))
+    let parsed: Result<DurationText, shepherd_util::DurationError> = text.parse();
+    match parsed {
+        Ok(DurationText(duration)) if duration.is_zero() => {
+            Err("the time must be longer than zero, such as 15m or 1h".to_owned())
+        }
+        parsed => parsed.map_err(|error| format!("{error}; {}", error.problem.help())),
+    }
 }
 
 #[cfg(test)]
@@ -155,5 +161,13 @@ mod tests {
             let error = text.parse::<TimeArgument>().unwrap_err();
             assert!(error.to_string().contains("write it like `18:30`"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_duration_of_zero_is_refused() {
+        assert_eq!(duration_argument("15m"), Ok(DurationText(std::time::Duration::from_mins(15))));
+        let refused = Err("the time must be longer than zero, such as 15m or 1h".to_owned());
+        assert_eq!(duration_argument("0m"), refused);
+        assert_eq!(duration_argument("0s"), refused);
     }
 }
