@@ -145,6 +145,12 @@ impl CommandContext {
         }
     }
 
+    /// Returns the policy file of the machine's daemon if that daemon is listening.
+    pub(crate) fn service_policy(&self) -> Option<PathBuf> {
+        let system = ShepherdPaths::system(&self.environment).ok()?;
+        has_listener(&system.socket).then_some(system.policy)
+    }
+
     /// Returns true if a daemon listens on the socket that commands use.
     pub(crate) fn has_daemon(&self) -> bool {
         self.socket().is_ok_and(|socket| has_listener(&socket))

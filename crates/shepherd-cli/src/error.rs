@@ -25,6 +25,8 @@ pub(crate) enum ShepherdCliError {
     Policy { file: PathBuf, source: io::Error },
     #[error("{} already exists", file.display())]
     PolicyExists { file: PathBuf },
+    #[error("the service on this computer reads its rules from {}", file.display())]
+    ServiceHasPolicy { file: PathBuf },
     #[error("{} is longer than the {limit} bytes that can be sent to the daemon", file.display())]
     PolicyTooLong { file: PathBuf, limit: usize },
     #[error("{} was not replaced: it has no mistake, but rules that are not in force yet", file.display())]
@@ -156,6 +158,16 @@ impl ShepherdCliError {
             Self::Refused(refused) => return refused.help(),
             _ if self.is_refused_connection() => return Some(unknown_login_help()),
             Self::UnknownName { help, .. } => return Some(help.clone()),
+            Self::ServiceHasPolicy { file } => {
+                let how = if file.exists() {
+                    format!("`sudoedit {}` changes them", file.display())
+                } else {
+                    "`sudo shepherd policy init` writes rules to start from".to_owned()
+                };
+                return Some(format!(
+                    "{how}; `shepherd policy init ./policy.toml` writes an example elsewhere"
+                ));
+            }
             Self::AmbiguousName { ids, .. } => {
                 return Some(format!("use an id instead: `{}`", ids.join("`, `")));
             }
@@ -228,6 +240,7 @@ impl ShepherdCliError {
             Self::LogNotSound
             | Self::PolicyNotValid { .. }
             | Self::PolicyExists { .. }
+            | Self::ServiceHasPolicy { .. }
             | Self::ValidPolicyKept { .. }
             | Self::PolicyTooLong { .. }
             | Self::DemoCheckFailed(_)

@@ -133,7 +133,10 @@ pub(crate) fn run(
         PolicyCommand::Init { file } => {
             let file = match file {
                 Some(file) => file.clone(),
-                None => context.paths().map_err(ShepherdCliError::Paths)?.policy,
+                None => {
+                    let own = context.paths().map_err(ShepherdCliError::Paths)?.policy;
+                    choose_policy_file(own, context.service_policy())?
+                }
             };
             if !write_starter_policy(&file)? {
                 return Err(ShepherdCliError::PolicyExists { file });
@@ -178,6 +181,14 @@ pub(crate) fn set_policy(
 fn starter_policy(is_root: bool) -> String {
     let account = "[defaults]\n# Replace `nobody` with the child's account, or set it in a profile below: real programs need a home folder.\nuser = \"nobody\"\n";
     if is_root { STARTER_POLICY.replacen("[defaults]\n", account, 1) } else { STARTER_POLICY.to_owned() }
+}
+
+/// Returns the policy file of a daemon that this user would start, unless nothing reads it because the service runs.
+fn choose_policy_file(own: PathBuf, service: Option<PathBuf>) -> Result<PathBuf, ShepherdCliError> {
+    match service.filter(|service| *service != own) {
+        Some(file) => Err(ShepherdCliError::ServiceHasPolicy { file }),
+        None => Ok(own),
+    }
 }
 
 /// Size of a message without its command, in bytes.
@@ -257,5 +268,15 @@ mod tests {
             let accounts = loaded.policy.entries().iter().map(|entry| entry.run.user.as_deref());
             assert!(accounts.into_iter().all(|account| (account == Some("nobody")) == runs_as_nobody));
         }
+    }
+
+    #[test]
+    fn no_policy_is_written_where_the_running_service_does_not_read_it() {
+        let (own, service) = (PathBuf::from("/nowhere/own.toml"), PathBuf::from("/nowhere/service.toml"));
+        assert_eq!(choose_policy_file(own.clone(), None).unwrap(), own);
+        assert_eq!(choose_policy_file(own.clone(), Some(own.clone())).unwrap(), own, "root writes there");
+        let refused = choose_policy_file(own, Some(service)).unwrap_err();
+        assert!(refused.to_string().ends_with("reads its rules from /nowhere/service.toml"), "{refused}");
+        assert!(refused.help().unwrap().starts_with("`sudo shepherd policy init` writes"));
     }
 }
