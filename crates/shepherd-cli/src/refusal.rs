@@ -153,7 +153,8 @@ fn login_help(login: Option<&str>) -> String {
     let login = login.map_or_else(|| "the login".to_owned(), |login| format!("\"{login}\""));
     format!(
         "if this is a child, a parent puts {login} into the `accounts` of a profile in the policy; if you are a parent, put \
-         `sudo` before the command, or {login} into `admins` under `[access]`"
+         `sudo` before the command, or {login} into `admins` under `[access]`; if {login} is there already, a parent runs \
+         `sudo shepherd reload`"
     )
 }
 
@@ -178,7 +179,8 @@ mod tests {
         assert_eq!(
             login_help(Some("anna")),
             "if this is a child, a parent puts \"anna\" into the `accounts` of a profile in the policy; if you are a \
-             parent, put `sudo` before the command, or \"anna\" into `admins` under `[access]`"
+             parent, put `sudo` before the command, or \"anna\" into `admins` under `[access]`; if \"anna\" is there already, \
+             a parent runs `sudo shepherd reload`"
         );
         assert!(
             login_help(None).starts_with("if this is a child, a parent puts the login into the `accounts`")
