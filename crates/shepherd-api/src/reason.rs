@@ -55,6 +55,11 @@ pub enum ReasonCode {
     },
     /// The daemon would run the program as root, because the policy names no other user.
     AccountMissing,
+    /// The login that the program would run as doesn't exist on this machine.
+    LoginNotFound {
+        /// The name of the login, as the policy has it.
+        login: String,
+    },
     /// The current time is outside the entry's hours.
     OutsideHours {
         /// The start of the next window, if there is one within a year.
@@ -126,6 +131,7 @@ impl ReasonCode {
             Self::Disabled { .. } => "disabled",
             Self::HostCannotRun { .. } => "host-cannot-run",
             Self::AccountMissing => "account-missing",
+            Self::LoginNotFound { .. } => "login-not-found",
             Self::OutsideHours { .. } => "outside-hours",
             Self::SessionActive { .. } => "session-active",
             Self::Cooldown { .. } => "cooldown",
@@ -152,6 +158,7 @@ impl ReasonCode {
             | Self::Disabled { .. }
             | Self::HostCannotRun { .. }
             | Self::AccountMissing
+            | Self::LoginNotFound { .. }
             | Self::SessionActive { .. }
             | Self::NotUnlocked { .. }
             | Self::StoreUnavailable { .. }
@@ -194,6 +201,10 @@ impl ReasonCode {
                  reload`."
                     .to_owned()
             }
+            Self::LoginNotFound { login } => format!(
+                "The login `{login}` doesn't exist on this computer. A parent creates it with `sudo adduser {login}`, or \
+                 corrects the name in the policy and then runs `sudo shepherd reload`."
+            ),
             Self::OutsideHours { next_opening: Some(at) } => {
                 format!("Not allowed at this time. Opens {}.", format_time(*at))
             }

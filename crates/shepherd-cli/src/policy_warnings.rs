@@ -113,7 +113,7 @@ fn account_warning(fault: &AccountResolveError, accounts: &SystemAccounts) -> St
         AccountResolveError::UnknownUser(name) => match closest(name, accounts.person_names()) {
             Some(near) => format!(
                 "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser \
-                 {name}`, and then run `sudo shepherd reload`"
+                 {name}`"
             ),
             None => fault.to_string(),
         },

@@ -99,6 +99,9 @@ impl RefusedCommand {
         let has = |is_meant: fn(&ReasonCode) -> bool| self.error.reasons.iter().any(is_meant);
         let remedy = if has(|reason| matches!(reason, ReasonCode::SessionActive { .. })) {
             "`shepherd status` shows the running entry, and `shepherd stop` ends it".to_owned()
+        } else if has(|reason| matches!(reason, ReasonCode::LoginNotFound { .. })) {
+            // Time would not help, and the reason itself names the cure.
+            return Some(why);
         } else if has(|reason| matches!(reason, ReasonCode::AccountMissing)) {
             // Time would not help.
             match self.role {
@@ -210,6 +213,10 @@ mod tests {
             denied(ClientRole::Admin, None, nobody_named()),
             "`shepherd why tuxmath` shows every rule; `shepherd policy check` shows the lines to write"
         );
+        let unknown_login = || vec![ReasonCode::LoginNotFound { login: "anna".to_owned() }];
+        for role in [ClientRole::Shell, ClientRole::Admin] {
+            assert_eq!(denied(role, None, unknown_login()), "`shepherd why tuxmath` shows every rule");
+        }
         assert_eq!(
             denied(ClientRole::Admin, None, vec![ReasonCode::NotForProfile]),
             "`shepherd why tuxmath` shows every rule"

@@ -27,6 +27,9 @@ pub struct HostCapabilities {
     /// The host would run a program as root if the policy names no user. No limit can be enforced on such a program.
     pub needs_account: bool,
     pub can_switch_user: bool,
+    /// The logins that the policy names and this machine doesn't have. No program can be started as one of them.
+    #[serde(default)]
+    pub missing_logins: BTreeSet<String>,
 }
 
 impl HostCapabilities {
@@ -46,6 +49,7 @@ impl HostCapabilities {
             can_lock_to_single_app: true,
             needs_account: false,
             can_switch_user: true,
+            missing_logins: BTreeSet::new(),
         }
     }
 }

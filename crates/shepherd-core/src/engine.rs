@@ -28,7 +28,7 @@
 //! | [`Effect::Persist`] | [`CoreEngine::persist_succeeded`], [`CoreEngine::persist_failed`], [`CoreEngine::store_failed`] |
 //! | [`Effect::Spawn`] | [`CoreEngine::start_session`], [`CoreEngine::launch_failed`] |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use shepherd_api::{API_VERSION, DaemonStateSnapshot, ProfileView};
@@ -176,6 +176,15 @@ impl CoreEngine {
     #[must_use]
     pub fn capabilities(&self) -> &HostCapabilities {
         &self.capabilities
+    }
+
+    /// Takes note of the logins that the policy names and the machine doesn't have at present (S5.1).
+    pub fn update_missing_logins(&mut self, logins: BTreeSet<String>) -> Effects {
+        if self.capabilities.missing_logins == logins {
+            return Effects::default();
+        }
+        self.capabilities.missing_logins = logins;
+        Self::announcement(CoreEvent::EntryAvailabilityChanged)
     }
 
     /// Returns the part of the state that is stored as a whole.

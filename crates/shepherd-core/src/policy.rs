@@ -253,6 +253,17 @@ impl Policy {
         entry.run.user.as_deref().or_else(|| accounts().find_map(named))
     }
 
+    /// Returns the logins that profiles and entries name.
+    pub fn named_logins(&self) -> impl Iterator<Item = &str> {
+        let of_entries = self.rules.entries.iter().filter_map(|entry| entry.run.user.as_deref());
+        let accounts = self.rules.profiles.values().flat_map(|profile| &profile.accounts);
+        let of_profiles = accounts.filter_map(|account| match account {
+            SystemAccount::User(name) => Some(name.as_str()),
+            SystemAccount::Uid(_) | SystemAccount::Group(_) | SystemAccount::Gid(_) => None,
+        });
+        of_entries.chain(of_profiles)
+    }
+
     /// Returns the entries whose use adds to a budget.
     pub(crate) fn earning_entries(
         &self,

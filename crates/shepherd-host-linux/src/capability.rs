@@ -1,5 +1,6 @@
 //! The capabilities and limitations of this host (S5.1, S13.3).
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use shepherd_host_api::HostCapabilities;
@@ -30,6 +31,8 @@ pub(crate) fn capabilities(
         can_lock_to_single_app: false,
         needs_account: rustix::process::geteuid().is_root() && options.as_root == RunAsRoot::Never,
         can_switch_user: rustix::process::geteuid().is_root(),
+        // The daemon knows the policy, and reads the accounts again when they change.
+        missing_logins: BTreeSet::new(),
     }
 }
 

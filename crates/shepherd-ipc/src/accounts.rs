@@ -12,8 +12,10 @@ use shepherd_util::{GroupEntry, PasswdEntry, ProfileId, parse_group, parse_passw
 
 use crate::AccessRules;
 
-const USERS_FILE: &str = "/etc/passwd";
-const GROUPS_FILE: &str = "/etc/group";
+/// The file that lists the users of this machine.
+pub const USERS_FILE: &str = "/etc/passwd";
+/// The file that lists the groups of this machine.
+pub const GROUPS_FILE: &str = "/etc/group";
 
 /// The users and groups of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,6 +81,15 @@ impl SystemAccounts {
         self.users.iter().filter(|(_, user)| user.is_person).map(|(name, _)| name.as_str())
     }
 
+    /// Returns the names that are no user of this machine. If the accounts could not be read, nobody counts as missing.
+    #[must_use]
+    pub fn missing_users<'a>(&self, names: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+        names
+            .filter(|name| !self.users.is_empty() && !self.users.contains_key(*name))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Parses the texts of both files. Invalid lines are skipped; the first of two accounts with one name counts, as in
     /// the C library.
     #[must_use]
@@ -127,8 +138,8 @@ enum UnixId {
 pub enum AccountResolveError {
     /// The policy names a user that doesn't exist.
     #[error(
-        "no such user `{0}` on this machine; write the name of a login (`whoami` shows your own), or create it with `sudo \
-         adduser {0}`, and then run `sudo shepherd reload`. A login of a directory service needs its number"
+        "no such user `{0}` on this machine; create the login with `sudo adduser {0}`, or write the name of a login that \
+         exists (`whoami` shows your own) and run `sudo shepherd reload`. A login of a directory service needs its number"
     )]
     UnknownUser(String),
     /// The policy names a group that doesn't exist.

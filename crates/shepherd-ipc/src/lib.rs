@@ -22,7 +22,9 @@ mod server;
 #[cfg(feature = "server")]
 pub use access::{AccessRules, PeerAuthorizer, PeerCredentials, PeerPermissions, PinState};
 #[cfg(feature = "server")]
-pub use accounts::{AccountResolveError, AccountsReadError, SystemAccounts, resolve_access};
+pub use accounts::{
+    AccountResolveError, AccountsReadError, GROUPS_FILE, SystemAccounts, USERS_FILE, resolve_access,
+};
 #[cfg(feature = "async-client")]
 pub use client::{AsyncClient, AsyncDaemonWatcher};
 pub use client::{

@@ -1,14 +1,15 @@
-//! Watches files that change from outside: the policy and the system's time zone. Their folders are watched, because
-//! both files are replaced by a rename.
+//! Watches files that change from outside: the policy, the system's time zone and its accounts. Their folders are
+//! watched, because these files are replaced by a rename.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::inotify;
+use shepherd_ipc::{GROUPS_FILE, USERS_FILE};
 use tokio::io::unix::AsyncFd;
 
 use crate::sys;
@@ -19,9 +20,11 @@ use crate::zone::ZONE_FILE;
 pub(crate) enum WatchedFile {
     Policy,
     Zone,
+    /// The users or groups of this machine.
+    Accounts,
 }
 
-/// Watches both files.
+/// Watches all these files.
 pub(crate) struct FileWatcher {
     descriptor: AsyncFd<OwnedFd>,
     watched: Vec<(i32, OsString, WatchedFile)>,
@@ -34,7 +37,12 @@ impl FileWatcher {
         let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
         let descriptor = sys::register_readable(inotify::init(flags)?)?;
         let mut watch = Self { descriptor, watched: Vec::new(), pending: Vec::new() };
-        let files = [(policy.to_owned(), WatchedFile::Policy), (PathBuf::from(ZONE_FILE), WatchedFile::Zone)];
+        let files = [
+            (policy, WatchedFile::Policy),
+            (Path::new(ZONE_FILE), WatchedFile::Zone),
+            (Path::new(USERS_FILE), WatchedFile::Accounts),
+            (Path::new(GROUPS_FILE), WatchedFile::Accounts),
+        ];
         let failed = files.iter().filter_map(|(path, change)| {
             let error = watch.add(path, *change).err()?;
             Some(format!("could not watch {} for changes: {error}", path.display()))

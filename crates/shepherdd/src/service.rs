@@ -252,6 +252,9 @@ impl DaemonService {
             LoopInput::FileChanged(WatchedFile::Zone) => {
                 self.request_file_read(file_reads::FileReadRequest::Zone);
             }
+            LoopInput::FileChanged(WatchedFile::Accounts) => {
+                self.request_file_read(file_reads::FileReadRequest::Accounts);
+            }
             LoopInput::FileRead(read) => self.handle_file_read(read, now),
             LoopInput::Watchdog => crate::notify::ping_watchdog(),
             LoopInput::Client(incoming) => self.handle_incoming(incoming, now),

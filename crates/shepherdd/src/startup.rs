@@ -265,7 +265,7 @@ impl DaemonService {
             let digest = Some(source.digest.clone());
             self.append_audit(DAEMON_ACTOR, AuditKind::PolicyLoaded { entry_count, digest }, now);
         }
-        let faults = self.refresh_authority(&read_accounts());
+        let faults = self.refresh_authority(&read_accounts(), now);
         self.record_access_faults(faults, now);
         let entry_count = self.engine.policy().entries().len();
         let status = format!("{entry_count} {}", if entry_count == 1 { "entry" } else { "entries" });

@@ -30,6 +30,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         ReasonCode::Disabled { .. } => vec!["homework first"],
         ReasonCode::HostCannotRun { .. } => vec!["vm"],
         ReasonCode::AccountMissing => vec!["root", "`user`", "`accounts`"],
+        ReasonCode::LoginNotFound { .. } => vec!["`anna`", "`sudo adduser anna`", "reload"],
         ReasonCode::SessionActive { .. } => vec!["minecraft"],
         ReasonCode::OutsideHours { .. }
         | ReasonCode::Cooldown { .. }

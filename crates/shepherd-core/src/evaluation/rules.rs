@@ -13,6 +13,7 @@ use super::usage_limits::{ExtraTimeGrant, LimitStatus};
 use super::{
     EntryFinding, EvaluationContext, EvaluationTime, FindingBuilder, NoObserver, RuleObserver, RuleVerdict,
 };
+use crate::capability::HostCapabilities;
 use crate::hours::OpenState;
 use crate::policy::{Day, PolicyEntry, TimeCost};
 use crate::usage::{ProfileUsage, used_on_day};
@@ -157,18 +158,7 @@ impl<'a> EntryEvaluation<'a> {
             format!("this machine {can} run entries of kind `{kind}`")
         };
         findings.record_verdict("host", detail, verdict);
-        if facts.capabilities.needs_account {
-            let account = facts.policy.system_account(entry, profile);
-            let verdict =
-                account.map_or(RuleVerdict::Refuses(ReasonCode::AccountMissing), |_| RuleVerdict::Passes);
-            let detail = || {
-                account.map_or_else(
-                    || format!("no login to run as for {profile}"),
-                    |user| format!("runs as user `{user}`"),
-                )
-            };
-            findings.record_verdict("account", detail, verdict);
-        }
+        self.check_login(entry, findings);
         if self.at.mono.is_none() {
             return;
         }
@@ -192,6 +182,35 @@ impl<'a> EntryEvaluation<'a> {
         let is_running = facts.active.is_some();
         let detail = || if is_running { "an entry is running" } else { "nothing else is running" }.to_owned();
         findings.record_verdict("seat", detail, active);
+    }
+
+    /// Checks the login that the program would run as.
+    fn check_login<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
+        let HostCapabilities { needs_account, can_switch_user, missing_logins, .. } = self.facts.capabilities;
+        if !needs_account && missing_logins.is_empty() {
+            return;
+        }
+        // Without the right to switch users, only a login that the entry names matters.
+        let login = if *can_switch_user {
+            self.facts.policy.system_account(entry, self.profile)
+        } else {
+            entry.run.user.as_deref()
+        };
+        let missing = login.filter(|login| missing_logins.contains(*login));
+        let verdict = match (login, missing) {
+            (_, Some(login)) => {
+                RuleVerdict::Refuses(ReasonCode::LoginNotFound { login: login.to_owned() })
+            }
+            (None, None) if *needs_account => RuleVerdict::Refuses(ReasonCode::AccountMissing),
+            (_, None) => RuleVerdict::Passes,
+        };
+        let detail = || match (login, missing) {
+            (_, Some(login)) => format!("user `{login}` doesn't exist"),
+            (Some(login), None) => format!("runs as user `{login}`"),
+            (None, None) if *needs_account => format!("no login to run as for {}", self.profile),
+            (None, None) => "runs as the service's own user".to_owned(),
+        };
+        findings.record_verdict("account", detail, verdict);
     }
 
     fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {

@@ -1,6 +1,7 @@
 //! An engine whose effects are collected as a daemon would: events are returned, and writes wait until they are
 //! durable.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -277,6 +278,11 @@ impl EngineDriver {
     pub(crate) fn store_failed(&mut self, detail: String) {
         let effects = self.engine.store_failed(detail);
         self.collect(effects);
+    }
+
+    pub(crate) fn update_missing_logins(&mut self, logins: BTreeSet<String>) -> Vec<CoreEvent> {
+        let effects = self.engine.update_missing_logins(logins);
+        self.collect(effects)
     }
 
     pub(crate) fn store_recovered(&mut self) {

@@ -484,3 +484,30 @@ fn a_host_that_runs_as_root_needs_a_user_for_each_entry() {
     let world = EngineHarness::new(policy(vec![shared]), MONDAY_NOON);
     assert_eq!(world.reason_codes("shared"), Vec::<&str>::new(), "any other host runs it as its own user");
 }
+
+#[test]
+fn an_entry_whose_login_does_not_exist_is_refused_until_the_login_is_created() {
+    // S5.1, S6.5.
+    let (mut own, shared) = (entry("own"), entry("shared"));
+    own.run.user = Some("kid".to_owned());
+    let test_policy = policy_with(vec![own, shared], |rules| {
+        let accounts = vec![SystemAccount::User("anna".to_owned())];
+        rules.profiles.values_mut().for_each(|profile| profile.accounts.clone_from(&accounts));
+    });
+    assert_eq!(test_policy.named_logins().collect::<Vec<_>>(), ["kid", "anna"]);
+    let mut world = EngineHarness::new(test_policy.clone(), MONDAY_NOON);
+    for (can_switch_user, of_shared) in [(true, &["login-not-found"][..]), (false, &[])] {
+        let host = HostCapabilities { can_switch_user, ..HostCapabilities::all_supported() };
+        world.engine = EngineDriver::new(test_policy.clone(), world.store.clone(), host, world.place.clone());
+        let missing: BTreeSet<String> = ["anna", "kid"].map(str::to_owned).into();
+        let changed = vec![CoreEvent::EntryAvailabilityChanged];
+        assert_eq!(world.engine.update_missing_logins(missing.clone()), changed);
+        assert_eq!(world.engine.update_missing_logins(missing), vec![]);
+        assert_eq!(world.reason_codes("own"), ["login-not-found"]);
+        assert_eq!(world.reason_codes("shared"), of_shared, "the daemon's own user runs it otherwise");
+        assert_eq!(world.engine.update_missing_logins(["kid".to_owned()].into()), changed);
+        assert_eq!(world.reason_codes("shared"), Vec::<&str>::new());
+        assert_eq!(world.engine.update_missing_logins(BTreeSet::new()), changed);
+        assert_eq!(world.reason_codes("own"), Vec::<&str>::new());
+    }
+}

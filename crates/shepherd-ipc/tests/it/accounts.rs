@@ -93,8 +93,8 @@ fn an_unknown_account_is_reported_once_and_gets_no_role() {
     );
     assert_eq!(
         faults[0].to_string(),
-        "no such user `carl` on this machine; write the name of a login (`whoami` shows your own), or create it with \
-         `sudo adduser carl`, and then run `sudo shepherd reload`. A login of a directory service needs its number"
+        "no such user `carl` on this machine; create the login with `sudo adduser carl`, or write the name of a login that \
+         exists (`whoami` shows your own) and run `sudo shepherd reload`. A login of a directory service needs its number"
     );
 }
 

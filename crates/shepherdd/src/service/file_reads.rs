@@ -36,6 +36,8 @@ pub(super) enum FileReadRequest {
     },
     /// The system's time zone.
     Zone,
+    /// The users and groups of the machine.
+    Accounts,
 }
 
 /// The source of a policy.
@@ -58,6 +60,8 @@ impl PolicyInput {
 pub(crate) enum FileReadResult {
     Policy(Box<PolicyReadResult>),
     Zone(TimeZone),
+    /// `None` if the accounts could not be read.
+    Accounts(Option<SystemAccounts>),
 }
 
 impl FileReadQueue {
@@ -68,7 +72,8 @@ impl FileReadQueue {
     /// Returns whether an equivalent read is still to come: it will see the same file.
     fn has_equivalent(&self, request: &FileReadRequest) -> bool {
         self.pending.iter().any(|other| match (other, request) {
-            (FileReadRequest::Zone, FileReadRequest::Zone) => true,
+            (FileReadRequest::Zone, FileReadRequest::Zone)
+            | (FileReadRequest::Accounts, FileReadRequest::Accounts) => true,
             (FileReadRequest::Policy { requester: other, .. }, FileReadRequest::Policy { requester, .. }) => {
                 matches!(
                     (other, requester),
@@ -76,8 +81,7 @@ impl FileReadQueue {
                         | (PolicyRequester::FileChange, PolicyRequester::FileChange)
                 )
             }
-            (FileReadRequest::Zone, FileReadRequest::Policy { .. })
-            | (FileReadRequest::Policy { .. }, FileReadRequest::Zone) => false,
+            (FileReadRequest::Policy { .. } | FileReadRequest::Zone | FileReadRequest::Accounts, _) => false,
         })
     }
 }
@@ -102,6 +106,9 @@ impl DaemonService {
         match read {
             FileReadResult::Policy(read) => self.handle_policy_read(*read, now),
             FileReadResult::Zone(zone) => self.apply_time_zone(zone, now),
+            FileReadResult::Accounts(accounts) => {
+                accounts.into_iter().for_each(|accounts| self.apply_accounts(&accounts, now));
+            }
         }
         self.start_next_read();
     }
@@ -116,7 +123,11 @@ impl DaemonService {
         let results = self.file_reads.results.clone();
         let policy_request = match &request {
             FileReadRequest::Policy { requester, input } => Some((requester.clone(), input.origin())),
-            FileReadRequest::Zone => None,
+            FileReadRequest::Zone | FileReadRequest::Accounts => None,
+        };
+        let unchanged = match &request {
+            FileReadRequest::Accounts => FileReadResult::Accounts(None),
+            FileReadRequest::Zone | FileReadRequest::Policy { .. } => FileReadResult::Zone(self.zone.clone()),
         };
         let started = std::thread::Builder::new().name("files".to_owned()).spawn(move || {
             results.send(read_requested(&path, &copy, request)).ok();
@@ -136,7 +147,7 @@ impl DaemonService {
                         exposed: self.policy.exposed.clone(),
                     }))
                 }
-                None => FileReadResult::Zone(self.zone.clone()),
+                None => unchanged,
             };
             self.file_reads.results.send(read).ok();
         }
@@ -167,6 +178,12 @@ fn read_requested(path: &Path, copy: &PolicyCopy, request: FileReadRequest) -> F
             }))
         }
         FileReadRequest::Zone => FileReadResult::Zone(crate::zone::read_system_zone()),
+        FileReadRequest::Accounts => {
+            let accounts = SystemAccounts::read();
+            FileReadResult::Accounts(
+                accounts.inspect_err(|error| tracing::warn!("could not read the accounts: {error}")).ok(),
+            )
+        }
     }
 }
 

@@ -108,7 +108,7 @@ impl DaemonService {
         tracing::info!(entry_count, digest = source.digest, "policy applied");
         self.policy.source = Some(source);
         self.policy.rejected = None;
-        let faults = self.refresh_authority(accounts);
+        let faults = self.refresh_authority(accounts, now);
         match requester {
             PolicyRequester::Client { to, .. } => {
                 self.carry_out_and_reply(effects, to, CommandReply::PolicyApplied { entry_count }, now);

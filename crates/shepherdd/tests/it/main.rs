@@ -41,6 +41,8 @@ mod misbehaving_clients;
 #[cfg(test)]
 mod packaging_scripts;
 #[cfg(test)]
+mod new_logins;
+#[cfg(test)]
 mod policy_reload;
 #[cfg(test)]
 mod process_containment;
