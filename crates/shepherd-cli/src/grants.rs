@@ -9,7 +9,7 @@ use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
-use crate::humanize::{self, ClosedEntry};
+use crate::humanize;
 use crate::output::ConsoleOutput;
 use crate::refusal::open_command;
 use crate::time_argument::{TimeArgument, duration_argument};
@@ -121,7 +121,7 @@ pub(crate) fn describe_obstacle(
     }
     let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;
-    let closed = ClosedEntry::find(&entries, entry_id, display)?;
+    let closed = humanize::find_closed_entry(&entries, entry_id, display)?;
     let sentence = closed.sentence();
     match grant.gift {
         _ if closed.is_locked => Some(format!("  {sentence}")),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use shepherd_api::{
-    EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis, PolicyItem,
+    ClosedEntry, EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis, PolicyItem,
     ReasonCode, SessionPhase, SessionView, StopRequester, TimeRequestState, TimeRequestView,
 };
 use shepherd_util::{DurationText, EntryId, HumanDuration, ProfileId, parse_passwd};
@@ -128,50 +128,19 @@ pub(crate) fn entry_name(entry_id: &EntryId, display: &DisplaySettings) -> Strin
     escape_label(display.labels.get(entry_id).unwrap_or(entry_id.as_str()))
 }
 
-/// An entry that extra time doesn't open.
-pub(crate) struct ClosedEntry {
-    /// Until when it is closed and why, such as "closed until Sat 10:00, because of its hours".
-    pub(crate) until: String,
-    /// True if another entry has to be used first. Longer hours don't help then.
-    pub(crate) is_locked: bool,
+/// Finds what keeps an entry closed in spite of extra time.
+pub(crate) fn closed_entry(entry: &EntryView, display: &DisplaySettings) -> Option<ClosedEntry> {
+    let label_of = |entry_id: &EntryId| entry_name(entry_id, display);
+    ClosedEntry::from_reasons(&entry.reasons, |at| time(at, display), label_of)
 }
 
-impl ClosedEntry {
-    /// Finds what keeps an entry closed in spite of extra time: its hours, or another entry that has to be used first.
-    pub(crate) fn find(entries: &[EntryView], entry_id: &EntryId, display: &DisplaySettings) -> Option<Self> {
-        Self::from_entry(entries.iter().find(|entry| entry.entry_id == *entry_id)?, display)
-    }
-
-    pub(crate) fn from_entry(entry: &EntryView, display: &DisplaySettings) -> Option<Self> {
-        let hours = entry.reasons.iter().find_map(|reason| match reason {
-            ReasonCode::OutsideHours { next_opening } => {
-                let until = next_opening.map_or(String::new(), |at| format!(" until {}", time(at, display)));
-                Some(format!("closed{until}, because of its hours"))
-            }
-            _ => None,
-        });
-        let lock = entry.reasons.iter().find_map(|reason| match reason {
-            ReasonCode::NotUnlocked { entry_id, needed, .. } => {
-                let (needed, entry) = (duration(*needed), entry_name(entry_id, display));
-                let is_one = matches!(needed.as_str(), "1 second" | "1 minute" | "1 hour");
-                Some(format!("until {needed} of {entry} {} done", if is_one { "is" } else { "are" }))
-            }
-            _ => None,
-        });
-        let is_locked = lock.is_some();
-        let until = match (hours, lock) {
-            (Some(hours), Some(lock)) => format!("{hours}, and {lock}"),
-            (Some(hours), None) => hours,
-            (None, Some(lock)) => format!("closed {lock}"),
-            (None, None) => return None,
-        };
-        Some(Self { until, is_locked })
-    }
-
-    /// Says that the entry stays closed.
-    pub(crate) fn sentence(&self) -> String {
-        format!("It stays {}.", self.until)
-    }
+/// Finds what keeps one of these entries closed in spite of extra time.
+pub(crate) fn find_closed_entry(
+    entries: &[EntryView],
+    entry_id: &EntryId,
+    display: &DisplaySettings,
+) -> Option<ClosedEntry> {
+    closed_entry(entries.iter().find(|entry| entry.entry_id == *entry_id)?, display)
 }
 
 /// Returns the session to which a grant of extra time gives run time. Budgets aren't known here.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use shepherd_api::{
-    Command, CommandReply, EntryView, Note, SessionView, TimeRequestDecision, TimeRequestState,
+    ClosedEntry, Command, CommandReply, EntryView, Note, SessionView, TimeRequestDecision, TimeRequestState,
     TimeRequestView,
 };
 use shepherd_util::DurationText;
@@ -14,7 +14,7 @@ use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::grants::{describe_obstacle, find_by_prefix};
-use crate::humanize::{self, ClosedEntry};
+use crate::humanize;
 use crate::output::ConsoleOutput;
 use crate::refusal::open_command;
 use crate::time_argument::duration_argument;
@@ -108,7 +108,7 @@ fn find_closed_entry(
         return None;
     }
     let entries = daemon.fetch_entries(Some(&request.profile)).ok()??;
-    ClosedEntry::find(&entries, &request.entry_id, display)
+    humanize::find_closed_entry(&entries, &request.entry_id, display)
 }
 
 pub(crate) fn list(context: &CommandContext, output: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
@@ -181,7 +181,7 @@ fn obstacle_line(
             ObstacleReader::Parent => humanize::hours_end_with_cure(session, request.amount, display),
         };
     }
-    let closed = ClosedEntry::find(entries, &request.entry_id, display)?;
+    let closed = humanize::find_closed_entry(entries, &request.entry_id, display)?;
     let label = humanize::entry_name(&request.entry_id, display);
     let child = match reader {
         ObstacleReader::Child => String::new(),

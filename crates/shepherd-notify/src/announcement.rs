@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Zoned};
 use shepherd_api::{
-    Command, EndReason, EntryScope, EntryView, EventKind, GrantKind, Millis, SessionPhase, SessionView,
+    Command, EndReason, EntryScope, EventKind, GrantKind, Millis, SessionPhase, SessionView,
     TimeRequestDecision, TimeRequestState, TimeRequestView, WarningSeverity,
 };
 use shepherd_util::{EntryId, RequestId, SessionId};
 
+use crate::listed_entry::ListedEntry;
 use crate::words;
 
 /// The minutes that the button of a warning asks for.
@@ -32,8 +33,8 @@ pub(crate) struct Announcement {
 pub(crate) enum AnnouncementSubject {
     Session(SessionId),
     Request(RequestId),
-    /// The hours that keep an entry closed although this request was granted.
-    ClosedHours(RequestId),
+    /// The entry that stays closed although this request for it was granted.
+    ClosedEntry(RequestId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,11 +204,11 @@ fn ask_for_more(session: &SessionView) -> AnswerButton {
 /// if the daemon doesn't list it.
 pub(crate) fn for_own_request(
     request: &TimeRequestView,
-    entry: Option<&EntryView>,
+    entry: Option<ListedEntry<'_>>,
     session: Option<&KnownSession>,
     now: &Zoned,
 ) -> Option<Announcement> {
-    let label = entry.map_or(request.entry_id.as_str(), |entry| entry.label.as_str());
+    let label = entry.map_or(request.entry_id.as_str(), |entry| entry.view.label.as_str());
     let amount = words::length(request.amount);
     let (title, body) = match &request.state {
         TimeRequestState::Asked => ("Asked".to_owned(), format!("You asked for {amount} of {label}.")),
@@ -217,7 +218,10 @@ pub(crate) fn for_own_request(
                 Some(session) => session.hours_left(&request.entry_id, now.timestamp()).map(|left| {
                     format!(" But it still ends in {}, because its hours end then.", words::length(left))
                 }),
-                None => entry.and_then(|entry| words::closed_hours(entry, now)),
+                None => {
+                    let closed = entry.and_then(|entry| entry.closed(now));
+                    closed.map(|closed| format!(" But it stays {}.", closed.until))
+                }
             };
             ("Yes".to_owned(), format!("You get more time for {label}.{}", but.unwrap_or_default()))
         }
@@ -293,15 +297,15 @@ pub(crate) fn for_granted_request(
     })
 }
 
-/// Returns what a parent is told who has granted a request, if hours keep the entry closed in spite of it. The button opens
-/// the entry for as long as was granted, from now on, and for this child only.
+/// Returns what a parent is told who has granted a request, if the entry stays closed in spite of it. If only its hours keep
+/// it closed, a button opens it for as long as was granted, from now on, and for this child only.
 pub(crate) fn for_granted_closed_entry(
     request: &TimeRequestView,
     amount: Millis,
-    entry: &EntryView,
+    entry: ListedEntry<'_>,
     now: &Zoned,
 ) -> Option<Announcement> {
-    let closed = words::closed_until(entry, now)?;
+    let closed = entry.closed(now)?;
     let until = now.timestamp().checked_add(Duration::from(amount)).ok()?;
     let open = Command::Grant {
         profile: Some(request.profile.clone()),
@@ -311,15 +315,14 @@ pub(crate) fn for_granted_closed_entry(
         lapses_at: None,
         why: None,
     };
+    let open = AnswerButton { label: format!("Open it until {}", words::time(until, now)), command: open };
     Some(Announcement {
-        subject: AnnouncementSubject::ClosedHours(request.request_id.clone()),
-        title: format!("{} stays {closed}", entry.label),
-        body: "Its hours keep it closed, and extra time doesn't open it.".to_owned(),
+        subject: AnnouncementSubject::ClosedEntry(request.request_id.clone()),
+        title: format!("{} stays closed", entry.view.label),
+        body: format!("It is {}. Extra time doesn't open it.", closed.until),
         urgency: AnnouncementUrgency::Lasting,
-        buttons: vec![AnswerButton {
-            label: format!("Open it until {}", words::time(until, now)),
-            command: open,
-        }],
+        // Longer hours don't help either if another entry comes first.
+        buttons: if closed.is_locked { Vec::new() } else { vec![open] },
     })
 }
 

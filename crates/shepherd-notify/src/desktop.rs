@@ -268,7 +268,7 @@ fn button_key(subject: &AnnouncementSubject, index: usize) -> String {
     match subject {
         AnnouncementSubject::Session(session_id) => format!("{session_id}-{index}"),
         AnnouncementSubject::Request(request_id) => format!("{request_id}-{index}"),
-        AnnouncementSubject::ClosedHours(request_id) => format!("hours-{request_id}-{index}"),
+        AnnouncementSubject::ClosedEntry(request_id) => format!("closed-{request_id}-{index}"),
     }
 }
 

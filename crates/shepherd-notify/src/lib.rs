@@ -9,6 +9,7 @@
 
 mod announcement;
 mod desktop;
+mod listed_entry;
 mod notifier;
 mod recipient;
 mod words;

@@ -251,7 +251,7 @@ impl Notifier {
         let current = state.session.map(|session| session.session_id);
         let holds = |subject: &AnnouncementSubject| match subject {
             AnnouncementSubject::Session(session_id) => current.as_ref() == Some(session_id),
-            AnnouncementSubject::Request(_) | AnnouncementSubject::ClosedHours(_) => true,
+            AnnouncementSubject::Request(_) | AnnouncementSubject::ClosedEntry(_) => true,
         };
         self.desktop.remove_stale(holds).await
     }
@@ -305,7 +305,8 @@ impl Notifier {
         self.desktop.show_failure(Announcement { urgency, ..announcement }, &reason).await
     }
 
-    /// Tells a parent if the time that they have granted can't be used, because the hours end before or are over.
+    /// Tells a parent if the time that they have granted can't be used, because the hours end before or the entry stays
+    /// closed.
     async fn announce_granted(
         &mut self,
         request: &TimeRequestView,

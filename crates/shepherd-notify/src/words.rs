@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
-use shepherd_api::{EndReason, EntryView, Millis, ReasonCode, StopRequester};
+use shepherd_api::{EndReason, Millis, StopRequester};
 use shepherd_util::HumanDuration;
 
 /// Describes a length of time, rounded up to seconds, so that a warning that comes a moment late still shows a round
@@ -26,21 +26,6 @@ pub(crate) fn end_reason(end: &EndReason) -> Option<&'static str> {
 /// Returns the text of a button that asks for time.
 pub(crate) fn ask_button(minutes: u32) -> String {
     format!("Ask for {minutes} more minutes")
-}
-
-/// Says that an entry stays closed because of its hours, if it does.
-pub(crate) fn closed_hours(entry: &EntryView, now: &Zoned) -> Option<String> {
-    Some(format!(" But it stays {}, because of its hours.", closed_until(entry, now)?))
-}
-
-/// Says until when the hours of an entry keep it closed, if they do, such as "closed until Sat 10:00".
-pub(crate) fn closed_until(entry: &EntryView, now: &Zoned) -> Option<String> {
-    let opens = entry.reasons.iter().find_map(|reason| match reason {
-        ReasonCode::OutsideHours { next_opening } => Some(*next_opening),
-        _ => None,
-    })?;
-    let until = opens.map_or(String::new(), |at| format!(" until {}", time(at, now)));
-    Some(format!("closed{until}"))
 }
 
 /// Formats a time in the zone of `now`, as short as possible seen from then.

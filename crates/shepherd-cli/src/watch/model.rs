@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    AuditKind, ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
+    AuditKind, ClientState, ClosedEntry, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
     Millis, ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
@@ -15,7 +15,7 @@ use ward_terminal::{TextTone, escape_label, format_count};
 
 use crate::context::{DisplaySettings, PolicyLabels};
 use crate::event_text::{EventFormatter, EventLine, severity_tone};
-use crate::humanize::{self, ClosedEntry};
+use crate::humanize;
 use crate::refusal::open_command;
 use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 use crate::watch::{DaemonLifetime, LiveViewExit};
@@ -321,7 +321,7 @@ impl LiveViewModel {
                     ),
                     (Some(_), _) => "The request was granted.".to_owned(),
                     (None, _) => {
-                        let closed = ClosedEntry::find(&entries, &entry_id, &self.display);
+                        let closed = humanize::find_closed_entry(&entries, &entry_id, &self.display);
                         let hint = closed.map(|closed| {
                             let sentence = closed.sentence();
                             if closed.is_locked {
@@ -378,7 +378,7 @@ impl LiveViewModel {
             let child = entry.child.as_ref().map(|child| &child.profile).or(self.profile.as_ref());
             entry.view.entry_id == request.entry_id && child.is_none_or(|child| *child == request.profile)
         })?;
-        ClosedEntry::from_entry(&entry.view, &self.display)
+        humanize::closed_entry(&entry.view, &self.display)
     }
 
     fn update_time_request(&mut self, request: &TimeRequestView) {

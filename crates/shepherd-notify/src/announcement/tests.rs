@@ -1,7 +1,7 @@
 use super::*;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{ReasonCode, StopRequester};
+use shepherd_api::{EntryView, ReasonCode, StopRequester};
 use shepherd_util::GrantId;
 
 const NOON: Timestamp = Timestamp::constant(1_790_000_000, 0);
@@ -48,6 +48,17 @@ fn maths(reasons: Vec<ReasonCode>) -> EntryView {
         left_today: None,
         grants: Vec::new(),
     }
+}
+
+/// Returns the entry of the request, as these entries are listed.
+fn listed(entries: &[EntryView]) -> Option<ListedEntry<'_>> {
+    ListedEntry::find(entries, &"tuxmath".parse().unwrap())
+}
+
+/// Returns what a parent learns who has granted ten minutes of the listed entry.
+fn announce_closed(entries: &[EntryView]) -> Option<Announcement> {
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    for_granted_closed_entry(&granted, Millis(600_000), listed(entries)?, &at_noon())
 }
 
 fn known(remaining_seconds: Option<u64>) -> KnownSession {
@@ -175,7 +186,7 @@ fn an_end_is_explained_unless_the_child_caused_it() {
 #[test]
 fn a_child_learns_the_answer_to_a_request() {
     let body = |state| {
-        for_own_request(&request(state), Some(&maths(Vec::new())), None, &at_noon())
+        for_own_request(&request(state), listed(&[maths(Vec::new())]), None, &at_noon())
             .map(|announced| announced.body)
     };
     assert_eq!(body(TimeRequestState::Asked).as_deref(), Some("You asked for 10 minutes of Maths."));
@@ -209,7 +220,7 @@ fn a_child_learns_that_the_hours_end_before_the_granted_time_is_used() {
     let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let body = |request: &TimeRequestView, session: SessionView| {
         let session = KnownSession::new(&session, noon());
-        for_own_request(request, Some(&maths(Vec::new())), Some(&session), &at_noon())
+        for_own_request(request, listed(&[maths(Vec::new())]), Some(&session), &at_noon())
             .map(|announced| announced.body)
     };
     assert_eq!(
@@ -228,7 +239,7 @@ fn a_child_learns_that_a_yes_opens_no_hours() {
     let body = |days: Option<i64>, session: Option<&KnownSession>| {
         let next_opening = days.map(|days| NOON + jiff::SignedDuration::from_hours(24 * days));
         let closed = maths(vec![ReasonCode::OutsideHours { next_opening }]);
-        for_own_request(&granted, Some(&closed), session, &at_noon()).map(|announced| announced.body)
+        for_own_request(&granted, listed(&[closed]), session, &at_noon()).map(|announced| announced.body)
     };
     let but = |closed: &str| {
         Some(format!("You get more time for Maths. But it stays {closed}, because of its hours."))
@@ -249,12 +260,15 @@ fn a_child_learns_that_a_yes_opens_no_hours() {
 // S2.7
 #[test]
 fn a_parent_learns_that_the_entry_of_a_granted_request_stays_closed() {
-    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
     let tomorrow = Some(NOON + jiff::SignedDuration::from_hours(24));
     let closed = maths(vec![ReasonCode::OutsideHours { next_opening: tomorrow }]);
-    let announced = for_granted_closed_entry(&granted, Millis(600_000), &closed, &at_noon()).unwrap();
-    assert_eq!(announced.title, format!("Maths stays closed until tomorrow {}", at_noon().strftime("%H:%M")));
-    assert_eq!(announced.body, "Its hours keep it closed, and extra time doesn't open it.");
+    let announced = announce_closed(&[closed]).unwrap();
+    assert_eq!(announced.title, "Maths stays closed");
+    let opens = at_noon().strftime("%H:%M");
+    assert_eq!(
+        announced.body,
+        format!("It is closed until tomorrow {opens}, because of its hours. Extra time doesn't open it.")
+    );
     let until = NOON.checked_add(Duration::from_secs(600)).unwrap();
     let [button] = announced.buttons.as_slice() else { panic!("{:?}", announced.buttons) };
     let time = until.to_zoned(at_noon().time_zone().clone()).strftime("%H:%M").to_string();
@@ -263,7 +277,40 @@ fn a_parent_learns_that_the_entry_of_a_granted_request_stays_closed() {
     assert_eq!(*profile, Some("anna".parse().unwrap()));
     assert_eq!(*scope, EntryScope::Entry { entry_id: "tuxmath".parse().unwrap() });
     assert_eq!(*gift, GrantKind::OpenUntil { until });
-    assert_eq!(for_granted_closed_entry(&granted, Millis(600_000), &maths(Vec::new()), &at_noon()), None);
+    assert_eq!(announce_closed(&[maths(Vec::new())]), None);
+}
+
+// S2.7
+#[test]
+fn both_learn_that_a_yes_unlocks_no_entry() {
+    let locked = ReasonCode::NotUnlocked {
+        entry_id: "typing".parse().unwrap(),
+        done: Millis(0),
+        needed: Millis(600_000),
+    };
+    let typing =
+        EntryView { entry_id: "typing".parse().unwrap(), label: "Typing".to_owned(), ..maths(Vec::new()) };
+    let entries = [typing, maths(vec![locked.clone()])];
+    let granted = request(TimeRequestState::Granted { grant_id: GrantId::from_random(1) });
+    let told_child = for_own_request(&granted, listed(&entries), None, &at_noon()).unwrap();
+    assert_eq!(
+        told_child.body,
+        "You get more time for Maths. But it stays closed until 10 minutes of Typing are done."
+    );
+    let told_parent = announce_closed(&entries).unwrap();
+    assert_eq!(told_parent.title, "Maths stays closed");
+    assert_eq!(
+        told_parent.body,
+        "It is closed until 10 minutes of Typing are done. Extra time doesn't open it."
+    );
+    assert_eq!(told_parent.buttons, []);
+    let closed = maths(vec![ReasonCode::OutsideHours { next_opening: None }, locked]);
+    let told_parent = announce_closed(&[closed]).unwrap();
+    assert_eq!(
+        told_parent.body,
+        "It is closed, because of its hours, and until 10 minutes of typing are done. Extra time doesn't open it."
+    );
+    assert_eq!(told_parent.buttons, [], "longer hours don't help either");
 }
 
 // S2.7

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{LAST_QUESTION_DELAY, Notifier};
 use crate::announcement::{self, AnnouncementSubject};
 use crate::desktop::ShowError;
+use crate::listed_entry::ListedEntry;
 use crate::recipient::{DaemonCallError, Recipient};
 
 /// The entries of each profile, for requests that are shown together.
@@ -64,7 +65,7 @@ impl Notifier {
         let waiting: BTreeSet<_> = requests.iter().map(|request| request.request_id.clone()).collect();
         let holds = |subject: &AnnouncementSubject| match subject {
             AnnouncementSubject::Request(request_id) => waiting.contains(request_id),
-            AnnouncementSubject::Session(_) | AnnouncementSubject::ClosedHours(_) => true,
+            AnnouncementSubject::Session(_) | AnnouncementSubject::ClosedEntry(_) => true,
         };
         let mut outcome = self.desktop.remove_stale(holds).await;
         let now = self.watcher.state().map_or(Timestamp::MIN, |state| state.snapshot_at(Timestamp::MIN).at);
@@ -107,7 +108,7 @@ impl Notifier {
             Recipient::Parent if request.state.is_open() && self.desktop.is_shown(&subject) => return Ok(()),
             Recipient::Parent if request.state.is_open() => {
                 let entry = self.entry_of(request, listed).await;
-                let label = entry.map_or(request.entry_id.as_str(), |entry| entry.label.as_str());
+                let label = entry.map_or(request.entry_id.as_str(), |entry| entry.view.label.as_str());
                 announcement::for_request_of_child(request, &self.name_of(&request.profile), label)
             }
             // Another parent has answered.
@@ -130,7 +131,7 @@ impl Notifier {
         &self,
         request: &TimeRequestView,
         listed: &'l mut ListedEntries,
-    ) -> Option<&'l EntryView> {
+    ) -> Option<ListedEntry<'l>> {
         let profile = &request.profile;
         if !listed.contains_key(profile) {
             let list = Command::ListEntries { at_time: None, profile: Some(profile.clone()) };
@@ -140,7 +141,7 @@ impl Notifier {
             };
             listed.insert(profile.clone(), entries);
         }
-        listed.get(profile)?.iter().find(|entry| entry.entry_id == request.entry_id)
+        ListedEntry::find(listed.get(profile)?, &request.entry_id)
     }
 
     fn name_of(&self, profile: &ProfileId) -> String {

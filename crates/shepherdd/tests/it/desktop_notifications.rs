@@ -227,7 +227,8 @@ fn a_parent_learns_that_a_granted_entry_stays_closed_and_opens_it() {
     ask_for_time(&daemon, "anna", "please");
     mum.press(&mum.next_shown(), "Yes, 15 minutes");
     let told = next_shown_after_closing(&mum);
-    assert!(told.title.starts_with("Racing stays closed until "), "{told:?}");
+    assert_eq!(told.title, "Racing stays closed");
+    assert!(told.body.starts_with("It is closed until ") && told.body.contains("its hours"), "{told:?}");
     mum.press(&told, &told.buttons[0]);
     wait_until("the entry is open", || {
         let list = Command::ListEntries { at_time: None, profile: Some("anna".parse().unwrap()) };
