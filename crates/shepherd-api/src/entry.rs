@@ -49,6 +49,21 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
+    /// The type of a custom entry that stands for being logged in to the machine (S19.2). No driver has this name.
+    pub const LOGIN_TYPE: &str = "login";
+
+    /// Returns the kind of an entry that stands for being logged in to the machine.
+    #[must_use]
+    pub fn login() -> Self {
+        Self::Custom { type_name: Self::LOGIN_TYPE.to_owned(), payload: serde_json::Value::Null }
+    }
+
+    /// Returns whether the entry stands for being logged in to the machine. Such an entry can't be launched.
+    #[must_use]
+    pub fn is_login(&self) -> bool {
+        matches!(self, Self::Custom { type_name, .. } if type_name == Self::LOGIN_TYPE)
+    }
+
     /// Returns the stable name of the kind.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -56,6 +71,7 @@ impl EntryKind {
             Self::Process { .. } => "process",
             Self::Vm { .. } => "vm",
             Self::Media { .. } => "media",
+            Self::Custom { type_name, .. } if type_name == Self::LOGIN_TYPE => Self::LOGIN_TYPE,
             Self::Custom { .. } => "custom",
         }
     }
@@ -71,7 +87,7 @@ pub struct EntryView {
     pub label: String,
     /// The name of an icon, which only front ends interpret.
     pub icon_ref: Option<String>,
-    /// `process`, `vm`, `media` or `custom`.
+    /// `process`, `vm`, `media`, `login` or `custom`.
     pub kind: String,
     /// True if the entry can be launched.
     pub enabled: bool,

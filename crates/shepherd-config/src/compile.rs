@@ -5,6 +5,7 @@ mod access;
 mod calendar;
 mod entry;
 mod limits;
+mod login;
 mod names;
 mod run;
 mod unlock;
@@ -40,6 +41,7 @@ pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option
         raw.entries.iter().map(|entry| entry::compile_entry(entry, &raw.defaults, &names)).collect();
     run::check_ineffective_settings(raw, faults);
     let access = access::compile_access(raw, faults);
+    login::check_logins(raw, faults);
     unlock::check_unlock_rules(&raw.entries, &raw.defaults, faults);
     look_up_examples(raw, &names);
     if !faults.is_empty() {

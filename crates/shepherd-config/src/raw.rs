@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use shepherd_api::{ClientRole, EntryKind, WarningSeverity};
 use shepherd_core::policy::{
-    BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, GrantCeilings, MediaLibrary, MinuteOfDay,
-    OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost, Weekdays, WindowDisplay,
+    BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, GrantCeilings, LoginPolicy, MediaLibrary,
+    MinuteOfDay, OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost, Weekdays,
+    WindowDisplay,
 };
 use ward_diag::{Span, Spanned};
 
@@ -104,6 +105,8 @@ pub(crate) struct RawKind {
     pub(crate) library: Option<SpannedName>,
     /// The type of a custom entry.
     pub(crate) driver: Option<SpannedName>,
+    /// The settings of an entry that stands for being logged in; the defaults for any other.
+    pub(crate) login: LoginPolicy,
 }
 
 #[derive(Default)]

@@ -17,6 +17,7 @@ mod warnings;
 mod windows;
 
 pub(crate) use self::access::format_account;
+pub(crate) use self::entry_kind::{IDLE_TIME, LOGIN_COUNTING, LOGIN_ENDS, WITHOUT_DAEMON};
 pub(crate) use self::run::DISPLAYS;
 pub(crate) use self::size::format_size;
 pub(crate) use self::time::{DAY_GROUPS, SHORT_PLAY, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};

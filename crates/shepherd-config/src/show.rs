@@ -99,6 +99,9 @@ fn entry_label<'p>(policy: &'p Policy, entry_id: &'p EntryId) -> &'p str {
 fn describe_entry(entry: &PolicyEntry, policy: &Policy) -> Vec<String> {
     let rules = policy.rules();
     let mut lines = Vec::new();
+    if entry.kind.is_login() {
+        lines.extend(enforcement::describe_login(&entry.run.login));
+    }
     if let Some(disabled) = &entry.disabled {
         let reason = disabled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         lines.push(format!("Switched off{reason}."));

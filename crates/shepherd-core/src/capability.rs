@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
     reason = "the names and their independence are given by the specification"
 )]
 pub struct HostCapabilities {
-    /// The kinds of entries that the host can start: `process`, `vm`, `media`, `custom`.
+    /// The kinds of entries that the host can run: `process`, `vm`, `media`, `custom`, and `login` if it is told when
+    /// somebody logs in.
     pub spawn_kinds_supported: BTreeSet<String>,
     pub can_kill_forcefully: bool,
     pub can_graceful_stop: bool,
@@ -37,7 +38,7 @@ impl HostCapabilities {
     #[must_use]
     pub fn all_supported() -> Self {
         Self {
-            spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
+            spawn_kinds_supported: ["process", "vm", "media", "login", "custom"].map(str::to_owned).into(),
             can_kill_forcefully: true,
             can_graceful_stop: true,
             can_group_process_tree: true,

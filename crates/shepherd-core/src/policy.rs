@@ -14,6 +14,7 @@ mod access;
 mod calendar;
 mod check;
 mod entry;
+mod login;
 mod quota;
 mod run;
 
@@ -26,6 +27,7 @@ pub use entry::{
     DEFAULT_CRASH_WITHIN, DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule,
     WarningPolicy, WarningThreshold,
 };
+pub use login::{IdleTime, LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon, TerminalState};
 pub use quota::{DailyQuota, WeekdayAmounts};
 pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowDisplay};
 
@@ -262,6 +264,17 @@ impl Policy {
             SystemAccount::Uid(_) | SystemAccount::Group(_) | SystemAccount::Gid(_) => None,
         });
         of_entries.chain(of_profiles)
+    }
+
+    /// Returns the entry that stands for a profile's being logged in; `None` if the policy doesn't limit its logins.
+    #[must_use]
+    pub fn login_entry(&self, profile: &ProfileId) -> Option<&PolicyEntry> {
+        self.login_entries().find(|entry| entry.is_for(profile))
+    }
+
+    /// Returns the entries that stand for being logged in.
+    pub fn login_entries(&self) -> impl Iterator<Item = &PolicyEntry> {
+        self.rules.entries.iter().filter(|entry| entry.kind.is_login())
     }
 
     /// Returns the entries whose use adds to a budget.

@@ -53,7 +53,7 @@ pub(super) fn compile_entry(
         cost: raw.cost.map_or(TimeCost::Counts, |cost| cost.value),
         earns,
         unlock,
-        run: run::compile_run(&raw.run, &defaults.run),
+        run: run::compile_run(raw, &defaults.run),
     })
 }
 

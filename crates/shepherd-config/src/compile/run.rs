@@ -1,17 +1,26 @@
 //! Compiles how entries run, from the entry or else from the defaults (S6.5).
 
-use shepherd_core::policy::{ResourceLimits, RunPolicy, WindowDisplay};
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{LoginPolicy, ResourceLimits, RunPolicy, WindowDisplay};
 use ward_diag::{ConfigFault, FaultCollector, code};
 
-use crate::raw::{LimitSetting, RawPolicy, RawRun};
+use crate::raw::{LimitSetting, RawEntry, RawPolicy, RawRun};
 
-pub(super) fn compile_run(own: &RawRun, other: &RawRun) -> RunPolicy {
+/// Compiles the way in which an entry runs. A login isn't started by Shepherd, so of the defaults it has only the grace
+/// period.
+pub(super) fn compile_run(entry: &RawEntry, other: &RawRun) -> RunPolicy {
+    let own = &entry.run;
+    let stop_grace = own.stop_grace.or(other.stop_grace).map(|grace| grace.value);
+    if entry.kind.kind.as_ref().is_some_and(EntryKind::is_login) {
+        return RunPolicy { stop_grace, login: entry.kind.login, ..RunPolicy::default() };
+    }
     RunPolicy {
         user: own.user.clone().or_else(|| other.user.clone()),
         limits: compile_resource_limits(own, other),
-        stop_grace: own.stop_grace.or(other.stop_grace).map(|grace| grace.value),
+        stop_grace,
         output_limit: own.output_limit.or(other.output_limit),
         display: own.display.or(other.display).map(|display| display.value).unwrap_or_default(),
+        login: LoginPolicy::default(),
     }
 }
 

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use shepherd_api::EntryKind;
+use shepherd_core::policy::{IdleTime, LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon};
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, closest, code};
 
 use super::{payload, values};
 use crate::raw::RawKind;
 use crate::settings::{BUILT_IN_TYPES, driver_settings};
 
-const KINDS: [&str; 4] = ["process", "vm", "media", "custom"];
+const KINDS: [&str; 5] = ["process", "vm", "media", "login", "custom"];
 
 /// Keys that belong to certain kinds only.
-const KEYS: [(&str, &[&str]); 8] = [
+const KEYS: [(&str, &[&str]); 12] = [
     ("argv", &["process"]),
     ("env", &["process"]),
     ("cwd", &["process"]),
@@ -21,7 +22,28 @@ const KEYS: [(&str, &[&str]); 8] = [
     ("library", &["media"]),
     ("type", &["custom"]),
     ("payload", &["custom"]),
+    ("counts", &["login"]),
+    ("idle", &["login"]),
+    ("end", &["login"]),
+    ("without_daemon", &["login"]),
 ];
+
+/// Keys about a program that Shepherd starts.
+const KEYS_OF_PROGRAMS: [&str; 4] = ["user", "resources", "output_limit", "display"];
+
+pub(crate) const LOGIN_COUNTING: [(&str, LoginCounting); 3] = [
+    ("active", LoginCounting::Active),
+    ("unlocked", LoginCounting::Unlocked),
+    ("always", LoginCounting::Always),
+];
+
+pub(crate) const IDLE_TIME: [(&str, IdleTime); 2] = [("counts", IdleTime::Counts), ("free", IdleTime::Free)];
+
+pub(crate) const LOGIN_ENDS: [(&str, LoginEnd); 2] =
+    [("terminate", LoginEnd::Terminate), ("lock", LoginEnd::Lock)];
+
+pub(crate) const WITHOUT_DAEMON: [(&str, LoginWithoutDaemon); 2] =
+    [("refuse", LoginWithoutDaemon::Refuse), ("allow", LoginWithoutDaemon::Allow)];
 
 /// Drivers of virtual machines (S6.6).
 const DRIVERS: [(&str, &str); 2] = [("qemu", "qemu"), ("command", "command")];
@@ -36,6 +58,7 @@ pub(super) fn read_kind(table: &mut TomlTable<'_>) -> RawKind {
         Some("vm") => RawKind { kind: read_vm(table), ..RawKind::default() },
         Some("media") => read_media(table),
         Some("custom") => read_custom(table),
+        Some("login") => read_login(table),
         Some(_) => RawKind { kind: read_process(table), ..RawKind::default() },
         None => RawKind::default(),
     };
@@ -52,9 +75,9 @@ fn read_kind_name<'a>(value: TomlValue<'a>) -> Option<&'a str> {
     let question = near.map_or("the kind".to_owned(), |near| format!("did you mean `{near}`? The kind"));
     let shown = values::escape_name(text);
     value.reject(
-        InvalidValue::new(format!("there is no kind `{shown}`"))
-            .code(code::NOT_ALLOWED)
-            .help(format!("{question} can be `process`, `vm` or `media`, or `custom` with a `type`")),
+        InvalidValue::new(format!("there is no kind `{shown}`")).code(code::NOT_ALLOWED).help(format!(
+            "{question} can be `process`, `vm`, `media` or `login`, or `custom` with a `type`"
+        )),
     );
     None
 }
@@ -169,12 +192,20 @@ fn read_media(table: &mut TomlTable<'_>) -> RawKind {
         library_id: library.value.clone(),
         args: args.unwrap_or_default(),
     });
-    RawKind { kind, library, driver: None }
+    RawKind { kind, library, ..RawKind::default() }
 }
 
 fn read_custom(table: &mut TomlTable<'_>) -> RawKind {
     let driver = table.required_with("type", values::read_name);
     table.help_if_missing("type", "name the driver: `type = \"flatpak\"`");
+    if let Some(login) = driver.as_ref().filter(|driver| driver.value == EntryKind::LOGIN_TYPE) {
+        let _ = table.value("payload");
+        table.faults().push(
+            ConfigFault::new(code::NOT_ALLOWED, login.span, "`login` is a kind of entry, not a type")
+                .help("write `kind = \"login\"`, without `type`"),
+        );
+        return RawKind::default();
+    }
     let built_in = driver.as_ref().filter(|driver| BUILT_IN_TYPES.contains(&driver.value.as_str()));
     let payload = match built_in.and_then(|driver| driver_settings(&driver.value)) {
         Some(settings) => payload::read_required_settings(table, "payload", settings),
@@ -182,5 +213,27 @@ fn read_custom(table: &mut TomlTable<'_>) -> RawKind {
     };
     let type_name = driver.as_ref().map(|driver| driver.value.clone());
     let kind = type_name.zip(payload).map(|(type_name, payload)| EntryKind::Custom { type_name, payload });
-    RawKind { kind, library: None, driver }
+    RawKind { kind, driver, ..RawKind::default() }
+}
+
+fn read_login(table: &mut TomlTable<'_>) -> RawKind {
+    let login = LoginPolicy {
+        counts: table.optional_with("counts", |value| value.one_of(&LOGIN_COUNTING)).unwrap_or_default(),
+        idle: table.optional_with("idle", |value| value.one_of(&IDLE_TIME)).unwrap_or_default(),
+        end: table.optional_with("end", |value| value.one_of(&LOGIN_ENDS)).unwrap_or_default(),
+        without_daemon: table
+            .optional_with("without_daemon", |value| value.one_of(&WITHOUT_DAEMON))
+            .unwrap_or_default(),
+    };
+    for key in KEYS_OF_PROGRAMS {
+        let Some(span) = table.key_span(key) else { continue };
+        let message = format!("`{key}` has no effect on a login, because Shepherd doesn't start it");
+        table.faults().push(ConfigFault::new(code::INVALID, span, message).help("remove it"));
+    }
+    if let Some(span) = table.key_span("earns") {
+        let message = "a login can't earn time: being logged in is no work";
+        let help = "move `earns` to the program that is to be used";
+        table.faults().push(ConfigFault::new(code::NOT_ALLOWED, span, message).help(help));
+    }
+    RawKind { kind: Some(EntryKind::login()), login, ..RawKind::default() }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use shepherd_api::EntryKind;
 use shepherd_core::policy::{
     BreakRule, CustomDriver, GrantCeilings, MediaLibrary, OnReload, OnShutdown, ReloadOnChange, SuspendedTime,
 };
@@ -96,8 +97,12 @@ pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<Cus
         argv.map(|argv| CustomDriver { argv })
     };
     let drivers = read_named_tables(("drivers", PolicySection::Driver), table, read);
-    for (name, _) in drivers.iter().filter(|(name, _)| BUILT_IN_TYPES.contains(&name.value.as_str())) {
-        let message = format!("`{}` already has a built-in driver", name.value);
+    let is_taken = |name: &str| BUILT_IN_TYPES.contains(&name) || name == EntryKind::LOGIN_TYPE;
+    for (name, _) in drivers.iter().filter(|(name, _)| is_taken(&name.value)) {
+        let message = match name.value.as_str() {
+            EntryKind::LOGIN_TYPE => "`login` is a kind of entry, and has no driver".to_owned(),
+            built_in => format!("`{built_in}` already has a built-in driver"),
+        };
         faults.push(
             ConfigFault::new(code::DUPLICATE, name.span, message).help("remove it, or choose another name"),
         );

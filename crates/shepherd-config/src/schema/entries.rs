@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::builders::{self, SchemaKey, any_of, boolean, list, map_of, object, object_with, one_of, text};
-use crate::read::DISPLAYS;
+use crate::read::{DISPLAYS, IDLE_TIME, LOGIN_COUNTING, LOGIN_ENDS, WITHOUT_DAEMON};
 use crate::settings::{BUILT_IN_TYPES, DriverSetting, SettingType, driver_settings};
 
 pub(super) fn entry() -> Value {
     let keys = description_keys()
         .into_iter()
         .chain(kind())
+        .chain(login())
         .chain(builders::availability())
         .chain(builders::limits());
     object_with("A program, game or film that can be launched.", &["id"], keys.chain(rules()).chain(run()))
@@ -31,12 +32,51 @@ fn description_keys() -> [SchemaKey; 5] {
     ]
 }
 
+fn login() -> [SchemaKey; 4] {
+    [
+        (
+            "counts",
+            one_of(
+                "login: time that counts: while in the foreground (\"active\"), while also not locked (\"unlocked\"), or until the log-out (\"always\"). Default: \"unlocked\".",
+                &LOGIN_COUNTING.map(|(word, _)| word),
+            ),
+        ),
+        (
+            "idle",
+            one_of(
+                "login: count time without input (\"counts\") or not (\"free\"). Default: \"counts\".",
+                &IDLE_TIME.map(|(word, _)| word),
+            ),
+        ),
+        (
+            "end",
+            one_of(
+                "login: at the end, log out and end everything that the account runs (\"terminate\"), or lock the screen (\"lock\"). Default: \"terminate\".",
+                &LOGIN_ENDS.map(|(word, _)| word),
+            ),
+        ),
+        (
+            "without_daemon",
+            one_of(
+                "login: allow a log-in while Shepherd doesn't run (\"allow\") or not (\"refuse\"). Default: \"refuse\".",
+                &WITHOUT_DAEMON.map(|(word, _)| word),
+            ),
+        ),
+    ]
+}
+
 fn kind() -> [SchemaKey; 9] {
     let arguments = json!({ "type": "array", "items": { "type": "string" } });
     let payload = BUILT_IN_TYPES.iter().map(|name| driver_settings_schema(name));
     let payload = payload.chain([json!({ "description": "Any settings of your own driver." })]);
     [
-        ("kind", one_of("Kind of the entry. Default: \"process\".", &["process", "vm", "media", "custom"])),
+        (
+            "kind",
+            one_of(
+                "Kind of the entry. Default: \"process\".",
+                &["process", "vm", "media", "login", "custom"],
+            ),
+        ),
         ("argv", list("process: program and its arguments.", &text("An argument."))),
         ("env", map_of("process: environment variables.", &text("A value."))),
         ("cwd", text("process: working folder, as a full path.")),

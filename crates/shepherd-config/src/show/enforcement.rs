@@ -2,8 +2,8 @@
 
 use shepherd_api::ClientRole;
 use shepherd_core::policy::{
-    AccessPolicy, CompositorConfig, PolicyRules, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount,
-    WindowDisplay,
+    AccessPolicy, CompositorConfig, IdleTime, LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon,
+    PolicyRules, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount, WindowDisplay,
 };
 use shepherd_util::ExactDuration;
 
@@ -71,6 +71,29 @@ fn describe_account(account: &SystemAccount) -> String {
         SystemAccount::Group(name) => format!("the group {name}"),
         SystemAccount::Gid(number) => format!("group {number}"),
     }
+}
+
+/// Describes how a login is counted, refused and ended.
+pub(super) fn describe_login(login: &LoginPolicy) -> Vec<String> {
+    let counted = match login.counts {
+        LoginCounting::Active => "while it is in the foreground",
+        LoginCounting::Unlocked => "while it is in the foreground and not locked",
+        LoginCounting::Always => "until the log-out",
+    };
+    let idle = match login.idle {
+        IdleTime::Counts => "",
+        IdleTime::Free => ", but not without input",
+    };
+    let end = match login.end {
+        LoginEnd::Terminate => "Everything that the account runs is ended with it.",
+        LoginEnd::Lock => "At its end, the screen is locked.",
+    };
+    let mut lines =
+        vec![format!("Being logged in to this computer: counts {counted}{idle}."), end.to_owned()];
+    if login.without_daemon == LoginWithoutDaemon::Allow {
+        lines.push("Anybody may log in while Shepherd doesn't run.".to_owned());
+    }
+    lines
 }
 
 /// Describes how an entry runs, as far as it differs from the usual.

@@ -6,8 +6,9 @@ use jiff::civil::date;
 use shepherd_api::{EntryKind, WarningSeverity};
 use shepherd_config::load;
 use shepherd_core::policy::{
-    AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, DisabledReason, EarningRule, MinuteOfDay,
-    OnReload, OnShutdown, Policy, PolicyEntry, SuspendedTime, TimeCost, TimeWindow, UnlockRule, Weekdays,
+    AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, DisabledReason, EarningRule, IdleTime,
+    LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon, MinuteOfDay, OnReload, OnShutdown, Policy,
+    PolicyEntry, RunPolicy, SuspendedTime, TimeCost, TimeWindow, UnlockRule, Weekdays,
 };
 
 fn policy(text: &str) -> Policy {
@@ -66,6 +67,34 @@ fn a_driver_gets_its_settings_as_they_are_written_and_memory_in_mebibytes() {
         serde_json::json!({ "fast": true, "speed": 1.5, "since": "2026-01-01", "cars": [1, "two"] });
     assert_eq!(policy.entries()[2].kind, custom("trains", payload));
     assert_eq!(policy.rules().drivers["trains"].argv, ["trains", "-q"]);
+}
+
+// S19.2
+#[test]
+fn a_login_counts_while_unlocked_and_ends_the_whole_login_unless_it_says_otherwise() {
+    let login = |lines: &str| {
+        let policy = policy(&format!(
+            "[defaults]\nuser = \"kid\"\nstop_grace = \"20s\"\nresources = {{ memory = \"2GiB\" }}\n\
+             [profiles.anna]\naccounts = [\"anna\"]\n[profiles.ben]\n\
+             [[entries]]\nid = \"x\"\nkind = \"login\"\nalways = true\n{lines}\n"
+        ));
+        let anna = "anna".parse().unwrap();
+        policy.login_entry(&anna).unwrap().clone()
+    };
+    let usual = login("");
+    assert!(usual.kind.is_login());
+    assert_eq!((usual.kind.clone(), usual.kind.name()), (EntryKind::login(), "login"));
+    // Of the settings for programs, a login has only the grace period.
+    let stop_grace = Some(Duration::from_secs(20));
+    assert_eq!(usual.run, RunPolicy { stop_grace, ..RunPolicy::default() });
+    let other = LoginPolicy {
+        counts: LoginCounting::Always,
+        idle: IdleTime::Free,
+        end: LoginEnd::Lock,
+        without_daemon: LoginWithoutDaemon::Allow,
+    };
+    let written = "counts = \"always\"\nidle = \"free\"\nend = \"lock\"\nwithout_daemon = \"allow\"\nprofiles = [\"anna\"]";
+    assert_eq!(login(written).run.login, other);
 }
 
 // S2.3, S7.1

@@ -5,7 +5,8 @@ use std::time::Duration;
 use shepherd_api::ClientRole;
 use shepherd_config::{load, setting_keys};
 use shepherd_core::policy::{
-    CompositorConfig, Policy, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount, WindowDisplay,
+    CompositorConfig, LoginPolicy, Policy, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount,
+    WindowDisplay,
 };
 
 fn policy(text: &str) -> Policy {
@@ -50,6 +51,7 @@ fn missing_run_settings_come_from_the_defaults() {
         stop_grace: Some(Duration::from_secs(20)),
         output_limit: Some(64 << 10),
         display: WindowDisplay::Fullscreen,
+        login: LoginPolicy::default(),
     };
     assert_eq!(run(defaults, ""), of_defaults);
 
@@ -67,6 +69,7 @@ fn missing_run_settings_come_from_the_defaults() {
         stop_grace: Some(Duration::ZERO),
         output_limit: Some(4096),
         display: WindowDisplay::Unchanged,
+        login: LoginPolicy::default(),
     };
     assert_eq!(run(defaults, own), of_entry);
 }

@@ -8,7 +8,7 @@ use crate::fixture;
 #[test]
 fn the_policies_in_the_repository_load() {
     for (name, entries) in
-        [("all-keys.toml", 9), ("family.toml", 5), ("minimal.toml", 1), ("starter.toml", 7)]
+        [("all-keys.toml", 10), ("family.toml", 5), ("minimal.toml", 1), ("starter.toml", 7)]
     {
         let loaded = load(name, &fixture::text(&format!("../../policies/{name}")))
             .unwrap_or_else(|report| panic!("{report}"));

@@ -23,6 +23,8 @@ pub enum PolicyError {
     EarnsForNothing(EntryId),
     #[error("entry `{entry}` shows library `{library}`, which does not exist")]
     UnknownLibrary { entry: EntryId, library: String },
+    #[error("profile `{profile}` has two logins, `{first}` and `{second}`")]
+    TwoLogins { profile: ProfileId, first: EntryId, second: EntryId },
     #[error("mode `{0}` is used, but the policy does not define it")]
     UnknownMode(ModeName),
     #[error("exception `{exception}` is for entry `{entry}`, which does not exist")]
@@ -32,6 +34,7 @@ pub enum PolicyError {
 impl Policy {
     pub(super) fn check_references(&self) -> Result<(), PolicyError> {
         self.rules.entries.iter().try_for_each(|entry| self.check_entry(entry))?;
+        self.check_logins()?;
         self.check_exceptions()?;
         self.check_modes()
     }
@@ -66,6 +69,20 @@ impl Policy {
             | EntryKind::Media { .. }
             | EntryKind::Custom { .. } => Ok(()),
         }
+    }
+
+    fn check_logins(&self) -> Result<(), PolicyError> {
+        for profile in self.rules.profiles.keys() {
+            let mut logins = self.login_entries().filter(|entry| entry.is_for(profile));
+            if let (Some(first), Some(second)) = (logins.next(), logins.next()) {
+                return Err(PolicyError::TwoLogins {
+                    profile: profile.clone(),
+                    first: first.entry_id.clone(),
+                    second: second.entry_id.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_exceptions(&self) -> Result<(), PolicyError> {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::LoginPolicy;
+
 /// The way in which an entry is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPolicy {
@@ -14,6 +16,8 @@ pub struct RunPolicy {
     /// The number of bytes of output that are kept; `None` is the default.
     pub output_limit: Option<u64>,
     pub display: WindowDisplay,
+    /// The settings of an entry that stands for being logged in.
+    pub login: LoginPolicy,
 }
 
 /// Resource limits; `None` is no limit.

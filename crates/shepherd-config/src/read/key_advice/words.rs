@@ -61,7 +61,7 @@ pub(super) const SHARED: &[KeyWords] = &[
         WRITE_WINDOWS,
     ),
     means(
-        &["days", "day", "weekdays", "weekends", "from", "to", "start", "end", "until"],
+        &["days", "day", "weekdays", "weekends", "from", "to", "start", "until"],
         "/defaults/windows",
         WRITE_WINDOWS,
     ),
@@ -280,7 +280,7 @@ pub(super) const ENTRY: &[KeyWords] = &[
         "/entries[]/unlock",
         "write `unlock = { entry = \"tuxmath\", at_least = \"20m\" }`",
     ),
-    means(&["free", "price", "counts"], "/entries[]/cost", "write `cost = \"free\"`"),
+    means(&["free", "price"], "/entries[]/cost", "write `cost = \"free\"`"),
 ];
 
 pub(super) const ROOT: &[KeyWords] = &[
