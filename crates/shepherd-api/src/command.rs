@@ -181,6 +181,14 @@ pub enum Command {
     },
     /// Returns the daemon's metrics in the Prometheus text format.
     Metrics {},
+    /// Asks whether an account may log in to this machine now (S19.2). Only an administrator and the account itself may
+    /// ask.
+    CheckLogin {
+        /// The user id of the account.
+        uid: u32,
+        /// The id of its primary group, which may be new since the daemon read the accounts.
+        gid: Option<u32>,
+    },
 }
 
 impl Command {
@@ -213,6 +221,7 @@ impl Command {
         "authenticate",
         "set_pin",
         "metrics",
+        "check_login",
     ];
 
     /// Returns the stable name, as it appears on the wire.
@@ -246,6 +255,7 @@ impl Command {
             Self::Authenticate { .. } => "authenticate",
             Self::SetPin { .. } => "set_pin",
             Self::Metrics { .. } => "metrics",
+            Self::CheckLogin { .. } => "check_login",
         }
     }
 }

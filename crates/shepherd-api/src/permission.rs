@@ -20,6 +20,7 @@ impl Command {
             | Self::ListRequests { .. }
             | Self::SubscribeEvents { .. }
             | Self::Health { .. }
+            | Self::CheckLogin { .. }
             | Self::Metrics { .. } => ClientRole::Observer,
             // The daemon returns only the output of sessions of the client's own profile, except to an administrator.
             Self::Launch { .. }

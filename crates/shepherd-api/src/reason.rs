@@ -53,6 +53,8 @@ pub enum ReasonCode {
         /// The kind of entry.
         kind: String,
     },
+    /// The entry stands for being logged in to the machine, so nobody launches it.
+    LoginEntry,
     /// The daemon would run the program as root, because the policy names no other user.
     AccountMissing,
     /// The login that the program would run as doesn't exist on this machine.
@@ -130,6 +132,7 @@ impl ReasonCode {
             Self::NotForProfile => "not-for-profile",
             Self::Disabled { .. } => "disabled",
             Self::HostCannotRun { .. } => "host-cannot-run",
+            Self::LoginEntry => "login-entry",
             Self::AccountMissing => "account-missing",
             Self::LoginNotFound { .. } => "login-not-found",
             Self::OutsideHours { .. } => "outside-hours",
@@ -157,6 +160,7 @@ impl ReasonCode {
             | Self::NotForProfile
             | Self::Disabled { .. }
             | Self::HostCannotRun { .. }
+            | Self::LoginEntry
             | Self::AccountMissing
             | Self::LoginNotFound { .. }
             | Self::SessionActive { .. }
@@ -195,6 +199,7 @@ impl ReasonCode {
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
+            Self::LoginEntry => "This is no program: it begins when the child logs in to the computer.".to_owned(),
             Self::AccountMissing => {
                 "The rules name no child's login for this, and Shepherd starts nothing as root. A parent fills in the \
                  login in the policy, in `accounts` of the profile or in `user` of the entry, and then runs `sudo shepherd \

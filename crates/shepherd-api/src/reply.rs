@@ -8,7 +8,7 @@ use shepherd_util::{ProfileId, SessionId};
 
 use crate::{
     AuditEvent, ClientRole, DaemonStateSnapshot, EntryView, ExplanationView, GrantView, HealthView,
-    SessionLogView, SessionView, TimeRequestView, TimelineView, UsageView,
+    LoginAnswer, SessionLogView, SessionView, TimeRequestView, TimelineView, UsageView,
 };
 
 /// The reply to a command that was carried out.
@@ -151,6 +151,11 @@ pub enum CommandReply {
     Metrics {
         /// The metrics in the Prometheus text format.
         text: String,
+    },
+    /// The reply to `check_login`.
+    LoginChecked {
+        /// Whether the account may log in.
+        login: LoginAnswer,
     },
     /// A reply that this client is too old to know. Never sent.
     #[serde(other)]

@@ -9,7 +9,8 @@ use ward_cli::OutputArgs;
 use ward_terminal::escape_lines;
 
 use crate::{
-    audit, entries, generate, grants, household, pin, policy, requests, session, session_log, up, usage, week,
+    audit, entries, generate, grants, household, pam_check, pin, policy, requests, session, session_log, up,
+    usage, week,
 };
 
 /// A test parses every example.
@@ -148,6 +149,8 @@ pub(crate) enum ShepherdCommand {
     Metrics,
     /// Show what this machine can enforce and what would help
     Doctor,
+    /// Tell PAM whether an account may log in now; exit code 1 if it may not
+    PamCheck(pam_check::PamCheckArgs),
     /// Print completions for a shell
     Completions(generate::CompletionsArgs),
     /// Print the manual page, or write one for every command

@@ -30,6 +30,7 @@ mod generate;
 mod grants;
 mod health;
 mod household;
+mod pam_check;
 mod policy;
 mod policy_restore;
 mod requests;
@@ -78,6 +79,7 @@ fn run(
 ) -> Result<ExitCode, ShepherdCliError> {
     let command = arguments.command.unwrap_or_else(|| default_command(context));
     match command {
+        ShepherdCommand::PamCheck(check) => return pam_check::run(&check, context, output),
         ShepherdCommand::Up(up) => return up::run(&up, context, output),
         ShepherdCommand::Demo => return demo::run(context, output),
         ShepherdCommand::Tour => tour::run(output),

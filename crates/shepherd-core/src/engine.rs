@@ -56,6 +56,7 @@ mod grants;
 mod launch;
 mod lifecycle;
 mod listing;
+mod login;
 mod missed_warnings;
 mod persist_outcome;
 mod queries;
@@ -73,6 +74,7 @@ pub use extension::ExtendedSession;
 pub use grants::NewGrant;
 pub use launch::{LaunchDecision, LaunchNotAwaited, LaunchRequest};
 pub use lifecycle::{ExitInfo, StopDecision, StopRequest};
+pub use login::LoginCheck;
 pub use recover::{SessionLiveness, ShutdownDecision};
 pub use requests::{GrantedRequest, NewTimeRequest};
 

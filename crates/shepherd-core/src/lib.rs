@@ -24,8 +24,8 @@ mod engine;
 pub use capability::HostCapabilities;
 pub use engine::{
     CLOCK_JITTER, CoreEngine, CoreEvent, Effect, Effects, EngineEnvironment, EngineReply, ExitInfo,
-    ExtendedSession, GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, NewGrant,
-    NewTimeRequest, ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision,
+    ExtendedSession, GrantError, GrantedRequest, LaunchDecision, LaunchNotAwaited, LaunchRequest, LoginCheck,
+    NewGrant, NewTimeRequest, ProvisionalGrant, QueryError, SessionLiveness, ShutdownDecision, StopDecision,
     StopRequest, UnknownModeError,
 };
 pub use session::{

@@ -13,6 +13,7 @@ use shepherd_util::{EntryId, ProfileId, parse_passwd};
 use crate::environment;
 use crate::launch_command::{LaunchCommandBuilder, LaunchResources};
 use crate::launch_error::LaunchError;
+use crate::logind::logind_is_running;
 use crate::options::LinuxHostOptions;
 use crate::start_job::{find_user, refuse_root, resolve_program};
 
@@ -51,7 +52,10 @@ pub fn find_missing_requirements(policy: &Policy, options: &LinuxHostOptions) ->
     let resources = LaunchResources { libraries: rules.libraries.clone(), drivers: rules.drivers.clone() };
     let mut missing: Vec<MissingRequirement> = Vec::new();
     for entry in policy.entries() {
-        let entry_errors = check_entry(entry, &resources, options);
+        let entry_errors = match entry.kind.is_login() {
+            true => check_logind(),
+            false => check_entry(entry, &resources, options),
+        };
         for LaunchError { message, help } in entry_errors.into_iter().chain(check_files(policy, entry)) {
             let sentence = format!("{message}; {help}");
             match missing.iter_mut().find(|known| known.sentence == sentence) {
@@ -63,12 +67,21 @@ pub fn find_missing_requirements(policy: &Policy, options: &LinuxHostOptions) ->
     missing
 }
 
+/// Checks that this machine can tell when somebody logs in.
+fn check_logind() -> Vec<LaunchError> {
+    if logind_is_running() {
+        return Vec::new();
+    }
+    let message = "systemd-logind doesn't run here, so nobody whose login is limited could log in";
+    vec![LaunchError::new(message, "install `libpam-systemd`")]
+}
+
 /// Returns the entries that a daemon of root's never starts for some profiles, because the policy names no account for
 /// them.
 #[must_use]
 pub fn find_entries_without_account(policy: &Policy) -> Vec<MissingRequirement> {
     let mut missing: Vec<(Vec<&ProfileId>, Vec<EntryId>)> = Vec::new();
-    for entry in policy.entries() {
+    for entry in policy.entries().iter().filter(|entry| !entry.kind.is_login()) {
         let lacks_account = |profile: &&ProfileId| {
             policy.system_account(entry, profile).is_none_or(|account| account == "root")
         };

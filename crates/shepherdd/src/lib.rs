@@ -16,6 +16,7 @@ mod service;
 mod file_watch;
 mod heartbeat;
 mod log;
+mod login_accounts;
 mod metrics;
 mod notify;
 mod policy_copy;
@@ -29,6 +30,7 @@ mod zone;
 
 mod sys;
 
+pub use login_accounts::LoginAccounts;
 pub use options::{DaemonOptions, DaemonOptionsError};
 pub use policy_source::policy_exposure_warnings;
 pub use run::run;

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use shepherd_api::{ApiError, CommandReply};
 use shepherd_core::CoreEngine;
 use shepherd_host_api::{HostAdapter, HostEvent, HostEvents};
-use shepherd_ipc::{ClientHub, IncomingEvent, IpcServer};
+use shepherd_ipc::{AccessRules, ClientHub, IncomingEvent, IpcServer};
 use shepherd_util::{ClientId, Clock, ClockReading, SessionId, SystemClock};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -30,6 +31,7 @@ mod effects;
 mod file_reads;
 mod health;
 mod host_events;
+mod logins;
 mod policy;
 mod profile_choice;
 mod refusals;
@@ -118,11 +120,15 @@ pub(crate) const DAEMON_ACTOR: &str = "shepherdd";
 
 /// The state that the loop owns.
 pub(crate) struct DaemonService {
+    /// The folder of the daemon's records.
+    pub(crate) data_folder: PathBuf,
     pub(crate) engine: CoreEngine,
     pub(crate) host: Box<dyn HostAdapter>,
     pub(crate) store: StoreThread,
     pub(crate) heartbeat: HeartbeatThread,
     pub(crate) clients: ClientHub,
+    /// The roles and profiles of accounts, as the clients have them.
+    pub(crate) access: Arc<AccessRules>,
     pub(crate) clock: SystemClock,
     pub(crate) time_sync: TimeSyncCheck,
     pub(crate) metrics: DaemonMetrics,
@@ -166,6 +172,8 @@ pub(crate) struct PolicyState {
     pub(crate) exposed: Vec<String>,
     /// Sentences about accounts that the policy needs and doesn't name, or that don't exist.
     pub(crate) account_faults: Vec<String>,
+    /// The reason why nobody would be refused to log in while no daemon runs.
+    pub(crate) login_fault: Option<String>,
 }
 
 impl PolicyState {

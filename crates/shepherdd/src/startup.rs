@@ -72,6 +72,7 @@ pub(crate) async fn start_service(
     let (file_read, read) = unbounded_channel();
     // Only root and our own user have access until the policy names others.
     let nobody = AccessRules { owner_uid: rustix::process::geteuid().as_raw(), ..AccessRules::default() };
+    let nobody = Arc::new(nobody);
     let options = ServerOptions {
         socket: paths.socket.clone(),
         mode: socket_access.mode,
@@ -81,7 +82,7 @@ pub(crate) async fn start_service(
     };
     let (pin, pin_trouble) = open_pin(paths.data.join("pin"));
     notes.extend(pin_trouble);
-    let server = IpcServer::bind(options, Arc::new(nobody), pin)?;
+    let server = IpcServer::bind(options, Arc::<AccessRules>::clone(&nobody), pin)?;
     let (files, unwatched) = FileWatcher::new(&paths.policy)?;
     let limitations: Vec<String> = exposed.into_iter().chain(unwatched).collect();
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
@@ -93,11 +94,13 @@ pub(crate) async fn start_service(
     let now = clock.now();
     let state = engine.get_state(now);
     let mut service = DaemonService {
+        data_folder: paths.data.clone(),
         engine,
         host,
         store,
         heartbeat: pulse,
         clients: server.hub().clone(),
+        access: nobody,
         clock,
         time_sync: TimeSyncCheck::default(),
         metrics: DaemonMetrics::new(),
@@ -109,6 +112,7 @@ pub(crate) async fn start_service(
             rejected: policy.rejected,
             exposed: policy_exposed,
             account_faults: Vec::new(),
+            login_fault: None,
         },
         file_reads: FileReadQueue::new(file_read),
         zone,

@@ -13,6 +13,8 @@ mod generated;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod login;
+#[cfg(test)]
 mod notes;
 #[cfg(test)]
 mod permission;

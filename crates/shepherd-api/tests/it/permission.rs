@@ -35,6 +35,7 @@ const TABLE: &[(&str, ClientRole)] = &[
     ("authenticate", ClientRole::Observer),
     ("set_pin", ClientRole::Admin),
     ("metrics", ClientRole::Observer),
+    ("check_login", ClientRole::Observer),
 ];
 
 #[test]

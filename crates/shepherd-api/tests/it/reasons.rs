@@ -29,6 +29,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         ReasonCode::NotForProfile | ReasonCode::Unknown => vec![],
         ReasonCode::Disabled { .. } => vec!["homework first"],
         ReasonCode::HostCannotRun { .. } => vec!["vm"],
+        ReasonCode::LoginEntry => vec!["logs in"],
         ReasonCode::AccountMissing => vec!["root", "`user`", "`accounts`"],
         ReasonCode::LoginNotFound { .. } => vec!["`anna`", "`sudo adduser anna`", "reload"],
         ReasonCode::SessionActive { .. } => vec!["minecraft"],

@@ -15,6 +15,8 @@ mod live_view;
 #[cfg(test)]
 mod offline_commands;
 #[cfg(test)]
+mod pam_check;
+#[cfg(test)]
 mod pin_and_refusals;
 #[cfg(test)]
 mod support;

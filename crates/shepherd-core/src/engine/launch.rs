@@ -78,6 +78,9 @@ impl CoreEngine {
             Some(_) if request.profile.is_none() && self.policy.rules().profiles.len() > 1 => {
                 EntryFinding { reasons: vec![ReasonCode::NotForProfile], ..EntryFinding::default() }
             }
+            Some(entry) if entry.kind.is_login() => {
+                EntryFinding { reasons: vec![ReasonCode::LoginEntry], ..EntryFinding::default() }
+            }
             Some(entry) => self.evaluation_context(at).evaluate(profile, entry, at, &mut NoObserver),
             None => EntryFinding {
                 reasons: vec![ReasonCode::UnknownEntry { entry_id: request.entry_id.clone() }],

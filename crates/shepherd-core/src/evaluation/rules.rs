@@ -187,7 +187,7 @@ impl<'a> EntryEvaluation<'a> {
     /// Checks the login that the program would run as.
     fn check_login<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
         let HostCapabilities { needs_account, can_switch_user, missing_logins, .. } = self.facts.capabilities;
-        if !needs_account && missing_logins.is_empty() {
+        if (!needs_account && missing_logins.is_empty()) || entry.kind.is_login() {
             return;
         }
         // Without the right to switch users, only a login that the entry names matters.

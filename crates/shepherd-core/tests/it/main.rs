@@ -37,6 +37,8 @@ mod heartbeats;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
+mod logins;
+#[cfg(test)]
 mod missed_warnings;
 #[cfg(test)]
 mod oracle;

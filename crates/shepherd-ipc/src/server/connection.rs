@@ -51,6 +51,7 @@ impl CommandCost {
             | Command::GetPolicy {}
             | Command::ReadSessionLog { .. }
             | Command::Why { .. }
+            | Command::CheckLogin { .. }
             | Command::RequestTime { .. }
             | Command::ListRequests {}
             | Command::MarkRequestSeen { .. }

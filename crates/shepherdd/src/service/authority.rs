@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shepherd_api::AuditKind;
 use shepherd_host_linux::find_entries_without_account;
-use shepherd_ipc::{AccountResolveError, SystemAccounts, resolve_access};
+use shepherd_ipc::{AccessRules, AccountResolveError, SystemAccounts, resolve_access};
 use shepherd_util::ClockReading;
 
 use super::{DAEMON_ACTOR, DaemonService};
@@ -21,13 +21,16 @@ impl DaemonService {
         let rules = policy.rules();
         let owner = rustix::process::geteuid().as_raw();
         let (authority, faults) = resolve_access(&rules.access, &rules.profiles, owner, accounts);
-        self.clients.set_authorizer(Arc::new(authority));
+        let authority = Arc::new(authority);
+        self.clients.set_authorizer(Arc::<AccessRules>::clone(&authority));
         let without_account = if self.engine.capabilities().needs_account {
             find_entries_without_account(policy)
         } else {
             Vec::new()
         };
         let missing_logins = accounts.missing_users(policy.named_logins());
+        self.access = authority;
+        self.save_login_accounts();
         let of_entries = missing_logins.iter().map(|login| AccountResolveError::UnknownUser(login.clone()));
         let of_entries = of_entries.filter(|fault| !faults.contains(fault)).map(|fault| fault.to_string());
         let without_account = without_account.iter().map(ToString::to_string);

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::DaemonService;
 use super::policy::{PolicyOrigin, PolicyReadResult, PolicyRequester};
+use crate::login_accounts::LoginAccounts;
 use crate::policy_copy::PolicyCopy;
 use crate::policy_source::{self, POLICY_MODE, PolicyRejection, PolicyWithSource, RejectedPolicyFile};
 
@@ -38,6 +39,8 @@ pub(super) enum FileReadRequest {
     Zone,
     /// The users and groups of the machine.
     Accounts,
+    /// Not a read, but in the same order: the accounts of an older policy must not replace those of a newer one.
+    SaveLoginAccounts(LoginAccounts),
 }
 
 /// The source of a policy.
@@ -62,6 +65,8 @@ pub(crate) enum FileReadResult {
     Zone(TimeZone),
     /// `None` if the accounts could not be read.
     Accounts(Option<SystemAccounts>),
+    /// The reason why the accounts could not be saved, if they could not.
+    LoginAccountsSaved(Result<(), String>),
 }
 
 impl FileReadQueue {
@@ -81,7 +86,13 @@ impl FileReadQueue {
                         | (PolicyRequester::FileChange, PolicyRequester::FileChange)
                 )
             }
-            (FileReadRequest::Policy { .. } | FileReadRequest::Zone | FileReadRequest::Accounts, _) => false,
+            (
+                FileReadRequest::Zone
+                | FileReadRequest::Accounts
+                | FileReadRequest::Policy { .. }
+                | FileReadRequest::SaveLoginAccounts(_),
+                _,
+            ) => false,
         })
     }
 }
@@ -109,6 +120,7 @@ impl DaemonService {
             FileReadResult::Accounts(accounts) => {
                 accounts.into_iter().for_each(|accounts| self.apply_accounts(&accounts, now));
             }
+            FileReadResult::LoginAccountsSaved(outcome) => self.policy.login_fault = outcome.err(),
         }
         self.start_next_read();
     }
@@ -120,17 +132,21 @@ impl DaemonService {
         let Some(request) = self.file_reads.pending.pop_front() else { return };
         self.file_reads.is_reading = true;
         let (path, copy) = (self.policy.path.clone(), self.policy.copy.clone());
+        let data = self.data_folder.clone();
         let results = self.file_reads.results.clone();
         let policy_request = match &request {
             FileReadRequest::Policy { requester, input } => Some((requester.clone(), input.origin())),
-            FileReadRequest::Zone | FileReadRequest::Accounts => None,
+            FileReadRequest::Zone | FileReadRequest::Accounts | FileReadRequest::SaveLoginAccounts(_) => None,
         };
-        let unchanged = match &request {
+        let unread = match &request {
             FileReadRequest::Accounts => FileReadResult::Accounts(None),
             FileReadRequest::Zone | FileReadRequest::Policy { .. } => FileReadResult::Zone(self.zone.clone()),
+            FileReadRequest::SaveLoginAccounts(_) => {
+                FileReadResult::LoginAccountsSaved(Err("could not start a thread".to_owned()))
+            }
         };
         let started = std::thread::Builder::new().name("files".to_owned()).spawn(move || {
-            results.send(read_requested(&path, &copy, request)).ok();
+            results.send(read_requested((&path, &data), &copy, request)).ok();
         });
         if let Err(error) = started {
             let read = match policy_request {
@@ -147,14 +163,18 @@ impl DaemonService {
                         exposed: self.policy.exposed.clone(),
                     }))
                 }
-                None => unchanged,
+                None => unread,
             };
             self.file_reads.results.send(read).ok();
         }
     }
 }
 
-fn read_requested(path: &Path, copy: &PolicyCopy, request: FileReadRequest) -> FileReadResult {
+fn read_requested(
+    (path, data): (&Path, &Path),
+    copy: &PolicyCopy,
+    request: FileReadRequest,
+) -> FileReadResult {
     match request {
         FileReadRequest::Policy { requester, input } => {
             let origin = input.origin();
@@ -183,6 +203,15 @@ fn read_requested(path: &Path, copy: &PolicyCopy, request: FileReadRequest) -> F
             FileReadResult::Accounts(
                 accounts.inspect_err(|error| tracing::warn!("could not read the accounts: {error}")).ok(),
             )
+        }
+        FileReadRequest::SaveLoginAccounts(accounts) => {
+            let outcome = accounts.save(data).map_err(|error| {
+                format!(
+                    "could not write down whose log-ins are limited: {error}; while Shepherd doesn't run, everybody can \
+                     log in"
+                )
+            });
+            FileReadResult::LoginAccountsSaved(outcome)
         }
     }
 }

@@ -27,7 +27,7 @@ impl DaemonService {
                 .into_iter()
                 .chain(self.limitations.iter().cloned())
                 .chain(self.policy.exposed.iter().chain(&self.policy.copy_fault).cloned())
-                .chain(self.policy.account_faults.iter().cloned())
+                .chain(self.policy.account_faults.iter().chain(&self.policy.login_fault).cloned())
                 .collect(),
             containment: self.engine.capabilities().containment.clone(),
             rejected_policy: self.rejected_policy(),

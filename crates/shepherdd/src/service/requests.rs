@@ -3,6 +3,7 @@
 
 mod command_kind;
 mod grants;
+mod login_check;
 mod questions;
 mod session;
 mod warning_listener;

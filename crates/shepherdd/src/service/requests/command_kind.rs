@@ -27,6 +27,7 @@ pub(super) enum ClientQuestion {
     Metrics,
     Audit { after: Option<u64>, limit: u32 },
     SessionLog { session: Option<String>, profile: Option<ProfileId> },
+    Login { uid: u32, gid: Option<u32> },
 }
 
 pub(super) enum ClientAct {
@@ -75,7 +76,11 @@ impl ClientQuestion {
     /// Returns whether the answer depends on the usage of the running session up to now.
     pub(super) fn depends_on_usage(&self) -> bool {
         match self {
-            Self::Entries { .. } | Self::Why { .. } | Self::Timeline { .. } | Self::Usage { .. } => true,
+            Self::Entries { .. }
+            | Self::Why { .. }
+            | Self::Timeline { .. }
+            | Self::Usage { .. }
+            | Self::Login { .. } => true,
             Self::State
             | Self::Requests
             | Self::Grants
@@ -109,6 +114,7 @@ impl From<Command> for CommandKind {
             Command::GetPolicy {} => Self::Question(ClientQuestion::Policy),
             Command::Health {} => Self::Question(ClientQuestion::Health),
             Command::Metrics {} => Self::Question(ClientQuestion::Metrics),
+            Command::CheckLogin { uid, gid } => Self::Question(ClientQuestion::Login { uid, gid }),
             Command::ReadAudit { after, limit } => Self::Question(ClientQuestion::Audit { after, limit }),
             Command::ReadSessionLog { session, profile } => {
                 Self::Question(ClientQuestion::SessionLog { session, profile })

@@ -44,6 +44,7 @@ impl DaemonService {
             ClientQuestion::Policy => Ok(self.policy_text()),
             ClientQuestion::Health => Ok(CommandReply::Health { health: self.health(now) }),
             ClientQuestion::Metrics => Ok(CommandReply::Metrics { text: self.metrics_text(now) }),
+            ClientQuestion::Login { uid, gid } => self.check_login(request, uid, gid),
             ClientQuestion::Audit { after, limit } => match self.queue_audit_read(request, after, limit) {
                 Ok(()) => return,
                 Err(error) => Err(error),
