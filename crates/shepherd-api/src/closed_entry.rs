@@ -27,6 +27,10 @@ impl ClosedEntry {
                 let until = next_opening.map_or(String::new(), |at| format!(" until {}", format_time(at)));
                 Some(format!("closed{until}, because of its hours"))
             }
+            ReasonCode::Bedtime { until } => {
+                let until = until.map_or(String::new(), |at| format!(" until {}", format_time(at)));
+                Some(format!("closed{until}, because it is bedtime"))
+            }
             _ => None,
         });
         let lock = reasons.iter().find_map(|reason| match reason {

@@ -67,6 +67,11 @@ pub enum ReasonCode {
         /// The start of the next window, if there is one within a year.
         next_opening: Option<Timestamp>,
     },
+    /// It is bedtime for the profile.
+    Bedtime {
+        /// The end of the night, or an earlier grant, if it is found within a year.
+        until: Option<Timestamp>,
+    },
     /// Another session is running.
     SessionActive {
         /// The id of the running session.
@@ -136,6 +141,7 @@ impl ReasonCode {
             Self::AccountMissing => "account-missing",
             Self::LoginNotFound { .. } => "login-not-found",
             Self::OutsideHours { .. } => "outside-hours",
+            Self::Bedtime { .. } => "bedtime",
             Self::SessionActive { .. } => "session-active",
             Self::Cooldown { .. } => "cooldown",
             Self::BreakNeeded { .. } => "break-needed",
@@ -153,7 +159,7 @@ impl ReasonCode {
         match self {
             Self::OutsideHours { next_opening } => *next_opening,
             Self::Cooldown { until } | Self::BreakNeeded { until } => Some(*until),
-            Self::QuotaExhausted { until, .. } => *until,
+            Self::Bedtime { until } | Self::QuotaExhausted { until, .. } => *until,
             // The policy defines how far behind the clock may be.
             Self::ClockUntrusted { .. }
             | Self::UnknownEntry { .. }
@@ -214,6 +220,8 @@ impl ReasonCode {
                 format!("Not allowed at this time. Opens {}.", format_time(*at))
             }
             Self::OutsideHours { next_opening: None } => "Not allowed at this time.".to_owned(),
+            Self::Bedtime { until: Some(at) } => format!("Bedtime until {}.", format_time(*at)),
+            Self::Bedtime { until: None } => "It is bedtime.".to_owned(),
             Self::SessionActive { entry_id, .. } => {
                 format!("{} is running. Only one entry can run at a time.", name(entry_id))
             }

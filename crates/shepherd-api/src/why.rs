@@ -77,6 +77,9 @@ pub struct TimelineView {
     pub profile: ProfileId,
     /// Each entry, in the order of the policy.
     pub entries: Vec<EntryTimeline>,
+    /// The profile's bedtimes in the range, in order. A grant may open entries in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bedtimes: Vec<TimeInterval>,
 }
 
 /// The times at which one entry can be launched.

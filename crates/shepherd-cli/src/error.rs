@@ -59,6 +59,8 @@ pub(crate) enum ShepherdCliError {
     AmbiguousName { what: &'static str, given: String, ids: Vec<String> },
     #[error("there are no rules in force")]
     NoPolicy,
+    #[error("no bedtime begins within a day")]
+    NoBedtime,
     #[error("could not find the daemon's folders")]
     Paths(#[source] PathError),
     #[error("could not find the daemon's folders")]
@@ -230,6 +232,7 @@ impl ShepherdCliError {
                     "the rules of the service are in /etc/shepherd/policy.toml"
                 })
             }
+            Self::NoBedtime => Some("`shepherd grant --open-until 20:00` opens entries outside their hours"),
             Self::NoPolicy => Some("`shepherd health` shows what is wrong with the policy file"),
             _ => None,
         }
@@ -251,6 +254,7 @@ impl ShepherdCliError {
             | Self::UnknownName { .. }
             | Self::AmbiguousName { .. }
             | Self::NoPolicy
+            | Self::NoBedtime
             | Self::AccessLost
             | Self::PinsDiffer => ExitCode::from(1),
             Self::Refused(refused) if !is_daemon_failure(refused.error.code) => ExitCode::from(1),

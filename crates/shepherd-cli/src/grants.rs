@@ -1,11 +1,14 @@
 //! `shepherd grant`, `grants` and `revoke`: extra time and longer hours beyond the policy (S2.7).
 
+mod bedtime;
+
 use clap::{ArgGroup, Args};
 use jiff::Timestamp;
 use shepherd_api::{Command, CommandReply, EntryScope, GrantKind, GrantView, Note};
 use shepherd_util::{BudgetId, DurationText, IdError};
 use ward_terminal::{ConsoleTable, TableCell, TextTone, paint};
 
+pub(crate) use self::bedtime::bedtime_command;
 use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::DaemonConnection;
 use crate::error::ShepherdCliError;
@@ -19,14 +22,18 @@ use crate::time_argument::{TimeArgument, duration_argument};
     group = ArgGroup::new("gift").required(true).args(["amount", "open_until"]),
     group = ArgGroup::new("scope").args(["entry", "budget"]),
     after_help = "Examples:\n  shepherd grant 30m --entry tuxmath --for anna --why \"tidied up\"\n  \
-                  shepherd grant 1h --budget games --from \"sat 9:00\"\n  shepherd grant --open-until 20:00\n\n\
+                  shepherd grant 1h --budget games --from \"sat 9:00\"\n  shepherd grant 20m --bedtime --for anna\n  \
+                  shepherd grant --open-until 20:00\n\n\
                   Without --entry or --budget the grant is for all entries, without --for it is for everybody."
 )]
 pub(crate) struct GrantArgs {
     /// Extra time, such as 30m
     #[arg(value_name = "DURATION", value_parser = duration_argument)]
     amount: Option<DurationText>,
-    /// Allow launches until this time, whatever the hours in the policy say
+    /// Put bedtime off: open entries for this long after it begins, or from now on if it has begun
+    #[arg(long, requires = "amount", conflicts_with_all = ["open_until", "budget", "from", "until"])]
+    bedtime: bool,
+    /// Allow launches until this time, whatever the hours and the bedtime in the policy say
     #[arg(long, value_name = "TIME")]
     open_until: Option<TimeArgument>,
     /// Limit the grant to this entry, by id or label
@@ -74,6 +81,9 @@ pub(crate) fn create(
         (None, None) => return Err(ShepherdCliError::InvalidTime),
     };
     let mut daemon = DaemonConnection::connect(context)?;
+    if let (true, Some(DurationText(amount))) = (grant.bedtime, grant.amount) {
+        return bedtime::create(grant, amount, &mut daemon, output);
+    }
     let profile = match &grant.child {
         Some(given) => Some(daemon.resolve_profile(given)?),
         None => daemon.profile(),
@@ -119,8 +129,20 @@ pub(crate) fn describe_obstacle(
         let GrantKind::Extra { amount } = grant.gift else { return None };
         return humanize::hours_end_with_cure(session, amount, display).map(|line| format!("  {line}"));
     }
-    let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let entries = daemon.fetch_entries(grant.profile.as_ref()).ok()??;
+    if let (GrantKind::Extra { amount }, Some(until)) =
+        (grant.gift, humanize::bedtime_end(&entries, &grant.scope, display))
+    {
+        let entry = match &grant.scope {
+            EntryScope::Entry { entry_id } => Some(entry_id.as_str()),
+            EntryScope::Everything {} | EntryScope::Budget { .. } => None,
+        };
+        let command = bedtime_command(amount.into(), entry, grant.profile.as_ref());
+        return Some(format!(
+            "  It is bedtime{until}, and extra time doesn't open it. To open it: `{command}`"
+        ));
+    }
+    let EntryScope::Entry { entry_id } = &grant.scope else { return None };
     let closed = humanize::find_closed_entry(&entries, entry_id, display)?;
     let sentence = closed.sentence();
     match grant.gift {

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use shepherd_api::{
-    ClosedEntry, EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis, PolicyItem,
-    ReasonCode, SessionPhase, SessionView, StopRequester, TimeRequestState, TimeRequestView,
+    ClosedEntry, EndReason, EntryGrantView, EntryScope, EntryView, GrantKind, GrantView, HealthView, Millis,
+    PolicyItem, ReasonCode, SessionPhase, SessionView, StopRequester, TimeRequestState, TimeRequestView,
 };
 use shepherd_util::{DurationText, EntryId, HumanDuration, ProfileId, parse_passwd};
 use ward_process::Containment;
@@ -141,6 +141,25 @@ pub(crate) fn find_closed_entry(
     display: &DisplaySettings,
 ) -> Option<ClosedEntry> {
     closed_entry(entries.iter().find(|entry| entry.entry_id == *entry_id)?, display)
+}
+
+/// Returns until when it is bedtime for an entry in scope, such as " until 07:00"; `None` if it isn't.
+pub(crate) fn bedtime_end(
+    entries: &[EntryView],
+    scope: &EntryScope,
+    display: &DisplaySettings,
+) -> Option<String> {
+    let is_meant = |entry: &&EntryView| match scope {
+        EntryScope::Entry { entry_id } => entry.entry_id == *entry_id,
+        EntryScope::Everything {} | EntryScope::Budget { .. } => true,
+    };
+    let mut reasons = entries.iter().filter(is_meant).flat_map(|entry| &entry.reasons);
+    reasons.find_map(|reason| match reason {
+        ReasonCode::Bedtime { until } => {
+            Some(until.map_or(String::new(), |at| format!(" until {}", time(at, display))))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the session to which a grant of extra time gives run time. Budgets aren't known here.

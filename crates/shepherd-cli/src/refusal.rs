@@ -1,10 +1,13 @@
 //! A command that the daemon refused, and the advice for the `help:` line.
 
+use std::time::Duration;
+
 use rustix::process::geteuid;
 use shepherd_api::{ApiError, ClientRole, Command, EntryScope, ErrorCode, ReasonCode};
 use shepherd_util::{EntryId, ProfileId};
 
 use crate::context::DisplaySettings;
+use crate::grants::bedtime_command;
 use crate::humanize;
 
 /// The advice for an unknown entry.
@@ -110,6 +113,10 @@ impl RefusedCommand {
             }
         } else if self.role != ClientRole::Admin {
             format!("`shepherd request {entry} 15m` asks a parent for time")
+        } else if has(|reason| matches!(reason, ReasonCode::Bedtime { .. })) {
+            const LATER: Duration = Duration::from_mins(20);
+            let command = bedtime_command(LATER, Some(entry.as_str()), self.profile.as_ref());
+            format!("`{command}` opens it for 20 minutes")
         } else if has(|reason| matches!(reason, ReasonCode::OutsideHours { .. })) {
             let command = open_command(&self.in_an_hour, entry, self.profile.as_ref());
             format!("`{command}` opens it for an hour")
@@ -187,6 +194,21 @@ mod tests {
         );
         assert!(
             login_help(None).starts_with("if this is a child, a parent puts the login into the `accounts`")
+        );
+    }
+
+    #[test]
+    fn a_parent_learns_how_to_put_bedtime_off() {
+        // S19.4.
+        let bedtime = || vec![ReasonCode::Bedtime { until: None }];
+        assert_eq!(
+            denied(ClientRole::Admin, Some("anna"), bedtime()),
+            "`shepherd why tuxmath --profile anna` shows every rule; `shepherd grant 20m --bedtime --entry tuxmath --for \
+             anna` opens it for 20 minutes"
+        );
+        assert_eq!(
+            denied(ClientRole::Shell, None, bedtime()),
+            "`shepherd why tuxmath` shows every rule; `shepherd request tuxmath 15m` asks a parent for time"
         );
     }
 

@@ -17,6 +17,9 @@ const DAYS: i64 = 7;
 /// The mark of times at which an entry opens once another entry has been used.
 const UNLOCKABLE: &str = "?";
 
+/// The mark of bedtime.
+const BEDTIME: &str = "z";
+
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna\n\nWithout `--profile`, a parent sees \
@@ -66,9 +69,9 @@ pub(crate) fn run(
         let lines = match &wanted {
             Some(wanted) => {
                 let chosen = timeline.entries.iter().filter(|entry| entry.entry_id == *wanted);
-                chosen.flat_map(|entry| entry_lines(entry, &days, display)).collect()
+                chosen.flat_map(|entry| entry_lines(entry, &timeline.bedtimes, &days, display)).collect()
             }
-            None => overview_lines(&timeline.entries, &days, display),
+            None => overview_lines(&timeline.entries, &timeline.bedtimes, &days, display),
         };
         for line in lines {
             output.print_line(&line);
@@ -85,7 +88,12 @@ fn week_midnights(display: &DisplaySettings) -> Vec<Zoned> {
 }
 
 /// Draws one entry: a line for each day, 24 hours wide.
-fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings) -> Vec<String> {
+fn entry_lines(
+    entry: &EntryTimeline,
+    bedtimes: &[TimeInterval],
+    days: &[Zoned],
+    display: &DisplaySettings,
+) -> Vec<String> {
     const NAME: usize = 11;
     let cells_per_hour = match display.width.saturating_sub(NAME) {
         room if room >= 96 => 4,
@@ -100,16 +108,21 @@ fn entry_lines(entry: &EntryTimeline, days: &[Zoned], display: &DisplaySettings)
     for day in days.windows(2) {
         let [begin, end] = day else { continue };
         let name = begin.strftime("%a %d %b").to_string();
-        let drawn = day_cells(entry, begin, end, columns, display.now);
+        let drawn = day_cells(entry, bedtimes, [begin, end], columns, display.now);
         lines.push(format!("{}{drawn}", pad_or_truncate(&name, NAME)));
     }
-    lines.push(legend(60 / cells_per_hour, std::slice::from_ref(entry)));
+    lines.push(legend(60 / cells_per_hour, std::slice::from_ref(entry), bedtimes));
     lines.extend(unlock_line(entry));
     lines
 }
 
 /// Draws all entries: a line for each entry, with the days side by side.
-fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySettings) -> Vec<String> {
+fn overview_lines(
+    entries: &[EntryTimeline],
+    bedtimes: &[TimeInterval],
+    days: &[Zoned],
+    display: &DisplaySettings,
+) -> Vec<String> {
     let room = usize::try_from(DAYS).unwrap_or(7);
     let longest = entries.iter().map(|entry| display_width(&escape_label(&entry.label))).max().unwrap_or(0);
     let (columns, label) = [24, 12, 8, 6, 4]
@@ -127,11 +140,11 @@ fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], display: &DisplaySe
         for day in days.windows(2) {
             let [begin, end] = day else { continue };
             line.push(' ');
-            line.push_str(&day_cells(entry, begin, end, columns, display.now));
+            line.push_str(&day_cells(entry, bedtimes, [begin, end], columns, display.now));
         }
         lines.push(line);
     }
-    lines.push(legend(24 * 60 / columns, entries));
+    lines.push(legend(24 * 60 / columns, entries, bedtimes));
     lines.extend(entries.iter().filter_map(unlock_line));
     lines
 }
@@ -147,7 +160,7 @@ fn unlock_line(entry: &EntryTimeline) -> Option<String> {
     ))
 }
 
-fn legend(minutes: usize, entries: &[EntryTimeline]) -> String {
+fn legend(minutes: usize, entries: &[EntryTimeline], bedtimes: &[TimeInterval]) -> String {
     let cell =
         if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{minutes} min") };
     let unlockable = if entries.iter().any(|entry| !entry.unlockable.is_empty()) {
@@ -155,8 +168,13 @@ fn legend(minutes: usize, entries: &[EntryTimeline]) -> String {
     } else {
         String::new()
     };
+    let bedtime = if bedtimes.is_empty() {
+        String::new()
+    } else {
+        format!("  {} bedtime", paint(TextTone::Faint, BEDTIME))
+    };
     format!(
-        "{} open  {} partly open{unlockable}  {} closed  {} past   each mark is {cell}",
+        "{} open  {} partly open{unlockable}  {} closed{bedtime}  {} past   each mark is {cell}",
         paint(TextTone::Good, "█"),
         paint(TextTone::Good, "▒"),
         paint(TextTone::Faint, "·"),
@@ -172,10 +190,17 @@ enum CellShade {
     /// Another entry has to be used first.
     Unlockable,
     Closed,
+    Bedtime,
     Past,
 }
 
-fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, now: Timestamp) -> String {
+fn day_cells(
+    entry: &EntryTimeline,
+    bedtimes: &[TimeInterval],
+    [begin, end]: [&Zoned; 2],
+    columns: usize,
+    now: Timestamp,
+) -> String {
     let minutes = 24 * 60 / i64::try_from(columns).unwrap_or(24);
     let at = |cell: usize| -> Timestamp {
         // Cells follow local time, so that noon is in the middle even on a day of 23 or 25 hours.
@@ -184,7 +209,7 @@ fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, 
         let zoned = clock.and_then(|clock| clock.to_zoned(begin.time_zone().clone()));
         zoned.map_or(end.timestamp(), |zoned| zoned.timestamp().min(end.timestamp()))
     };
-    let shades = (0..columns).map(|cell| cell_shade(entry, at(cell), at(cell + 1), now));
+    let shades = (0..columns).map(|cell| cell_shade(entry, bedtimes, [at(cell), at(cell + 1)], now));
     let shades: Vec<CellShade> = shades.collect();
     shades.chunk_by(|one, other| one == other).map(paint_run).collect()
 }
@@ -196,12 +221,18 @@ fn paint_run(run: &[CellShade]) -> String {
         CellShade::Part => (TextTone::Good, "▒"),
         CellShade::Unlockable => (TextTone::Warn, UNLOCKABLE),
         CellShade::Closed => (TextTone::Faint, "·"),
+        CellShade::Bedtime => (TextTone::Faint, BEDTIME),
         CellShade::Past => (TextTone::Faint, "-"),
     };
     paint(tone, &mark.repeat(run.len()))
 }
 
-fn cell_shade(entry: &EntryTimeline, from: Timestamp, to: Timestamp, now: Timestamp) -> CellShade {
+fn cell_shade(
+    entry: &EntryTimeline,
+    bedtimes: &[TimeInterval],
+    [from, to]: [Timestamp; 2],
+    now: Timestamp,
+) -> CellShade {
     if to <= now && from < to {
         return CellShade::Past;
     }
@@ -215,6 +246,8 @@ fn cell_shade(entry: &EntryTimeline, from: Timestamp, to: Timestamp, now: Timest
     };
     match overlap(&entry.intervals) {
         0 if overlap(&entry.unlockable) > 0 => CellShade::Unlockable,
+        // Where it is bedtime for most of the time.
+        0 if overlap(bedtimes) * 2 > length => CellShade::Bedtime,
         0 => CellShade::Closed,
         open if open >= length => CellShade::Open,
         _ => CellShade::Part,
@@ -269,19 +302,31 @@ mod tests {
             needed: shepherd_api::Millis(600_000),
         });
         let days = week_midnights(&display);
-        let shown = plain(&entry_lines(&play, &days, &display));
+        let shown = plain(&entry_lines(&play, &[], &days, &display));
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines[2].contains("████") && !lines[2].contains('?'), "{shown}");
         assert!(lines[3].contains("·????·") && !lines[3].contains('█'), "{shown}");
         assert!(shown.contains("? to be unlocked"), "{shown}");
         assert!(shown.ends_with("? Play: after 10 minutes of Maths on that day"), "{shown}");
-        let all = plain(&overview_lines(&[play], &days, &display));
+        let all = plain(&overview_lines(&[play], &[], &days, &display));
         assert!(all.ends_with("? Play: after 10 minutes of Maths on that day"), "{all}");
     }
 
     #[test]
+    fn bedtime_is_shown_as_closed_for_its_reason() {
+        // S19.4.
+        let display = display(80);
+        let night = |from: &str, to: &str| timeline("", "", &[(from, to)]).intervals.remove(0);
+        let bedtimes = [night("16T19:00", "17T06:00"), night("17T19:00", "18T06:00")];
+        let play = timeline("play", "Play", &[("16T14:00", "16T19:20"), ("17T06:00", "17T19:00")]);
+        let shown = plain(&entry_lines(&play, &bedtimes, &week_midnights(&display), &display));
+        insta::assert_snapshot!(shown.lines().skip(2).take(3).collect::<Vec<_>>().join("\n"), @"");
+        insta::assert_snapshot!(shown.lines().last().unwrap(), @"");
+    }
+
+    #[test]
     fn a_week_of_one_entry_in_80_columns() {
-        let shown = plain(&entry_lines(&sample()[1], &week_midnights(&display(80)), &display(80)));
+        let shown = plain(&entry_lines(&sample()[1], &[], &week_midnights(&display(80)), &display(80)));
         insta::assert_snapshot!(shown, @r"
         Racing 数学
                    0     3     6     9     12    15    18    21
@@ -298,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_week_of_one_entry_in_120_and_in_40_columns() {
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&display(120)), &display(120))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &[], &week_midnights(&display(120)), &display(120))), @r"
         Racing 数学
                    0           3           6           9           12          15          18          21
         Mon 16 Nov -----------------------------------------·······················████████▒·······················
@@ -310,7 +355,7 @@ mod tests {
         Sun 22 Nov ································································································
         █ open  ▒ partly open  · closed  - past   each mark is 15 min
         ");
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&display(40)), &display(40))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &[], &week_midnights(&display(40)), &display(40))), @r"
         Racing 数学
                    0  3  6  9  12 15 18 21
         Mon 16 Nov ----------······██▒·····
@@ -327,11 +372,12 @@ mod tests {
     #[test]
     fn a_week_of_everything_fits() {
         for width in [40, 60, 80, 120, 200] {
-            let shown = plain(&overview_lines(&sample(), &week_midnights(&display(width)), &display(width)));
+            let shown =
+                plain(&overview_lines(&sample(), &[], &week_midnights(&display(width)), &display(width)));
             let table = shown.lines().take(4);
             assert!(table.clone().all(|line| display_width(line) <= width), "{width}:\n{shown}");
         }
-        insta::assert_snapshot!(plain(&overview_lines(&sample(), &week_midnights(&display(80)), &display(80))), @r"
+        insta::assert_snapshot!(plain(&overview_lines(&sample(), &[], &week_midnights(&display(80)), &display(80))), @r"
                       Mon 16   Tue 17   Wed 18   Thu 19   Fri 20   Sat 21   Sun 22
         Painting      ---█████ ████████ ████████ ████████ ████████ ████████ ████████
         Racing 数学   ---··▒▒· ········ ········ ········ ········ ···█···· ········
@@ -357,7 +403,7 @@ mod tests {
             unlockable: Vec::new(),
         };
         let days = week_midnights(&display);
-        let cells = day_cells(&entry, &days[0], &days[1], 24, display.now);
+        let cells = day_cells(&entry, &[], [&days[0], &days[1]], 24, display.now);
         assert_eq!(
             anstream::adapter::strip_str(&cells).to_string(),
             format!("{}█{}", "·".repeat(12), "·".repeat(11))

@@ -2,6 +2,7 @@
 //! fault, but returns a policy only if there is no fault.
 
 mod access;
+mod bedtime;
 mod calendar;
 mod entry;
 mod limits;
@@ -40,6 +41,7 @@ pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option
     let entries: Vec<_> =
         raw.entries.iter().map(|entry| entry::compile_entry(entry, &raw.defaults, &names)).collect();
     run::check_ineffective_settings(raw, faults);
+    let bedtimes = bedtime::compile_bedtimes(&raw.profiles, &names);
     let access = access::compile_access(raw, faults);
     login::check_logins(raw, faults);
     unlock::check_unlock_rules(&raw.entries, &raw.defaults, faults);
@@ -51,6 +53,7 @@ pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option
     let rules = PolicyRules {
         zone: raw.zone.clone(),
         profiles: compile_profiles(&raw.profiles)?,
+        bedtimes: bedtimes?,
         entries: entries.into_iter().collect::<Option<_>>()?,
         budgets: budgets.into_iter().collect::<Option<_>>()?,
         modes,

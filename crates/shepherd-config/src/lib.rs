@@ -19,6 +19,7 @@ mod schema;
 mod show;
 
 pub use load::{LoadedPolicy, STARTER_POLICY, load, load_bytes};
+pub use read::{InvalidNight, parse_night};
 pub use schema::json_schema;
 pub use settings::setting_keys;
 pub use show::describe_policy;

@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use shepherd_api::{ClientRole, EntryKind, WarningSeverity};
 use shepherd_core::policy::{
     BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, GrantCeilings, LoginPolicy, MediaLibrary,
-    MinuteOfDay, OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost, Weekdays,
-    WindowDisplay,
+    MinuteOfDay, NightHours, OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost,
+    Weekdays, WindowDisplay,
 };
 use ward_diag::{Span, Spanned};
 
@@ -67,6 +67,37 @@ pub(crate) struct RawProfile {
     pub(crate) id: SpannedName,
     pub(crate) label: Option<String>,
     pub(crate) accounts: Vec<RawAccount>,
+    pub(crate) bedtime: Option<RawBedtime>,
+}
+
+/// The setting `bedtime` of a profile.
+pub(crate) struct RawBedtime {
+    pub(crate) nights: RawBedtimeNights,
+    /// Nights by mode. Nights that a mode doesn't set are those of `nights`.
+    pub(crate) by_mode: Vec<(SpannedName, RawBedtimeNights)>,
+}
+
+/// Nights by kind; `None` is not set.
+pub(crate) struct RawBedtimeNights {
+    pub(crate) school_nights: Option<NightSetting>,
+    pub(crate) weekends: Option<NightSetting>,
+}
+
+/// The hours of a night, or `"none"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NightSetting {
+    NoBedtime,
+    Hours(NightHours),
+}
+
+impl NightSetting {
+    /// Converts the setting for the engine; `None` means no bedtime.
+    pub(crate) fn hours(self) -> Option<NightHours> {
+        match self {
+            Self::NoBedtime => None,
+            Self::Hours(night) => Some(night),
+        }
+    }
 }
 
 /// The table `[budgets.NAME]` of a policy.

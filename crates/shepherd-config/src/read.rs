@@ -2,6 +2,7 @@
 //! continues.
 
 mod access;
+mod bedtime;
 mod calendar;
 mod entries;
 mod entry_kind;
@@ -17,6 +18,7 @@ mod warnings;
 mod windows;
 
 pub(crate) use self::access::format_account;
+pub use self::bedtime::{InvalidNight, parse_night};
 pub(crate) use self::entry_kind::{IDLE_TIME, LOGIN_COUNTING, LOGIN_ENDS, WITHOUT_DAEMON};
 pub(crate) use self::run::DISPLAYS;
 pub(crate) use self::size::format_size;

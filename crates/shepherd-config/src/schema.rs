@@ -107,8 +107,34 @@ fn profile() -> Value {
         [
             ("label", text("The name to show.")),
             ("accounts", accounts("Accounts of this person on the machine.")),
+            ("bedtime", bedtime()),
         ],
     )
+}
+
+fn bedtime() -> Value {
+    let nights = || {
+        let night = |when: &str| {
+            text(&format!("{when}: start and end such as \"20:00-07:00\", or \"none\" for no bedtime."))
+        };
+        [
+            ("school_nights", night("Nights before Monday to Friday")),
+            ("weekends", night("Nights before Saturday and Sunday")),
+        ]
+    };
+    let mode_nights = builders::any_of(
+        "Bedtime in this mode.",
+        [text("Same hours every night."), object("By kind of night.", nights())],
+    );
+    let modes = ("modes", map_of("Other bedtimes in a mode of the household.", &mode_nights));
+    let by_night = object_with(
+        "By kind of night and by mode.",
+        &["school_nights", "weekends"],
+        nights().into_iter().chain([modes]),
+    );
+    let same =
+        json!({ "type": "string", "description": "Same hours every night.", "examples": ["20:00-07:00"] });
+    builders::any_of("Hours of the night in which everything is closed.", [same, by_night])
 }
 
 fn budget() -> Value {

@@ -10,7 +10,9 @@ use shepherd_core::policy::{
 use shepherd_util::{EntryId, ExactDuration};
 
 pub(crate) use self::formatting::day_name;
-use self::formatting::{describe_quota, format_day_range, format_days, format_hours, join_words};
+use self::formatting::{
+    describe_bedtime, describe_quota, format_day_range, format_days, format_hours, join_words,
+};
 
 /// Describes the policy in plain sentences.
 #[must_use]
@@ -34,6 +36,10 @@ fn describe_household(rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     let profiles: Vec<&str> = rules.profiles.values().map(|profile| profile.label.as_str()).collect();
     lines.push(format!("Profiles: {}.", join_words(&profiles)));
+    for (profile, bedtime) in &rules.bedtimes {
+        let label = rules.profiles.get(profile).map_or(profile.as_str(), |profile| &profile.label);
+        lines.push(format!("Bedtime of {label}: {}.", describe_bedtime(bedtime).join("; ")));
+    }
     let zone = rules.zone.as_ref().and_then(|zone| zone.iana_name());
     lines.push(format!("All hours are in the time zone {}.", zone.unwrap_or("of this machine")));
     for budget in rules.budgets.values() {

@@ -12,11 +12,12 @@ use shepherd_util::{BootId, EntryId, GrantId, MonotonicInstant, ProfileId, Sessi
 
 use crate::capability::HostCapabilities;
 use crate::civil::ZoneClock;
-use crate::hours::OpeningHours;
+use crate::hours::{BedtimeHours, BedtimeState, OpenState, OpeningHours, SpanSource};
 use crate::policy::{Day, Policy, PolicyEntry};
 use crate::state::{ExtraRunUse, PauseEnd, PlayStreak};
 use crate::usage::UsageTable;
 
+mod bedtime;
 mod entry_history;
 mod rules;
 mod usage_limits;
@@ -66,7 +67,7 @@ pub(crate) struct EntryFinding {
     pub(crate) reasons: Vec<ReasonCode>,
     /// The least time that the longest run, quotas, budgets and breaks leave.
     pub(crate) run_limit: Option<Duration>,
-    /// The end of the window.
+    /// The end of the window, or the bedtime before it.
     pub(crate) closes: Option<Timestamp>,
     /// The least time that quotas and budgets leave for the day.
     pub(crate) left_today: Option<Duration>,
@@ -108,7 +109,40 @@ impl RuleObserver for NoObserver {
 
 impl<'a> EvaluationContext<'a> {
     pub(crate) fn opening_hours<'s>(&'s self, entry: &'s PolicyEntry) -> OpeningHours<'s> {
-        OpeningHours { policy: self.policy, entry, mode: self.mode, wall: self.wall }
+        let source = SpanSource::Entry(entry);
+        OpeningHours { policy: self.policy, source, mode: self.mode, wall: self.wall }
+    }
+
+    /// Returns the bedtime of a profile, if it has one.
+    pub(crate) fn bedtime_hours(&self, profile: &ProfileId) -> Option<BedtimeHours<'a>> {
+        let bedtime = self.policy.rules().bedtimes.get(profile).filter(|bedtime| !bedtime.is_never())?;
+        Some(BedtimeHours::new(self.policy, bedtime, self.mode, self.wall))
+    }
+
+    /// Returns whether an entry is open at a moment by its hours and the bedtime of a profile, and until when. The next
+    /// opening is left out.
+    pub(crate) fn open_state_at(&self, profile: &ProfileId, entry: &PolicyEntry, at: Timestamp) -> OpenState {
+        let hours = self.opening_hours(entry).open_state_at(at);
+        match (hours, self.bedtime_hours(profile).map(|bedtime| bedtime.state_at(at))) {
+            (OpenState::Open { closes }, Some(BedtimeState::Awake { begins })) => {
+                OpenState::Open { closes: closes.into_iter().chain(begins).min() }
+            }
+            (OpenState::Open { closes }, None) => OpenState::Open { closes },
+            (OpenState::Closed { .. }, _) | (_, Some(BedtimeState::Asleep { .. })) => {
+                OpenState::Closed { opens: None }
+            }
+        }
+    }
+
+    /// Returns the time at which the entry closes for a profile, if it is open at `until`; otherwise returns `until`.
+    pub(crate) fn extend_through_open_hours(
+        &self,
+        profile: &ProfileId,
+        entry: &PolicyEntry,
+        until: Timestamp,
+    ) -> Timestamp {
+        let closes = self.opening_hours(entry).extend_through_open_hours(until);
+        self.bedtime_hours(profile).map_or(closes, |bedtime| closes.min(bedtime.extend_to_bedtime(until)))
     }
 
     /// Returns the mode of a day.
@@ -191,7 +225,9 @@ impl<W: RuleObserver> FindingBuilder<'_, W> {
             RuleVerdict::Limits(run) => {
                 self.finding.run_limit = Some(self.finding.run_limit.map_or(run, |least| least.min(run)));
             }
-            RuleVerdict::LimitsUntil(closes) => self.finding.closes = Some(closes),
+            RuleVerdict::LimitsUntil(closes) => {
+                self.finding.closes = Some(self.finding.closes.map_or(closes, |first| first.min(closes)));
+            }
             RuleVerdict::Passes => {}
         }
     }

@@ -1,9 +1,12 @@
-//! Opening hours of an entry: windows, exceptions and the household's mode.
+//! Opening hours of an entry: windows, exceptions and the household's mode; and the bedtime of a profile.
 
 use jiff::Timestamp;
 
 use crate::civil::{CivilSecond, LocalTime, SECONDS_PER_DAY, ZoneClock, day_of, start_of_day, timestamp};
-use crate::policy::{AvailabilityPolicy, DateException, Day, DayRule, Policy, PolicyEntry, TimeWindow};
+use crate::policy::{
+    AvailabilityPolicy, BedtimePolicy, DateException, Day, DayRule, NightHours, Policy, PolicyEntry,
+    TimeWindow,
+};
 
 /// The number of days that are searched for the next opening or closing.
 const HORIZON_DAYS: i32 = 400;
@@ -14,10 +17,19 @@ const MINUTES_PER_DAY: i64 = 1440;
 #[derive(Clone, Copy)]
 pub(crate) struct OpeningHours<'a> {
     pub(crate) policy: &'a Policy,
-    pub(crate) entry: &'a PolicyEntry,
+    pub(crate) source: SpanSource<'a>,
     /// The mode that a person chose; `None` if the calendar decides.
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: ZoneClock<'a>,
+}
+
+/// The origin of the spans of a day.
+#[derive(Clone, Copy)]
+pub(crate) enum SpanSource<'a> {
+    /// The windows of an entry, in which it is open.
+    Entry(&'a PolicyEntry),
+    /// The nights of a profile, in which everything is closed.
+    Bedtime(&'a BedtimePolicy),
 }
 
 /// The state of an entry at a moment, and the time of its next change, if one is found within [`HORIZON_DAYS`].
@@ -72,13 +84,20 @@ impl<'a> OpeningHours<'a> {
     /// Returns true if the entry is always open and no exception changes that. For most entries this avoids the search.
     fn never_closes(&self, today: Day) -> bool {
         let may_apply = |exception: &DateException| exception.to >= today;
-        self.entry.availability == AvailabilityPolicy::Always
+        matches!(self.source, SpanSource::Entry(entry) if entry.availability == AvailabilityPolicy::Always)
             && !self.policy.rules().exceptions.iter().any(may_apply)
     }
 
     /// Calls `visit` with each open span of a day, in minutes after its midnight.
-    fn for_each_span(&self, day: Day, mut visit: impl FnMut(i64, i64)) {
-        let id = &self.entry.entry_id;
+    fn for_each_span(&self, day: Day, visit: impl FnMut(i64, i64)) {
+        match self.source {
+            SpanSource::Entry(entry) => self.for_each_open_span(entry, day, visit),
+            SpanSource::Bedtime(bedtime) => self.for_each_night_span(bedtime, day, visit),
+        }
+    }
+
+    fn for_each_open_span(&self, entry: &PolicyEntry, day: Day, mut visit: impl FnMut(i64, i64)) {
+        let id = &entry.entry_id;
         let rules = self.policy.rules();
         let exception = rules.exceptions.iter().rev().find(|exception| {
             exception.from <= day
@@ -94,13 +113,37 @@ impl<'a> OpeningHours<'a> {
                     visit(from, if to > from { to } else { to + MINUTES_PER_DAY });
                 }
             }
-            Some(DayRule::AsOn(weekday)) => self.for_each_window(day, *weekday, visit),
-            None => self.for_each_window(day, day.weekday(), visit),
+            Some(DayRule::AsOn(weekday)) => self.for_each_window(entry, day, *weekday, visit),
+            None => self.for_each_window(entry, day, day.weekday(), visit),
         }
     }
 
-    fn for_each_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64)) {
-        let windows = match &self.entry.availability {
+    /// Visits the nights that begin on a day: the one of its evening, and one of the evening before that begins after
+    /// midnight.
+    fn for_each_night_span(&self, bedtime: &BedtimePolicy, day: Day, mut visit: impl FnMut(i64, i64)) {
+        for (evening, shift) in [(day.plus_days(-1), MINUTES_PER_DAY), (day, 0)] {
+            let night = self.night_of(bedtime, evening).map(NightHours::span);
+            let night = night.map(|(from, to)| (from - shift, to - shift));
+            if let Some((from, to)) = night.filter(|(from, _)| (0..MINUTES_PER_DAY).contains(from)) {
+                visit(from, to);
+            }
+        }
+    }
+
+    /// Returns the hours of the night after an evening. The next day decides, because it is a school day or not (S19.4).
+    fn night_of(&self, bedtime: &BedtimePolicy, evening: Day) -> Option<NightHours> {
+        let next = evening.plus_days(1);
+        bedtime.night_before(self.policy.effective_weekday(next), self.mode_on(next))
+    }
+
+    fn for_each_window(
+        &self,
+        entry: &PolicyEntry,
+        day: Day,
+        weekday: usize,
+        mut visit: impl FnMut(i64, i64),
+    ) {
+        let windows = match &entry.availability {
             AvailabilityPolicy::Always => return visit(0, MINUTES_PER_DAY),
             AvailabilityPolicy::Windows(windows) => windows,
         };
@@ -145,6 +188,24 @@ impl<'a> OpeningHours<'a> {
             at = end;
         }
         Some(at)
+    }
+
+    /// Returns the first opening from `opens` on that isn't in bedtime.
+    pub(crate) fn first_opening_awake(
+        &self,
+        bedtime: &BedtimeHours<'_>,
+        mut opens: Timestamp,
+    ) -> Option<Timestamp> {
+        // Each round passes a night.
+        for _ in 0..2 * self.horizon(self.wall.local(opens).day()) {
+            let BedtimeState::Asleep { ends } = bedtime.state_at(opens) else { return Some(opens) };
+            let ends = ends?;
+            match self.open_state_at(ends) {
+                OpenState::Open { .. } => return Some(ends),
+                OpenState::Closed { opens: later } => opens = later?,
+            }
+        }
+        None
     }
 
     /// Returns the next moment at which a span begins.
@@ -198,6 +259,58 @@ impl<'a> OpeningHours<'a> {
                 (change, _) => return timestamp(change?),
             }
         }
+    }
+}
+
+/// The nights of one profile.
+#[derive(Clone, Copy)]
+pub(crate) struct BedtimeHours<'a> {
+    /// These hours are "open" during the nights.
+    nights: OpeningHours<'a>,
+    bedtime: &'a BedtimePolicy,
+}
+
+/// The state of a bedtime at a moment, and the time of its next change, if one is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BedtimeState {
+    Awake { begins: Option<Timestamp> },
+    Asleep { ends: Option<Timestamp> },
+}
+
+impl<'a> BedtimeHours<'a> {
+    pub(crate) fn new(
+        policy: &'a Policy,
+        bedtime: &'a BedtimePolicy,
+        mode: Option<&'a str>,
+        wall: ZoneClock<'a>,
+    ) -> Self {
+        Self { nights: OpeningHours { policy, source: SpanSource::Bedtime(bedtime), mode, wall }, bedtime }
+    }
+
+    pub(crate) fn state_at(&self, at: Timestamp) -> BedtimeState {
+        match self.nights.open_state_at(at) {
+            OpenState::Open { closes } => BedtimeState::Asleep { ends: closes },
+            OpenState::Closed { opens } => BedtimeState::Awake { begins: opens },
+        }
+    }
+
+    /// Returns the time at which the next bedtime begins, if it isn't bedtime at `until`; otherwise returns `until`.
+    pub(crate) fn extend_to_bedtime(&self, until: Timestamp) -> Timestamp {
+        match self.state_at(until) {
+            BedtimeState::Awake { begins } => begins.unwrap_or(Timestamp::MAX).max(until),
+            BedtimeState::Asleep { .. } => until,
+        }
+    }
+
+    /// Returns the day whose evening began the night at a moment, if it is bedtime then.
+    pub(crate) fn evening_at(&self, at: Timestamp) -> Option<Day> {
+        let civil = self.nights.wall.local(at).civil();
+        let today = day_of(civil);
+        [today.plus_days(-1), today].into_iter().find(|evening| {
+            let night = self.nights.night_of(self.bedtime, *evening).map(NightHours::span);
+            let midnight = start_of_day(*evening);
+            night.is_some_and(|(from, to)| midnight + from * 60 <= civil && civil < midnight + to * 60)
+        })
     }
 }
 

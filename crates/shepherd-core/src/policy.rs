@@ -11,6 +11,7 @@ use shepherd_api::PolicyItem;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 mod access;
+mod bedtime;
 mod calendar;
 mod check;
 mod entry;
@@ -19,6 +20,7 @@ mod quota;
 mod run;
 
 pub use access::{AccessPolicy, SystemAccount};
+pub use bedtime::{BedtimeNights, BedtimePolicy, NightHours, NightHoursError};
 pub use calendar::{
     AvailabilityPolicy, DateException, Day, DayRule, HouseholdModes, MinuteOfDay, TimeWindow, Weekdays,
 };
@@ -50,6 +52,8 @@ pub struct PolicyRules {
     pub zone: Option<TimeZone>,
     /// The people whose time is counted; at least one.
     pub profiles: BTreeMap<ProfileId, Profile>,
+    /// The bedtimes of profiles; a profile without one has none.
+    pub bedtimes: BTreeMap<ProfileId, BedtimePolicy>,
     /// The entries in the order in which they are shown.
     pub entries: Vec<PolicyEntry>,
     /// Quotas that entries share.
@@ -91,6 +95,7 @@ impl Default for PolicyRules {
                 ProfileId::default(),
                 Profile { label: "default".to_owned(), accounts: Vec::new() },
             )]),
+            bedtimes: BTreeMap::new(),
             entries: Vec::new(),
             budgets: BTreeMap::new(),
             modes: HouseholdModes::default(),
@@ -143,7 +148,7 @@ pub struct BreakRule {
 pub struct GrantCeilings {
     /// The extra time of one day, over all grants; `None` is no limit.
     pub extra_per_day: Option<Duration>,
-    /// The time of day beyond which no window can be extended.
+    /// The time of day beyond which no window can be extended and no bedtime put off.
     pub open_until: Option<MinuteOfDay>,
 }
 

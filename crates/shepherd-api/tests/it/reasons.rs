@@ -34,6 +34,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         ReasonCode::LoginNotFound { .. } => vec!["`anna`", "`sudo adduser anna`", "reload"],
         ReasonCode::SessionActive { .. } => vec!["minecraft"],
         ReasonCode::OutsideHours { .. }
+        | ReasonCode::Bedtime { .. }
         | ReasonCode::Cooldown { .. }
         | ReasonCode::BreakNeeded { .. }
         | ReasonCode::ClockUntrusted { .. } => vec!["Sat 14:00"],

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    AuditKind, ClientState, ClosedEntry, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, GrantKind,
-    Millis, ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
+    AuditKind, ClientState, ClosedEntry, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView,
+    GrantKind, Millis, ProfileView, RequiredRefresh, SessionPhase, SessionView, TimeRequestView,
 };
 use shepherd_util::{EntryId, ProfileId};
 use ward_terminal::{TextTone, escape_label, format_count};

@@ -1,6 +1,8 @@
 //! Tests of the `shepherd` program as users and scripts run it.
 
 #[cfg(test)]
+mod bedtime;
+#[cfg(test)]
 mod daemon_commands;
 #[cfg(test)]
 mod demo;

@@ -10,8 +10,8 @@ use crate::raw::SpannedName;
 use crate::read::{parse_date, parse_time_of_day, parse_weekday};
 
 /// Reasons that a fresh engine can give. Other reasons, such as pauses and running sessions, need a history.
-const REASONS: [&str; 5] =
-    ["outside-hours", "disabled", "not-unlocked", "quota-exhausted", "not-for-profile"];
+const REASONS: [&str; 6] =
+    ["outside-hours", "bedtime", "disabled", "not-unlocked", "quota-exhausted", "not-for-profile"];
 
 const EXAMPLE_HELP: &str =
     "write it like \"sat 10:00 tuxmath: allow 30m\" or \"2026-12-24 10:00 anna/tuxmath: deny\"";
@@ -96,7 +96,7 @@ fn parse_outcome<'t>(
             Some(reason) => end(ExpectedOutcome::DenyFor(reason)),
             None => {
                 let known = "the result can be `allow`, `allow 30m`, `allow unlimited`, `deny`, `outside-hours`, \
-                             `disabled`, `not-unlocked`, `quota-exhausted` or `not-for-profile`";
+                             `bedtime`, `disabled`, `not-unlocked`, `quota-exhausted` or `not-for-profile`";
                 let near = closest(verdict, REASONS.into_iter().chain(["allow", "deny"]));
                 let help = near.map_or(known.to_owned(), |near| format!("did you mean `{near}`?"));
                 Err(InvalidValue::new("this is not a result").at(at).help(help))

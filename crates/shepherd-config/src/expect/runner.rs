@@ -159,6 +159,7 @@ impl<'p> ExampleRunner<'p> {
         PolicyRules {
             zone: rules.zone.clone(),
             profiles: rules.profiles.clone(),
+            bedtimes: rules.bedtimes.clone(),
             entries: self.named_entries.iter().filter_map(|id| self.policy.entry(id)).cloned().collect(),
             budgets: rules.budgets.clone(),
             modes: HouseholdModes {
@@ -189,7 +190,7 @@ impl<'p> ExampleRunner<'p> {
         self.policy.rules().exceptions.iter().map(limited).collect()
     }
 
-    /// Returns a profile that may use the entry. With no time used, every such profile gets the same result.
+    /// Returns a profile that may use the entry. With no time used and the same bedtime, every such profile gets the same result.
     fn allowed_profile(&self, entry_id: &EntryId) -> ProfileId {
         let named = self.policy.entry(entry_id).and_then(|entry| entry.profiles.as_ref()?.first());
         named.cloned().unwrap_or_else(|| self.policy.default_profile())

@@ -9,7 +9,7 @@ use shepherd_core::policy::{
 use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use super::key_advice::{self, PolicySection};
-use super::{access, entry_kind, limits, run, time, values, warnings, windows};
+use super::{access, bedtime, entry_kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawBudget, RawDefaults, RawProfile, SpannedName};
 use crate::settings::BUILT_IN_TYPES;
 
@@ -35,13 +35,14 @@ pub(super) fn read_defaults(mut table: TomlTable<'_>) -> RawDefaults {
 pub(super) fn read_profiles(table: TomlTable<'_>) -> Vec<RawProfile> {
     let read = |table: &mut TomlTable<'_>| {
         let label = table.optional_with("label", values::read_label);
-        (label, table.optional_with("accounts", access::read_accounts).unwrap_or_default())
+        let accounts = table.optional_with("accounts", access::read_accounts).unwrap_or_default();
+        (label, accounts, table.optional_with("bedtime", bedtime::read_bedtime))
     };
     read_named_tables(("profiles", PolicySection::Profile), table, read)
         .into_iter()
         .map(|(id, read)| {
-            let (label, accounts) = read.unwrap_or_default();
-            RawProfile { id, label, accounts }
+            let (label, accounts, bedtime) = read.unwrap_or_default();
+            RawProfile { id, label, accounts, bedtime }
         })
         .collect()
 }

@@ -46,6 +46,8 @@ pub(super) enum PolicySection {
     Window,
     Warning,
     Profile,
+    Bedtime,
+    ModeBedtime,
     Budget,
     Library,
     Driver,
@@ -80,6 +82,8 @@ impl PolicySection {
             Self::Window => "/entries[]/windows[]",
             Self::Warning => "/entries[]/warnings[]",
             Self::Profile => "/profiles/*",
+            Self::Bedtime => "/profiles/*/bedtime",
+            Self::ModeBedtime => "/profiles/*/bedtime/modes/*",
             Self::Budget => "/budgets/*",
             Self::Library => "/libraries/*",
             Self::Driver => "/drivers/*",
@@ -105,6 +109,7 @@ impl PolicySection {
             Self::Window => &[words::WINDOW],
             Self::Warning => &[words::WARNING],
             Self::Profile => &[words::PROFILE],
+            Self::Bedtime | Self::ModeBedtime => &[words::BEDTIME],
             Self::Budget => &[words::BUDGET],
             Self::Library => &[words::LIBRARY],
             Self::Driver => &[words::DRIVER],
@@ -213,13 +218,15 @@ mod tests {
     use super::*;
     use crate::json_schema;
 
-    const SECTIONS: [PolicySection; 20] = [
+    const SECTIONS: [PolicySection; 22] = [
         PolicySection::Root,
         PolicySection::Defaults,
         PolicySection::Entry,
         PolicySection::Window,
         PolicySection::Warning,
         PolicySection::Profile,
+        PolicySection::Bedtime,
+        PolicySection::ModeBedtime,
         PolicySection::Budget,
         PolicySection::Library,
         PolicySection::Driver,

@@ -65,7 +65,8 @@ fn suggest_window(text: &str) -> String {
     format!("{{ from = \"{from}\", to = \"{to}\" }}")
 }
 
-fn suggest_hours(text: &str) -> Option<(String, String)> {
+/// Returns the hours that are meant by other notations, such as `8pm to 7am`.
+pub(super) fn suggest_hours(text: &str) -> Option<(String, String)> {
     let (from, to) = ["-", "–", "to"].iter().find_map(|between| text.split_once(between))?;
     Some((time::suggest_time(from)?, time::suggest_time(to)?))
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use shepherd_core::policy::{DailyQuota, Day, MinuteOfDay, WeekdayAmounts, Weekdays};
+use shepherd_core::policy::{
+    BedtimeNights, BedtimePolicy, DailyQuota, Day, MinuteOfDay, NightHours, WeekdayAmounts, Weekdays,
+};
 use shepherd_util::ExactDuration;
 
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -39,6 +41,21 @@ pub(super) fn describe_quota(quota: &DailyQuota) -> Vec<String> {
         parts.push(format!("in the mode {mode}: {amounts}"));
     }
     parts
+}
+
+/// Describes a bedtime by kind of night and by mode.
+pub(super) fn describe_bedtime(bedtime: &BedtimePolicy) -> Vec<String> {
+    let night = |night: Option<NightHours>| match night.map(NightHours::times_of_day) {
+        Some((start, end)) => format!("{start} to {end}"),
+        None => "none".to_owned(),
+    };
+    let nights = |nights: &BedtimeNights| match (nights.school_nights, nights.weekends) {
+        (school, weekends) if school == weekends => format!("{} every night", night(school)),
+        (school, weekends) => format!("{} on school nights, {} on weekends", night(school), night(weekends)),
+    };
+    let in_modes =
+        bedtime.by_mode.iter().map(|(mode, other)| format!("in the mode {mode} {}", nights(other)));
+    std::iter::once(nights(&bedtime.nights)).chain(in_modes).collect()
 }
 
 /// Groups days with the same amount, in the order of the first day of each group.

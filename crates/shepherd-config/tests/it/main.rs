@@ -1,6 +1,8 @@
 //! Integration tests of `shepherd-config`.
 
 #[cfg(test)]
+mod bedtime;
+#[cfg(test)]
 mod broken;
 #[cfg(test)]
 mod compiled_policy;

@@ -12,7 +12,7 @@ use super::CoreEngine;
 use super::errors::QueryError;
 use super::listing::evaluate_entry;
 use crate::evaluation::{EvaluationTime, NoObserver, RuleObserver, RuleVerdict};
-use crate::hours::OpenState;
+use crate::hours::{BedtimeState, OpenState};
 use crate::policy::PolicyEntry;
 
 /// The longest timeline: a calendar sheet of a month shows up to six weeks.
@@ -98,7 +98,26 @@ impl CoreEngine {
         // The timeline shows the same entries as the listing.
         let entries = self.policy.entries().iter().filter(|entry| entry.is_for(profile));
         let entries = entries.map(|entry| self.entry_timeline(profile, entry, from, to));
-        Ok(TimelineView { from, to, profile: profile.clone(), entries: entries.collect() })
+        let entries = entries.collect();
+        let bedtimes = self.bedtime_intervals(profile, from, to);
+        Ok(TimelineView { from, to, profile: profile.clone(), entries, bedtimes })
+    }
+
+    /// Returns the bedtimes of a profile in a range.
+    fn bedtime_intervals(&self, profile: &ProfileId, from: Timestamp, to: Timestamp) -> Vec<TimeInterval> {
+        let facts = self.evaluation_context(self.evaluation_time_at(from));
+        let (mut intervals, mut at) = (Vec::new(), from);
+        while let Some(bedtime) = facts.bedtime_hours(profile).filter(|_| at < to) {
+            at = match bedtime.state_at(at) {
+                BedtimeState::Awake { begins } => begins.unwrap_or(to),
+                BedtimeState::Asleep { ends } => {
+                    let ends = ends.unwrap_or(to);
+                    intervals.push(TimeInterval { from: at, to: ends.min(to) });
+                    ends
+                }
+            };
+        }
+        intervals
     }
 
     fn entry_timeline(

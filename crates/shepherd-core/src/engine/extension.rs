@@ -76,7 +76,7 @@ impl CoreEngine {
         let needed = end.saturating_add(by).saturating_sub(left);
         // The ceiling of the day on which the session began applies, even after midnight.
         let began = session.started_at;
-        let day = self.window_day(began, |entry| entry.entry_id == session.entry_id);
+        let day = self.window_day(began, Some(&session.profile), |entry| entry.entry_id == session.entry_id);
         self.latest_open_until(began, day).map_or(needed, |latest| {
             let until =
                 Duration::try_from(latest.duration_since(self.effective_time(now))).unwrap_or_default();
@@ -141,7 +141,8 @@ impl CoreEngine {
         let facts = self.evaluation_context(at);
         // A time that has passed is not extended through later windows.
         let entry = self.policy.entry(&session.entry_id).filter(|_| at.wall < until);
-        let until = entry.map_or(until, |entry| facts.opening_hours(entry).extend_through_open_hours(until));
+        let until =
+            entry.map_or(until, |entry| facts.extend_through_open_hours(&session.profile, entry, until));
         let left = Duration::try_from(until.duration_since(at.wall)).unwrap_or_default();
         left.saturating_sub(window.remaining(now.mono))
     }

@@ -232,7 +232,7 @@ impl CoreEngine {
                     grant.scope.includes(&entry.entry_id, &entry.budgets)
                         && grant.profile.as_ref().is_none_or(|profile| entry.is_for(profile))
                 };
-                let day = self.window_day(grant.valid_from, concerned);
+                let day = self.window_day(grant.valid_from, grant.profile.as_ref(), concerned);
                 let latest = self.latest_open_until(grant.valid_from, day);
                 let too_late = latest.is_some_and(|latest| until > latest);
                 match self.policy.rules().ceilings.open_until.filter(|_| too_late) {
@@ -250,12 +250,21 @@ impl CoreEngine {
         wall.first_instant_showing(at, start_of_day(day) + i64::from(latest.minutes()) * 60)
     }
 
-    /// Returns the day that the windows of these entries belong to at a moment; of several days, the first.
-    pub(super) fn window_day(&self, at: Timestamp, concerned: impl Fn(&PolicyEntry) -> bool) -> Day {
+    /// Returns the day that the windows of these entries, and the bedtimes of these profiles (`None` is all), belong to at a
+    /// moment; of several days, the first.
+    pub(super) fn window_day(
+        &self,
+        at: Timestamp,
+        profile: Option<&ProfileId>,
+        concerned: impl Fn(&PolicyEntry) -> bool,
+    ) -> Day {
         let facts = self.evaluation_context(self.evaluation_time_at(at));
         let entries = self.policy.entries().iter().filter(|entry| concerned(entry));
         let days = entries.map(|entry| facts.opening_hours(entry).window_day_at(at));
-        days.min().unwrap_or_else(|| facts.wall.local(at).day())
+        let profiles = self.policy.rules().bedtimes.keys();
+        let profiles = profiles.filter(|known| profile.is_none_or(|profile| profile == *known));
+        let evenings = profiles.filter_map(|profile| facts.bedtime_hours(profile)?.evening_at(at));
+        days.chain(evenings).min().unwrap_or_else(|| facts.wall.local(at).day())
     }
 }
 

@@ -137,7 +137,7 @@ impl CoreEngine {
         let moved = moved.fold(Duration::ZERO, Duration::saturating_add);
         let before = at.wall.checked_sub(moved).unwrap_or(Timestamp::MIN);
         if finding.reasons.iter().any(is_outside_hours)
-            && let OpenState::Open { closes } = facts.opening_hours(entry).open_state_at(before)
+            && let OpenState::Open { closes } = facts.open_state_at(&session.profile, entry, before)
         {
             finding.reasons.retain(|reason| !is_outside_hours(reason));
             finding.closes = closes;
@@ -147,8 +147,9 @@ impl CoreEngine {
     }
 }
 
+/// Returns whether a reason is about the hours: those of the entry, or bedtime.
 pub(super) fn is_outside_hours(reason: &ReasonCode) -> bool {
-    matches!(reason, ReasonCode::OutsideHours { .. })
+    matches!(reason, ReasonCode::OutsideHours { .. } | ReasonCode::Bedtime { .. })
 }
 
 /// Returns whether a reason against a launch also ends a running session.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shepherd_util::{ClockReading, MonotonicInstant};
 
 use super::{CoreEngine, CoreEvent, NextChange};
-use crate::hours::OpenState;
+use crate::hours::{BedtimeState, OpenState};
 use crate::session::SessionStage;
 
 impl CoreEngine {
@@ -46,7 +46,7 @@ impl CoreEngine {
         }
     }
 
-    /// Announces that other entries can be launched because a window, a pause, a day, a grant or a request ended or
+    /// Announces that other entries can be launched because a window, a bedtime, a pause, a day, a grant or a request ended or
     /// began. The snapshot is saved with it, so that a clock that is set back later is noticed.
     pub(super) fn announce_changes(&mut self, now: ClockReading) {
         match self.next_change {
@@ -77,12 +77,18 @@ impl CoreEngine {
                 OpenState::Closed { opens } => opens,
             }
         });
+        let bedtimes = self.policy.rules().bedtimes.keys().filter_map(|profile| {
+            match facts.bedtime_hours(profile)?.state_at(from) {
+                BedtimeState::Awake { begins } => begins,
+                BedtimeState::Asleep { ends } => ends,
+            }
+        });
         let used_up = self.policy.has_quotas().then(|| facts.wall.end_of_day(from, at.day)).flatten();
         let rests = self.snapshot.streaks.values().map(|streak| streak.rested);
         let pauses = self.cooldowns.values().copied().chain(rests);
         let pauses = pauses.filter_map(|until| facts.pending_until(until, at));
         let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
-        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests);
+        let changes = hours.chain(bedtimes).chain(used_up).chain(pauses).chain(grants).chain(requests);
         changes.filter(|change| *change > from).min()
     }
 }

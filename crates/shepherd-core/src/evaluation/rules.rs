@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use shepherd_api::{GrantKind, GrantView, PolicyItem, ReasonCode, RuleView};
 use shepherd_util::{BudgetId, EntryId, HumanDuration, ProfileId};
 
+use super::bedtime::BedtimeNow;
 use super::entry_history::EntryHistory;
 use super::usage_limits::{ExtraTimeGrant, LimitStatus};
 use super::{
@@ -36,6 +37,8 @@ pub(crate) struct EntryEvaluation<'a> {
     /// The same profile at other moments that were evaluated.
     later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
     scope: EvaluationScope,
+    /// The bedtime, which is the same for all entries.
+    pub(super) bedtime: Option<BedtimeNow<'a>>,
 }
 
 /// The scope of an evaluation.
@@ -62,6 +65,7 @@ impl<'a> EntryEvaluation<'a> {
             budgets: BTreeMap::new(),
             later_evaluations: BTreeMap::new(),
             scope: EvaluationScope::Full,
+            bedtime: facts.bedtime_hours(profile).map(|hours| BedtimeNow::new(hours, at.wall)),
         }
     }
 
@@ -75,6 +79,7 @@ impl<'a> EntryEvaluation<'a> {
         let mut findings = FindingBuilder { finding: EntryFinding::default(), observer };
         self.check_entry(entry, &mut findings);
         self.check_hours(entry, &mut findings);
+        self.check_bedtime(entry, &mut findings);
         let extra = self.extra_runs(entry).fold(Duration::ZERO, |sum, (_, left)| sum.saturating_add(left));
         self.check_pauses(record, extra, &mut findings);
         self.check_quotas(entry, record, &mut findings);
@@ -198,9 +203,7 @@ impl<'a> EntryEvaluation<'a> {
         };
         let missing = login.filter(|login| missing_logins.contains(*login));
         let verdict = match (login, missing) {
-            (_, Some(login)) => {
-                RuleVerdict::Refuses(ReasonCode::LoginNotFound { login: login.to_owned() })
-            }
+            (_, Some(login)) => RuleVerdict::Refuses(ReasonCode::LoginNotFound { login: login.to_owned() }),
             (None, None) if *needs_account => RuleVerdict::Refuses(ReasonCode::AccountMissing),
             (_, None) => RuleVerdict::Passes,
         };
@@ -231,15 +234,12 @@ impl<'a> EntryEvaluation<'a> {
                 RuleVerdict::LimitsUntil(hours.extend_through_open_hours(granted))
             }
             (OpenState::Closed { opens }, None) => {
-                // A grant may open a window in advance.
-                let advance = facts.grants.iter().filter(|grant| {
-                    matches!(grant.gift, GrantKind::OpenUntil { .. })
-                        && grant.valid_from > at
-                        && grant.is_valid_at(grant.valid_from)
-                        && facts.grant_applies(grant, self.profile, entry)
+                let opens = opens.and_then(|opens| match &self.bedtime {
+                    Some(bedtime) => hours.first_opening_awake(&bedtime.hours, opens),
+                    None => Some(opens),
                 });
-                let opens = advance.map(|grant| grant.valid_from).chain(opens).min();
-                RuleVerdict::Refuses(ReasonCode::OutsideHours { next_opening: opens })
+                let next_opening = self.next_granted_opening(entry).into_iter().chain(opens).min();
+                RuleVerdict::Refuses(ReasonCode::OutsideHours { next_opening })
             }
         };
         let detail = || {
@@ -248,13 +248,9 @@ impl<'a> EntryEvaluation<'a> {
                 (false, true) => "outside its hours, but opened by a grant",
                 (false, false) => "outside its hours",
             };
-            let local = at.to_zoned(facts.wall.zone.clone());
-            let mode = facts.mode_on(Day::from_date(local.date()));
+            let mode = facts.mode_on(facts.wall.local(at).day());
             let mode = if mode.is_empty() { String::new() } else { format!(", mode {mode}") };
-            // No time of day here: the client shows all times in the reader's zone.
-            let zone = facts.policy.rules().zone.as_ref().and_then(TimeZone::iana_name);
-            let remark = zone.map(RuleView::policy_zone_remark).unwrap_or_default();
-            format!("{state}{mode}{remark}")
+            format!("{state}{mode}{}", self.zone_remark())
         };
         findings.record_verdict("hours", detail, verdict);
     }
@@ -355,8 +351,25 @@ impl<'a> EntryEvaluation<'a> {
         })
     }
 
+    /// Names the policy's zone. No time of day here: the client shows all times in the reader's zone.
+    pub(super) fn zone_remark(&self) -> String {
+        let zone = self.facts.policy.rules().zone.as_ref().and_then(TimeZone::iana_name);
+        zone.map(RuleView::policy_zone_remark).unwrap_or_default()
+    }
+
+    /// Returns the start of a grant that opens an entry later.
+    pub(super) fn next_granted_opening(&self, entry: &PolicyEntry) -> Option<Timestamp> {
+        let advance = self.facts.grants.iter().filter(|grant| {
+            matches!(grant.gift, GrantKind::OpenUntil { .. })
+                && grant.valid_from > self.at.wall
+                && grant.is_valid_at(grant.valid_from)
+                && self.facts.grant_applies(grant, self.profile, entry)
+        });
+        advance.map(|grant| grant.valid_from).min()
+    }
+
     /// Returns the time until which a grant opens an entry now.
-    fn granted_open_until(&self, entry: &PolicyEntry) -> Option<Timestamp> {
+    pub(super) fn granted_open_until(&self, entry: &PolicyEntry) -> Option<Timestamp> {
         let (facts, at) = (&self.facts, self.at.wall);
         let holds =
             |grant: &&GrantView| grant.is_valid_at(at) && facts.grant_applies(grant, self.profile, entry);

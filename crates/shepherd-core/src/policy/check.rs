@@ -27,6 +27,8 @@ pub enum PolicyError {
     TwoLogins { profile: ProfileId, first: EntryId, second: EntryId },
     #[error("mode `{0}` is used, but the policy does not define it")]
     UnknownMode(ModeName),
+    #[error("there is a bedtime for profile `{0}`, which does not exist")]
+    UnknownBedtime(ProfileId),
     #[error("exception `{exception}` is for entry `{entry}`, which does not exist")]
     UnknownException { exception: String, entry: EntryId },
 }
@@ -36,6 +38,10 @@ impl Policy {
         self.rules.entries.iter().try_for_each(|entry| self.check_entry(entry))?;
         self.check_logins()?;
         self.check_exceptions()?;
+        let unknown = |profile: &&ProfileId| !self.rules.profiles.contains_key(*profile);
+        if let Some(profile) = self.rules.bedtimes.keys().find(unknown) {
+            return Err(PolicyError::UnknownBedtime(profile.clone()));
+        }
         self.check_modes()
     }
 
@@ -105,8 +111,11 @@ impl Policy {
         let of_windows = of_windows.flat_map(|window| window.modes.iter().flatten());
         let of_entries = rules.entries.iter().flat_map(|entry| entry.limits.daily_quota.by_mode.keys());
         let of_budgets = rules.budgets.values().flat_map(|budget| budget.daily.by_mode.keys());
+        let of_bedtimes = rules.bedtimes.values().flat_map(|bedtime| bedtime.by_mode.keys());
         let of_dates = modes.by_date.iter().map(|(_, _, mode)| mode);
-        let mut used = of_windows.chain(of_entries).chain(of_budgets).chain(of_dates).chain([&modes.default]);
+        let of_profiles = of_budgets.chain(of_bedtimes);
+        let mut used =
+            of_windows.chain(of_entries).chain(of_profiles).chain(of_dates).chain([&modes.default]);
         // The default mode has no name.
         let unknown = |mode: &&ModeName| !mode.is_empty() && !modes.names.contains(*mode);
         used.find(unknown).map_or(Ok(()), |mode| Err(PolicyError::UnknownMode(mode.clone())))

@@ -5,6 +5,8 @@ mod advance_grants;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod bedtime;
+#[cfg(test)]
 mod calendar;
 #[cfg(test)]
 mod client_display;

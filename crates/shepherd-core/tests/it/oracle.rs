@@ -107,6 +107,9 @@ fn reasons_within_horizon(reasons: Vec<ReasonCode>, horizon: Timestamp) -> Vec<R
             ReasonCode::OutsideHours { next_opening } => {
                 ReasonCode::OutsideHours { next_opening: drop_after_horizon(next_opening, horizon) }
             }
+            ReasonCode::Bedtime { until } => {
+                ReasonCode::Bedtime { until: drop_after_horizon(until, horizon) }
+            }
             ReasonCode::QuotaExhausted { quota, used, limit, until } => {
                 ReasonCode::QuotaExhausted { quota, used, limit, until: drop_after_horizon(until, horizon) }
             }

@@ -39,9 +39,9 @@ mod metrics;
 #[cfg(test)]
 mod misbehaving_clients;
 #[cfg(test)]
-mod packaging_scripts;
-#[cfg(test)]
 mod new_logins;
+#[cfg(test)]
+mod packaging_scripts;
 #[cfg(test)]
 mod policy_reload;
 #[cfg(test)]

@@ -60,7 +60,9 @@ fn an_entry_without_its_login_is_refused_until_the_login_is_created() {
     fixture.start();
     let expect = |own: &[&str], shared: &[&str]| {
         let all = [("own", own), ("shared", shared)];
-        all.map(|(id, logins)| (id.to_owned(), logins.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()))
+        all.map(|(id, logins)| {
+            (id.to_owned(), logins.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        })
     };
     let both = expect(&["grandma"], &["anna"]);
     assert_eq!(missing_logins(&fixture), both);

@@ -8,8 +8,10 @@ const fn means(words: &'static [&'static str], key: &'static str, help: &'static
 
 const WRITE_WINDOWS: &str = "hours are `windows = [{ days = \"weekdays\", from = \"15:00\", to = \"18:00\" }]`, in an entry or in `[defaults]`";
 
-const NO_CLOSED_HOURS: &str = "there is no key for hours in which nothing may run; `windows` are the hours in which an \
-                               entry may run: `windows = [{ from = \"15:00\", to = \"19:00\" }]`";
+const NO_CLOSED_HOURS: &str = "`windows` are the hours in which an entry may run, and `bedtime = \"20:00-07:00\"` below \
+                               `[profiles.NAME]` closes everything at night";
+
+const WRITE_BEDTIME: &str = "`bedtime = \"20:00-07:00\"` belongs below `[profiles.NAME]` of the child";
 
 const WRITE_EXCEPTIONS: &str =
     "days with other hours are `[[exceptions]]`, with `on = 2026-12-24` and `closed = true`";
@@ -66,19 +68,11 @@ pub(super) const SHARED: &[KeyWords] = &[
         WRITE_WINDOWS,
     ),
     means(
-        &[
-            "bedtime",
-            "bed_time",
-            "quiet_hours",
-            "quiet_time",
-            "curfew",
-            "blocked_hours",
-            "closed_hours",
-            "forbidden",
-        ],
+        &["quiet_hours", "quiet_time", "curfew", "blocked_hours", "closed_hours", "forbidden"],
         "/defaults/windows",
         NO_CLOSED_HOURS,
     ),
+    means(&["bedtime", "bed_time", "night", "nights"], "/profiles/*/bedtime", WRITE_BEDTIME),
     means(
         &["days_off", "day_off", "holidays", "holiday", "closed", "except", "exception"],
         "/exceptions",
@@ -318,9 +312,9 @@ pub(super) const ROOT: &[KeyWords] = &[
         WRITE_WINDOWS,
     ),
     means(
-        &["bedtime", "bed_time", "quiet_hours", "quiet_time", "curfew"],
-        "/defaults/windows",
-        NO_CLOSED_HOURS,
+        &["bedtime", "bed_time", "bedtimes", "quiet_hours", "quiet_time", "curfew"],
+        "/profiles/*/bedtime",
+        WRITE_BEDTIME,
     ),
     means(
         &["max_run", "time_limit", "limit", "limits", "max_time"],
@@ -433,6 +427,11 @@ pub(super) const WARNING: &[KeyWords] = &[
 pub(super) const PROFILE: &[KeyWords] = &[
     means(&["name", "title", "display_name"], "/profiles/*/label", "`label` is the name to show"),
     means(
+        &["bed_time", "quiet_hours", "quiet_time", "night", "nights", "school_nights", "curfew", "sleep"],
+        "/profiles/*/bedtime",
+        "write `bedtime = \"20:00-07:00\"`",
+    ),
+    means(
         &["account", "user", "users", "user_name", "username", "login", "uid", "logins"],
         "/profiles/*/accounts",
         "write `accounts = [\"anna\"]`",
@@ -443,8 +442,6 @@ pub(super) const PROFILE: &[KeyWords] = &[
             "always",
             "hours",
             "schedule",
-            "bedtime",
-            "quiet_hours",
             "max_run",
             "daily_quota",
             "weekly_quota",
@@ -462,6 +459,42 @@ pub(super) const PROFILE: &[KeyWords] = &[
         ],
         "/entries[]/profiles",
         LIMITS_ARE_IN_ENTRIES,
+    ),
+];
+
+pub(super) const BEDTIME: &[KeyWords] = &[
+    means(
+        &[
+            "school_night",
+            "school",
+            "school_days",
+            "schoolnights",
+            "weekdays",
+            "weekday",
+            "week",
+            "mon",
+            "tue",
+            "wed",
+            "thu",
+            "sun",
+        ],
+        "/profiles/*/bedtime/school_nights",
+        "`school_nights` are the nights before Monday to Friday: `school_nights = \"20:00-07:00\"`",
+    ),
+    means(
+        &["weekend", "weekend_nights", "fri", "sat"],
+        "/profiles/*/bedtime/weekends",
+        "`weekends` are the nights before Saturday and Sunday: `weekends = \"21:30-08:00\"`",
+    ),
+    means(
+        &["from", "to", "start", "end", "until", "all", "every_night", "windows", "hours"],
+        "/profiles/*/bedtime",
+        "write `bedtime = \"20:00-07:00\"` for the same hours every night",
+    ),
+    means(
+        &["holiday", "holidays", "mode"],
+        "/profiles/*/bedtime/modes",
+        "write `modes = { holiday = \"22:00-09:00\" }`, with a name from `[modes]`",
     ),
 ];
 

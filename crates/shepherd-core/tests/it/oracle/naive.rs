@@ -72,6 +72,7 @@ pub(super) struct NaiveEvaluator<'a> {
     watch: &'a WatchedMinutes,
     days: BTreeMap<Date, OracleDayFacts>,
     open: Vec<bool>,
+    asleep: Vec<bool>,
     enabled: Vec<bool>,
 }
 
@@ -82,8 +83,16 @@ impl<'a> NaiveEvaluator<'a> {
         entry: &'a PolicyEntry,
         watch: &'a WatchedMinutes,
     ) -> Self {
-        let mut naive =
-            Self { rules, store, entry, watch, days: BTreeMap::new(), open: Vec::new(), enabled: Vec::new() };
+        let mut naive = Self {
+            rules,
+            store,
+            entry,
+            watch,
+            days: BTreeMap::new(),
+            open: Vec::new(),
+            asleep: Vec::new(),
+            enabled: Vec::new(),
+        };
         let (first, last) = (watch.shown[0].date, watch.shown[watch.shown.len() - 1].date);
         let mut date = first.yesterday().unwrap();
         while date <= last {
@@ -96,10 +105,14 @@ impl<'a> NaiveEvaluator<'a> {
             };
             let yesterday = shown.date.yesterday().unwrap();
             naive.open.push(inside(shown.date, shown.minute) || inside(yesterday, shown.minute + 1440));
+            let asleep = |evening: Date, now: u16| {
+                naive.night_after(evening).is_some_and(|(from, to)| from <= now && now < to)
+            };
+            naive.asleep.push(asleep(shown.date, shown.minute) || asleep(yesterday, shown.minute + 1440));
         }
         let cooldown = naive.cooldown();
         for index in 0..watch.shown.len() {
-            let (open, day) = (naive.open[index], naive.facts_at(index));
+            let (open, day) = (naive.is_open_and_awake(index), naive.facts_at(index));
             let cooled = cooldown.is_none_or(|until| until <= watch.at(index));
             let allowed = entry.disabled.is_none() && day.locked.is_none() && day.exhausted.is_empty();
             naive.enabled.push(open && cooled && allowed);
@@ -176,6 +189,31 @@ impl<'a> NaiveEvaluator<'a> {
         pairs.into_iter().map(|(from, to)| if to > from { (from, to) } else { (from, to + 1440) }).collect()
     }
 
+    /// Returns the bedtime after an evening, in minutes after the midnight before it.
+    fn night_after(&self, evening: Date) -> Option<(u16, u16)> {
+        let bedtime = self.rules.bedtimes.get(&ProfileId::default())?;
+        let next = evening.tomorrow().unwrap();
+        let mut kind = weekday(next);
+        for exception in &self.rules.exceptions {
+            let is_for_all = exception.entries.is_none();
+            if let DayRule::AsOn(other) = exception.rule
+                && (is_for_all && exception.from.date() <= next && next <= exception.to.date())
+            {
+                kind = other;
+            }
+        }
+        let nights = bedtime.by_mode.get(self.mode(next)).unwrap_or(&bedtime.nights);
+        let night = if kind < 5 { nights.school_nights } else { nights.weekends };
+        let (from, to) = night?.times_of_day();
+        let from = if from.minutes() < 720 { from.minutes() + 1440 } else { from.minutes() };
+        let to = (0..3).map(|days| to.minutes() + days * 1440).find(|to| *to > from)?;
+        Some((from, to))
+    }
+
+    fn is_open_and_awake(&self, index: usize) -> bool {
+        self.open[index] && !self.asleep[index]
+    }
+
     fn weekly_windows(&self, weekday: usize, mode: &str) -> Vec<(u16, u16)> {
         let AvailabilityPolicy::Windows(windows) = &self.entry.availability else { return vec![(0, 1440)] };
         let in_mode = |modes: &std::collections::BTreeSet<String>| modes.contains(mode);
@@ -247,7 +285,10 @@ impl<'a> NaiveEvaluator<'a> {
     /// Returns true if the answer for this minute may differ from the previous one.
     pub(super) fn is_edge(&self, index: usize) -> bool {
         let shown = &self.watch.shown;
-        index > 0 && (self.open[index] != self.open[index - 1] || shown[index].date != shown[index - 1].date)
+        index > 0
+            && (self.open[index] != self.open[index - 1]
+                || self.asleep[index] != self.asleep[index - 1]
+                || shown[index].date != shown[index - 1].date)
     }
 
     fn first_after(&self, index: usize, holds: impl Fn(usize) -> bool) -> Option<Timestamp> {
@@ -272,8 +313,11 @@ impl<'a> NaiveEvaluator<'a> {
             reasons.push(ReasonCode::Disabled { reason: disabled.reason.clone() });
         }
         if !self.open[index] {
-            let next_opening = self.first_after(index, |later| self.open[later]);
+            let next_opening = self.first_after(index, |later| self.is_open_and_awake(later));
             reasons.push(ReasonCode::OutsideHours { next_opening });
+        }
+        if self.asleep[index] {
+            reasons.push(ReasonCode::Bedtime { until: self.first_after(index, |later| !self.asleep[later]) });
         }
         if let Some(until) = self.cooldown().filter(|until| *until > self.watch.at(index)) {
             reasons.push(ReasonCode::Cooldown { until });
@@ -310,7 +354,7 @@ impl<'a> NaiveEvaluator<'a> {
                 }
                 date = shown;
             }
-            if run >= most || !self.open[later] {
+            if run >= most || !self.is_open_and_awake(later) {
                 return Some(run.min(most));
             }
             if run > LONGEST_RUN {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::{SignedDuration, ToSpan};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, DateException, Day, DayRule, DisabledReason, EarningRule, HouseholdModes,
-    MinuteOfDay, PolicyEntry, PolicyRules, TimeBudget, TimeCost, TimeWindow, UnlockRule, WeekdayAmounts,
-    Weekdays,
+    AvailabilityPolicy, BedtimeNights, BedtimePolicy, DailyQuota, DateException, Day, DayRule,
+    DisabledReason, EarningRule, HouseholdModes, MinuteOfDay, NightHours, PolicyEntry, PolicyRules,
+    TimeBudget, TimeCost, TimeWindow, UnlockRule, WeekdayAmounts, Weekdays,
 };
 use shepherd_core::{EngineSnapshot, PauseEnd, StoredState, UsageCounter, UsageKey};
 use shepherd_util::{BootInstant, MonotonicInstant, ProfileId};
@@ -114,6 +114,11 @@ impl OracleHousehold {
             budgets: budgets.into(),
             modes,
             exceptions: rng.random_list(0, 3, |rng| exception(rng, first)),
+            bedtimes: rng
+                .random_option(50, bedtime)
+                .map(|bedtime| (ProfileId::default(), bedtime))
+                .into_iter()
+                .collect(),
             ..PolicyRules::default()
         };
         let store = stored(rng, first, start);
@@ -222,6 +227,21 @@ fn maths(rng: &mut OracleRng) -> PolicyEntry {
         ceiling: length(rng),
     });
     maths
+}
+
+fn bedtime(rng: &mut OracleRng) -> BedtimePolicy {
+    let nights = nights(rng);
+    let by_mode = rng.random_option(30, |rng| (mode(rng), self::nights(rng))).into_iter().collect();
+    BedtimePolicy { nights, by_mode }
+}
+
+fn nights(rng: &mut OracleRng) -> BedtimeNights {
+    // Some begin after midnight, near a change of the clock. Not every pair of times is a night.
+    let mut night = || {
+        let tries = (0..20).map(|_| NightHours::new(end_of_window(rng), end_of_window(rng)).ok());
+        tries.flatten().next().filter(|_| rng.percent(90))
+    };
+    BedtimeNights { school_nights: night(), weekends: night() }
 }
 
 fn exception(rng: &mut OracleRng, first: Day) -> DateException {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shepherd_core::policy::{
-    AvailabilityPolicy, BreakRule, DailyQuota, DateException, Day, DayRule, EarningRule, HouseholdModes,
-    MinuteOfDay, OnReload, OnShutdown, Policy, PolicyEntry, PolicyRules, Profile, SuspendedTime, TimeBudget,
-    TimeCost, TimeWindow, WarningPolicy, WeekdayAmounts, Weekdays,
+    AvailabilityPolicy, BedtimeNights, BedtimePolicy, BreakRule, DailyQuota, DateException, Day, DayRule,
+    EarningRule, HouseholdModes, MinuteOfDay, NightHours, OnReload, OnShutdown, Policy, PolicyEntry,
+    PolicyRules, Profile, SuspendedTime, TimeBudget, TimeCost, TimeWindow, WarningPolicy, WeekdayAmounts,
+    Weekdays,
 };
 
 use super::rng::SimulationRng;
@@ -38,6 +39,7 @@ pub(super) fn random_policy(rng: &mut SimulationRng, first: Day) -> Policy {
         on_reload: *rng.pick(&[OnReload::KeepPlan, OnReload::Replan]),
         on_shutdown: *rng.pick(&[OnShutdown::LeaveSessions, OnShutdown::EndSessions]),
         clock_tolerance: minutes(*rng.pick(&[1, 10, 60])),
+        bedtimes: CHILDREN.into_iter().filter_map(|id| Some((id.parse().unwrap(), bedtime(rng)?))).collect(),
         ..PolicyRules::default()
     })
     .unwrap()
@@ -130,6 +132,19 @@ fn maths(rng: &mut SimulationRng) -> PolicyEntry {
         ceiling: rng.minutes(10, 60),
     });
     maths
+}
+
+fn bedtime(rng: &mut SimulationRng) -> Option<BedtimePolicy> {
+    rng.random_option(40, |rng| {
+        let nights = nights(rng);
+        let by_mode = rng.random_option(20, |rng| (mode(rng), self::nights(rng))).into_iter().collect();
+        BedtimePolicy { nights, by_mode }
+    })
+}
+
+fn nights(rng: &mut SimulationRng) -> BedtimeNights {
+    let mut night = || rng.random_option(85, |rng| NightHours::new(time_of_day(rng), time_of_day(rng)).ok());
+    BedtimeNights { school_nights: night().flatten(), weekends: night().flatten() }
 }
 
 fn exception(rng: &mut SimulationRng, first: Day) -> DateException {

@@ -350,6 +350,9 @@ impl ReferenceModel {
             }
         }
         self.drop_superseded_day_bounds();
+        if let Some(play) = &mut self.session {
+            play.unobserved = true;
+        }
     }
 
     /// Accounts an unstored session up to the last heartbeat.

@@ -262,7 +262,7 @@ impl PolicyTerms {
         at: Timestamp,
         mut grants: impl Iterator<Item = &'g GrantView>,
     ) -> bool {
-        super::hours::is_open(self, entry, at)
+        super::hours::is_open(self, child, entry, at)
             || grants.any(|grant| {
                 let GrantKind::OpenUntil { until } = grant.gift else { return false };
                 let rules = self.entry(entry);
