@@ -110,6 +110,9 @@ fn account_warnings(loaded: &LoadedPolicy) -> Vec<String> {
 /// Describes a fault of an account, with the login that was probably meant.
 fn account_warning(fault: &AccountResolveError, accounts: &SystemAccounts) -> String {
     match fault {
+        AccountResolveError::UnknownUser(name) if accounts.group_id(name).is_some() => format!(
+            "`{name}` is a group of this machine and no login; write \"@{name}\" for all its members, or the login of a person"
+        ),
         AccountResolveError::UnknownUser(name) => match closest(name, accounts.person_names()) {
             Some(near) => format!(
                 "no such user `{name}` on this machine; did you mean `{near}`? If not, create the login with `sudo adduser \
@@ -205,11 +208,12 @@ mod tests {
         let accounts = SystemAccounts::parse(
             "bin:x:2:2:bin:/bin:/bin/sh\ntom1:x:1001:1001::/home/tom1:/usr/sbin/nologin\nanna:x:1000:1000::/home/anna:/bin/sh\n\
              nobody:x:65534:65534::/:/bin/sh\n",
-            "",
+            "kids:x:300:anna\n",
         );
         let warning =
             |name: &str| account_warning(&AccountResolveError::UnknownUser(name.to_owned()), &accounts);
         assert!(warning("ana").contains("did you mean `anna`?"), "{}", warning("ana"));
+        assert!(warning("kids").contains("write \"@kids\""), "{}", warning("kids"));
         for name in ["ben", "tom", "nobodi"] {
             assert!(warning(name).contains("`whoami` shows your own"), "{}", warning(name));
         }

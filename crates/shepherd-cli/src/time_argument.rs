@@ -112,7 +112,7 @@ pub(crate) fn duration_argument(text: &str) -> Result<DurationText, String> {
         Ok(DurationText(duration)) if duration.is_zero() => {
             Err("the time must be longer than zero, such as 15m or 1h".to_owned())
         }
-        parsed => parsed.map_err(|error| format!("{error}; {}", error.problem.help())),
+        parsed => parsed.map_err(|error| format!("{error}; {}", error.help())),
     }
 }
 

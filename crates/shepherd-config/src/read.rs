@@ -25,7 +25,7 @@ pub(crate) use self::size::format_size;
 pub(crate) use self::time::{DAY_GROUPS, SHORT_PLAY, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
 pub(crate) use self::values::{escape_name, limit_elements};
 
-use ward_diag::{ConfigFault, TomlTable, TomlValue, ValueKind, code};
+use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use self::key_advice::PolicySection;
 use crate::expect;
@@ -46,16 +46,26 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
         incomplete: root.is_incomplete(),
         zone: root.optional_with("timezone", time::read_zone),
         defaults: root.table("defaults").map(household::read_defaults).unwrap_or_default(),
-        profiles: root.table("profiles").map(household::read_profiles).unwrap_or_default(),
-        budgets: root.table("budgets").map(household::read_budgets).unwrap_or_default(),
-        libraries: root.table("libraries").map(household::read_libraries).unwrap_or_default(),
-        drivers: root.table("drivers").map(household::read_drivers).unwrap_or_default(),
+        profiles: named_tables(root, "profiles", "anna").map(household::read_profiles).unwrap_or_default(),
+        budgets: named_tables(root, "budgets", "games").map(household::read_budgets).unwrap_or_default(),
+        libraries: named_tables(root, "libraries", "films")
+            .map(household::read_libraries)
+            .unwrap_or_default(),
+        drivers: named_tables(root, "drivers", "my-driver").map(household::read_drivers).unwrap_or_default(),
         compositor: root.value("compositor").map(|value| value.table().and_then(run::read_compositor)),
         access: root.table("access").map(access::read_access).unwrap_or_default(),
         watch: root.optional_with("reload_on_change", household::read_reload_on_change),
-        entries: root.tables("entries").into_iter().map(entries::read_entry).collect(),
+        entries: root
+            .tables_or_help("entries", key_advice::WRITE_ENTRY)
+            .into_iter()
+            .map(entries::read_entry)
+            .collect(),
         modes: root.table("modes").map(calendar::read_modes).unwrap_or_default(),
-        exceptions: root.tables("exceptions").into_iter().map(calendar::read_exception).collect(),
+        exceptions: root
+            .tables_or_help("exceptions", key_advice::WRITE_EXCEPTION)
+            .into_iter()
+            .map(calendar::read_exception)
+            .collect(),
         breaks: root.table("breaks").and_then(household::read_breaks),
         ceilings: root.table("grants").map(household::read_grant_ceilings).unwrap_or_default(),
         suspended_time: root.optional_with("suspended_time", household::read_suspended_time),
@@ -71,6 +81,18 @@ pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
     Some(policy)
 }
 
+/// Reads a table whose keys are names with a table each.
+fn named_tables<'a>(root: &mut TomlTable<'a>, key: &str, example: &str) -> Option<TomlTable<'a>> {
+    let value = root.value(key)?;
+    if !matches!(value.kind(), ValueKind::Array) {
+        return value.table();
+    }
+    let message = format!("each table of `{key}` has its name in the header");
+    let help = format!("write `[{key}.{example}]`, with single brackets, for each of them");
+    value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
+    None
+}
+
 fn is_supported_version(version: TomlValue<'_>) -> bool {
     let ValueKind::Integer(number) = version.kind() else {
         // Records that a number is expected. The rest of the file may still be valid.
@@ -79,7 +101,7 @@ fn is_supported_version(version: TomlValue<'_>) -> bool {
     };
     if number != CONFIG_VERSION {
         version.reject(
-            ward_diag::InvalidValue::new(format!(
+            InvalidValue::new(format!(
                 "this file uses version {number} of the policy language, but this program supports version {CONFIG_VERSION}"
             ))
             .code("wrong-version")

@@ -354,6 +354,9 @@ always = true
             sentences(r#"["/nonexistent/My Game"]"#),
             "program `/nonexistent/My Game` not found; install it, or correct its path"
         );
+        assert!(sentences(r#"["Sh"]"#).ends_with("did you mean `sh`?"), "{}", sentences(r#"["Sh"]"#));
+        assert!(sentences(r#"["tuxmath.desktop"]"#).contains("behind `Exec=` in the file `tuxmath.desktop`"));
+        assert!(sentences(r#"["~/game"]"#).contains("write the whole path"));
     }
 
     #[test]

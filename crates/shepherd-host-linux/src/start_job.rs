@@ -1,6 +1,6 @@
 //! Starts the program of an entry, on its own thread.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -227,12 +227,19 @@ pub(crate) fn resolve_program(
     let path = environment::get(environment, "PATH").unwrap_or_default();
     find_program(name, path).ok_or_else(|| {
         let shown = name.to_string_lossy();
-        let message = if shown.contains('/') {
-            format!("`{shown}` is not an absolute path")
+        if shown.contains('/') {
+            let message = format!("`{shown}` is not an absolute path");
+            return LaunchError::new(message, "write the whole path, such as \"/home/anna/game/start\"");
+        }
+        let lower = shown.to_lowercase();
+        let help = if let Some(launcher) = shown.strip_suffix(".desktop") {
+            format!("write the command behind `Exec=` in the file `{launcher}.desktop`, with each word in quotes of its own")
+        } else if *lower != *shown && find_program(OsStr::new(&lower), path).is_some() {
+            format!("did you mean `{lower}`?")
         } else {
-            format!("program `{shown}` not found in {}", path.to_string_lossy())
+            "install it, or give its absolute path".to_owned()
         };
-        LaunchError::new(message, "install it, or give its absolute path")
+        LaunchError::new(format!("program `{shown}` not found in {}", path.to_string_lossy()), help)
     })
 }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+mod other_notation;
+
 /// The longest duration that the parser accepts: ten years. Anything longer is probably a typo, and the bound
 /// keeps sums of durations far from overflow.
 pub const MAX_DURATION: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
@@ -24,6 +26,32 @@ pub struct DurationError {
     pub at: Range<usize>,
     /// The unit to name in the message, shortened and escaped.
     unknown_unit: Option<String>,
+    /// The advice for this text, if it says more than that of its problem.
+    advice: Option<String>,
+}
+
+impl DurationError {
+    /// Returns advice on how to correct the text, for a `help:` line.
+    #[must_use]
+    pub fn help(&self) -> &str {
+        self.advice.as_deref().unwrap_or_else(|| self.problem.help())
+    }
+
+    /// Adds the duration that was probably meant.
+    fn with_advice(self, text: &str) -> Self {
+        /// Digits of a number that is repeated in the advice.
+        const MAX_DIGITS: usize = 4;
+        let number = text.trim();
+        let is_number = (1..=MAX_DIGITS).contains(&number.len())
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && !matches!(number.trim_start_matches('0'), "" | "1");
+        let advice = if is_number {
+            Some(format!("add `s`, `m`, `h` or `d`: \"{number}m\" is {number} minutes"))
+        } else {
+            other_notation::suggest_duration(text).map(|meant| format!("write \"{meant}\""))
+        };
+        Self { advice, ..self }
+    }
 }
 
 impl fmt::Display for DurationError {
@@ -69,9 +97,7 @@ pub enum DurationProblem {
 }
 
 impl DurationProblem {
-    /// Returns advice on how to correct the text, for a `help:` line.
-    #[must_use]
-    pub fn help(self) -> &'static str {
+    fn help(self) -> &'static str {
         match self {
             Self::Empty | Self::NumberMissing => "write it like \"45m\", \"1h30m\" or \"90s\"",
             Self::Negative => "remove the minus sign",
@@ -91,6 +117,10 @@ impl DurationProblem {
 /// # Errors
 /// Returns the problem and the bytes that it is about.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    parse_units(text).map_err(|error| error.with_advice(text))
+}
+
+fn parse_units(text: &str) -> Result<Duration, DurationError> {
     let mut total: u64 = 0;
     // Only units from this index on may follow.
     let mut next_unit = 0;
@@ -172,14 +202,14 @@ fn skip_while(text: &str, from: usize, matches: impl Fn(char) -> bool) -> usize 
 }
 
 fn duration_error(problem: DurationProblem, at: Range<usize>) -> DurationError {
-    DurationError { problem, at, unknown_unit: None }
+    DurationError { problem, at, unknown_unit: None, advice: None }
 }
 
 fn unknown_unit_error(text: &str, at: Range<usize>) -> DurationError {
     const MAX_SHOWN_CHARS: usize = 20;
     let unit = text.get(at.clone()).unwrap_or_default();
     let shown = unit.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
-    DurationError { problem: DurationProblem::UnknownUnit, at, unknown_unit: Some(shown) }
+    DurationError { problem: DurationProblem::UnknownUnit, at, unknown_unit: Some(shown), advice: None }
 }
 
 /// Formats a duration in its canonical form, such as `1h30m`: longer units first, no units that are zero, no
@@ -239,7 +269,7 @@ impl Visitor<'_> for DurationVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<DurationText, E> {
-        text.parse().map_err(|error: DurationError| E::custom(format!("{error}; {}", error.problem.help())))
+        text.parse().map_err(|error: DurationError| E::custom(format!("{error}; {}", error.help())))
     }
 
     fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<DurationText, E> {

@@ -101,7 +101,7 @@ pub use render::ReportStyle;
 pub use report::FaultReport;
 pub use source::{MAX_SOURCE_BYTES, SourcePosition, SourceText};
 pub use span::{Span, Spanned};
-pub use suggest::closest;
+pub use suggest::{closest, date_in_other_notation};
 pub use syntax::MAX_SYNTAX_FAULTS;
 pub use table::{TomlTable, UnknownKeyAdvice};
 pub use value::{TomlValue, ValueKind};

@@ -8,6 +8,7 @@ mod duplicate;
 mod explain;
 mod lines;
 mod other_notations;
+mod stray_marks;
 
 use toml::de::{DeTable, Error};
 

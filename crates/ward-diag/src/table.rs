@@ -110,10 +110,24 @@ impl<'a> TomlTable<'a> {
     /// Reads the tables under `[[key]]`, if any. A table under `[key]` is read too, but reported as a fault,
     /// with the advice to double its brackets.
     pub fn tables(&mut self, key: &str) -> Vec<TomlTable<'a>> {
+        self.tables_or_help(key, &format!("write `[[{key}]]` on a line of its own, and its keys below"))
+    }
+
+    /// Reads the tables under `[[key]]`, as [`tables`](Self::tables) does. Where something else is written,
+    /// `help` shows how to write such a table.
+    pub fn tables_or_help(&mut self, key: &str, help: &str) -> Vec<TomlTable<'a>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         if let Some(single) = self.table.get(key)
-            && matches!(single.get_ref(), DeValue::Table(_))
+            && let DeValue::Table(inner) = single.get_ref()
         {
+            if !inner.is_empty() && inner.values().all(|value| matches!(value.get_ref(), DeValue::Table(_))) {
+                // The names of `[key.one]` and `[key.two]` would only be reported as unknown keys.
+                let message = format!("each `{key}` table needs double brackets, and no name in its header");
+                self.context
+                    .faults
+                    .push(ConfigFault::new(code::WRONG_TYPE, value.span(), message).help(help));
+                return Vec::new();
+            }
             self.context.faults.push(
                 ConfigFault::new(
                     code::WRONG_TYPE,
@@ -124,7 +138,7 @@ impl<'a> TomlTable<'a> {
             );
             return value.table().into_iter().collect();
         }
-        value.elements().unwrap_or_default().into_iter().filter_map(TomlValue::table).collect()
+        value.table_elements(help)
     }
 
     /// Returns the value of a key, if present. The key counts as known from then on.

@@ -157,6 +157,22 @@ impl<'a> TomlValue<'a> {
         }
     }
 
+    /// Reads the value as a list of tables. If it is something else, or a list with something else, `help` says
+    /// how to write the tables.
+    pub(crate) fn table_elements(self, help: &str) -> Vec<TomlTable<'a>> {
+        if !matches!(self.kind(), ValueKind::Array) {
+            let _: Option<()> = self.reject_type("a list of tables", help.to_owned());
+            return Vec::new();
+        }
+        let elements = self.elements().unwrap_or_default();
+        let is_table = |element: &TomlValue<'a>| matches!(element.kind(), ValueKind::Table);
+        // The same mistake in all elements is one fault.
+        if let Some(other) = elements.iter().find(|element| !is_table(element)) {
+            let _: Option<()> = other.reject_type("a table", help.to_owned());
+        }
+        elements.into_iter().filter(is_table).filter_map(TomlValue::table).collect()
+    }
+
     /// Reads the value as a list, and returns its elements.
     #[must_use]
     pub fn elements(self) -> Option<Vec<TomlValue<'a>>> {

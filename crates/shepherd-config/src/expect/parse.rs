@@ -86,7 +86,7 @@ fn parse_outcome<'t>(
                         let place = at.start + error.at.start..at.start + error.at.end;
                         InvalidValue::new(format!("this is not a duration: {error}"))
                             .at(place)
-                            .help(error.problem.help())
+                            .help(error.help())
                     },
                 )
             }

@@ -34,7 +34,11 @@ pub(super) fn read_modes(mut table: TomlTable<'_>) -> RawModes {
         // Avoids a second fault about the default mode if the names are missing.
         names: names.unwrap_or_else(|| default.iter().cloned().collect()),
         default,
-        dates: table.tables("dates").into_iter().filter_map(read_mode_dates).collect(),
+        dates: table
+            .tables_or_help("dates", key_advice::WRITE_MODE_DATES)
+            .into_iter()
+            .filter_map(read_mode_dates)
+            .collect(),
     };
     key_advice::finish_table(table, PolicySection::Modes);
     modes

@@ -4,6 +4,13 @@ mod words;
 
 use ward_diag::{TomlTable, TomlValue, UnknownKeyAdvice, ValueKind};
 
+/// The advice for entries, exceptions and days of modes that are not tables.
+pub(super) const WRITE_ENTRY: &str =
+    "write `[[entries]]` on a line of its own for each program, and below it its `id` and its `argv`";
+pub(super) const WRITE_EXCEPTION: &str = "write `[[exceptions]]` on a line of its own for each day, and below it `on = 2026-12-24` and `closed = true`";
+pub(super) const WRITE_MODE_DATES: &str =
+    "write `[[modes.dates]]` on a line of its own, and below it `mode`, `from` and `to`";
+
 /// Keys at the top of the file.
 const TOP_KEYS: [&str; 9] = [
     "config_version",

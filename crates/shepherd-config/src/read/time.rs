@@ -1,15 +1,18 @@
 //! Reads durations, times of day, weekdays and dates.
 
+mod day_words;
+
 use std::time::Duration;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::{Day, MinuteOfDay, Weekdays};
-use shepherd_util::{ExactDuration, MAX_DURATION, parse_duration};
-use ward_diag::{InvalidValue, TomlValue, ValueKind, closest, code};
+use shepherd_util::{DurationError, ExactDuration, MAX_DURATION, parse_duration};
+use ward_diag::{InvalidValue, TomlValue, ValueKind, closest, code, date_in_other_notation};
 
 use super::values;
 use crate::raw::TimeLimitSetting;
+pub(super) use day_words::FULL_NAMES;
 
 /// Names of the weekdays in a policy, Monday first.
 pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -17,10 +20,6 @@ pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat"
 /// Names for groups of weekdays.
 pub(crate) const DAY_GROUPS: [(&str, Weekdays); 3] =
     [("weekdays", Weekdays::WEEKDAYS), ("weekends", Weekdays::WEEKENDS), ("all", Weekdays::ALL)];
-
-/// Full names of the weekdays, for suggestions.
-pub(super) const FULL_NAMES: [&str; 7] =
-    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// Reads a duration: text with units, or whole seconds.
 pub(super) fn read_duration(value: TomlValue<'_>) -> Option<Duration> {
@@ -43,15 +42,19 @@ pub(super) fn read_duration(value: TomlValue<'_>) -> Option<Duration> {
             Err(error) => {
                 let message =
                     format!("{} must be a duration such as \"45m\" or \"1h30m\": {error}", value.name());
-                value.reject(InvalidValue::new(message).at(error.at).help(error.problem.help()));
+                value.reject(InvalidValue::new(message).at(error.at.clone()).help(error.help()));
                 None
             }
         },
-        _ => {
+        kind => {
             let message = format!("{} must be a duration", value.name());
-            value.reject(
-                InvalidValue::new(message).code(code::WRONG_TYPE).help("write it like \"45m\" or \"1h30m\""),
-            );
+            // A TOML time such as `00:30:00` may be meant as a duration.
+            let meant = match kind {
+                ValueKind::DateTime(written) => parse_duration(written).err(),
+                _ => None,
+            };
+            let help = meant.as_ref().map_or("write it like \"45m\" or \"1h30m\"", DurationError::help);
+            value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
             None
         }
     }
@@ -145,19 +148,21 @@ pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
         ValueKind::Text("unlimited") => Some(TimeLimitSetting::Unlimited),
         ValueKind::Text("none") => Some(TimeLimitSetting::Limited(Duration::ZERO)),
         ValueKind::Table => reject_table(value),
+        ValueKind::Text("0") => reject_zero_amount(value),
         _ => {
             let amount = read_duration(value)?;
             warn_about_seconds(value, SHORT_PLAY);
             if amount.is_zero() {
-                return reject_duration(
-                    value,
-                    "is zero, which could mean no time or no limit",
-                    "write \"none\" for no time, or \"unlimited\"",
-                );
+                return reject_zero_amount(value);
             }
             Some(TimeLimitSetting::Limited(amount))
         }
     }
+}
+
+fn reject_zero_amount<T>(value: TomlValue<'_>) -> Option<T> {
+    let help = "write \"none\" for no time, or \"unlimited\"";
+    reject_duration(value, "is zero, which could mean no time or no limit", help)
 }
 
 /// Reads a time of day from `00:00` to `24:00`.
@@ -173,6 +178,8 @@ pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
     }
     let meant = match value.kind() {
         ValueKind::Integer(hour) => suggest_time(&hour.to_string()),
+        // A number such as 15.30 is meant as a time.
+        ValueKind::Float(_) => suggest_time(&value.quoted()),
         _ => suggest_time(written),
     };
     let help = meant.map_or_else(
@@ -184,13 +191,22 @@ pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
     None
 }
 
-/// Returns the time that is meant by other notations, such as `3pm`, `15.30`, `15h` or `15`.
+/// Returns the time that is meant by other notations, such as `3pm`, `15.30`, `15h`, `15 Uhr`, `1530` or `15`.
 pub(super) fn suggest_time(written: &str) -> Option<String> {
     let text = written.trim().to_ascii_lowercase();
     let halves = [("am", 0), ("pm", 12)];
     let half = halves.iter().find_map(|(suffix, hours)| Some((text.strip_suffix(suffix)?, *hours)));
-    let digits = half.map_or(text.as_str(), |(digits, _)| digits).trim().trim_end_matches('h');
-    let (hour, minute) = digits.split_once([':', '.', 'h']).unwrap_or((digits, "00"));
+    let digits = half.map_or(text.as_str(), |(digits, _)| digits).trim();
+    let digits = ["uhr", "o'clock", "h"].iter().find_map(|word| digits.strip_suffix(word)).unwrap_or(digits);
+    let digits = digits.trim_end();
+    let (hour, minute) = match digits.split_once([':', '.', 'h']) {
+        Some(parts) => parts,
+        None if digits.len() > 2 => digits.split_at_checked(digits.len() - 2)?,
+        None => (digits, "00"),
+    };
+    if minute.len() != 2 {
+        return None;
+    }
     let (hour, minute) = (hour.parse::<u16>().ok()?, minute.parse::<u16>().ok()?);
     let hour = match half {
         Some((_, hours)) if (1..=12).contains(&hour) => hour % 12 + hours,
@@ -263,16 +279,20 @@ pub(crate) fn parse_weekday(text: &str) -> Option<usize> {
 pub(super) fn unknown_day<'w>(text: &str, groups: impl IntoIterator<Item = &'w str>) -> InvalidValue {
     let lower = text.to_lowercase();
     let groups: Vec<&str> = groups.into_iter().collect();
-    let from_full_name = FULL_NAMES.iter().position(|name| *name == lower).and_then(|day| WEEKDAYS.get(day));
-    let near = from_full_name
-        .copied()
+    let near = day_words::single(&lower)
+        .filter(|day| WEEKDAYS.contains(day) || groups.contains(day))
         .or_else(|| closest(&lower, WEEKDAYS.into_iter().chain(groups.iter().copied())));
+    let several = day_words::several(&lower).filter(|_| near.is_none() && !groups.is_empty());
     let also = groups.iter().map(|name| format!(", `{name}`")).collect::<String>();
     let known = format!("days are `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`{also}");
     let message = format!("unknown day `{}`", values::escape_name(text));
-    InvalidValue::new(message).code(code::NOT_ALLOWED).help(match near {
-        Some(near) => format!("did you mean `{near}`? The {known}"),
-        None => format!("the {known}"),
+    InvalidValue::new(message).code(code::NOT_ALLOWED).help(match (near, several) {
+        (Some(near), _) => format!("did you mean `{near}`? The {known}"),
+        (None, Some(days)) => {
+            let quoted: Vec<String> = days.iter().map(|day| format!("\"{day}\"")).collect();
+            format!("write each day in quotes of its own: `[{}]`", quoted.join(", "))
+        }
+        (None, None) => format!("the {known}"),
     })
 }
 
@@ -286,7 +306,16 @@ pub(super) fn read_date(value: TomlValue<'_>) -> Option<Day> {
         return Some(day);
     }
     let message = format!("{} is not a date: {}", value.name(), value.quoted());
-    value.reject(InvalidValue::new(message).help("write year, month and day, such as 2026-12-24"));
+    let help = match value.kind() {
+        ValueKind::Array => {
+            "write such a table for each day, or `from` and `to` instead of `on` for days in a row".to_owned()
+        }
+        _ => date_in_other_notation(written).map_or_else(
+            || "write year, month and day, such as 2026-12-24".to_owned(),
+            |date| format!("write year, month and day: {date}"),
+        ),
+    };
+    value.reject(InvalidValue::new(message).help(help));
     None
 }
 

@@ -141,7 +141,10 @@ fn suggest_name(name: &str) -> String {
         'a'..='z' | '0'..='9' | '.' | '_' => character,
         _ => '-',
     };
-    let cleaned: String = name.to_lowercase().chars().map(allowed).collect();
+    let plain = [("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss")]
+        .iter()
+        .fold(name.to_lowercase(), |name, (letter, plain)| name.replace(letter, plain));
+    let cleaned: String = plain.chars().map(allowed).collect();
     let cleaned = cleaned.trim_matches(['-', '_', '.']);
     if cleaned.parse::<EntryId>().is_ok() { format!(": `{cleaned}`") } else { String::new() }
 }

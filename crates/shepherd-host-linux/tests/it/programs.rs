@@ -135,7 +135,7 @@ fn a_failed_start_is_reported_with_place_fault_and_cure() {
     );
     check(
         entry(process(&["./game"])),
-        "entry `game`: `./game` is not an absolute path; install it, or give its absolute path",
+        "entry `game`: `./game` is not an absolute path; write the whole path, such as \"/home/anna/game/start\"",
     );
     check(
         entry(process(&["/etc/passwd"])),

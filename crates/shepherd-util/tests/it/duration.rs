@@ -68,7 +68,7 @@ fn an_error_names_the_problem_and_its_bytes() {
     ] {
         let error = parse_duration(text).unwrap_err();
         assert_eq!((error.problem, &text[error.at.clone()]), (problem, blamed), "{text}");
-        assert!(!error.to_string().is_empty() && !problem.help().is_empty());
+        assert!(!error.to_string().is_empty() && !error.help().is_empty());
     }
 }
 

@@ -1,11 +1,12 @@
-//! Recognises notations that are common elsewhere but aren't TOML: `yes` and `True`, typographic quotes, and
-//! `key: value`.
+//! Recognises notations that are common elsewhere but aren't TOML: `yes` and `True`, typographic quotes, dates such
+//! as `24.12.2026`, and `key: value`.
 
 use super::lines::SourceLines;
+use super::stray_marks;
 use crate::escape::escape_and_truncate;
-use crate::{ConfigFault, Span, code};
+use crate::{ConfigFault, Span, code, date_in_other_notation};
 
-const DOUBLE_QUOTES: [char; 5] = ['“', '”', '„', '«', '»'];
+const DOUBLE_QUOTES: [char; 7] = ['“', '”', '„', '«', '»', '`', '´'];
 const SINGLE_QUOTES: [char; 4] = ['‘', '’', '‚', '‛'];
 
 /// Returns the boolean that a word stands for in other notations.
@@ -25,6 +26,8 @@ pub(super) fn explain_other_notation(lines: &SourceLines<'_>, place: Span) -> Op
         return None;
     }
     typographic_quote_fault(line, whole.start)
+        .or_else(|| stray_marks::explain_stray_mark(line, whole.start))
+        .or_else(|| date_fault(lines, line, whole.start))
         .or_else(|| colon_fault(lines, line, whole.start))
         .or_else(|| boolean_word_fault(lines, line, whole.start, place))
 }
@@ -85,7 +88,10 @@ fn typographic_quote_fault(line: &str, line_start: usize) -> Option<ConfigFault>
     let straight = if DOUBLE_QUOTES.contains(&quote) { "\"" } else { "'" };
     let start = line_start + at;
     let place = Span { start, end: start + quote.len_utf8() };
-    let message = format!("`{quote}` is a typographic quote, not a straight one");
+    let message = match quote {
+        '`' | '´' => format!("the accent {quote} is not a quote"),
+        _ => format!("`{quote}` is a typographic quote, not a straight one"),
+    };
     Some(
         ConfigFault::new(code::SYNTAX, place, message)
             .help(format!("use straight quotes in this line: `{straight}` before and after the text")),
@@ -151,6 +157,21 @@ fn equals_help(key: &str, after: &str) -> String {
     format!("write `{key} = …`")
 }
 
+/// Explains a date without quotes in another notation.
+fn date_fault(lines: &SourceLines<'_>, line: &str, line_start: usize) -> Option<ConfigFault> {
+    let (key, value) = line.split_once('=')?;
+    let end = value.find('#').unwrap_or(value.len());
+    let written = value.get(..end)?.trim();
+    let date = date_in_other_notation(written)?;
+    let start = line_start + key.len() + 1 + value.len() - value.trim_start().len();
+    let place = Span { start, end: start + written.len() };
+    let help = match lines.key_before(place).filter(|_| lines.boundary.may_show(place)) {
+        Some(key) => format!("write `{key} = {date}`"),
+        None => "write year, month and day, such as 2026-12-24".to_owned(),
+    };
+    Some(ConfigFault::new(code::SYNTAX, place, "a date begins with the year").help(help))
+}
+
 fn boolean_word_fault(
     lines: &SourceLines<'_>,
     line: &str,
@@ -179,14 +200,14 @@ fn boolean_word_fault(
 }
 
 /// The characters of a line with their offsets, apart from texts in straight quotes and the comment.
-struct LineParts {
-    outside: Vec<(usize, char)>,
+pub(super) struct LineParts {
+    pub(super) outside: Vec<(usize, char)>,
     /// The characters of a text whose closing quote is missing.
-    unclosed: Vec<(usize, char)>,
+    pub(super) unclosed: Vec<(usize, char)>,
 }
 
 impl LineParts {
-    fn of(line: &str) -> Self {
+    pub(super) fn of(line: &str) -> Self {
         let (mut outside, mut text) = (Vec::new(), Vec::new());
         let mut quote = None;
         let mut escaped = false;

@@ -455,10 +455,15 @@ pub(super) const PROFILE: &[KeyWords] = &[
             "budgets",
             "budget",
             "warnings",
-            "entries",
         ],
         "/entries[]/profiles",
         LIMITS_ARE_IN_ENTRIES,
+    ),
+    means(
+        &["entries", "entry", "programs", "games", "apps", "allowed"],
+        "/entries[]/profiles",
+        "write `[[entries]]`, without the name of the child, for each program; `profiles = [\"anna\"]` below it says for \
+         whom",
     ),
 ];
 
