@@ -345,10 +345,15 @@ impl AgentTerminal {
         let mut reader = master.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // Reading from a terminal without users gives an error.
-            while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                if sender.send(buffer[..count].to_vec()).is_err() {
-                    break;
+            let mut was_closed = false;
+            loop {
+                match reader.read(&mut buffer) {
+                    Ok(count @ 1..) if sender.send(buffer[..count].to_vec()).is_ok() => was_closed = false,
+                    // Reading from a terminal without users gives an error, but sometimes too early: the kernel looks for
+                    // output first and for users afterwards, and the last user may write and leave in between. The next
+                    // read finds that output.
+                    Ok(0) | Err(_) if !was_closed => was_closed = true,
+                    _ => break,
                 }
             }
         });
