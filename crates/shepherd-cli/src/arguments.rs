@@ -65,6 +65,7 @@ impl ShepherdArgs {
                     | ShepherdCommand::Tour
                     | ShepherdCommand::Watch
                     | ShepherdCommand::Up(_)
+                    | ShepherdCommand::Policy(policy::PolicyCommand::Init { interactive: true, .. })
             )
         )
     }

@@ -81,6 +81,14 @@ pub(crate) enum ShepherdCliError {
     NotATerminal,
     #[error("could not ask for the PIN: no terminal")]
     NoTerminalForPin,
+    #[error("could not ask the questions: no terminal")]
+    NoTerminalForQuestions,
+    #[error("the questions were not answered to the end, so nothing was written")]
+    QuestionsNotAnswered,
+    #[error("could not make valid rules of the answers, so nothing was written:\n{0}")]
+    AnswersNotValid(String),
+    #[error("could not read the logins of this computer: {0}")]
+    Accounts(String),
     #[error("could not check {}", log.display())]
     Verify { log: PathBuf, source: LedgerVerifyError },
     #[error("could not use the key")]
@@ -224,6 +232,9 @@ impl ShepherdCliError {
                 Some("give a nearer time, for example `18:30`, `sat 18:30` or `tomorrow 9:00`")
             }
             Self::NotATerminal => Some("use `shepherd status` or `shepherd list` instead"),
+            Self::NoTerminalForQuestions => Some(
+                "type it in a terminal; `shepherd policy init` writes rules to start from without a question",
+            ),
             Self::NoTerminalForPin => Some("give the PIN in a file, with `--from FILE`"),
             Self::Policy { file, source } if source.kind() == io::ErrorKind::NotFound => {
                 Some(if file == Path::new("/etc/shepherd/policy.toml") {
@@ -256,6 +267,7 @@ impl ShepherdCliError {
             | Self::NoPolicy
             | Self::NoBedtime
             | Self::AccessLost
+            | Self::QuestionsNotAnswered
             | Self::PinsDiffer => ExitCode::from(1),
             Self::Refused(refused) if !is_daemon_failure(refused.error.code) => ExitCode::from(1),
             Self::InvalidTime | Self::Note(_) | Self::Pin(_) => ExitCode::from(2),

@@ -32,6 +32,7 @@ mod health;
 mod household;
 mod pam_check;
 mod policy;
+mod policy_questions;
 mod policy_restore;
 mod requests;
 mod session;

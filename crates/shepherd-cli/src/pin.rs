@@ -81,7 +81,7 @@ fn prompt_new_pin() -> Result<AdminPin, ShepherdCliError> {
 }
 
 /// Reads a line without showing it.
-fn prompt_hidden(question: &str) -> Result<String, ShepherdCliError> {
+pub(crate) fn prompt_hidden(question: &str) -> Result<String, ShepherdCliError> {
     let input = std::io::stdin().lock();
     let mut line = String::new();
     {

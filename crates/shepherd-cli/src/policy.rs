@@ -19,7 +19,7 @@ use crate::daemon::{self, DaemonConnection};
 use crate::error::ShepherdCliError;
 use crate::output::ConsoleOutput;
 use crate::policy_restore::{self, RestoreArgs};
-use crate::{household, policy_warnings};
+use crate::{household, policy_questions, policy_warnings};
 
 /// The starter policy. It works on any machine.
 pub(crate) const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
@@ -42,9 +42,15 @@ pub(crate) enum PolicyCommand {
     },
     /// Print the JSON Schema of policies, for editors
     Schema,
-    /// Write a starter policy
-    #[command(after_help = "Examples:\n  shepherd policy init\n  shepherd policy init ./policy.toml")]
+    /// Write a starter policy, or a policy of your answers to eight questions
+    #[command(
+        after_help = "Examples:\n  shepherd policy init\n  shepherd policy init ./policy.toml\n  sudo shepherd policy init \
+                      --interactive"
+    )]
     Init {
+        /// Ask about children, logins, bedtime, time, programs, parents, PIN and notifications
+        #[arg(long)]
+        interactive: bool,
         /// File to write [default: the daemon's policy file]
         file: Option<PathBuf>,
     },
@@ -130,7 +136,7 @@ pub(crate) fn run(
             let schema = json_schema();
             output.print_line(&serde_json::to_string_pretty(&schema).unwrap_or_default());
         }
-        PolicyCommand::Init { file } => {
+        PolicyCommand::Init { file, interactive } => {
             let file = match file {
                 Some(file) => file.clone(),
                 None => {
@@ -138,6 +144,9 @@ pub(crate) fn run(
                     choose_policy_file(own, context.service_policy())?
                 }
             };
+            if *interactive {
+                return policy_questions::run(&file, context, output);
+            }
             if !write_starter_policy(&file)? {
                 return Err(ShepherdCliError::PolicyExists { file });
             }

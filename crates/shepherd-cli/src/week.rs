@@ -316,12 +316,19 @@ mod tests {
     fn bedtime_is_shown_as_closed_for_its_reason() {
         // S19.4.
         let display = display(80);
-        let night = |from: &str, to: &str| timeline("", "", &[(from, to)]).intervals.remove(0);
+        let night = |from: &str, to: &str| timeline("night", "", &[(from, to)]).intervals.remove(0);
         let bedtimes = [night("16T19:00", "17T06:00"), night("17T19:00", "18T06:00")];
         let play = timeline("play", "Play", &[("16T14:00", "16T19:20"), ("17T06:00", "17T19:00")]);
         let shown = plain(&entry_lines(&play, &bedtimes, &week_midnights(&display), &display));
-        insta::assert_snapshot!(shown.lines().skip(2).take(3).collect::<Vec<_>>().join("\n"), @"");
-        insta::assert_snapshot!(shown.lines().last().unwrap(), @"");
+        insta::assert_snapshot!(shown.lines().skip(2).take(3).collect::<Vec<_>>().join("\n"), @r"
+        Mon 16 Nov --------------------··········██████████▒zzzzzzz
+        Tue 17 Nov zzzzzzzzzzzzzz██████████████████████████zzzzzzzz
+        Wed 18 Nov zzzzzzzzzzzzzz··································
+        ");
+        assert_eq!(
+            shown.lines().last().unwrap(),
+            "█ open  ▒ partly open  · closed  z bedtime  - past   each mark is 30 min"
+        );
     }
 
     #[test]

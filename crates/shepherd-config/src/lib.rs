@@ -22,4 +22,6 @@ pub use load::{LoadedPolicy, STARTER_POLICY, load, load_bytes};
 pub use read::{InvalidNight, parse_night};
 pub use schema::json_schema;
 pub use settings::setting_keys;
+/// The result of [`parse_night`].
+pub use shepherd_core::policy::NightHours;
 pub use show::describe_policy;

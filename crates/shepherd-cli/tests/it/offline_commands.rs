@@ -175,7 +175,7 @@ fn a_valid_policy_is_checked_and_shown() {
     let output = shepherd(&["policy", "check", &policies("family.toml")]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(
-        text(&output.stdout).contains("is valid: 5 entries, 7 examples passed"),
+        text(&output.stdout).contains("is valid: 5 entries, 9 examples passed"),
         "{}",
         text(&output.stdout)
     );

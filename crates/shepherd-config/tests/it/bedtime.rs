@@ -107,8 +107,8 @@ fn a_mistake_in_a_bedtime_is_named_with_its_cure() {
         "`school_nights` are the nights before Monday to Friday",
     );
     fault(
-        "{ from = \"20:00\", to = \"07:00\" }",
-        "unknown key `from` in `bedtime`",
+        "{ hours = \"20:00-07:00\" }",
+        "unknown key `hours` in `bedtime`",
         "write `bedtime = \"20:00-07:00\"`",
     );
     let mode = "{ school_nights = \"20:00-07:00\", weekends = \"none\", modes = { holidays = \"none\" } }";
