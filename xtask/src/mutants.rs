@@ -3,7 +3,7 @@
 //! A mutant is a small change to the source, such as `<` for `<=`. A mutant that no test notices is a rule that nothing
 //! checks. All mutants of a crate are compiled into one program, and an environment variable switches one of them on,
 //! so that a crate is built once and not once for each of its thousand mutants. Only tests that reach a mutant are run
-//! with it. Start at [`mutant_crate`], which rewrites and builds the crate, and [`trial`], which runs the tests.
+//! with it. Start at [`mutant_crate`], which rewrites and builds the crate, and [`test_suite`], which runs the tests.
 
 mod accepted;
 mod compiler;
@@ -19,7 +19,7 @@ mod source_tree;
 mod switch;
 mod syntax;
 mod test_process;
-mod trial;
+mod test_suite;
 mod workspace_copy;
 
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ use self::mutant::{Mutant, MutantName};
 use self::mutant_crate::MutantCrate;
 use self::report::{MutantOutcome, RunExtent};
 use self::run_progress::RunProgress;
-use self::trial::{MutantTrial, TestChoice};
+use self::test_suite::{MutantTestSuite, TestChoice};
 use crate::terminal;
 use crate::workspace::{CargoPackage, CargoWorkspace};
 
@@ -103,9 +103,9 @@ fn test_crate(
     let tests = test_process::list_tests(&programs)?;
     println!("  running {} tests once, to see which mutants they reach", tests.len());
     let choice = if options.quick { TestChoice::Quick } else { TestChoice::All };
-    let trial = MutantTrial::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
+    let test_suite = MutantTestSuite::measure(&tests, choice, [&mutated.folder, temporary.path()])?;
     let progress = RunProgress::open(&results.join("progress.jsonl"), &programs, choice)?;
-    let verdicts = trial.try_mutants(&chosen, &progress, |mutant, verdict| {
+    let verdicts = test_suite.try_mutants(&chosen, &progress, |mutant, verdict| {
         report::print_uncaught(mutant, verdict, &accepted);
     })?;
     let outcomes: Vec<_> =

@@ -42,7 +42,7 @@ pub enum AgentEvent<'e> {
         error: &'e str,
     },
     /// The provider failed several times in a row and is tried last for some time.
-    ProviderLeftOut {
+    ProviderSuspended {
         provider: &'e str,
         failures: u32,
         seconds: u64,
@@ -106,7 +106,7 @@ pub enum AgentEvent<'e> {
         tool: &'e str,
     },
     /// A changed configuration took effect while the agent runs.
-    ConfigTaken {
+    ConfigReloaded {
         autonomy_before: AutonomyLevel,
         autonomy: AutonomyLevel,
         policy_hash_before: &'e str,
@@ -201,8 +201,8 @@ impl AgentEvent<'_> {
         match self {
             Self::ReceiptsRecovered { .. }
             | Self::ProviderFellBack { .. }
-            | Self::ProviderLeftOut { .. }
-            | Self::ConfigTaken { .. }
+            | Self::ProviderSuspended { .. }
+            | Self::ConfigReloaded { .. }
             | Self::CommandFailed { .. }
             | Self::Trouble { .. } => EventLevel::Warn,
             Self::ProviderFailed { .. }
@@ -240,7 +240,7 @@ impl AgentEvent<'_> {
                 | Self::EstopSet { .. }
                 | Self::EstopCleared { .. }
                 | Self::EstopTriggered { .. }
-                | Self::ConfigTaken { .. }
+                | Self::ConfigReloaded { .. }
         )
     }
 
@@ -261,8 +261,8 @@ impl AgentEvent<'_> {
             Self::ProviderFellBack { from, to, error } => {
                 ("provider_fell_back", vec![text("from", from), text("to", to), text("error", error)])
             }
-            Self::ProviderLeftOut { provider, failures, seconds } => (
-                "provider_left_out",
+            Self::ProviderSuspended { provider, failures, seconds } => (
+                "provider_suspended",
                 vec![
                     text("provider", provider),
                     ("failures", (*failures).into()),
@@ -305,16 +305,18 @@ impl AgentEvent<'_> {
             Self::EstopSet { channel } => ("estop_triggered", vec![text("channel", channel)]),
             Self::EstopCleared { channel } => ("estop_cleared", vec![text("channel", channel)]),
             Self::EstopTriggered { tool } => ("estop_triggered", vec![text("tool", tool)]),
-            Self::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened } => (
-                "config_taken",
-                vec![
-                    text("autonomy_before", &autonomy_before.to_string()),
-                    text("autonomy", &autonomy.to_string()),
-                    text("policy_hash_before", policy_hash_before),
-                    text("policy_hash", policy_hash),
-                    ("loosened", (*loosened).into()),
-                ],
-            ),
+            Self::ConfigReloaded { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened } => {
+                (
+                    "config_reloaded",
+                    vec![
+                        text("autonomy_before", &autonomy_before.to_string()),
+                        text("autonomy", &autonomy.to_string()),
+                        text("policy_hash_before", policy_hash_before),
+                        text("policy_hash", policy_hash),
+                        ("loosened", (*loosened).into()),
+                    ],
+                )
+            }
             Self::Trouble { what } => ("trouble", vec![text("what", what)]),
             Self::Remark { what } => ("remark", vec![text("what", what)]),
             Self::CommandFailed { code, error, help } => {
@@ -336,7 +338,7 @@ impl AgentEvent<'_> {
             line.push_str(&escape_line(sentence));
             return line;
         }
-        if let Self::ConfigTaken { autonomy_before, autonomy, loosened, .. } = self {
+        if let Self::ConfigReloaded { autonomy_before, autonomy, loosened, .. } = self {
             let more = if *loosened { ", which allows more than before" } else { "" };
             line.push_str(&format!(
                 "the changed configuration is in force{more} (autonomy: {autonomy}, before: {autonomy_before})"

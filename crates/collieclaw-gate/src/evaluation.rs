@@ -57,9 +57,9 @@ pub fn judge_shell(
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
 ) -> ShellVerdict {
-    let verdict = judge_line(line, TildeMeaning::UserHome, autonomy, policy, facts);
+    let verdict = judge_line(line, TildeExpansion::UserHome, autonomy, policy, facts);
     if line.contains('~') && facts.judges_executions() && is_only_outside(&verdict.verdict) {
-        let in_shell = judge_line(line, TildeMeaning::ShellHome, autonomy, policy, facts);
+        let in_shell = judge_line(line, TildeExpansion::ShellHome, autonomy, policy, facts);
         if !in_shell.verdict.reasons.iter().any(|reason| reason.weight() == ReasonWeight::Blocked) {
             return in_shell;
         }
@@ -76,7 +76,7 @@ fn is_only_outside(verdict: &GateVerdict) -> bool {
 
 fn judge_line(
     line: &str,
-    tilde: TildeMeaning,
+    tilde: TildeExpansion,
     autonomy: AutonomyLevel,
     policy: &GatePolicy,
     facts: &dyn MachineFacts,
@@ -117,7 +117,7 @@ pub fn rejudge_command(
     let mut evaluation = ShellEvaluation::new("", policy, facts);
     if facts.judges_executions() {
         // A plan has no `~` left, except in lines for a second shell.
-        evaluation.tilde = TildeMeaning::ShellHome;
+        evaluation.tilde = TildeExpansion::ShellHome;
     }
     let words: Vec<CommandArgument> =
         words.iter().map(|word| CommandArgument { text: Some(word.clone()), at: BytePosition(0) }).collect();
@@ -165,7 +165,7 @@ struct ShellEvaluation<'a> {
     /// True if the line names another command in case the current one fails, as in `rg x || grep x`.
     has_alternative: bool,
     subject: EvaluationSubject,
-    tilde: TildeMeaning,
+    tilde: TildeExpansion,
     /// The answer of [`MachineFacts::judges_executions`], asked at most once.
     judges_executions: Option<bool>,
 }
@@ -181,7 +181,7 @@ enum EvaluationSubject {
 
 /// The meaning of an unquoted `~`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TildeMeaning {
+enum TildeExpansion {
     /// The home of the user, as in a plan.
     UserHome,
     /// The value of `HOME` in the shell that runs the line: the commands' own home, unless the line changes the variable.
@@ -257,7 +257,7 @@ impl<'a> ShellEvaluation<'a> {
             writes_unknown_files: false,
             has_alternative: false,
             subject: EvaluationSubject::Line,
-            tilde: TildeMeaning::UserHome,
+            tilde: TildeExpansion::UserHome,
             judges_executions: None,
         }
     }

@@ -81,7 +81,7 @@ pub(crate) fn judge_in_command(
     let read_only = access == PathAccess::Read;
     if is_path && is_command_folder(&written, policy) {
         if !read_only && steers_programs(&written) {
-            findings.add(GateReason::SteersPrograms { path: text.to_owned() });
+            findings.add(GateReason::ExecutableConfig { path: text.to_owned() });
         }
         findings.add(GateReason::UsesTemporary { path: text.to_owned(), read_only });
     } else if is_path && read_only && reads_system_file(&from.join(text), (policy, facts)) {
@@ -166,7 +166,7 @@ fn judge_places(
         return findings.add(GateReason::HardLink { path: path() });
     }
     if access != PathAccess::Read && places.into_iter().any(steers_programs) {
-        findings.add(GateReason::SteersPrograms { path: path() });
+        findings.add(GateReason::ExecutableConfig { path: path() });
     }
     let inside = places.into_iter().all(|place| place.starts_with(&policy.workspace));
     findings.add(match (access, inside) {

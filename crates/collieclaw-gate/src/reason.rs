@@ -123,7 +123,7 @@ pub enum GateReason {
     /// The path belongs to CollieClaw itself.
     OwnHome { path: String },
     /// The call writes a file that makes programs run commands: the settings or hooks of a repository.
-    SteersPrograms { path: String },
+    ExecutableConfig { path: String },
     /// The path leads to something that is neither a file nor a folder, or that can't be reached.
     WrongKind { path: String, what: &'static str },
     /// The call writes a file with several hard links, and so changes a file elsewhere.
@@ -193,7 +193,7 @@ impl GateReason {
             Self::OutsideWorkspace { .. }
             | Self::ForbiddenPath { .. }
             | Self::OwnHome { .. }
-            | Self::SteersPrograms { .. }
+            | Self::ExecutableConfig { .. }
             | Self::WrongKind { .. }
             | Self::HardLink { .. }
             | Self::NotAPath { .. }
@@ -243,7 +243,7 @@ impl GateReason {
             Self::UnlistedTool { .. } => "unlisted-tool",
             Self::JudgedWhenRun { .. } => "judged-when-run",
             Self::WritesOutside { .. } => "writes-outside",
-            Self::SteersPrograms { .. } => "steers-programs",
+            Self::ExecutableConfig { .. } => "executable-config",
             Self::UnlistedProgram { .. } => "unlisted-program",
             Self::ProgramByPath { .. } => "program-by-path",
             Self::NotInstalled { .. } => "not-installed",
@@ -313,7 +313,7 @@ impl GateReason {
                 what.split(';').next().unwrap_or(what)
             ),
             Self::WritesOutside { path } => format!("it writes {} outside of the workspace", quoted(path)),
-            Self::SteersPrograms { path } => format!(
+            Self::ExecutableConfig { path } => format!(
                 "{} can make `git` or `hg` run commands outside of the sandbox; change it by hand",
                 quoted(path)
             ),

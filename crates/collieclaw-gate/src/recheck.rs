@@ -48,7 +48,7 @@ pub fn judge_opened_path(place: &Path, policy: &GatePolicy) -> Result<(), GateRe
 /// Fails if the real path controls other programs and the requested path doesn't show it.
 pub fn judge_write_target(asked: &Path, place: &Path) -> Result<(), GateReason> {
     if steers_programs(place) && !steers_programs(asked) {
-        return Err(GateReason::SteersPrograms { path: asked.display().to_string() });
+        return Err(GateReason::ExecutableConfig { path: asked.display().to_string() });
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ impl ConfigTransition {
             AutonomyLevel::Supervised => autonomy == AutonomyLevel::Full,
             AutonomyLevel::Full => false,
         };
-        AgentEvent::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened }
+        AgentEvent::ConfigReloaded { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened }
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) enum ChatEvent {
 pub(super) struct ToolCallSummary {
     tool: String,
     arguments: Value,
-    fate: &'static str,
+    outcome: &'static str,
     /// The result text that the model gets.
     output: String,
     receipt_id: Option<String>,
@@ -56,7 +56,7 @@ impl ChatEvent {
     pub(super) fn sse_event(&self) -> (&'static str, Value) {
         match self {
             Self::Draft(text) => ("draft", json!({ "text": text })),
-            Self::DraftDiscarded => ("draft", json!({ "void": true })),
+            Self::DraftDiscarded => ("draft", json!({ "discarded": true })),
             Self::ToolStarted { tool, arguments } => {
                 ("tool", json!({ "phase": "begins", "tool": tool, "arguments": arguments }))
             }
@@ -98,7 +98,7 @@ impl RemoteOperator {
         self.gateway.metrics.tool_calls.increment();
         match outcome {
             CallOutcome::Denied { .. }
-            | CallOutcome::NobodyToAsk
+            | CallOutcome::NoOperator
             | CallOutcome::Stopped { by: CancelReason::Estop, .. } => {
                 self.gateway.metrics.tool_denials.increment();
             }
@@ -156,7 +156,7 @@ impl Operator for RemoteOperator {
                 self.send_event(ChatEvent::ToolFinished(ToolCallSummary {
                     tool: tool.to_owned(),
                     arguments: arguments.clone(),
-                    fate: call.outcome.code(),
+                    outcome: call.outcome.code(),
                     output: call.text.clone(),
                     receipt_id: call.receipt_id.clone(),
                     milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

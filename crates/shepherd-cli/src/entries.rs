@@ -77,8 +77,8 @@ pub(crate) fn list(
         }
         let runs_for_another = entries.iter().any(is_running)
             && daemon.fetch_session().is_some_and(|session| session.profile != *profile);
-        let player = if runs_for_another { EntryPlayer::AnotherChild } else { EntryPlayer::ThisChild };
-        for line in list_lines(&entries, player, &display) {
+        let owner = if runs_for_another { SessionOwner::OtherChild } else { SessionOwner::ListedChild };
+        for line in list_lines(&entries, owner, &display) {
             output.print_line(&line);
         }
         Ok(())
@@ -111,17 +111,17 @@ pub(crate) fn print_child(child: &ProfileView, output: &mut ConsoleOutput) {
     output.print_line(&paint(TextTone::Strong, &escape_label(&child.label)));
 }
 
-/// The child for whom the running entry runs. Of several children with the same entry, only one can be running it.
+/// The child whose session is running. Of several children with the same entry, only one can be running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EntryPlayer {
+pub(crate) enum SessionOwner {
     /// The child whose entries are listed.
-    ThisChild,
-    AnotherChild,
+    ListedChild,
+    OtherChild,
 }
 
 pub(crate) fn list_lines(
     entries: &[EntryView],
-    player: EntryPlayer,
+    owner: SessionOwner,
     display: &DisplaySettings,
 ) -> Vec<String> {
     if entries.is_empty() {
@@ -129,7 +129,7 @@ pub(crate) fn list_lines(
     }
     let mut table = ConsoleTable::new(&["", "Entry", "Id", "Status"]).shrinkable(&["Entry"]);
     for entry in entries {
-        let is_running = is_running(entry) && player == EntryPlayer::ThisChild;
+        let is_running = is_running(entry) && owner == SessionOwner::ListedChild;
         let (tone, mark) = entry_mark(entry, is_running);
         let mark = TableCell::with_tone(tone, mark);
         let tone = if entry.enabled || is_running { TextTone::Strong } else { TextTone::Faint };

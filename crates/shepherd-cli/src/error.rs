@@ -91,7 +91,7 @@ pub(crate) enum ShepherdCliError {
     Accounts(String),
     #[error("could not check {}", log.display())]
     Verify { log: PathBuf, source: LedgerVerifyError },
-    #[error("could not use the key")]
+    #[error("could not load the key of the audit log")]
     Key(#[from] LedgerKeyError),
     #[error("invalid hash field name")]
     Format(#[from] LedgerFormatError),

@@ -99,7 +99,7 @@ mod tests {
                 check("store", false, "could not write the usage records: no space left on the device"),
             ],
             limitations: vec![
-                "No cgroups here: programs are contained by a PID namespace instead.".to_owned(),
+                "A PID namespace keeps each program together, not a cgroup: there are none.".to_owned(),
             ],
             containment: Some("pid_namespace".to_owned()),
             rejected_policy: None,
@@ -113,8 +113,8 @@ mod tests {
                     on the device
           ● a PID namespace keeps each program and everything it starts together
         Limitations on this machine
-          – No cgroups here: programs are contained by a PID
-            namespace instead.
+          – A PID namespace keeps each program together, not a
+            cgroup: there are none.
         ");
     }
 

@@ -45,7 +45,7 @@ pub(crate) fn limitations(
     for offer in probe.offers.iter().take_while(|offer| offer.containment < containment) {
         let reason = offer.missing.as_deref().unwrap_or("it was not selected");
         sentences.push(format!(
-            "Programs are contained by a {containment} instead of a {}: {reason}.",
+            "A {containment} keeps each program and everything it starts together, instead of a {}: {reason}.",
             offer.containment
         ));
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::mutant::{Mutant, MutantName};
-use super::trial::MutantVerdict;
+use super::test_suite::MutantVerdict;
 use crate::terminal;
 
 /// The share of viable mutants that the tests must catch.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
 use super::mutant::Mutant;
-use super::trial::{MutantVerdict, TestChoice};
+use super::test_suite::{MutantVerdict, TestChoice};
 
 /// The verdicts on mutants of the same test programs, each on a line of a file.
 pub(crate) struct RunProgress {

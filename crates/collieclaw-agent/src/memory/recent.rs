@@ -32,25 +32,25 @@ pub(super) fn recent_turns(
     let mut rows = statement.query([conversation_id])?;
     let mut newest_first: Vec<ConversationTurn> = Vec::new();
     let mut bytes = 0;
-    // `exchange` is the exchange that is being read, `whole` the number of turns of the complete exchanges
-    // before it.
-    let (mut exchange, mut whole) = (None, 0);
+    let mut current_exchange = None;
+    // The turns of the exchanges that were read completely.
+    let mut complete_turns = 0;
     let mut fit = true;
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
-        if exchange.replace(number).is_some_and(|before| before != number) {
-            whole = newest_first.len();
+        if current_exchange.replace(number).is_some_and(|before| before != number) {
+            complete_turns = newest_first.len();
         }
         let turn = read_turn(row)?;
         bytes += turn_bytes(&turn);
-        fit = whole == 0 || (newest_first.len() < limit && bytes <= MAX_BYTES);
+        fit = complete_turns == 0 || (newest_first.len() < limit && bytes <= MAX_BYTES);
         if !fit {
             break;
         }
         newest_first.push(turn);
     }
     if !fit {
-        newest_first.truncate(whole);
+        newest_first.truncate(complete_turns);
     }
     newest_first.reverse();
     // Only the last exchange alone can be larger.

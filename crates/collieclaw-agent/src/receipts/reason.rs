@@ -20,7 +20,7 @@ pub enum ReceiptReason {
     /// The operator said no.
     OperatorRefused,
     /// The call needs an approval, and no operator was available.
-    NobodyToAsk,
+    NoOperator,
     /// The emergency stop was active.
     Estop,
     /// The operator cancelled the turn.
@@ -30,7 +30,6 @@ pub enum ReceiptReason {
     /// The intent to run the call could not be written.
     NoIntent,
     /// The machine had no descriptor or thread left for the call.
-    #[serde(rename = "no-means")]
     OutOfResources,
     /// The call was rejected because too many others waited.
     TooManyCalls,
@@ -47,7 +46,7 @@ pub enum ReceiptReason {
     /// The model of a step made calls, and the step failed afterwards.
     StepFailed,
     /// A step needs the output of another step that has no output.
-    NothingToGive,
+    MissingInput,
     /// The operator took a decision about a run.
     Decided,
     /// A code of the gate, or of a newer version.
@@ -63,12 +62,12 @@ impl ReceiptReason {
             Self::NotJudged => "not-judged",
             Self::BadArguments => "bad-arguments",
             Self::OperatorRefused => "operator-refused",
-            Self::NobodyToAsk => "nobody-to-ask",
+            Self::NoOperator => "no-operator",
             Self::Estop => "estop",
             Self::Cancelled => "cancelled",
             Self::ToolFailed => "tool-failed",
             Self::NoIntent => "no-intent",
-            Self::OutOfResources => "no-means",
+            Self::OutOfResources => "out-of-resources",
             Self::TooManyCalls => "too-many-calls",
             Self::Interrupted => "interrupted",
             Self::Unknown => "unknown",
@@ -76,7 +75,7 @@ impl ReceiptReason {
             Self::NoAnswer => "no-answer",
             Self::CallDenied => "call-denied",
             Self::StepFailed => "step-failed",
-            Self::NothingToGive => "nothing-to-give",
+            Self::MissingInput => "missing-input",
             Self::Decided => "decided",
             Self::Other(code) => code,
         }
@@ -116,19 +115,19 @@ mod tests {
         (ReceiptReason::NotJudged, "not-judged"),
         (ReceiptReason::BadArguments, "bad-arguments"),
         (ReceiptReason::OperatorRefused, "operator-refused"),
-        (ReceiptReason::NobodyToAsk, "nobody-to-ask"),
+        (ReceiptReason::NoOperator, "no-operator"),
         (ReceiptReason::Estop, "estop"),
         (ReceiptReason::Cancelled, "cancelled"),
         (ReceiptReason::ToolFailed, "tool-failed"),
         (ReceiptReason::NoIntent, "no-intent"),
-        (ReceiptReason::OutOfResources, "no-means"),
+        (ReceiptReason::OutOfResources, "out-of-resources"),
         (ReceiptReason::Interrupted, "interrupted"),
         (ReceiptReason::Unknown, "unknown"),
         (ReceiptReason::Answered, "answered"),
         (ReceiptReason::NoAnswer, "no-answer"),
         (ReceiptReason::CallDenied, "call-denied"),
         (ReceiptReason::StepFailed, "step-failed"),
-        (ReceiptReason::NothingToGive, "nothing-to-give"),
+        (ReceiptReason::MissingInput, "missing-input"),
         (ReceiptReason::Decided, "decided"),
     ];
 

@@ -38,7 +38,7 @@ pub enum CallOutcome {
     /// A rule or the operator said no.
     Denied { by: DecidedBy },
     /// The call needs an approval, and no operator is available.
-    NobodyToAsk,
+    NoOperator,
     /// The emergency stop or the operator ended the call.
     Stopped {
         by: CancelReason,
@@ -115,7 +115,7 @@ impl CallOutcome {
             Self::Completed { .. } => "done",
             Self::Failed { .. } | Self::NotRun(_) => "failed",
             Self::Denied { .. } => "denied",
-            Self::NobodyToAsk => "nobody-to-ask",
+            Self::NoOperator => "no-operator",
             Self::Stopped { by: CancelReason::Estop, .. } => "stopped",
             Self::Stopped { by: CancelReason::Operator, .. } => "cancelled",
         }
@@ -132,7 +132,7 @@ impl CallOutcome {
         match self {
             Self::Completed { run, .. } | Self::Failed { run, .. } => Some(run),
             Self::Stopped { began, .. } => began.as_ref(),
-            Self::NotRun(_) | Self::Denied { .. } | Self::NobodyToAsk => None,
+            Self::NotRun(_) | Self::Denied { .. } | Self::NoOperator => None,
         }
     }
 
@@ -158,7 +158,7 @@ impl CallOutcome {
             Self::Failed { .. } | Self::NotRun(_) | Self::Stopped { began: Some(_), .. } => {
                 ReceiptStatus::Failed
             }
-            Self::Denied { .. } | Self::NobodyToAsk | Self::Stopped { began: None, .. } => {
+            Self::Denied { .. } | Self::NoOperator | Self::Stopped { began: None, .. } => {
                 ReceiptStatus::Denied
             }
         }
@@ -171,7 +171,7 @@ impl CallOutcome {
             Self::Failed { .. } => Some(ReceiptReason::ToolFailed),
             Self::NotRun(fault) => Some(fault.reason()),
             Self::Denied { by: DecidedBy::Operator } => Some(ReceiptReason::OperatorRefused),
-            Self::NobodyToAsk => Some(ReceiptReason::NobodyToAsk),
+            Self::NoOperator => Some(ReceiptReason::NoOperator),
             Self::Stopped { by, .. } => Some((*by).into()),
         }
     }
@@ -206,7 +206,7 @@ mod tests {
                 CallOutcome::NotRun(CallFault::OutOfResources(String::new())),
                 "failed",
                 "failed",
-                Some("no-means"),
+                Some("out-of-resources"),
                 false,
             ),
             (CallOutcome::NotRun(CallFault::NoIntent), "failed", "failed", Some("no-intent"), false),
@@ -220,7 +220,7 @@ mod tests {
             (CallOutcome::NotRun(CallFault::TooManyCalls), "failed", "failed", Some("too-many-calls"), false),
             (denied(DecidedBy::Rules), "denied", "denied", None, false),
             (denied(DecidedBy::Operator), "denied", "denied", Some("operator-refused"), false),
-            (CallOutcome::NobodyToAsk, "nobody-to-ask", "denied", Some("nobody-to-ask"), false),
+            (CallOutcome::NoOperator, "no-operator", "denied", Some("no-operator"), false),
             (stopped(CancelReason::Estop, None), "stopped", "denied", Some("estop"), false),
             (stopped(CancelReason::Estop, Some(tool_run())), "stopped", "failed", Some("estop"), true),
             (stopped(CancelReason::Operator, None), "cancelled", "denied", Some("cancelled"), false),

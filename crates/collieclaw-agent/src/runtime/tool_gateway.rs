@@ -183,7 +183,7 @@ impl ToolGateway {
                     }
                     Err(_) if estop::is_set(&self.home) => return self.stop(call, CancelReason::Estop),
                     Err(NotApproved::Refused(verdict)) => return self.refuse(call, &verdict),
-                    Err(NotApproved::NobodyToAsk(verdict)) => {
+                    Err(NotApproved::NoOperator(verdict)) => {
                         return self.deny_without_operator(call, &verdict);
                     }
                 }

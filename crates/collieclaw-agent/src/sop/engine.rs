@@ -47,7 +47,7 @@ pub enum SopRunHalt {
     /// The step was interrupted and may have changed something.
     Interrupted { step: String, receipt_id: Option<String> },
     /// The call of the step needs an approval, and no operator is available. The run can be resumed at this step.
-    NobodyToAsk { step: String },
+    NoOperator { step: String },
     /// The emergency stop or the operator stopped the run. The run can be resumed at this step.
     Stopped { step: String, by: CancelReason },
 }
@@ -187,9 +187,9 @@ impl SopEngine<'_> {
             CallOutcome::Completed { step_output, .. } => (StepStatus::Done, step_output.unwrap_or(text)),
             CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => (StepStatus::Failed, text),
             CallOutcome::Denied { .. } => (StepStatus::Denied, text),
-            CallOutcome::NobodyToAsk => {
+            CallOutcome::NoOperator => {
                 run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
-                return Ok(StepResult::Halted(SopRunHalt::NobodyToAsk { step: step.id.clone() }));
+                return Ok(StepResult::Halted(SopRunHalt::NoOperator { step: step.id.clone() }));
             }
             CallOutcome::Stopped { by, began } => {
                 // A step whose tool had begun stays begun in the journal, because it is unknown how far the tool got.
@@ -212,7 +212,7 @@ impl SopEngine<'_> {
             arguments: &arguments,
             decided_by: DecidedBy::Rules,
         };
-        let ending = CallEnding::new(ReceiptStatus::Failed, &error).with_reason(ReceiptReason::NothingToGive);
+        let ending = CallEnding::new(ReceiptStatus::Failed, &error).with_reason(ReceiptReason::MissingInput);
         let receipt_id = self.runtime.tool_gateway.record_action(action, &ending)?;
         Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, StepStatus::Failed, error) }))
     }

@@ -153,7 +153,8 @@ impl ShellEvaluation<'_> {
         if value.is_some_and(|value| variable::is_home_of_commands(name, value, self.policy))
             && self.judges_executions()
         {
-            return self.add_unknowable("a shell changes `HOME`", BytePosition(0));
+            return self
+                .add_unknowable("setting `HOME` needs a real shell; leave `HOME=` out", BytePosition(0));
         }
         // A program with a value that only the shell knows is judged with this value when it is executed.
         if value.is_none() && self.judges_executions() {

@@ -15,7 +15,7 @@ use super::program_identity::{
 };
 use super::project_program::{RUNS_DOWNLOAD, downloads};
 use super::walk::DEV_NULL;
-use super::{CommandFolder, EvaluationSubject, ShellEvaluation, TildeMeaning, destructive, variable};
+use super::{CommandFolder, EvaluationSubject, ShellEvaluation, TildeExpansion, destructive, variable};
 use crate::facts::{MachineFacts, PathStatus};
 use crate::path::{find_objection, is_command_folder};
 use crate::plan::PlannedAction;
@@ -106,7 +106,7 @@ pub fn judge_executed_program(
     let mut evaluation = ShellEvaluation::new("", policy, facts);
     evaluation.judges_executions = Some(true);
     evaluation.subject = EvaluationSubject::ExecutedProgram;
-    evaluation.tilde = TildeMeaning::ShellHome;
+    evaluation.tilde = TildeExpansion::ShellHome;
     if let Some(reason) = evaluation.find_ban(executed) {
         return ExecVerdict::Refused(reason);
     }

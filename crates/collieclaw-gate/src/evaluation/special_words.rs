@@ -45,7 +45,7 @@ impl ShellEvaluation<'_> {
                 self.judge_path(".", PathAccess::Write, cwd);
             }
             WordMeaning::SteeringPath => {
-                self.findings.add(GateReason::SteersPrograms { path: text.to_owned() });
+                self.findings.add(GateReason::ExecutableConfig { path: text.to_owned() });
             }
             // The caller judges the other meanings; a word that reaches this place was not judged.
             _ => self.add_argument_reason(name, text, None),
@@ -57,7 +57,7 @@ impl ShellEvaluation<'_> {
         match setting_effect(setting, None) {
             SettingEffect::Harmless => {}
             SettingEffect::Steers => {
-                self.findings.add(GateReason::SteersPrograms { path: setting.to_owned() });
+                self.findings.add(GateReason::ExecutableConfig { path: setting.to_owned() });
             }
             SettingEffect::Unknown => {
                 self.add_argument_reason(name, setting, "keep a setting that the gate doesn't know");
@@ -96,7 +96,7 @@ impl ShellEvaluation<'_> {
         let path = address.split(['?', '#']).next().unwrap_or_default();
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         if steers_programs(Path::new(name)) {
-            self.findings.add(GateReason::SteersPrograms { path: name.to_owned() });
+            self.findings.add(GateReason::ExecutableConfig { path: name.to_owned() });
         }
         self.add_downloaded_file(name, cwd);
     }

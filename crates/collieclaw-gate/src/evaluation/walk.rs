@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::destructive;
 use super::fetch_and_run::DownloadFlow;
-use super::{CommandFolder, ShellEvaluation, TildeMeaning};
+use super::{CommandFolder, ShellEvaluation, TildeExpansion};
 use crate::path::{self, PathAccess};
 use crate::plan::{
     PlannedAction, PlannedCommand, PlannedList, PlannedPipeline, PlannedRedirection, PlannedTarget, ShellPlan,
@@ -175,8 +175,8 @@ impl ShellEvaluation<'_> {
         cwd: &mut CommandFolder,
     ) -> Option<Vec<PlannedRedirection>> {
         let what = match &compound.kind {
-            CompoundKind::Subshell => "a subshell needs a real shell; leave out the parentheses",
-            CompoundKind::Group => "a group needs a real shell; leave out the braces",
+            CompoundKind::Subshell => "`( … )` needs a real shell; write the commands without parentheses",
+            CompoundKind::Group => "`{ … }` needs a real shell; write the commands without braces",
             CompoundKind::If | CompoundKind::Case => "the branch that is taken is known only when it runs",
             CompoundKind::Loop | CompoundKind::For => {
                 "the rounds of a loop are known only when it runs; write the commands out"
@@ -225,7 +225,7 @@ impl ShellEvaluation<'_> {
 
     /// Returns true if only the shell knows the folder that `~` means in a word.
     pub(super) fn means_shell_home(&self, word: &ShellWord) -> bool {
-        self.tilde == TildeMeaning::ShellHome && word.parts.contains(&WordPart::Home)
+        self.tilde == TildeExpansion::ShellHome && word.parts.contains(&WordPart::Home)
     }
 
     fn judge_unknown_part(&mut self, unknown: &UnknownPart, cwd: &CommandFolder) {
@@ -375,7 +375,7 @@ impl ShellEvaluation<'_> {
         for part in &word.parts {
             match part {
                 WordPart::Literal(literal) => text.push_str(literal),
-                WordPart::Home if self.tilde == TildeMeaning::ShellHome => return None,
+                WordPart::Home if self.tilde == TildeExpansion::ShellHome => return None,
                 WordPart::Home => text.push_str(self.policy.user_home.to_str()?),
                 WordPart::Glob(_) | WordPart::Unknown(_) => return None,
             }

@@ -215,7 +215,7 @@ fn hostile_lines_with_the_programs_of_a_developer_are_refused() {
 /// Files that make `git` run commands are written at no level.
 #[test]
 fn no_level_lets_a_line_steer_git() {
-    let steering = HOSTILE_GIT_LINES.iter().filter(|(_, code)| *code == "steers-programs");
+    let steering = HOSTILE_GIT_LINES.iter().filter(|(_, code)| *code == "executable-config");
     assert!(steering.clone().count() > 50);
     for (line, _) in steering {
         let verdict = judge_line(line, AutonomyLevel::Full);

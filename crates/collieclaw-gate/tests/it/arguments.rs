@@ -53,7 +53,7 @@ fn words_of_an_unknown_program_may_be_paths() {
         &["foo ..", "foo src/../../x", "foo --file=../x", "foo /", "foo /api:/x", "foo /home/kid/x"],
     );
     check_refused("own-home", &["foo /home/kid/.collieclaw/x", "foo x=/home/kid/.collieclaw"]);
-    check_refused("steers-programs", &["foo .git/config", "foo x=src/.git/hooks/x", "foo @.hg/hgrc"]);
+    check_refused("executable-config", &["foo .git/config", "foo x=src/.git/hooks/x", "foo @.hg/hgrc"]);
 }
 
 #[test]

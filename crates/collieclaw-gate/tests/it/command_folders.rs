@@ -66,8 +66,8 @@ fn files_that_steer_git_and_forbidden_paths_stay_closed_there() {
     let mut policy = cached_policy();
     policy.forbidden_paths.extend([format!("{CACHE}/kept").into(), "/tmp/kept".into()]);
     for (line, code) in [
-        (format!("cp a.txt {CACHE}/home/.git/config"), "steers-programs"),
-        ("cp a.txt /tmp/x/.git/hooks/y".to_owned(), "steers-programs"),
+        (format!("cp a.txt {CACHE}/home/.git/config"), "executable-config"),
+        ("cp a.txt /tmp/x/.git/hooks/y".to_owned(), "executable-config"),
         (format!("cat {CACHE}/kept/x"), "forbidden-path"),
         ("cat /tmp/kept/x".to_owned(), "forbidden-path"),
     ] {

@@ -86,7 +86,7 @@ fn commands_of_the_line_are_judged_by_the_table() {
         ("/usr/bin/timeout timeout 5 ls", "line"),
         ("/usr/bin/kill kill 1", "unlisted-program"),
         ("/usr/bin/sudo sudo ls", "unlisted-program"),
-        ("/usr/bin/mv mv a.txt .git/hooks/x", "steers-programs"),
+        ("/usr/bin/mv mv a.txt .git/hooks/x", "executable-config"),
     ] {
         assert_eq!(check(Line, text, &[], &policy("")), expected, "{text}");
     }

@@ -33,11 +33,11 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("ünïcode.txt", "reads-inside", "writes-inside"),
     ("-rf", "reads-inside", "writes-inside"),
     // Files that control `git`.
-    (".git", "reads-inside", "steers-programs"),
-    (".git/config", "reads-inside", "steers-programs"),
-    (".git/hooks/pre-commit", "reads-inside", "steers-programs"),
-    ("src/.GIT/config", "reads-inside", "steers-programs"),
-    ("inner/../.git/config", "reads-inside", "steers-programs"),
+    (".git", "reads-inside", "executable-config"),
+    (".git/config", "reads-inside", "executable-config"),
+    (".git/hooks/pre-commit", "reads-inside", "executable-config"),
+    ("src/.GIT/config", "reads-inside", "executable-config"),
+    ("inner/../.git/config", "reads-inside", "executable-config"),
     (".gitignore", "reads-inside", "writes-inside"),
     // Outside.
     ("..", "outside-workspace", "outside-workspace"),
@@ -189,8 +189,8 @@ fn moving_and_deleting_are_judged_like_writes_of_the_entry_itself() {
         ("out/passwd", "forbidden-path", "forbidden-path"),
         // Taking away one of several names changes nothing elsewhere.
         ("shared.txt", "writes-inside", "hard-link"),
-        (".git", "steers-programs", "steers-programs"),
-        ("inner/../.git/config", "steers-programs", "steers-programs"),
+        (".git", "executable-config", "executable-config"),
+        ("inner/../.git/config", "executable-config", "executable-config"),
         ("kept", "forbidden-path", "forbidden-path"),
         ("kept/secret", "forbidden-path", "forbidden-path"),
         (".", "wrong-kind", "wrong-kind"),
@@ -205,7 +205,7 @@ fn moving_and_deleting_are_judged_like_writes_of_the_entry_itself() {
     }
     for (to, expected) in [
         ("new", "writes-inside"),
-        (".git/hooks/pre-commit", "steers-programs"),
+        (".git/hooks/pre-commit", "executable-config"),
         ("passwd", "forbidden-path"),
         ("../x", "outside-workspace"),
         ("shared.txt", "hard-link"),

@@ -79,7 +79,7 @@ const REFUSED_LINES: &[(&str, &str)] = &[
     ("./run.sh /etc/passwd", "forbidden-path"),
     ("./run.sh --config=../other/x", "outside-workspace"),
     ("./run.sh > /etc/x", "forbidden-path"),
-    ("./run.sh > .git/config", "steers-programs"),
+    ("./run.sh > .git/config", "executable-config"),
     ("./run.sh; rm a.txt", "forbidden-command"),
     ("./chown -R kid .", "destructive"),
     ("LD_PRELOAD=./x.so ./run.sh", "variable"),

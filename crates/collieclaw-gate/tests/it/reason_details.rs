@@ -37,7 +37,7 @@ fn a_refusal_names_the_column_of_its_cause() {
             "ls; f() { ls; }",
             vec![
                 "column 5: a function needs a real shell; write its commands out".to_owned(),
-                "column 9: a group needs a real shell; leave out the braces".to_owned(),
+                "column 9: `{ … }` needs a real shell; write the commands without braces".to_owned(),
             ],
         ),
         (

@@ -79,11 +79,11 @@ fn companions_of_own_files_are_own_files() {
 fn a_written_file_must_not_turn_out_to_control_git() {
     for (asked, place, expected) in [
         ("/w/a.txt", "/w/a.txt", "fine"),
-        ("/w/link/config", "/w/.git/config", "steers-programs"),
+        ("/w/link/config", "/w/.git/config", "executable-config"),
         // The gate refused or allowed this name already.
         ("/w/.git/config", "/w/.git/config", "fine"),
         ("/w/.git/config", "/w/a.txt", "fine"),
-        ("/w/link/hgrc", "/w/.HG/hgrc", "steers-programs"),
+        ("/w/link/hgrc", "/w/.HG/hgrc", "executable-config"),
     ] {
         assert_eq!(code(judge_write_target(Path::new(asked), Path::new(place))), expected, "{asked} {place}");
     }
@@ -99,7 +99,7 @@ fn a_moved_entry_contains_neither_the_workspace_nor_a_protected_path() {
         ("/home/kid", "/home/kid", "own-home"),
         ("/w/kept", "/w/kept", "forbidden-path"),
         ("/etc/x", "/etc/x", "forbidden-path"),
-        ("link/config", "/data/w/.git/config", "steers-programs"),
+        ("link/config", "/data/w/.git/config", "executable-config"),
         ("/home/kim", "/home/kim", "fine"),
     ] {
         let judged = judge_moved_entry(Path::new(asked), Path::new(place), &anywhere);

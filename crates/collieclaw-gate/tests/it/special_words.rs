@@ -31,7 +31,7 @@ fn a_link_is_judged_by_the_place_that_it_names() {
         "forbidden-path",
         &["ln -s /etc/passwd x", "ln -s ../kept/secret src/x", "ln -s ../../etc/x src/"],
     );
-    check_refused("steers-programs", &["ln -s ../a.txt .git/x", "ln -s .git/config x", "ln -s n/.git src"]);
+    check_refused("executable-config", &["ln -s ../a.txt .git/x", "ln -s .git/config x", "ln -s n/.git src"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn data_is_sent_to_listed_domains() {
         ],
     );
     check_refused(
-        "steers-programs",
+        "executable-config",
         &["curl -O https://example.org/x/.git", "wget 'https://example.org/.hg/?x#y'"],
     );
     check_harmless(&["curl -O https://example.org/.git/x", "wget https://example.org/a.git"]);
@@ -120,7 +120,7 @@ fn settings_of_git_may_run_commands() {
         &["git -c core.pager=less\\ -x log", "git -c core.pager log", "git -c alias.x=!x x"],
     );
     check_refused(
-        "steers-programs",
+        "executable-config",
         &[
             "git config core.pager cat",
             "git config set core.hooksPath x",

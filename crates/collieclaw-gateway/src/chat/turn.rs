@@ -40,7 +40,7 @@ impl RunningTurn {
     ) -> Result<Self, ErrorResponse> {
         let no_means = |error: std::io::Error| {
             let message = format!("the machine is out of descriptors or threads: {error}");
-            ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message)
+            ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "out-of-resources", message)
                 .with_retry_after(TURN_RETRY_AFTER)
         };
         let cancel = CancelFlag::new().map_err(no_means)?;

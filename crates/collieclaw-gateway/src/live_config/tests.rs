@@ -157,8 +157,13 @@ fn what_is_taken_is_told_with_what_was_before() {
     ] {
         scene.set_file(Ok(load(text)));
         let taken = scene.read_settled(stamp_at(second)).1.unwrap();
-        let AgentEvent::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened } =
-            taken.event()
+        let AgentEvent::ConfigReloaded {
+            autonomy_before,
+            autonomy,
+            policy_hash_before,
+            policy_hash,
+            loosened,
+        } = taken.event()
         else {
             panic!("another event")
         };

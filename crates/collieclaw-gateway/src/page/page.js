@@ -73,8 +73,8 @@ function show(element) {
 class TurnView {
   constructor() { this.bubble = null; this.call = null; }
 
-  draft({ text, void: gone }) {
-    if (gone) { this.bubble?.remove(); this.bubble = null; return; }
+  draft({ text, discarded }) {
+    if (discarded) { this.bubble?.remove(); this.bubble = null; return; }
     this.bubble ??= show(made("div", "message its open"));
     put(this.bubble, text);
     byId("talk").scrollTop = byId("talk").scrollHeight;
@@ -87,9 +87,9 @@ class TurnView {
     if (event.phase === "begins") { this.call = show(callElement(event, "running …")); return; }
     const call = this.call ?? show(callElement(event, ""));
     this.call = null;
-    const refused = event.fate !== "done";
+    const refused = event.outcome !== "done";
     call.classList.add(refused ? "refused" : "done");
-    call.querySelector(".fate").textContent = refused ? `✗ ${event.fate}` : `✓ ${event.milliseconds} ms`;
+    call.querySelector(".outcome").textContent = refused ? `✗ ${event.outcome}` : `✓ ${event.milliseconds} ms`;
     const lines = made("pre", "", event.output);
     if (event.receipt_id) put(lines, `\n\n${event.receipt_id}`);
     call.append(lines);
@@ -115,7 +115,7 @@ class TurnView {
 function callElement(event, status) {
   const call = made("details", "call");
   const summary = made("summary");
-  summary.append(made("b", "", event.tool), made("code", "", brief(event.arguments)), made("span", "fate", status));
+  summary.append(made("b", "", event.tool), made("code", "", brief(event.arguments)), made("span", "outcome", status));
   call.append(summary);
   return call;
 }

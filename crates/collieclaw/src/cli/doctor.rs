@@ -242,7 +242,7 @@ fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFi
     let mut findings = vec![DoctorFinding {
         what: "process trees".to_owned(),
         ok: !held.is_escapable(),
-        detail: format!("contained by a {held}"),
+        detail: format!("a {held} keeps each command and everything it starts together"),
         cure: held
             .is_escapable()
             .then(|| "enable user namespaces or run as root, so that no process can escape".to_owned()),

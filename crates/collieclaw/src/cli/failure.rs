@@ -106,7 +106,7 @@ pub(crate) enum CommandFailure {
     #[error("a tool call was denied")]
     CallDenied,
     #[error("a tool call was denied: it needs an approval, and no operator is available")]
-    NobodyToAsk,
+    NoOperator,
     #[error("a tool call was refused: the emergency stop is active")]
     CallStopped,
     #[error("a tool call was cancelled")]
@@ -198,7 +198,7 @@ impl CommandFailure {
             | Self::Token(TokenError::NotPrivate { .. })
             | Self::Fixture(_) => 3,
             Self::CallDenied | Self::NotConfirmed => 4,
-            Self::NobodyToAsk
+            Self::NoOperator
             | Self::NoOperatorToConfirm
             | Self::FolderNotTrusted { .. }
             | Self::WaitingForApproval { .. }
@@ -281,7 +281,7 @@ impl CommandFailure {
                 "run `collieclaw receipt verify` to find the fault, and compare the log with a copy: receipts after a broken \
                  link prove nothing. If only the head is missing, check the log and run `collieclaw receipt adopt --yes`",
             ),
-            Self::NobodyToAsk => Some("run the command at a terminal, or see `collieclaw policy explain`"),
+            Self::NoOperator => Some("run the command at a terminal, or see `collieclaw policy explain`"),
             Self::NoOperatorToConfirm => Some("run the command at a terminal, or pass `--yes`"),
             Self::Plugin(PluginInstallError::NotInstalled(_)) => {
                 Some("run `collieclaw plugin list` to see the installed plugins")
@@ -394,7 +394,7 @@ pub(crate) fn check_call_outcome(outcome: &CallOutcome) -> Result<(), CommandFai
         CallOutcome::Completed { .. } => Ok(()),
         CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => Err(CommandFailure::CallFailed),
         CallOutcome::Denied { .. } => Err(CommandFailure::CallDenied),
-        CallOutcome::NobodyToAsk => Err(CommandFailure::NobodyToAsk),
+        CallOutcome::NoOperator => Err(CommandFailure::NoOperator),
         CallOutcome::Stopped { by, .. } => Err((*by).into()),
     }
 }
@@ -405,7 +405,7 @@ pub(crate) fn check_call_outcomes(outcomes: &[CallOutcome]) -> Result<(), Comman
         CallOutcome::Completed { .. } | CallOutcome::Failed { .. } | CallOutcome::NotRun(_) => 0,
         CallOutcome::Stopped { by: CancelReason::Operator, .. } => 1,
         CallOutcome::Denied { .. } => 2,
-        CallOutcome::NobodyToAsk => 3,
+        CallOutcome::NoOperator => 3,
         CallOutcome::Stopped { by: CancelReason::Estop, .. } => 4,
     };
     let worst = outcomes.iter().max_by_key(|outcome| severity(outcome));

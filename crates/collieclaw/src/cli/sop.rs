@@ -256,7 +256,7 @@ fn check_outcome(run: &SopRun, sop: &Sop, halt: SopRunHalt) -> Result<(), Comman
     match halt {
         SopRunHalt::Waiting { step, .. } => Err(CommandFailure::WaitingForApproval { run: name, step }),
         SopRunHalt::Interrupted { step, .. } => Err(CommandFailure::Interrupted { run: name, step }),
-        SopRunHalt::NobodyToAsk { step } => Err(CommandFailure::NoOperatorAtStep { run: name, step }),
+        SopRunHalt::NoOperator { step } => Err(CommandFailure::NoOperatorAtStep { run: name, step }),
         SopRunHalt::Stopped { by, .. } => Err(by.into()),
         SopRunHalt::Over(SopRunState::Failed { step }) => Err(match end(&step) {
             Some(StepStatus::Denied) => CommandFailure::CallDenied,

@@ -72,7 +72,7 @@ fn an_unlisted_domain_is_refused_before_anything_is_sent() {
         listed.receipt_summaries(),
         [
             ["http", "denied", "private-address"],
-            ["http", "denied", "nobody-to-ask"],
+            ["http", "denied", "no-operator"],
             ["http", "failed", "bad-arguments"]
         ]
     );

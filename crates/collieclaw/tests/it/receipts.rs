@@ -60,7 +60,7 @@ fn every_kind_of_attempt_has_one() {
             "failed bad-arguments",
             "failed bad-arguments",
             "denied tool-not-offered",
-            "denied nobody-to-ask",
+            "denied no-operator",
             "denied estop",
         ]
     );

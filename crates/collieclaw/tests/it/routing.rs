@@ -108,7 +108,7 @@ fn missing_and_circular_routes_are_faults_with_their_place() {
 fn one_that_fails_again_and_again_is_asked_last_until_it_has_cooled_down() {
     let answers = answers_after_two_failures("10m", Duration::ZERO);
     assert_eq!(answers.third, ("I am small.\n".to_owned(), 2), "not asked: {}", answers.log);
-    assert!(answers.log.contains("provider left out: remote, failures 2, seconds 600"), "{}", answers.log);
+    assert!(answers.log.contains("provider suspended: remote, failures 2, seconds 600"), "{}", answers.log);
     let answers = answers_after_two_failures("100ms", Duration::from_millis(100));
     assert_eq!(answers.third, ("I am back.\n".to_owned(), 3), "{}", answers.log);
 }

@@ -168,7 +168,7 @@ fn nothing_is_given_by_a_step_that_failed() {
     assert!(run.code == 1 && run.err.contains("the step `gone` has no output"), "{run:?}");
     assert!(!test_agent.workspace().join("kept").exists());
     let last = &test_agent.receipt_summaries()[1];
-    assert_eq!(last, &["file_write", "failed", "nothing-to-give"]);
+    assert_eq!(last, &["file_write", "failed", "missing-input"]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl TextDemo<'_> {
         };
         let mut display = self.display.with_labels(PolicyLabels::from_entries(&entries));
         display.width = display.width.saturating_sub(2);
-        for line in entries::list_lines(&entries, entries::EntryPlayer::ThisChild, &display) {
+        for line in entries::list_lines(&entries, entries::SessionOwner::ListedChild, &display) {
             self.output.print_line(&format!("  {line}"));
         }
         let Some(closed) = entries.iter().find(|entry| !entry.enabled) else {

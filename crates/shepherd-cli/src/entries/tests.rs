@@ -74,7 +74,7 @@ fn plain(lines: &[String]) -> String {
 
 #[test]
 fn a_list_fits_80_columns() {
-    let shown = plain(&list_lines(&sample(), EntryPlayer::ThisChild, &display(80)));
+    let shown = plain(&list_lines(&sample(), SessionOwner::ListedChild, &display(80)));
     insta::assert_snapshot!(shown, @r"
        Entry                              Id       Status
     ✓  Maths                              tuxmath  up to 45 minutes
@@ -89,7 +89,7 @@ fn a_list_fits_80_columns() {
 
 #[test]
 fn a_list_uses_120_columns() {
-    insta::assert_snapshot!(plain(&list_lines(&sample(), EntryPlayer::ThisChild, &display(120))), @r"
+    insta::assert_snapshot!(plain(&list_lines(&sample(), SessionOwner::ListedChild, &display(120))), @r"
        Entry                                                  Id       Status
     ✓  Maths                                                  tuxmath  up to 45 minutes
     ✗  Racing                                                 racing   Not allowed at this time. Opens Sat 10:00. (and 1

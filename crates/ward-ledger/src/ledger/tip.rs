@@ -126,8 +126,8 @@ impl TipSearch<'_> {
         let log = self.log;
         let log_error = |step| move |source| LedgerOpenError::File { step, path: log.to_owned(), source };
         let head = head::read(self.head_file, self.key).map_err(log_error("read the head of"))?;
-        let vouched_segment = head.as_written().map(|head| head.segment);
-        let siblings = files::list_siblings(log, vouched_segment).map_err(log_error("list the files of"))?;
+        let covered_segment = head.as_written().map(|head| head.segment);
+        let siblings = files::list_siblings(log, covered_segment).map_err(log_error("list the files of"))?;
         if let Some(number) = siblings.missing {
             return Err(LedgerOpenError::SegmentMissing { path: files::segment_path(log, number) });
         }

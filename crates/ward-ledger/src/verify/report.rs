@@ -125,18 +125,15 @@ pub enum LogCompleteness {
     /// All records that the head covers are present.
     Complete {
         /// The number of records that the head covers.
-        #[serde(rename = "vouched")]
         covered: u64,
         /// The number of records after those. Their links are intact, but removing them would go unnoticed. A
         /// crash between writing the log and the head leaves such records until the next writer updates the
         /// head.
-        #[serde(rename = "unvouched")]
         uncovered: u64,
     },
     /// Records that the head covers are missing.
     Cut {
         /// The number of records that the head covers.
-        #[serde(rename = "vouched")]
         covered: u64,
         /// The number of records that are left.
         found: u64,
@@ -144,7 +141,6 @@ pub enum LogCompleteness {
     /// The chain breaks before its end, so the end was not checked.
     NotReached {
         /// The number of records that the head covers.
-        #[serde(rename = "vouched")]
         covered: u64,
     },
     /// There is no head, so missing records would go unnoticed.

@@ -82,7 +82,7 @@ fn an_unsigned_forgery_is_not_signed() {
 }
 
 #[test]
-fn an_unsigned_record_behind_a_signed_head_is_not_vouched_for() {
+fn a_signed_head_does_not_cover_an_unsigned_record_behind_it() {
     let log = TestLog::signed_with_records(3);
     let last = log.verify().last_hash.unwrap();
     let mut lines = log.lines();

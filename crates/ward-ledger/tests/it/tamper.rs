@@ -317,7 +317,7 @@ fn report_is_readable_as_text_and_json() {
     );
     let report = serde_json::to_value(&report).unwrap();
     assert_eq!(report["broken"]["kind"], "edited");
-    assert_eq!(report["completeness"], json!({"not_reached": {"vouched": 3}}));
+    assert_eq!(report["completeness"], json!({"not_reached": {"covered": 3}}));
 }
 
 /// A change to the lines of a log.

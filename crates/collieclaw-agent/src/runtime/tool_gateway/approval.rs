@@ -14,7 +14,7 @@ use crate::tools::{CallPreview, PreparedCall};
 pub(super) enum NotApproved {
     /// The operator said no.
     Refused(GateVerdict),
-    NobodyToAsk(GateVerdict),
+    NoOperator(GateVerdict),
     /// The operator was not asked, because the intent could not be written.
     Unrecorded(ReceiptError),
     /// The operator was not asked, because the call can't do its work.
@@ -42,7 +42,7 @@ impl ToolGateway {
             Some(Ok(None)) | None => {}
         }
         if !control.operator.is_available() {
-            return Err(NotApproved::NobodyToAsk(question.refuse()));
+            return Err(NotApproved::NoOperator(question.refuse()));
         }
         let context = self.tool_context(control.cancel, &NoQuestions, self.bounds);
         let preview = match prepared.map_or(CallPreview::None, |prepared| prepared.preview(&context)) {
@@ -72,7 +72,7 @@ impl ToolGateway {
                 Err(error) => self.report_error(&error),
             },
             (ApprovalAnswer::No, _) => return Err(NotApproved::Refused(question.refuse())),
-            (ApprovalAnswer::Unavailable, _) => return Err(NotApproved::NobodyToAsk(question.refuse())),
+            (ApprovalAnswer::Unavailable, _) => return Err(NotApproved::NoOperator(question.refuse())),
         }
         Ok(question.approve())
     }

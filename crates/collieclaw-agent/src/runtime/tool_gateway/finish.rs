@@ -106,7 +106,7 @@ impl ToolGateway {
         verdict: &GateVerdict,
     ) -> Result<FinishedCall, ReceiptError> {
         self.emit_denial(&call, verdict, "the call needs an approval, and no operator is available");
-        self.finish_without_run(call, CallOutcome::NobodyToAsk, model_text::no_operator_text())
+        self.finish_without_run(call, CallOutcome::NoOperator, model_text::no_operator_text())
     }
 
     /// Finishes a call that was stopped before its tool ran.

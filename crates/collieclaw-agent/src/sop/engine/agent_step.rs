@@ -83,7 +83,7 @@ impl AgentStepOutcome {
             call_outcomes.iter().any(|call| matches!(call, CallOutcome::Stopped { by, .. } if *by == wanted))
         };
         let denied =
-            |call: &CallOutcome| matches!(call, CallOutcome::Denied { .. } | CallOutcome::NobodyToAsk);
+            |call: &CallOutcome| matches!(call, CallOutcome::Denied { .. } | CallOutcome::NoOperator);
         let stopped_by = [CancelReason::Estop, CancelReason::Operator].into_iter().find(|by| stopped(*by));
         let ended = |status, reason, text| Self::Ended { status, reason, text };
         Ok(match (answer, stopped_by, persisted) {

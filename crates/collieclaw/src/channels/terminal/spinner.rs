@@ -29,10 +29,10 @@ impl Spinner {
         if !std::io::stderr().is_terminal() {
             return None;
         }
-        let stage = Arc::new(SpinnerState::default());
-        let spinner = Self { state: Arc::clone(&stage) };
+        let state = Arc::new(SpinnerState::default());
+        let spinner = Self { state: Arc::clone(&state) };
         SPINNER_ACTIVE.store(true, Ordering::SeqCst);
-        std::thread::Builder::new().name("spinner".to_owned()).spawn(move || stage.spin()).ok()?;
+        std::thread::Builder::new().name("spinner".to_owned()).spawn(move || state.spin()).ok()?;
         Some(spinner)
     }
 }
@@ -40,17 +40,17 @@ impl Spinner {
 impl SpinnerState {
     fn spin(&self) {
         let started = Instant::now();
-        let mut over = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         for frame in FRAMES.iter().cycle() {
-            if *over {
+            if *stopped {
                 return;
             }
             let seconds = started.elapsed().as_secs();
             let line = format!("{frame} thinking, {seconds} s (Ctrl-C cancels)");
             write_stderr(&format!("\r{}", paint(TextTone::Faint, &line)));
-            over = self
+            stopped = self
                 .stop_signal
-                .wait_timeout_while(over, FRAME_TIME, |over| !*over)
+                .wait_timeout_while(stopped, FRAME_TIME, |stopped| !*stopped)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
@@ -60,11 +60,11 @@ impl SpinnerState {
 impl Drop for Spinner {
     /// Clears the line on the calling thread, so that the first word of an answer doesn't wait for the animation thread.
     fn drop(&mut self) {
-        let mut over = self.state.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        *over = true;
+        let mut stopped = self.state.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        *stopped = true;
         write_stderr(CLEAR_LINE);
         SPINNER_ACTIVE.store(false, Ordering::SeqCst);
-        drop(over);
+        drop(stopped);
         self.state.stop_signal.notify_one();
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn print_halt(
             screen.print_remark(&format!("{step} asks: {}", escape_lines(prompt)));
             screen.print_remark(&format!("Approve with: collieclaw sop approve {name} --step {step}"));
         }
-        SopRunHalt::NobodyToAsk { step } | SopRunHalt::Stopped { step, .. } => {
+        SopRunHalt::NoOperator { step } | SopRunHalt::Stopped { step, .. } => {
             screen.print_remark(&format!("{name} stopped at step {step}"));
         }
         SopRunHalt::Interrupted { step, receipt_id } => {

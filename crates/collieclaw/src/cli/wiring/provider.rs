@@ -142,6 +142,6 @@ impl FallbackObserver for ProviderEventLogger {
 
     fn on_circuit_open(&self, provider: &str, breaking: CircuitBreakerSettings) {
         let (failures, seconds) = (breaking.failures, breaking.cool_down.as_secs());
-        self.0.emit(AgentEvent::ProviderLeftOut { provider, failures, seconds });
+        self.0.emit(AgentEvent::ProviderSuspended { provider, failures, seconds });
     }
 }

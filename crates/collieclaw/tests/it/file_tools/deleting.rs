@@ -105,8 +105,8 @@ fn protected_paths_are_not_deleted() {
     let test_agent = test_agent
         .with_config_change("forbidden_paths = [", &format!("forbidden_paths = [\"{}\", ", secret.display()));
     for (path, reason) in [
-        (".git", "steers-programs"),
-        (".git/config", "steers-programs"),
+        (".git", "executable-config"),
+        (".git/config", "executable-config"),
         ("kept", "forbidden-path"),
         ("kept/secret", "forbidden-path"),
         (".", "wrong-kind"),

@@ -83,8 +83,8 @@ fn an_edit_keeps_the_walls_of_a_write() {
     symlink(".git/config", workspace.join("harmless")).unwrap();
     fs::hard_link(workspace.join("a.txt"), workspace.join("linked")).unwrap();
     for (path, reason) in [
-        (".git/config", "steers-programs"),
-        ("harmless", "steers-programs"),
+        (".git/config", "executable-config"),
+        ("harmless", "executable-config"),
         ("passwd", "forbidden-path"),
         ("../.ssh/config", "forbidden-path"),
         ("../x", "outside-workspace"),

@@ -58,12 +58,12 @@ fn both_ends_of_a_move_are_judged_like_a_write() {
         &format!("forbidden_paths = [\"{}\", ", workspace.join("kept/secret").display()),
     );
     for (from, to, reason) in [
-        ("a", ".git/hooks/pre-commit", "steers-programs"),
-        ("a", "harmless/config", "steers-programs"),
-        ("a", "sub/.GIT", "steers-programs"),
-        (".git", "old", "steers-programs"),
-        (".git/config", "old", "steers-programs"),
-        ("harmless/config", "old", "steers-programs"),
+        ("a", ".git/hooks/pre-commit", "executable-config"),
+        ("a", "harmless/config", "executable-config"),
+        ("a", "sub/.GIT", "executable-config"),
+        (".git", "old", "executable-config"),
+        (".git/config", "old", "executable-config"),
+        ("harmless/config", "old", "executable-config"),
         ("kept", "old", "forbidden-path"),
         ("kept/secret/key", "old", "forbidden-path"),
         ("a", "../out", "outside-workspace"),

@@ -46,7 +46,7 @@ fn an_approval_runs_exactly_the_shown_call_once() {
         assert_eq!(gateway.post(&approval_path(asked), &yes).status, 200);
         assert_eq!(gateway.post(&approval_path(asked), &yes).error_code(), (404, "not-asked".to_owned()));
     });
-    assert_eq!(call["fate"], "done");
+    assert_eq!(call["outcome"], "done");
     assert_eq!(std::fs::read_to_string(gateway.test_agent.workspace().join("x.txt")).unwrap(), "hello");
     let receipt = &gateway.test_agent.receipts()[0];
     assert_eq!((&receipt["approver"], &receipt["status"]), (&json!("operator"), &json!("allowed")));
@@ -65,9 +65,9 @@ fn a_yes_for_good_asks_once() {
         let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
         assert_eq!(gateway.post(&approval_path(asked), &always).status, 200);
     });
-    assert_eq!(call["fate"], "done");
+    assert_eq!(call["outcome"], "done");
     let again = gateway.post("/chat", &json!({ "message": "write" })).json();
-    assert_eq!(again["tool_calls"][0]["fate"], "done", "{again}");
+    assert_eq!(again["tool_calls"][0]["outcome"], "done", "{again}");
     assert_eq!(gateway.test_agent.receipts()[1]["approver"], "remembered");
 
     // A tool that is not on the list can't be approved permanently.
@@ -96,11 +96,11 @@ fn a_question_of_the_model_can_be_answered_with_text() {
         assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": true })).status, 400);
         assert_eq!(gateway.post(&approval_path(asked), &json!({ "answer": "blue" })).status, 200);
     });
-    assert_eq!((&call["fate"], &call["output"]), (&json!("done"), &json!("blue")));
+    assert_eq!((&call["outcome"], &call["output"]), (&json!("done"), &json!("blue")));
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
-    assert_eq!(call["fate"], "failed", "{call}");
+    assert_eq!(call["outcome"], "failed", "{call}");
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn a_no_and_silence_deny() {
     let call = chat_and_answer(&gateway, |asked| {
         assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
-    assert_eq!(call["fate"], "denied");
+    assert_eq!(call["outcome"], "denied");
 
     let gateway = TestGateway::start_in(
         writing_agent().with_config_change("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""),
     );
     let reply = gateway.post("/chat", &json!({ "message": "write" }));
-    assert_eq!(reply.json()["tool_calls"][0]["fate"], "nobody-to-ask", "{reply:?}");
-    assert_eq!(gateway.test_agent.receipt_summaries(), [["file_write", "denied", "nobody-to-ask"]]);
+    assert_eq!(reply.json()["tool_calls"][0]["outcome"], "no-operator", "{reply:?}");
+    assert_eq!(gateway.test_agent.receipt_summaries(), [["file_write", "denied", "no-operator"]]);
     assert!(!gateway.test_agent.workspace().join("x.txt").exists());
 }
 
@@ -159,7 +159,7 @@ fn the_emergency_stop_ends_questions_and_calls_and_can_be_cleared() {
     let call = chat_and_answer(&gateway, |_| {
         assert_eq!(gateway.post("/estop", &json!({})).json(), json!({ "active": true, "was_active": false }));
     });
-    assert_eq!(call["fate"], "stopped");
+    assert_eq!(call["outcome"], "stopped");
     assert_eq!(gateway.get("/status").json()["estop"], true);
     assert!(gateway.test_agent.home().join("ESTOP").exists());
     // Every process of the home obeys the emergency stop.
@@ -174,7 +174,7 @@ fn the_emergency_stop_ends_questions_and_calls_and_can_be_cleared() {
     assert_eq!(events.wait_for("tool")["phase"], "begins");
     wait_for_sleep(&seconds);
     gateway.post("/estop", &json!({}));
-    assert_eq!(events.wait_for("tool")["fate"], "stopped");
+    assert_eq!(events.wait_for("tool")["outcome"], "stopped");
     assert_eq!(events.wait_for("answer")["answer"], "Tools are stopped.");
     assert_eq!(gateway.test_agent.receipt_summaries(), [["shell", "failed", "estop"]]);
 }

@@ -17,7 +17,7 @@ fn a_turn_has_its_answer_its_calls_and_their_receipts() {
     let answer = reply.json();
     assert_eq!(answer["answer"], "One file.");
     let call = &answer["tool_calls"][0];
-    assert_eq!((&call["tool"], &call["fate"]), (&json!("file_list"), &json!("done")));
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("file_list"), &json!("done")));
     assert_eq!(call["arguments"], json!({ "path": "." }));
     assert!(call["output"].as_str().unwrap().contains("notes.txt"));
 
@@ -78,7 +78,7 @@ fn a_conversation_continues_and_receipts_come_in_pages() {
     let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(fixture));
     let first = gateway.post("/chat", &json!({ "message": "one" })).json();
     // C7: the gate denies calls over HTTP as everywhere else.
-    assert_eq!(first["tool_calls"][2]["fate"], "denied", "{first}");
+    assert_eq!(first["tool_calls"][2]["outcome"], "denied", "{first}");
     let conversation = first["conversation_id"].as_str().unwrap();
     gateway.post("/chat", &json!({ "message": "two", "conversation_id": conversation }));
     let turns = gateway.test_agent.run(&["memory", "show", conversation, "--output", "json"]).json();

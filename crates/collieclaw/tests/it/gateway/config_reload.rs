@@ -58,13 +58,13 @@ impl ReloadFixture {
 
     /// Returns the outcome of a write.
     fn attempt_write(&self) -> Value {
-        self.gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["fate"].clone()
+        self.gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["outcome"].clone()
     }
 
     fn audit_records(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.gateway.test_agent.home().join("audit.log")).unwrap_or_default();
         let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["event"] == "config_taken").collect()
+        lines.filter(|line| line["event"] == "config_reloaded").collect()
     }
 }
 

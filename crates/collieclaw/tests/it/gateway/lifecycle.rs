@@ -163,8 +163,8 @@ fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
             status["config_fault"].clone(),
         )
     };
-    let fate =
-        || gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["fate"].clone();
+    let outcome =
+        || gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["outcome"].clone();
     assert_eq!(state(), ("supervised".to_owned(), false, json!(null)));
 
     let readonly = config.replace("autonomy = \"supervised\"", "autonomy = \"readonly\"");
@@ -181,11 +181,11 @@ fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
     assert!(fault.as_str().unwrap().contains("nowhere"), "{fault}");
     put(&readonly, 30);
     assert_eq!(state(), ("readonly".to_owned(), false, json!(null)));
-    assert_eq!(fate(), "denied");
+    assert_eq!(outcome(), "denied");
 
     let full = config.replace("autonomy = \"supervised\"", "autonomy = \"full\"");
     put(&full.replace("tools_allow = [", "tools_allow = [\"file_write\", "), 20);
-    assert_eq!(fate(), "done");
+    assert_eq!(outcome(), "done");
     let tools = gateway.get("/tools").json();
     let write = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "file_write").unwrap();
     assert_eq!(write["offered"], true);

@@ -46,7 +46,7 @@ fn a_stream_is_forwarded_in_pieces_and_discarded_when_it_breaks() {
         }
     };
     let actual = |text: &str| json!({ "text": text });
-    assert_eq!(drafts, [actual("I am the"), actual(" first"), json!({ "void": true })]);
+    assert_eq!(drafts, [actual("I am the"), actual(" first"), json!({ "discarded": true })]);
     assert_eq!(answer, "I am small.");
 }
 

@@ -43,7 +43,7 @@ fn every_kind_of_step_has_exactly_one_receipt_of_its_run_and_its_procedure() {
             ["think", "step:agent", "allowed", "answered"],
             ["ok", "step:approved", "allowed", "decided"],
             ["keep", "file_write", "allowed", "writes-inside"],
-            ["none", "file_write", "failed", "nothing-to-give"],
+            ["none", "file_write", "failed", "missing-input"],
         ]
     );
     let run = single_run(&test_agent);

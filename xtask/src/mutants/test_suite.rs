@@ -56,7 +56,7 @@ pub(crate) enum TestChoice {
 }
 
 /// The tests of a crate, with the mutants that each of them reaches.
-pub(crate) struct MutantTrial {
+pub(crate) struct MutantTestSuite {
     /// The folder of the crate in the copy.
     folder: PathBuf,
     temporary: PathBuf,
@@ -69,7 +69,7 @@ struct MeasuredTest {
     reached: BTreeSet<u32>,
 }
 
-impl MutantTrial {
+impl MutantTestSuite {
     /// Runs every test once without a mutant.
     pub(crate) fn measure(
         tests: &[TestName],
