@@ -15,6 +15,7 @@ mod pipeline_neighbour;
 mod possible_path;
 mod program_arguments;
 mod program_identity;
+mod program_line;
 mod project_program;
 mod script_outputs;
 mod sed;
@@ -165,6 +166,10 @@ struct ShellEvaluation<'a> {
     /// True if the line names another command in case the current one fails, as in `rg x || grep x`.
     has_alternative: bool,
     subject: EvaluationSubject,
+    /// The folders of `PATH` to which commands can write, for the commands that a program runs by itself.
+    writable_search_folders: Vec<PathBuf>,
+    /// True for a line whose commands are run by a program, which nobody judges as commands of the line.
+    is_line_of_program: bool,
     tilde: TildeExpansion,
     /// The answer of [`MachineFacts::judges_executions`], asked at most once.
     judges_executions: Option<bool>,
@@ -257,6 +262,8 @@ impl<'a> ShellEvaluation<'a> {
             writes_unknown_files: false,
             has_alternative: false,
             subject: EvaluationSubject::Line,
+            writable_search_folders: Vec::new(),
+            is_line_of_program: false,
             tilde: TildeExpansion::UserHome,
             judges_executions: None,
         }

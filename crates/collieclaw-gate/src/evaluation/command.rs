@@ -204,6 +204,7 @@ impl ShellEvaluation<'_> {
         }
         if phase == JudgingPhase::Words {
             self.check_searched_program(name);
+            self.check_command_of_program(name);
             match self.inspect_script(name, cwd) {
                 ScriptStatus::Accepted(_) => {
                     if self.judges_executions() {
@@ -518,7 +519,7 @@ fn has_no_program(first: &CommandArgument) -> bool {
 }
 
 /// Returns true for commands that the shell implements itself instead of running a program.
-fn is_shell_builtin(name: &str) -> bool {
+pub(super) fn is_shell_builtin(name: &str) -> bool {
     const SHELL_BUILTINS: [&str; 51] = [
         ".",
         "alias",

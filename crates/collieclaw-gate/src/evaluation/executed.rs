@@ -278,6 +278,7 @@ impl ShellEvaluation<'_> {
             self.downloaded_files.extend(output.map(Path::to_owned));
         }
         let arguments = executed.arguments.get(1..).unwrap_or_default();
+        self.writable_search_folders = self.find_writable_search_folders(executed);
         self.judge_as(&name, arguments, executed.folder);
         // A script that a shell reads is a program of the project, too.
         let is_trusted = self.policy.autonomy == AutonomyLevel::Full

@@ -169,7 +169,7 @@ impl ShellEvaluation<'_> {
                 self.findings.add(GateReason::Unreadable { what, column: 1 });
             }
             ParsedArgument::Value(WordMeaning::ShellLine | WordMeaning::EnvLine, line) => {
-                self.judge_inner_line(line, cwd);
+                self.judge_line_of_program(name, line, cwd);
             }
             ParsedArgument::Value(WordMeaning::ReadPath, path) => {
                 if !matches!(*path, "-" | DEV_NULL) {

@@ -351,6 +351,42 @@ fn a_script_in_a_folder_of_path_can_not_take_a_known_name() {
     }
 }
 
+/// `git` runs the line of `--exec` by itself, and a word without a shell.
+#[test]
+fn a_file_in_a_folder_of_path_can_not_take_the_place_of_a_command_of_git() {
+    let rebase = |line: &str| format!("/usr/bin/git git rebase --exec {line} HEAD~2");
+    for (line, path, expected) in [
+        ("declare", "/w/bin:/usr/bin", "program-by-path"),
+        ("declare", "bin", "program-by-path"),
+        ("declare", ":/usr/bin", "program-by-path"),
+        ("declare;", "/w/bin:/usr/bin", "program-by-path"),
+        ("(declare)", "/w/bin:/usr/bin", "program-by-path"),
+        ("cat", "/w/bin:/usr/bin", "program-by-path"),
+        ("test", "/w/lint:/usr/bin", "program-by-path"),
+        ("test|cat", "/w/bin:/usr/bin", "program-by-path"),
+        // The builtin of every shell.
+        ("test;", "/w/lint:/usr/bin", "program"),
+        ("ls", "/w/bin:/usr/bin", "program"),
+        ("ls|wc", "/w/.venv/bin:/usr/bin", "program"),
+        ("cat", "/usr/local/bin:/usr/bin", "program"),
+    ] {
+        let environment = [("PATH".to_owned(), path.to_owned())];
+        for policy in [policy("git"), project_policy("git")] {
+            let code = execute_with(&rebase(line), &environment, OtherProcesses::MayRun, &policy);
+            assert_eq!(code, expected, "{line}, {path}");
+        }
+    }
+    let environment = [("PATH".to_owned(), "/w/bin:/usr/bin".to_owned())];
+    let own_tool = |policy| execute_with(&rebase("own-tool"), &environment, OtherProcesses::MayRun, &policy);
+    assert_eq!(own_tool(policy("git own-tool")), "program-by-path");
+    assert_eq!(own_tool(project_policy("git own-tool")), "program");
+    // The commands of a second shell are judged when it executes them.
+    assert_eq!(
+        execute_with("/usr/bin/bash bash -c cat", &environment, OtherProcesses::MayRun, &policy("")),
+        "line"
+    );
+}
+
 #[test]
 fn only_programs_of_the_project_get_its_libraries() {
     for (program, value, expected) in [
