@@ -11,6 +11,10 @@ use crate::policy::{
 /// The number of days that are searched for the next opening or closing.
 const HORIZON_DAYS: i32 = 400;
 
+/// The number of days to search after the last rule for a date. The last such day may reach into the next one, and seven
+/// more days are a whole week; after them the hours repeat.
+const WEEK_HORIZON_DAYS: i32 = 9;
+
 const MINUTES_PER_DAY: i64 = 1440;
 
 /// The hours of one entry.
@@ -181,8 +185,9 @@ impl<'a> OpeningHours<'a> {
     /// Returns the first moment, starting with this one, that no span covers. Spans that touch count as one (S3.4).
     fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let mut at = civil;
+        let farthest = civil + i64::from(self.horizon(day_of(civil))) * SECONDS_PER_DAY;
         while let Some(end) = self.latest_end_covering(at) {
-            if end - civil > i64::from(HORIZON_DAYS) * SECONDS_PER_DAY {
+            if end > farthest {
                 return None;
             }
             at = end;
@@ -224,13 +229,14 @@ impl<'a> OpeningHours<'a> {
         })
     }
 
-    /// Returns the number of days to search for an opening. Without rules for dates every week is the same, so a week is
-    /// enough.
+    /// Returns the number of days to search for an opening or a closing. After the last rule for a date every week is the
+    /// same, so one more week is enough.
     fn horizon(&self, today: Day) -> i32 {
         let rules = self.policy.rules();
         let dated = rules.exceptions.iter().map(|exception| exception.to);
-        let mut dated = dated.chain(rules.modes.by_date.iter().map(|(_, to, _)| *to));
-        if dated.any(|to| to >= today) { HORIZON_DAYS } else { 8 }
+        let last = dated.chain(rules.modes.by_date.iter().map(|(_, to, _)| *to)).max();
+        let days = last.map_or(0, |last| last.0.saturating_sub(today.0).max(0));
+        days.saturating_add(WEEK_HORIZON_DAYS).min(HORIZON_DAYS)
     }
 
     /// Returns the time at which the entry reaches the target state. A jump of the wall clock, such as daylight saving time,

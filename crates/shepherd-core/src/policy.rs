@@ -4,6 +4,7 @@
 //! budget, profile and entry that a policy names exists.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -15,6 +16,7 @@ mod bedtime;
 mod calendar;
 mod check;
 mod entry;
+mod hours_group;
 mod login;
 mod quota;
 mod run;
@@ -29,6 +31,7 @@ pub use entry::{
     DEFAULT_CRASH_WITHIN, DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule,
     WarningPolicy, WarningThreshold,
 };
+pub(crate) use hours_group::HoursGroup;
 pub use login::{IdleTime, LoginCounting, LoginEnd, LoginPolicy, LoginWithoutDaemon, TerminalState};
 pub use quota::{DailyQuota, WeekdayAmounts};
 pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowDisplay};
@@ -36,13 +39,15 @@ pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowD
 /// The name of a household mode, such as school, holiday or grandparents.
 pub type ModeName = String;
 
-/// A checked policy.
+/// A checked policy. A clone shares its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    rules: PolicyRules,
-    index: BTreeMap<EntryId, usize>,
+    rules: Arc<PolicyRules>,
+    index: Arc<BTreeMap<EntryId, usize>>,
     /// The entries that earn time for each budget, as an index.
-    earners: BTreeMap<BudgetId, Vec<usize>>,
+    earners: Arc<BTreeMap<BudgetId, Vec<usize>>>,
+    /// The hours of each entry, in the order of the entries.
+    hours_groups: Arc<[HoursGroup]>,
 }
 
 /// The content of a policy.
@@ -212,7 +217,9 @@ impl Policy {
                 return Err(PolicyError::DuplicateEntry(entry.entry_id.clone()));
             }
         }
-        let policy = Self { rules, index, earners };
+        let hours_groups = hours_group::group_by_hours(&rules).into();
+        let (rules, index, earners) = (Arc::new(rules), Arc::new(index), Arc::new(earners));
+        let policy = Self { rules, index, earners, hours_groups };
         policy.check_references()?;
         Ok(policy)
     }
@@ -241,6 +248,11 @@ impl Policy {
                 self.rules.budgets.get(budget_id).map(|budget| budget.label.as_str())
             }
         }
+    }
+
+    /// Returns the group of each entry by its hours, in the order of the entries.
+    pub(crate) fn hours_groups(&self) -> &[HoursGroup] {
+        &self.hours_groups
     }
 
     /// Returns the position of each entry, in the order of the ids.

@@ -1,17 +1,20 @@
-//! The recorded history of entries.
+//! The facts about entries that all evaluations share.
 
 use std::cmp::Ordering;
 
 use shepherd_util::EntryId;
 
 use super::rules::EntryEvaluation;
-use crate::policy::PolicyEntry;
+use crate::policy::{HoursGroup, PolicyEntry};
 use crate::state::PauseEnd;
 use crate::usage::{DailyUsage, ProfileUsage};
 
-/// The recorded history of an entry, shared by all its evaluations: its usage, and the cooldown after its last run.
+/// The facts about an entry that all its evaluations share: its usage, the cooldown after its last run, and its place among
+/// the entries with the same hours.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct EntryHistory<'a> {
+    /// `None` if the entry is evaluated alone.
+    pub(super) hours: Option<HoursGroup>,
     pub(super) used: Option<&'a DailyUsage>,
     pub(super) cooldown: Option<&'a PauseEnd>,
 }
@@ -24,7 +27,7 @@ impl<'a> EntryEvaluation<'a> {
         let none = self.facts.cooldowns.is_empty();
         let cooldown = if none { None } else { self.facts.cooldowns.get(&key()) };
         let used = self.usage.and_then(|usage| usage.entry_usage(&entry.entry_id));
-        EntryHistory { used, cooldown }
+        EntryHistory { hours: None, used, cooldown }
     }
 
     /// Returns the history of each entry of the policy, in its order. Policy and records are both sorted by name, so one
@@ -34,10 +37,12 @@ impl<'a> EntryEvaluation<'a> {
         let own = self.facts.cooldowns.iter().filter(|((profile, _), _)| profile == self.profile);
         let mut cooldowns = sorted_lookup(own.map(|((_, entry_id), until)| (entry_id, until)));
         let policy = self.facts.policy;
-        let mut records = vec![EntryHistory::default(); policy.entries().len()];
+        let groups = policy.hours_groups().iter();
+        let mut records: Vec<_> =
+            groups.map(|group| EntryHistory { hours: Some(*group), ..EntryHistory::default() }).collect();
         for (entry_id, position) in policy.positions() {
             if let Some(record) = records.get_mut(position) {
-                *record = EntryHistory { used: used(entry_id), cooldown: cooldowns(entry_id) };
+                *record = EntryHistory { used: used(entry_id), cooldown: cooldowns(entry_id), ..*record };
             }
         }
         records

@@ -15,8 +15,8 @@ use super::{
     EntryFinding, EvaluationContext, EvaluationTime, FindingBuilder, NoObserver, RuleObserver, RuleVerdict,
 };
 use crate::capability::HostCapabilities;
-use crate::hours::OpenState;
-use crate::policy::{Day, PolicyEntry, TimeCost};
+use crate::hours::{OpenState, OpeningHours};
+use crate::policy::{Day, HoursGroup, PolicyEntry, TimeCost};
 use crate::usage::{ProfileUsage, used_on_day};
 
 /// The evaluation of entries for a profile at a moment. Shared facts are calculated once.
@@ -34,6 +34,8 @@ pub(crate) struct EntryEvaluation<'a> {
     pub(super) extras: Vec<ExtraTimeGrant<'a>>,
     /// The status of the budgets that were evaluated so far.
     pub(super) budgets: BTreeMap<BudgetId, Vec<LimitStatus>>,
+    /// The state of each group of entries with the same hours that was evaluated so far.
+    open_states: BTreeMap<HoursGroup, OpenState>,
     /// The same profile at other moments that were evaluated.
     later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
     scope: EvaluationScope,
@@ -63,6 +65,7 @@ impl<'a> EntryEvaluation<'a> {
             week_ends: facts.wall.end_of_day(at.wall, at.day.week_start().plus_days(6)),
             extras: held.filter_map(|grant| ExtraTimeGrant::from_grant(grant, &facts.wall)).collect(),
             budgets: BTreeMap::new(),
+            open_states: BTreeMap::new(),
             later_evaluations: BTreeMap::new(),
             scope: EvaluationScope::Full,
             bedtime: facts.bedtime_hours(profile).map(|hours| BedtimeNow::new(hours, at.wall)),
@@ -78,7 +81,7 @@ impl<'a> EntryEvaluation<'a> {
     ) -> EntryFinding {
         let mut findings = FindingBuilder { finding: EntryFinding::default(), observer };
         self.check_entry(entry, &mut findings);
-        self.check_hours(entry, &mut findings);
+        self.check_hours(entry, record, &mut findings);
         self.check_bedtime(entry, &mut findings);
         let extra = self.extra_runs(entry).fold(Duration::ZERO, |sum, (_, left)| sum.saturating_add(left));
         self.check_pauses(record, extra, &mut findings);
@@ -216,13 +219,18 @@ impl<'a> EntryEvaluation<'a> {
         findings.record_verdict("account", detail, verdict);
     }
 
-    fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, findings: &mut FindingBuilder<'_, W>) {
-        let (facts, at) = (&self.facts, self.at.wall);
+    fn check_hours<W: RuleObserver>(
+        &mut self,
+        entry: &PolicyEntry,
+        record: EntryHistory<'_>,
+        findings: &mut FindingBuilder<'_, W>,
+    ) {
+        let (facts, at) = (self.facts, self.at.wall);
         let hours = facts.opening_hours(entry);
         if self.scope == EvaluationScope::ReasonsOnly && hours.is_open(at) {
             return;
         }
-        let open_state = hours.open_state_at(at);
+        let open_state = self.open_state(&hours, record);
         let (is_open, granted) =
             (matches!(open_state, OpenState::Open { .. }), self.granted_open_until(entry));
         let verdict = match (open_state, granted) {
@@ -253,6 +261,15 @@ impl<'a> EntryEvaluation<'a> {
             format!("{state}{mode}{}", self.zone_remark())
         };
         findings.record_verdict("hours", detail, verdict);
+    }
+
+    /// Returns the state at the evaluated moment. Entries with the same hours share one search.
+    fn open_state(&mut self, hours: &OpeningHours<'_>, record: EntryHistory<'_>) -> OpenState {
+        let at = self.at.wall;
+        match record.hours {
+            Some(group) => *self.open_states.entry(group).or_insert_with(|| hours.open_state_at(at)),
+            None => hours.open_state_at(at),
+        }
     }
 
     fn check_pauses<W: RuleObserver>(

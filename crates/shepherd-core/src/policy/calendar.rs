@@ -83,7 +83,7 @@ impl fmt::Display for MinuteOfDay {
 }
 
 /// A set of weekdays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weekdays(u8);
 
 impl Weekdays {
@@ -111,7 +111,7 @@ impl Weekdays {
 
 /// A time window on some weekdays (S2.3). It belongs to the day on which it starts, and ends on the next day if its end
 /// isn't after its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeWindow {
     pub days: Weekdays,
     /// The opening time, before 24:00.
@@ -131,7 +131,7 @@ impl TimeWindow {
 }
 
 /// The hours of an entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AvailabilityPolicy {
     /// The entry is always open, except for exceptions.
     Always,

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use shepherd_api::ReasonCode;
-use shepherd_core::policy::{DailyQuota, Day, Profile};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, Day, DayRule, PolicyEntry, Profile, TimeWindow, Weekdays,
+};
 use shepherd_core::{
     CoreEngine, EngineEnvironment, HostCapabilities, PauseEnd, StoredState, UsageCounter, UsageKey,
 };
 use shepherd_util::{BootInstant, ClockReading, MonotonicInstant, ProfileId};
 
-use crate::harness::{BERLIN, boot, entry, hours, minutes, policy_with, wall_time, zone};
+use crate::harness::{BERLIN, boot, entry, hours, minutes, policy_with, wall_time, window, zone};
+use crate::queries::date_exception;
 
 const NOON: &str = "2026-11-16 12:00";
 
@@ -86,4 +89,94 @@ fn usage_and_cooldowns_are_found_in_any_policy_order() {
 fn a_profile_without_records_has_used_nothing() {
     let engine = engine(&["bee", "ant"], &[("ben", "ant", 10)], &[("ben", "bee")]);
     check(&engine, "anna", &[("bee", Ok(60)), ("ant", Ok(60))]);
+}
+
+fn in_windows(id: &str, windows: &[TimeWindow]) -> PolicyEntry {
+    PolicyEntry { availability: AvailabilityPolicy::Windows(windows.to_vec()), ..entry(id) }
+}
+
+fn engine_of(entries: Vec<PolicyEntry>, exceptions: &[(&str, DayRule, Option<&str>)]) -> CoreEngine {
+    let exceptions = exceptions.iter().map(|(day, rule, only)| {
+        let mut exception = date_exception(day, day, rule.clone());
+        exception.entries = only.map(|id| [id.parse().unwrap()].into());
+        exception
+    });
+    let policy = policy_with(entries, |rules| rules.exceptions = exceptions.collect());
+    let place = EngineEnvironment { boot: boot(1), zone: zone(BERLIN) };
+    CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), place)
+}
+
+#[test]
+fn entries_with_equal_hours_are_listed_as_if_each_was_asked_about_alone() {
+    // S3.2.
+    let (morning, evening) = (window(Weekdays::ALL, (7, 0), (9, 0)), window(Weekdays::ALL, (18, 0), (2, 0)));
+    let both = [morning.clone(), evening.clone()];
+    let entries = vec![
+        in_windows("both", &both),
+        in_windows("closed-today", &both),
+        in_windows("both-too", &both),
+        in_windows("morning", &[morning]),
+        in_windows("evening", &[evening]),
+        entry("always"),
+        entry("not-today"),
+        entry("always-too"),
+    ];
+    let closed = |id| ("2026-11-16", DayRule::Closed, Some(id));
+    let engine = engine_of(entries, &[closed("closed-today"), closed("not-today")]);
+    let profile = ProfileId::default();
+    for time in
+        ["2026-11-15 23:59", "2026-11-16 01:00", "2026-11-16 08:00", "2026-11-16 12:00", "2026-11-16 20:00"]
+    {
+        let now =
+            ClockReading { wall: wall_time(BERLIN, time), mono: MonotonicInstant::BOOT.after(hours(5)) };
+        let views = engine.list_entries_for(&profile, now);
+        let singly = views.iter().map(|view| engine.why(&profile, &view.entry_id, now).unwrap().entry);
+        assert_eq!(views, singly.collect::<Vec<_>>(), "{time}");
+        let hours_of = |id: &str| {
+            let view = views.iter().find(|view| view.entry_id.as_str() == id).unwrap();
+            (view.enabled, view.max_run_if_started_now, view.next_available)
+        };
+        assert_eq!(hours_of("both"), hours_of("both-too"), "{time}");
+        assert_eq!(hours_of("always"), hours_of("always-too"), "{time}");
+    }
+}
+
+#[test]
+fn the_end_of_hours_is_found_behind_the_last_rule_for_a_date() {
+    // S3.4: open all week except Sundays from 23:00.
+    let windows =
+        [window(Weekdays::ALL, (0, 0), (23, 0)), window(Weekdays::WEEKDAYS.with(5), (23, 0), (24, 0))];
+    let open = |day| (day, DayRule::Open, None);
+    let check = |exceptions: &[(&str, DayRule, Option<&str>)], at: &str, closes: &str| {
+        let engine = engine_of(vec![in_windows("game", &windows)], exceptions);
+        let now = ClockReading { wall: wall_time(BERLIN, at), mono: MonotonicInstant::BOOT.after(hours(5)) };
+        let left = engine.list_entries(now).first().unwrap().max_run_if_started_now.unwrap();
+        let end = now.wall.checked_add(std::time::Duration::from(left)).unwrap();
+        assert_eq!(end, wall_time(BERLIN, closes), "{at}");
+    };
+    for at in ["2026-11-16 00:00", "2026-11-18 12:00", "2026-11-22 22:59"] {
+        check(&[], at, "2026-11-22 23:00");
+        check(&[open("2026-11-22")], at, "2026-11-29 23:00");
+        check(&[open("2026-11-22"), open("2026-11-29")], at, "2026-12-06 23:00");
+        check(&[open("2026-11-15")], at, "2026-11-22 23:00");
+    }
+}
+
+#[test]
+fn hours_that_touch_every_day_have_no_end_but_that_of_an_exception() {
+    // S3.4.
+    let all_day = [window(Weekdays::ALL, (0, 0), (24, 0))];
+    let run = |exceptions: &[(&str, DayRule, Option<&str>)]| {
+        let engine = engine_of(vec![in_windows("game", &all_day)], exceptions);
+        let now =
+            ClockReading { wall: wall_time(BERLIN, NOON), mono: MonotonicInstant::BOOT.after(hours(5)) };
+        engine.list_entries(now).first().unwrap().max_run_if_started_now.map(std::time::Duration::from)
+    };
+    let until = |civil: &str| {
+        let length = wall_time(BERLIN, civil).duration_since(wall_time(BERLIN, NOON));
+        Some(std::time::Duration::try_from(length).unwrap())
+    };
+    assert_eq!(run(&[]), None);
+    assert_eq!(run(&[("2026-11-20", DayRule::Open, None)]), None);
+    assert_eq!(run(&[("2027-11-20", DayRule::Closed, None)]), until("2027-11-20 00:00"));
 }
