@@ -18,11 +18,13 @@ use crate::unresolved::UnresolvedSessions;
 mod ended_sessions;
 mod message;
 mod session;
+mod step_timer;
 
 use ended_sessions::EndedSessions;
 pub(crate) use message::{ReattachFailure, StartedSession, WorkerChannels, WorkerMessage};
 pub(crate) use session::RunningSession;
 use session::{QueuedOrder, StopDeadline, WorkerSession};
+use step_timer::StepTimer;
 
 /// The time between two attempts to reattach a program that may still run. The cause is a person or another program,
 /// and nothing announces that it is gone.
@@ -31,14 +33,19 @@ const REATTACH_INTERVAL: Duration = Duration::from_secs(2);
 /// The time between two checks for killed processes: about as long as a process takes to die.
 const KILL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The epoll token of the mailbox. All other wake-ups come from trees.
+/// The epoll token of the mailbox.
 const WAKE_TOKEN: u64 = 0;
+/// The epoll token of the timer.
+const TIMER_TOKEN: u64 = 1;
+/// The epoll token of all trees, because every wake-up checks all of them.
+const TREE_TOKEN: u64 = 2;
 
 pub(crate) struct SessionWorker {
     supervisor: Arc<Supervisor>,
     unresolved: UnresolvedSessions,
     channels: WorkerChannels,
     epoll: OwnedFd,
+    timer: StepTimer,
     sessions: BTreeMap<SessionId, WorkerSession>,
     /// The sessions whose last event has been sent.
     ended: EndedSessions,
@@ -54,8 +61,10 @@ impl SessionWorker {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let token = epoll::EventData::new_u64(WAKE_TOKEN);
         epoll::add(&epoll, channels.inbox.wake_fd(), token, epoll::EventFlags::IN)?;
+        let timer = StepTimer::new()?;
+        epoll::add(&epoll, timer.as_fd(), epoll::EventData::new_u64(TIMER_TOKEN), epoll::EventFlags::IN)?;
         let (sessions, ended) = (BTreeMap::new(), EndedSessions::default());
-        let worker = Self { supervisor, unresolved, channels, epoll, sessions, ended };
+        let worker = Self { supervisor, unresolved, channels, epoll, timer, sessions, ended };
         Builder::new().name("host-worker".into()).spawn(move || worker.run())
     }
 
@@ -74,10 +83,12 @@ impl SessionWorker {
     }
 
     /// Sleeps until a message or a tree wakes the thread, or until the next step of a stop is due.
-    fn sleep(&self, woken: &mut Vec<epoll::Event>) {
-        let now = Instant::now();
+    fn sleep(&mut self, woken: &mut Vec<epoll::Event>) {
         let due = self.sessions.values().filter_map(WorkerSession::next_due).min();
-        let timeout = due.map(|due| due.saturating_duration_since(now));
+        self.timer.arm(due);
+        // The timer is exact, while the kernel may end a wait with a timeout late by a thousandth. The timeout is for a
+        // timer that could not be set.
+        let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         woken.clear();
         // `EINTR` is harmless: every wake-up re-checks all sessions.
@@ -175,7 +186,7 @@ impl SessionWorker {
         // Before the event is sent: its receiver may ask at once to show the session's window.
         self.channels.window_notifier.session_running(session_id, &running.tree);
         self.emit(event);
-        let data = epoll::EventData::new_u64(WAKE_TOKEN + 1);
+        let data = epoll::EventData::new_u64(TREE_TOKEN);
         let watched = epoll::add(&self.epoll, running.tree.readiness_fd(), data, epoll::EventFlags::IN);
         if let Err(error) = watched {
             // Nothing would wake the worker when the program ends.
