@@ -31,6 +31,18 @@ pub trait HostAdapter {
     /// Uses the libraries, drivers and compositor of this policy from now on. Running programs are not affected.
     fn apply_policy(&mut self, policy: &Policy);
 
+    /// Prepares the start of a program that isn't permitted to run yet. No instruction of it runs, and there is no event,
+    /// before [`spawn`](Self::spawn), which has less left to do then. If the permission is refused,
+    /// [`abandon`](Self::abandon) undoes the preparations.
+    fn prepare(&mut self, request: HostSpawnRequest) {
+        let _ = request;
+    }
+
+    /// Undoes the preparations for a session, if there are any and `spawn` hasn't used them. There is no event.
+    fn abandon(&mut self, session_id: &SessionId) {
+        let _ = session_id;
+    }
+
     /// Starts a program. [`Spawned`](crate::HostEvent::Spawned) or
     /// [`SpawnFailed`](crate::HostEvent::SpawnFailed) follows.
     ///

@@ -1,5 +1,6 @@
 //! The host adapter: passes each request to the thread that carries it out, and returns.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,6 +23,7 @@ use crate::mailbox::{MailboxSender, mailbox};
 use crate::options::{HostSetupError, LinuxHostOptions};
 use crate::reattach_job::ReattachJob;
 use crate::start_job::StartJob;
+use crate::start_permission::{StartPermit, start_permission};
 use crate::state_folder::StateFolder;
 use crate::sway::WindowControl;
 use crate::trial_launch;
@@ -42,6 +44,8 @@ pub struct LinuxHost {
     launch_fault: Option<String>,
     window_control: WindowControl,
     unresolved: UnresolvedSessions,
+    /// The starts that are prepared and not permitted yet.
+    prepared: BTreeMap<SessionId, StartPermit>,
     worker_mailbox: MailboxSender<WorkerMessage>,
     worker: Option<JoinHandle<()>>,
     cleanup: Option<JoinHandle<()>>,
@@ -86,6 +90,7 @@ impl LinuxHost {
             launch_fault,
             window_control,
             unresolved,
+            prepared: BTreeMap::new(),
             worker_mailbox,
             worker: Some(worker),
             cleanup: Some(cleanup),
@@ -96,6 +101,24 @@ impl LinuxHost {
     #[must_use]
     pub fn containment(&self) -> Containment {
         self.supervisor.containment()
+    }
+
+    /// Starts a program on a thread of its own, which waits for the permission before the program runs.
+    fn begin_start(&self, request: HostSpawnRequest) -> StartPermit {
+        let session_id = request.session_id.clone();
+        let (permit, permission) = start_permission();
+        let job = StartJob {
+            request,
+            options: Arc::clone(&self.options),
+            supervisor: Arc::clone(&self.supervisor),
+            folder: self.folder.clone(),
+            resources: Arc::clone(&self.resources),
+            compositor: self.window_control.compositor_access(),
+            unresolved: self.unresolved.clone(),
+            permission,
+        };
+        spawn_thread(&self.worker_mailbox, || job.run(), move |reason| start_failed(&session_id, reason));
+        permit
     }
 }
 
@@ -132,21 +155,21 @@ impl HostAdapter for LinuxHost {
         self.window_control.use_compositor(rules.compositor.as_ref());
     }
 
-    fn spawn(&mut self, request: HostSpawnRequest) {
+    fn prepare(&mut self, request: HostSpawnRequest) {
         let session_id = request.session_id.clone();
+        let permit = self.begin_start(request);
+        self.prepared.insert(session_id, permit);
+    }
+
+    fn abandon(&mut self, session_id: &SessionId) {
+        self.prepared.remove(session_id);
+    }
+
+    fn spawn(&mut self, request: HostSpawnRequest) {
+        let session_id = &request.session_id;
         self.worker_mailbox.send(WorkerMessage::SessionStarting(session_id.clone()));
-        let job = StartJob {
-            request,
-            options: Arc::clone(&self.options),
-            supervisor: Arc::clone(&self.supervisor),
-            folder: self.folder.clone(),
-            resources: Arc::clone(&self.resources),
-            compositor: self.window_control.compositor_access(),
-            unresolved: self.unresolved.clone(),
-        };
-        let id = session_id.clone();
-        let work = || WorkerMessage::Started(id, job.run().map(Box::new));
-        spawn_thread(&self.worker_mailbox, work, move |reason| start_failed(&session_id, reason));
+        let prepared = self.prepared.remove(session_id);
+        prepared.unwrap_or_else(|| self.begin_start(request)).permit_start();
     }
 
     fn stop(&mut self, request: HostStopRequest) {

@@ -24,6 +24,7 @@ mod conflicting_program;
 mod reattach_job;
 mod socket_folder;
 mod start_job;
+mod start_permission;
 mod unresolved;
 
 mod preflight;

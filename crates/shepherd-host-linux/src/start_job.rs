@@ -20,11 +20,12 @@ use crate::launch_command::{LaunchCommand, LaunchCommandBuilder, LaunchResources
 use crate::launch_error::LaunchError;
 use crate::options::{LinuxHostOptions, RunAsRoot};
 use crate::socket_folder;
+use crate::start_permission::StartPermission;
 use crate::state_folder::StateFolder;
 use crate::sway::CompositorAccess;
 use crate::unresolved::UnresolvedSessions;
 use crate::user::UnixUser;
-use crate::worker::{RunningSession, StartedSession};
+use crate::worker::{RunningSession, StartedSession, WorkerMessage};
 
 /// The bytes of output that are kept of a session by default: enough for a day of a talkative program.
 const OUTPUT_LIMIT: u64 = 1 << 20;
@@ -37,13 +38,20 @@ pub(crate) struct StartJob {
     pub(crate) resources: Arc<LaunchResources>,
     pub(crate) compositor: CompositorAccess,
     pub(crate) unresolved: UnresolvedSessions,
+    pub(crate) permission: StartPermission,
 }
 
 impl StartJob {
-    pub(crate) fn run(self) -> Result<StartedSession, SpawnFailure> {
-        self.try_start().map_err(|LaunchError { message, help }| SpawnFailure {
+    pub(crate) fn run(self) -> WorkerMessage {
+        let outcome = self.try_start().map_err(|LaunchError { message, help }| SpawnFailure {
             detail: format!("entry `{}`: {message}; {help}", self.request.entry.entry_id),
-        })
+        });
+        let session_id = self.request.session_id;
+        // A failure is reported only when the program should run.
+        match self.permission.wait_until_permitted() {
+            true => WorkerMessage::Started(session_id, outcome.map(Box::new)),
+            false => WorkerMessage::Abandoned(session_id),
+        }
     }
 
     fn try_start(&self) -> Result<StartedSession, LaunchError> {
@@ -111,6 +119,9 @@ impl StartJob {
             .map_err(|error| LaunchError::new(format!("{error}"), "this is a bug in the daemon"))?;
         let mut recorded = None;
         let spawned = self.supervisor.spawn_recorded(id, spec, |record| {
+            if !self.permission.wait_until_permitted() {
+                return Err(io::Error::other("the launch was taken back"));
+            }
             let (asks, sockets) = (stop_methods.clone(), sockets.clone());
             let handle = LinuxSessionHandle { tree: record.clone(), asks, sockets };
             let text = handle.encode().map_err(io::Error::other)?;

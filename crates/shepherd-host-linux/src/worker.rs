@@ -115,6 +115,7 @@ impl SessionWorker {
                     self.emit(HostEvent::SpawnFailed { session_id, failure });
                 }
             }
+            WorkerMessage::Abandoned(session_id) => self.channels.window_notifier.session_failed(&session_id),
             WorkerMessage::Reattached(session_id, Err(failure)) => {
                 if self.is_not_running(&session_id) {
                     self.handle_reattach_failure(session_id, failure);

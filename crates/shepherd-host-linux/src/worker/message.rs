@@ -18,6 +18,8 @@ pub(crate) enum WorkerMessage {
     /// A thread is about to start or reattach the session.
     SessionStarting(SessionId),
     Started(SessionId, Result<Box<StartedSession>, SpawnFailure>),
+    /// A prepared start was taken back, and nothing of it is left.
+    Abandoned(SessionId),
     Reattached(SessionId, Result<Box<StartedSession>, ReattachFailure>),
     /// A session is to be stopped, by an order that was given at this moment.
     Stop(HostStopRequest, Instant),

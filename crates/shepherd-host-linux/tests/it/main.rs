@@ -24,6 +24,8 @@ mod many_sessions;
 #[cfg(test)]
 mod media;
 #[cfg(test)]
+mod prepared_starts;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod restart;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shepherd_api::{ApiError, AuditKind, CommandReply, ErrorCode, Event, EventKind};
 use shepherd_core::{Effect, Effects, ProvisionalGrant, SessionPlan, StoreWrite};
 use shepherd_host_api::{HostSpawnRequest, HostStopRequest};
-use shepherd_util::ClockReading;
+use shepherd_util::{ClockReading, SessionId};
 
 use super::{AnnouncedState, DaemonService, RequestAddress};
 use crate::store_thread::{BatchSubmission, BatchWaiter, DISK_UNRESPONSIVE, StoreReport};
@@ -65,6 +65,12 @@ impl DaemonService {
                 Effect::Persist { writes, grants } => {
                     change.grants = grants;
                     submission = Some(self.submit_writes(writes, change.waiter(), now));
+                    // The host prepares the start while the disk works.
+                    if let (Some(BatchSubmission::Queued(_)), Some(ProvisionalGrant::Launch(plan))) =
+                        (&submission, &change.grants)
+                    {
+                        self.host.prepare(spawn_request(Arc::clone(plan)));
+                    }
                 }
                 Effect::Spawn(plan) => self.host.spawn(spawn_request(plan)),
                 Effect::Announce(event) => {
@@ -105,8 +111,10 @@ impl DaemonService {
 
     fn finish_change(&mut self, change: ChangeInProgress, now: ClockReading) {
         if let Some(granted) = change.grants {
+            let launched = launched_session(&granted);
             let effects = self.engine.persist_succeeded(granted, now);
             self.carry_out(effects, now);
+            self.abandon_start(launched);
         }
         if let Some((to, reply)) = change.reply {
             self.respond(&to, Ok(reply));
@@ -121,12 +129,20 @@ impl DaemonService {
             Some(granted) => {
                 let effects = self.engine.persist_failed(&granted, detail, now);
                 self.carry_out(effects, now);
+                self.abandon_start(launched_session(&granted));
                 format!("Could not record this, so it was undone: {detail}.")
             }
             None => format!("This took effect, but could not be recorded yet: {detail}."),
         };
         if let Some((to, _)) = change.reply {
             self.respond(&to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
+        }
+    }
+
+    /// Drops a prepared start that the engine didn't order after all.
+    fn abandon_start(&mut self, launched: Option<SessionId>) {
+        if let Some(session_id) = launched {
+            self.host.abandon(&session_id);
         }
     }
 
@@ -195,6 +211,16 @@ impl DaemonService {
         tracing::info!("the store works again");
         let effects = self.engine.store_recovered();
         self.carry_out(effects, now);
+    }
+}
+
+fn launched_session(granted: &ProvisionalGrant) -> Option<SessionId> {
+    match granted {
+        ProvisionalGrant::Launch(plan) => Some(plan.session_id.clone()),
+        ProvisionalGrant::Grant(_)
+        | ProvisionalGrant::RequestAnswer { .. }
+        | ProvisionalGrant::Mode { .. }
+        | ProvisionalGrant::Clock { .. } => None,
     }
 }
 

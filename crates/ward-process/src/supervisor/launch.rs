@@ -18,7 +18,7 @@ use crate::output::{self, OutputRecorder, StdStreams, StreamCapture};
 use crate::process_spec::{ProcessSpec, TreeLifetime};
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox::PreparedSandbox;
-use crate::sys::barrier::StartBarrier;
+use crate::sys::barrier::{BarrierWaiter, StartBarrier};
 use crate::sys::child::{self, PreparedProgram};
 use crate::sys::descendants::DescendantScan;
 use crate::sys::fork::{ForkOptions, ForkedChild};
@@ -147,8 +147,8 @@ impl TreeLaunch<'_> {
         // pipe's writing end. Otherwise `read_start_outcome` would never see the end of the pipe.
         let (forked, handles) = match program.parent {
             child::ProgramParent::Keeper => {
-                let (mut keeper, handles) = self.build_keeper(lifetime, program)?;
-                keeper.barrier = barrier.map(StartBarrier::waiter);
+                let barrier = barrier.map(StartBarrier::waiter);
+                let (keeper, handles) = self.build_keeper(lifetime, program, barrier)?;
                 (keeper::spawn(options, keeper, confinement), handles)
             }
             child::ProgramParent::Supervisor => {
@@ -205,6 +205,7 @@ impl TreeLaunch<'_> {
         &self,
         lifetime: TreeLifetime,
         mut program: PreparedProgram,
+        barrier: Option<BarrierWaiter>,
     ) -> Result<(Keeper, KeeperHandles), SpawnError> {
         let (status_reader, status) = output::pipe_above_stdio().map_err(SpawnError::Fork)?;
         rustix::io::ioctl_fionbio(&status_reader, true).map_err(fork_error)?;
@@ -225,15 +226,15 @@ impl TreeLaunch<'_> {
         };
         let program_barrier = match role {
             // The init of a PID namespace can't be stopped from inside, so the program needn't wait for it.
-            KeeperRole::Init => None,
-            KeeperRole::Subreaper | KeeperRole::BesideCgroup { .. } => {
+            KeeperRole::Init if barrier.is_none() => None,
+            KeeperRole::Init | KeeperRole::Subreaper | KeeperRole::BesideCgroup { .. } => {
                 Some(StartBarrier::new(output::pipe_above_stdio().map_err(SpawnError::Fork)?))
             }
         };
         program.barrier = program_barrier.as_ref().map(StartBarrier::waiter);
         let keeper = Keeper {
             role,
-            barrier: None,
+            barrier,
             program_barrier,
             program,
             status,

@@ -47,12 +47,26 @@ impl StartBarrier {
 }
 
 impl BarrierWaiter {
+    /// Returns the descriptors that must stay open until [`wait_for_release`](Self::wait_for_release); a closed one is
+    /// negative.
+    pub(crate) fn descriptors(self) -> [RawFd; 2] {
+        [self.reader, self.writer]
+    }
+
+    /// Closes the new process's copy of the writing end, which would keep the pipe open after the parent's death. Call this
+    /// before another process is forked that would inherit the copy.
+    pub(crate) fn close_writer(&mut self) {
+        let writer = std::mem::replace(&mut self.writer, -1);
+        if writer >= 0 {
+            // SAFETY: no code in the new process uses this copy, and this value has it no more.
+            unsafe { libc::close(writer) };
+        }
+    }
+
     /// Waits in the new process. Returns false if the barrier will never be released. Only makes system
     /// calls.
-    pub(crate) fn wait_for_release(self) -> bool {
-        // SAFETY: this is the child's copy of the writing end, which no code in the child uses. It has to be
-        // closed, because it would keep the pipe open after the parent's death.
-        unsafe { libc::close(self.writer) };
+    pub(crate) fn wait_for_release(mut self) -> bool {
+        self.close_writer();
         let mut byte = 0_u8;
         loop {
             // SAFETY: the buffer is one byte of live memory; the descriptor is the child's copy, open since

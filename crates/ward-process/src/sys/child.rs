@@ -135,8 +135,13 @@ fn enter_namespace_and_run(program: &PreparedProgram, confinement: Option<&Confi
 }
 
 fn wait_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
-    if program.barrier.is_some_and(|barrier| !barrier.wait_for_release()) {
-        return exit_child(EXIT_NOT_STARTED);
+    if let Some(barrier) = program.barrier {
+        if let Err(errno) = close_foreign(program, confinement, barrier) {
+            return report_failure(program, StartStep::Descriptors, errno);
+        }
+        if !barrier.wait_for_release() {
+            return exit_child(EXIT_NOT_STARTED);
+        }
     }
     if let Some(barrier) = program.tracer_barrier {
         if let Err(errno) = request_tracer(program) {
@@ -147,6 +152,23 @@ fn wait_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) ->
         }
     }
     run_program(program, confinement)
+}
+
+/// Closes the descriptors that this child doesn't need before a wait that may be long. It would hold the pipes of other
+/// starts open meanwhile, and they would seem not to have ended. Only a confinement knows its own descriptors.
+fn close_foreign(
+    program: &PreparedProgram,
+    confinement: Option<&Confinement>,
+    barrier: BarrierWaiter,
+) -> Result<(), Errno> {
+    if confinement.is_some() {
+        return Ok(());
+    }
+    let [input, output, errors] = program.stdio.each_ref().map(AsRawFd::as_raw_fd);
+    let [reader, writer] = barrier.descriptors();
+    let [tracer_reader, tracer_writer] = program.tracer_barrier.map_or([-1; 2], BarrierWaiter::descriptors);
+    let failure = program.failure_pipe.as_raw_fd();
+    close_all_but(&mut [input, output, errors, reader, writer, tracer_reader, tracer_writer, failure])
 }
 
 /// Asks the supervisor to trace this child. A keeper can't be traced, and its child inherits that.

@@ -44,7 +44,8 @@ pub(crate) enum KeeperRole {
 /// Everything that the keeper needs, allocated before the fork.
 pub(crate) struct Keeper {
     pub(crate) role: KeeperRole,
-    /// Barrier to wait at before the program is forked.
+    /// Barrier to wait at before the program's barrier is released. The program is forked before, so that less is left to
+    /// do after the wait. Needs a `program_barrier`.
     pub(crate) barrier: Option<BarrierWaiter>,
     /// Barrier at which the program waits until the keeper has closed the program's streams and the start
     /// pipe. A program that may send `SIGSTOP` to the keeper could otherwise keep these open and so block the
@@ -81,8 +82,8 @@ fn run_keeper(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallib
         Ok(signals) => signals,
         Err(errno) => return child::report_failure(&keeper.program, StartStep::Keeper, errno),
     };
-    if keeper.barrier.is_some_and(|barrier| !barrier.wait_for_release()) {
-        return exit_child(1);
+    if let Some(barrier) = &mut keeper.barrier {
+        barrier.close_writer();
     }
     let program = &keeper.program;
     let options = match &keeper.role {
@@ -95,8 +96,12 @@ fn run_keeper(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallib
         Ok(forked) => forked,
         Err(errno) => return child::report_failure(program, StartStep::Keeper, errno),
     };
-    let released = release_inherited(&keeper, signals.as_fd());
-    if released.and_then(|()| keeper.program_barrier.take().map_or(Ok(()), StartBarrier::release)).is_err() {
+    // This comes before the wait, which may be long: otherwise this keeper would hold the pipes of other starts open.
+    if release_inherited(&keeper, signals.as_fd()).is_err()
+        || keeper.barrier.is_some_and(|barrier| !barrier.wait_for_release())
+        || keeper.program_barrier.take().map_or(Ok(()), StartBarrier::release).is_err()
+    {
+        // The program, if it waits, exits because its barrier can't be released any more.
         return exit_child(1);
     }
     supervise_tree(&mut keeper, signals.as_fd(), leader.pid.as_raw_nonzero().get())
@@ -155,9 +160,12 @@ fn release_inherited(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Err
     let kill = if let KeeperRole::BesideCgroup { kill, .. } = &keeper.role { kill.as_raw_fd() } else { -1 };
     let liveness = keeper.liveness_pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     let [reader, writer] = keeper.program_barrier.as_ref().map_or([-1; 2], StartBarrier::descriptors);
+    let [own_reader, own_writer] = keeper.barrier.map_or([-1; 2], BarrierWaiter::descriptors);
     child::close_all_but(&mut [
         reader,
         writer,
+        own_reader,
+        own_writer,
         signals.as_raw_fd(),
         keeper.status.as_raw_fd(),
         keeper.proc.as_ref().as_fd().as_raw_fd(),
