@@ -21,9 +21,9 @@ use crate::heartbeat::{HeartbeatMode, HeartbeatReport, HeartbeatThread};
 use crate::metrics::DaemonMetrics;
 use crate::policy_copy::PolicyCopy;
 use crate::policy_source::{PolicySource, RejectedPolicyFile};
+use crate::query_thread::QueryThread;
 use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::{StoreReport, StoreThread};
-use crate::timeline_thread::TimelineThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
 
 mod authority;
@@ -151,7 +151,8 @@ pub(crate) struct DaemonService {
     pub(crate) pending_commits: VecDeque<PendingCommit>,
     /// Clients that wait for lines of the audit log, by query id.
     pub(crate) audit_queries: BTreeMap<u64, RequestAddress>,
-    pub(crate) timeline_thread: TimelineThread,
+    pub(crate) listing_thread: QueryThread,
+    pub(crate) timeline_thread: QueryThread,
     pub(crate) session_log_thread: SessionLogThread,
     pub(crate) refusals: RefusalLimiter,
     pub(crate) announced: AnnouncedState,

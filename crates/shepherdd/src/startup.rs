@@ -21,6 +21,7 @@ use crate::notify;
 use crate::options::SocketAccess;
 use crate::policy_copy::PolicyCopy;
 use crate::policy_source::{self, PolicyWithSource, RejectedPolicyFile, StartPolicy};
+use crate::query_thread::{LISTINGS, QueryThread, TIMELINES};
 use crate::run::StartError;
 use crate::service::{
     AnnouncedState, DAEMON_ACTOR, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter,
@@ -28,7 +29,6 @@ use crate::service::{
 };
 use crate::session_log_thread::SessionLogThread;
 use crate::store_thread::StoreThread;
-use crate::timeline_thread::TimelineThread;
 use crate::timer::{ClockSetWatcher, DueTimer};
 use crate::zone;
 
@@ -124,7 +124,8 @@ pub(crate) async fn start_service(
         heartbeat_error: None,
         pending_commits: Default::default(),
         audit_queries: Default::default(),
-        timeline_thread: TimelineThread::start(server.hub().clone())?,
+        listing_thread: QueryThread::start(&LISTINGS, server.hub().clone())?,
+        timeline_thread: QueryThread::start(&TIMELINES, server.hub().clone())?,
         session_log_thread: SessionLogThread::start(paths.data.clone(), server.hub().clone())?,
         refusals: RefusalLimiter::new(),
         announced: AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted },

@@ -35,6 +35,8 @@ mod harness;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]
+mod long_lists;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod misbehaving_clients;

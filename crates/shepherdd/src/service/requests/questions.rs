@@ -8,13 +8,17 @@ use shepherd_util::{EntryId, ProfileId};
 
 use super::command_kind::ClientQuestion;
 use super::{ReplyResult, RequestContext};
+use crate::query_thread::{EngineQuery, EngineQuestion};
 use crate::service::DaemonService;
 use crate::service::profile_choice::resolve_profile;
 use crate::session_log_thread::{ReadableProfiles, SessionLogQuery};
-use crate::timeline_thread::TimelineQuery;
 
 /// Lines of the audit log in one answer.
 const MAX_AUDIT_RECORDS: u32 = 1_000;
+
+/// The number of entries that the loop itself lists, in a fraction of a millisecond. Longer lists are made by another
+/// thread, and may arrive after an event that happened meanwhile.
+const MAX_ENTRIES_ON_LOOP: usize = 250;
 
 impl DaemonService {
     /// Answers at once, unless another thread has to find the answer.
@@ -26,7 +30,13 @@ impl DaemonService {
         }
         let answer = match question {
             ClientQuestion::State => Ok(CommandReply::State { snapshot: self.engine.get_state(now) }),
-            ClientQuestion::Entries { at, profile } => self.list_entries(request, at, profile.as_ref()),
+            ClientQuestion::Entries { at, profile } => {
+                match self.list_entries(request, at, profile.as_ref()) {
+                    Ok(Some(reply)) => Ok(reply),
+                    Ok(None) => return,
+                    Err(error) => Err(error),
+                }
+            }
             ClientQuestion::Why { entry_id, at, profile } => {
                 self.why(request, &entry_id, at, profile.as_ref())
             }
@@ -59,18 +69,21 @@ impl DaemonService {
         self.respond(&request.reply_to, answer);
     }
 
+    /// Lists the entries, or queues a long list and returns nothing.
     fn list_entries(
         &self,
         request: &RequestContext,
         at: Option<Timestamp>,
         named: Option<&ProfileId>,
-    ) -> ReplyResult {
+    ) -> Result<Option<CommandReply>, ApiError> {
         let profile = resolve_profile(&request.client, named, self.engine.policy())?;
-        let entries = match at {
-            Some(at) => self.engine.list_entries_at(&profile, at),
-            None => self.engine.list_entries_for(&profile, request.now),
-        };
-        Ok(CommandReply::Entries { at: at.unwrap_or(request.now.wall), profile, entries })
+        let question = EngineQuestion::Entries { now: request.now, at };
+        if self.engine.policy().entries().len() <= MAX_ENTRIES_ON_LOOP {
+            return question.answer(&self.engine, profile).map(Some);
+        }
+        let (to, uid) = (request.reply_to.clone(), request.client.peer.uid);
+        self.listing_thread.submit(EngineQuery { to, uid, profile, question }, &self.engine)?;
+        Ok(None)
     }
 
     fn why(
@@ -130,7 +143,8 @@ impl DaemonService {
     ) -> Result<(), ApiError> {
         let profile = resolve_profile(&request.client, named, self.engine.policy())?;
         let (to, uid) = (request.reply_to.clone(), request.client.peer.uid);
-        self.timeline_thread.submit(TimelineQuery { to, uid, profile, from, until }, &self.engine)
+        let question = EngineQuestion::Timeline { from, until };
+        self.timeline_thread.submit(EngineQuery { to, uid, profile, question }, &self.engine)
     }
 
     /// Queues the search for a session and its output. The thread that searches gets the profiles that the client may
